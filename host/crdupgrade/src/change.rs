@@ -1,4 +1,4 @@
-//! A change of one keyword, before it is known where it stands and what becomes of it.
+//! A change of one keyword, without its place and enforcement.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::{Enforcement, Rule, finding::Effect};
 pub(crate) struct Change {
     pub(crate) rule: Rule,
     pub(crate) effect: Effect,
-    /// What becomes of it where nothing is said.
+    /// The default enforcement.
     pub(crate) default: Enforcement,
     pub(crate) message: String,
     pub(crate) old: Option<Value>,
@@ -21,7 +21,7 @@ impl Change {
         Self { rule, effect, default: Enforcement::Strict, message: message.into(), old: None, new: None }
     }
 
-    /// From one value to another.
+    /// A change from one value to another.
     pub(crate) fn of(mut self, old: Option<&Value>, new: Option<&Value>) -> Self {
         self.old = old.cloned();
         self.new = new.cloned();

@@ -1,4 +1,4 @@
-//! `oneOf`, `anyOf`, `allOf` and `not`, as sets: their order does not matter, and neither does their documentation.
+//! Compares `oneOf`, `anyOf`, `allOf` and `not` as sets: neither the order nor the documentation of their schemas counts.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,13 @@ use crate::{
     keywords::addition,
 };
 
-/// The longest text of all schemas that a message names, in bytes.
+/// The longest text of schemas in a message, in bytes.
 const SHOWN: usize = 400;
 
-/// Documentation, which does not decide about what is legal.
+/// Documentation, which does not affect validation.
 const DOCUMENTATION: [&str; 4] = ["description", "title", "example", "externalDocs"];
 
-/// Exactly one must hold. Another alternative may take the place of the only one that held.
+/// Exactly one must hold. Another alternative may replace the only one that held.
 pub(crate) fn one_of(before: Option<&Value>, after: Option<&Value>) -> Vec<Change> {
     let (old, new) = (set(before), set(after));
     let removed: Vec<&String> = old.difference(&new).collect();
@@ -84,7 +84,7 @@ fn compare(
     vec![Change::new(rule, effect, message).of(before, after)]
 }
 
-/// The schemas as text, without documentation. One that stands alone is a set of one.
+/// The schemas as text, without documentation. A single schema is a set of one.
 fn set(schemas: Option<&Value>) -> BTreeSet<String> {
     let schemas = match schemas {
         Some(Value::Array(schemas)) => schemas.as_slice(),
@@ -94,7 +94,7 @@ fn set(schemas: Option<&Value>) -> BTreeSet<String> {
     schemas.iter().map(|schema| undocumented(schema).to_string()).collect()
 }
 
-/// A schema without what only readers see. Names of fields are left alone, whatever they are.
+/// A schema without documentation. Names of fields are kept, whatever they are.
 pub(crate) fn undocumented(schema: &Value) -> Value {
     let each = |value: &Value| match value {
         Value::Array(schemas) => schemas.iter().map(undocumented).collect(),

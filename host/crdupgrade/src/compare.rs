@@ -1,4 +1,4 @@
-//! An old CRD and a new one, compared.
+//! Compares an old CRD and a new one.
 
 use serde_json::{Map, Value};
 
@@ -13,13 +13,13 @@ use crate::{
     whole,
 };
 
-/// How many versions a CustomResourceDefinition may have to be compared. Those of widely used operators have fewer than ten.
+/// The maximum number of versions that are compared. Widely used operators have fewer than ten.
 const MOST_VERSIONS: usize = 100;
 
-/// Refuses CRDs that take too much to be compared: [`compare`] takes a time that grows with the square of the versions.
+/// Refuses CRDs that are too expensive to compare: the time of [`compare`] grows with the square of the number of versions.
 ///
 /// # Errors
-/// Where one of them has too many versions.
+/// If one of them has too many versions.
 pub fn comparable(old: &Value, new: &Value) -> Result<(), CheckError> {
     let count = |crd: &Value| crd.pointer("/spec/versions").and_then(Value::as_array).map_or(0, Vec::len);
     let versions = count(old).max(count(new));
@@ -30,13 +30,12 @@ pub fn comparable(old: &Value, new: &Value) -> Result<(), CheckError> {
     Err(CheckError::TooManyVersions { crd, versions, most: MOST_VERSIONS })
 }
 
-/// Compares the CRD that the cluster has with the one that is to replace it.
+/// Compares the live CRD with its replacement.
 ///
-/// First the CRDs as such, then each version with the same version of the new CRD, then each pair of versions
-/// that the new CRD serves side by side, unless a webhook converts between them. What a pair has in common with the
-/// same pair of the old CRD is not found: it was there before.
+/// First the CRDs as a whole, then each version with the same version of the new CRD, then each pair of versions that the new
+/// CRD serves, unless a webhook converts between them. A finding that the same pair of the old CRD already had is ignored.
 ///
-/// Total: whatever is not a legal CRD is read as far as it can be, since refusing it is up to the API server.
+/// This function is total: an invalid CRD is read as far as possible, since the API server refuses it.
 pub fn compare(old: &Value, new: &Value, policy: &Policy) -> Report {
     let mut report = Report::default();
     if policy.disabled {
@@ -88,7 +87,7 @@ fn schemas(old: &Version<'_>, new: &Version<'_>) -> Vec<Placed> {
     walk::compare(old.schema.unwrap_or(&none), new.schema.unwrap_or(&none))
 }
 
-/// Every two versions that are served, the less mature one first.
+/// All pairs of served versions, the less mature one first.
 fn served_pairs<'a>(crd: &Crd<'a>) -> Vec<(Version<'a>, Version<'a>)> {
     let mut served: Vec<Version<'a>> = crd.versions.iter().filter(|version| version.served).copied().collect();
     served.sort_by(|a, b| version_order::compare(a.name, b.name));
@@ -99,7 +98,7 @@ fn served_pairs<'a>(crd: &Crd<'a>) -> Vec<(Version<'a>, Version<'a>)> {
     pairs.collect()
 }
 
-/// What the old CRD already had between versions of these names.
+/// The findings that the old CRD already had between these versions.
 fn known(old: &Crd<'_>, first: &Version<'_>, second: &Version<'_>) -> Vec<Placed> {
     let served = |name: &str| old.version(name).filter(|version| version.served);
     match (served(first.name), served(second.name)) {

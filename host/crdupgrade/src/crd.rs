@@ -1,6 +1,6 @@
-//! Reads a CustomResourceDefinition as far as upgrades are concerned.
+//! Reads the parts of a CustomResourceDefinition that matter for upgrades.
 //!
-//! Nothing is refused here: what is not legal is the API server's to refuse, and what is missing is read as its default.
+//! Nothing is refused here: the API server refuses invalid CRDs, and a missing value reads as its default.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ pub(crate) struct Crd<'a> {
     pub(crate) name: &'a str,
     pub(crate) spec: &'a Value,
     pub(crate) versions: Vec<Version<'a>>,
-    /// What may be in etcd, by what the API server says.
+    /// The versions that may be in etcd, according to the API server.
     pub(crate) stored_versions: Vec<&'a str>,
 }
 
@@ -18,11 +18,11 @@ pub(crate) struct Crd<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Version<'a> {
     pub(crate) name: &'a str,
-    /// Its place in `spec.versions`.
+    /// Its index in `spec.versions`.
     pub(crate) index: usize,
     pub(crate) served: bool,
     pub(crate) storage: bool,
-    /// All of it.
+    /// The whole version.
     pub(crate) value: &'a Value,
     pub(crate) schema: Option<&'a Map<String, Value>>,
 }
@@ -62,7 +62,7 @@ impl Version<'_> {
     }
 }
 
-/// The text at a pointer; empty where there is none.
+/// The string at a pointer; empty if there is none.
 pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What was found, and what becomes of it.
+//! Findings and their enforcement.
 
 use std::fmt;
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 
 use crate::{Enforcement, Rule};
 
-/// How many findings a message lists.
+/// The number of findings that a message lists.
 const LISTED: usize = 10;
-/// The longest text that a message quotes of a value, in bytes.
+/// The longest value that a message quotes, in bytes.
 const QUOTED: usize = 200;
 
-/// What a change does to what is legal.
+/// The effect of a change on validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Effect {
-    /// Something that was legal is not any more.
+    /// Some values that were valid are invalid now.
     Tightens,
-    /// Everything that was legal still is, and more is.
+    /// All values that were valid still are, and more are.
     Loosens,
-    /// Neither, or it cannot be told.
+    /// Neither, or unknown.
     Alters,
 }
 
@@ -27,29 +27,29 @@ pub enum Effect {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The rule that found it.
+    /// The rule.
     pub rule: Rule,
-    /// What becomes of it.
+    /// The enforcement.
     pub enforcement: Enforcement,
     /// The name of the CustomResourceDefinition.
     pub crd: String,
-    /// The version that it is about, as `v1`, or as `v1 -> v2` two that are served side by side.
+    /// The version, as `v1`, or a pair of served versions, as `v1 -> v2`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The field, as `^.spec.replicas`; `items` and `additionalProperties` are steps of it.
+    /// The field, as `^.spec.replicas`; `items` and `additionalProperties` are path elements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub property: Option<String>,
-    /// The JSON pointer of the place in the new CRD, or in the old one where the new one no longer has it.
+    /// The JSON pointer in the new CRD, or in the old one if the new one does not have the place.
     pub pointer: String,
-    /// What stood there.
+    /// The old value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<Value>,
-    /// What stands there now.
+    /// The new value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new: Option<Value>,
-    /// What the change does to what is legal.
+    /// The effect of the change on validation.
     pub effect: Effect,
-    /// What changed.
+    /// The message.
     pub message: String,
 }
 
@@ -60,30 +60,30 @@ impl fmt::Display for Finding {
         for part in [&self.version, &self.property].into_iter().flatten() {
             write!(f, "{part}: ")?;
         }
-        // Who knows the reference looks for this word.
+        // Users of crdify search for this word.
         let rule = self.rule.family().unwrap_or(self.rule);
         write!(f, "{rule}: {}", self.message)
     }
 }
 
-/// What was found about one upgrade, by what becomes of it, in a stable order.
+/// The findings of one upgrade by enforcement, in a stable order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
-    /// Why the upgrade is refused.
+    /// The findings for which the upgrade is refused.
     pub refusals: Vec<Finding>,
-    /// What is only told.
+    /// The findings that are only reported.
     pub warnings: Vec<Finding>,
-    /// What was not looked at, and why.
+    /// What was not checked, and why.
     pub notes: Vec<String>,
 }
 
 impl Report {
-    /// Whether there is nothing to tell.
+    /// Whether the report is empty.
     pub fn is_empty(&self) -> bool {
         self.refusals.is_empty() && self.warnings.is_empty() && self.notes.is_empty()
     }
 
-    /// Adds what was found about another upgrade, or elsewhere about this one.
+    /// Adds the findings of another upgrade, or further ones of this upgrade.
     pub fn extend(&mut self, other: Self) {
         self.refusals.extend(other.refusals);
         self.warnings.extend(other.warnings);
@@ -99,7 +99,7 @@ impl Report {
     }
 }
 
-/// Why upgrades are refused, and what helps: the first findings, one a line, and what to do about the first of them.
+/// The message of refused upgrades: the first findings, one per line, and advice for the first of them.
 pub fn explain(refusals: &[Finding]) -> String {
     let mut lines: Vec<String> = refusals.iter().take(LISTED).map(ToString::to_string).collect();
     if refusals.len() > LISTED {
@@ -115,7 +115,7 @@ pub fn explain(refusals: &[Finding]) -> String {
     lines.join("\n")
 }
 
-/// A value as JSON, cut where it is long.
+/// A value as JSON, truncated.
 pub(crate) fn shown(value: &Value) -> String {
     cut(&value.to_string(), QUOTED)
 }

@@ -1,4 +1,4 @@
-//! What one level of a schema says, compared keyword by keyword. Fields, items and values of maps are levels of their own.
+//! Compares one level of a schema keyword by keyword. Fields, items and values of maps are levels of their own.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +15,10 @@ use crate::{
     validations,
 };
 
-/// The keywords that lead to the next level.
+/// The keywords that contain further levels.
 pub(crate) const CHILDREN: [&str; 3] = ["properties", "items", "additionalProperties"];
 
-/// What changed from one level to the other. The levels below are left out, except those named in `opaque`.
+/// The changes from one level to the other. The levels below are left out, except those named in `opaque`.
 pub(crate) fn compare(old: &Map<String, Value>, new: &Map<String, Value>, opaque: bool) -> Vec<Change> {
     let keywords: BTreeSet<&str> = old.keys().chain(new.keys()).map(String::as_str).collect();
     let mut changes = Vec::new();
@@ -35,12 +35,12 @@ pub(crate) fn compare(old: &Map<String, Value>, new: &Map<String, Value>, opaque
     changes
 }
 
-/// What a keyword says, if it says more than leaving it out would.
+/// The value of a keyword; none if it equals the default.
 fn said<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a Value> {
     let value = schema.get(keyword)?;
     let silent = match value {
         Value::Null => true,
-        // An additionalProperties that is false is something else, but not on this level.
+        // `additionalProperties: false` differs from its absence, but not on this level.
         Value::Bool(flag) => !flag && keyword != "additionalProperties" && keyword != "default",
         Value::String(text) if keyword == "x-kubernetes-list-type" => text == "atomic",
         Value::String(text) if keyword == "x-kubernetes-map-type" => text == "granular",
@@ -51,7 +51,7 @@ fn said<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a Value> 
     (!silent).then_some(value)
 }
 
-/// Whether two values mean the same: `1` and `1.0` do.
+/// Whether two values are equal: `1` and `1.0` are.
 pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     match (a, b) {
         (Some(Value::Number(a)), Some(Value::Number(b))) => a == b || a.as_f64() == b.as_f64(),
@@ -59,7 +59,7 @@ pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     }
 }
 
-/// What the change of one keyword amounts to.
+/// The changes of one keyword.
 fn changed(
     keyword: &str,
     old: &Map<String, Value>,
@@ -68,7 +68,8 @@ fn changed(
     after: Option<&Value>,
 ) -> Vec<Change> {
     let plain = |rule, effect| one(Change::new(rule, effect, arrow(rule.name(), before, after)), before, after);
-    let told = |rule, effect| one(Change::new(rule, effect, unhandled(keyword, before, after)), before, after);
+    let unhandled_change =
+        |rule, effect| one(Change::new(rule, effect, unhandled(keyword, before, after)), before, after);
     match keyword {
         "type" => plain_type(new, before, after),
         "required" => required(before, after),
@@ -99,26 +100,30 @@ fn changed(
             .into_iter()
             .map(|change| Change { message: format!("{keyword} changed"), ..change.by_default(Enforcement::None) })
             .collect(),
-        "format" => told(Rule::Format, addition(before, after)),
+        "format" => unhandled_change(Rule::Format, addition(before, after)),
         "x-kubernetes-validations" => validations::compare(before, after),
-        "x-kubernetes-preserve-unknown-fields" => told(Rule::PreserveUnknownFields, reversed(addition(before, after))),
+        "x-kubernetes-preserve-unknown-fields" => {
+            unhandled_change(Rule::PreserveUnknownFields, reversed(addition(before, after)))
+        }
         "x-kubernetes-int-or-string" => {
             let effect = match old.get("type").and_then(Value::as_str) {
                 Some("integer" | "string") if after.is_some() => Loosens,
                 _ if after.is_none() => Tightens,
                 _ => Alters,
             };
-            told(Rule::IntOrString, effect)
+            unhandled_change(Rule::IntOrString, effect)
         }
-        "x-kubernetes-embedded-resource" => told(Rule::EmbeddedResource, addition(before, after)),
-        "x-kubernetes-list-type" | "x-kubernetes-list-map-keys" => told(Rule::ListType, addition(before, after)),
-        "x-kubernetes-map-type" => told(Rule::MapType, Alters),
-        "multipleOf" => told(Rule::MultipleOf, addition(before, after)),
-        "exclusiveMaximum" => told(Rule::ExclusiveMaximum, addition(before, after)),
-        "exclusiveMinimum" => told(Rule::ExclusiveMinimum, addition(before, after)),
-        "uniqueItems" => told(Rule::UniqueItems, addition(before, after)),
-        "additionalProperties" => told(Rule::AdditionalProperties, Alters),
-        _ => told(Rule::Unhandled, Alters),
+        "x-kubernetes-embedded-resource" => unhandled_change(Rule::EmbeddedResource, addition(before, after)),
+        "x-kubernetes-list-type" | "x-kubernetes-list-map-keys" => {
+            unhandled_change(Rule::ListType, addition(before, after))
+        }
+        "x-kubernetes-map-type" => unhandled_change(Rule::MapType, Alters),
+        "multipleOf" => unhandled_change(Rule::MultipleOf, addition(before, after)),
+        "exclusiveMaximum" => unhandled_change(Rule::ExclusiveMaximum, addition(before, after)),
+        "exclusiveMinimum" => unhandled_change(Rule::ExclusiveMinimum, addition(before, after)),
+        "uniqueItems" => unhandled_change(Rule::UniqueItems, addition(before, after)),
+        "additionalProperties" => unhandled_change(Rule::AdditionalProperties, Alters),
+        _ => unhandled_change(Rule::Unhandled, Alters),
     }
 }
 
@@ -126,7 +131,7 @@ fn one(change: Change, before: Option<&Value>, after: Option<&Value>) -> Vec<Cha
     vec![change.of(before, after)]
 }
 
-/// What it means that a condition was added, removed or changed.
+/// The effect of adding, removing or changing a condition.
 pub(crate) fn addition(before: Option<&Value>, after: Option<&Value>) -> Effect {
     match (before, after) {
         (None, Some(_)) => Tightens,
@@ -154,7 +159,7 @@ fn arrow(what: &str, before: Option<&Value>, after: Option<&Value>) -> String {
     format!("{what} {verb} : {} -> {}", text(before), text(after))
 }
 
-/// `unhandled changes found (format "a" -> "b")`: the reference's words for everything that it has no rule for.
+/// `unhandled changes found (format "a" -> "b")`: the message of crdify for all changes without a rule.
 pub(crate) fn unhandled(keyword: &str, before: Option<&Value>, after: Option<&Value>) -> String {
     let text = |value: Option<&Value>| value.map_or_else(|| "<empty>".to_owned(), shown);
     format!("unhandled changes found ({keyword} {} -> {})", text(before), text(after))
@@ -225,7 +230,7 @@ fn default(before: Option<&Value>, after: Option<&Value>) -> Change {
     Change::new(Rule::Default, Alters, message)
 }
 
-/// A bound that was moved outwards or taken away is no finding.
+/// A bound that was loosened or removed is not a finding.
 fn bound(rule: Rule, what: &str, before: Option<&Value>, after: Option<&Value>) -> Vec<Change> {
     let Some(new) = after else { return Vec::new() };
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);

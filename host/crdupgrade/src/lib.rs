@@ -1,18 +1,18 @@
-//! Whether a new version of a CustomResourceDefinition keeps clients and stored objects working.
+//! Checks that a new version of a CustomResourceDefinition does not break clients or stored objects.
 //!
-//! Pure: what the cluster has and what is to replace it come in, findings come out. The rules are those of
-//! `sigs.k8s.io/crdify`, which OLM v1 runs before it installs anything, with more of them and with settings for each.
+//! Pure: the live CRD and its replacement come in, findings come out. The rules are those of `sigs.k8s.io/crdify`, which OLM v1
+//! runs before an installation, with additional rules and settings for each.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`mod@compare`] | an old CRD and a new one, compared |
+//! | [`mod@compare`] | compares an old CRD and a new one |
 //! | `policy` | the enforcement that a policy (`chandler_core::crd_upgrade`) gives to a finding |
-//! | [`finding`] | what was found, and what becomes of it |
+//! | [`finding`] | findings and their enforcement |
 //! | `crd`, `version_order` | reads a CRD; the order of versions |
-//! | `whole` | what concerns a CRD as a whole |
-//! | `walk` | two schemas, level by level |
-//! | [`objects`] | custom resources that are in the cluster, against the new schemas |
-//! | `keywords`, `combinations`, `validations`, `change` | one level, keyword by keyword |
+//! | `whole` | changes of a CRD as a whole |
+//! | `walk` | compares two schemas level by level |
+//! | [`objects`] | checks existing custom resources against the new schemas |
+//! | `keywords`, `combinations`, `validations`, `change` | compares one level keyword by keyword |
 
 mod change;
 mod combinations;

@@ -1,4 +1,4 @@
-//! Rules in CEL (`x-kubernetes-validations`), told apart by their expression.
+//! Compares rules in CEL (`x-kubernetes-validations`), identified by their expressions.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,26 @@ use crate::{
 };
 
 const KEYWORD: &str = "x-kubernetes-validations";
-/// What decides about the verdict of a rule, beside its expression.
+/// The members that affect the result of a rule, besides its expression.
 const DECISIVE: [&str; 1] = ["optionalOldSelf"];
 
 pub(crate) fn compare(before: Option<&Value>, after: Option<&Value>) -> Vec<Change> {
     let (old, new) = (by_expression(before), by_expression(after));
     let mut changes = Vec::new();
-    let mut told = |effect, old: Option<&Value>, new: Option<&Value>| {
+    let mut add = |effect, old: Option<&Value>, new: Option<&Value>| {
         changes.push(Change::new(Rule::Validations, effect, unhandled(KEYWORD, old, new)).of(old, new));
     };
     for (expression, rule) in &new {
         match old.get(expression) {
-            None => told(Tightens, None, rule.get("rule")),
+            None => add(Tightens, None, rule.get("rule")),
             Some(was) if decisive(was) != decisive(rule) => {
-                told(Alters, Some(&Value::Object((*was).clone())), Some(&Value::Object((*rule).clone())));
+                add(Alters, Some(&Value::Object((*was).clone())), Some(&Value::Object((*rule).clone())));
             }
             Some(_) => {}
         }
     }
     for (_, rule) in old.iter().filter(|(expression, _)| !new.contains_key(*expression)) {
-        told(Loosens, rule.get("rule"), None);
+        add(Loosens, rule.get("rule"), None);
     }
     if changes.is_empty() {
         let change =

@@ -1,9 +1,9 @@
-//! The order of versions (`k8s.io/apimachinery/pkg/version`): `v2` before `v1` before `v2beta1` before `v1alpha1` before
-//! everything else, which goes by the alphabet.
+//! The order of versions (`k8s.io/apimachinery/pkg/version`): `v2` before `v1` before `v2beta1` before `v1alpha1` before all
+//! others, which are sorted alphabetically.
 
 use std::cmp::Ordering;
 
-/// Compares two versions: the less mature one is less.
+/// Compares two versions; the less mature one is less.
 pub(crate) fn compare(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {
         (Some(a), Some(b)) => a.cmp(&b),

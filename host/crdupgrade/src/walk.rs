@@ -1,4 +1,4 @@
-//! Two schemas, level by level.
+//! Compares two schemas level by level.
 
 use serde_json::{Map, Value};
 
@@ -9,15 +9,15 @@ use crate::{
     keywords,
 };
 
-/// How deep a schema is walked; the API server refuses deeper ones. Below, everything is one level.
+/// The maximum depth of the walk; the API server refuses deeper schemas. Everything below is one level.
 const DEEPEST: usize = 100;
 
-/// A change and where it is.
+/// A change and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Placed {
-    /// As `^.spec.replicas`.
+    /// The path, as `^.spec.replicas`.
     pub(crate) property: String,
-    /// Below the root of the new schema, or of the old one where the new one no longer has the place.
+    /// The pointer below the root of the new schema, or of the old one if the new one does not have the place.
     pub(crate) pointer: String,
     /// Whether only the old schema has the place.
     pub(crate) gone: bool,
@@ -91,17 +91,17 @@ impl Walk {
         self.push(place, true, change);
     }
 
-    /// Items that are no schema, or are new.
+    /// Items without a schema, or with a new one.
     fn other(&mut self, place: &Place, keyword: &str, old: &Map<String, Value>, new: &Map<String, Value>) {
         let (before, after) = (old.get(keyword), new.get(keyword));
-        // Items come with the type of their list, and another type is told already.
+        // Items are added with the type of their list, and the change of the type is a finding already.
         if before.is_some() && before != after {
             let message = keywords::unhandled(keyword, before, after);
             self.push(place, false, Change::new(Rule::Unhandled, Effect::Alters, message).of(before, after));
         }
     }
 
-    /// Whether fields without a schema of their own are accepted. None, `false` and nothing said are one: they are pruned.
+    /// Compares whether fields without a schema are accepted. `null`, `false` and absence are the same: such fields are pruned.
     fn openness(&mut self, place: &Place, old: &Map<String, Value>, new: &Map<String, Value>) {
         let said = |schema: &Map<String, Value>| match schema.get("additionalProperties") {
             None | Some(Value::Null | Value::Bool(false)) => None,
@@ -135,7 +135,7 @@ fn object<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a Map<S
     schema.get(keyword)?.as_object()
 }
 
-/// How many fields are below a schema.
+/// The number of fields below a schema.
 fn fields(schema: &Map<String, Value>, depth: usize) -> usize {
     if depth >= DEEPEST {
         return 0;
@@ -145,7 +145,7 @@ fn fields(schema: &Map<String, Value>, depth: usize) -> usize {
     own + ["items", "additionalProperties"].iter().filter_map(|keyword| schema.get(*keyword)).map(below).sum::<usize>()
 }
 
-/// A name as a step of a JSON pointer (RFC 6901).
+/// A name as a part of a JSON pointer (RFC 6901).
 pub(crate) fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

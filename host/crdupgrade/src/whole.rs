@@ -1,4 +1,4 @@
-//! What concerns a CRD as a whole.
+//! Compares the parts of a CRD outside of its schemas.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::{
     finding::Effect::{Alters, Tightens},
 };
 
-/// A change, the version that it is about, if it is about one, and its JSON pointer in the new CRD.
+/// A change, its version, if any, and its JSON pointer in the new CRD.
 pub(crate) struct Whole {
     pub(crate) version: Option<String>,
     pub(crate) pointer: String,
@@ -36,7 +36,7 @@ pub(crate) fn compare(old: &Crd<'_>, new: &Crd<'_>) -> Vec<Whole> {
         }
     }
     let names: BTreeSet<&str> = new.versions.iter().map(|version| version.name).collect();
-    // A version that the old CRD did not have either is not held against the new one.
+    // A version that the old CRD did not have either is not a finding.
     let had = |version: &&str| old.version(version).is_some() && !names.contains(version);
     let stored: Vec<&str> = old.stored_versions.iter().copied().filter(had).collect();
     if !stored.is_empty() {
@@ -75,7 +75,7 @@ fn serves(crd: &Crd<'_>, name: &str) -> bool {
     crd.version(name).is_some_and(|version| version.served)
 }
 
-/// The pointer of a place in the specification, or of the specification where there is no such place.
+/// The pointer of a place in the spec, or of the spec if the place does not exist.
 fn place(crd: &Crd<'_>, pointer: &str) -> String {
     if crd.spec.pointer(pointer).is_some() { format!("/spec{pointer}") } else { "/spec".to_owned() }
 }

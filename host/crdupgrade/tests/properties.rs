@@ -55,7 +55,7 @@ fn crd(schemas: &[Value]) -> Value {
     })
 }
 
-/// A policy that tells everything.
+/// A policy that reports every finding.
 fn strict() -> Policy {
     let rules: Vec<Value> =
         Rule::ALL.iter().map(|rule| json!({"name": rule, "enforcement": "Strict", "loosening": "Strict"})).collect();

@@ -42,7 +42,7 @@ fn found(old: Value, new: Value) -> String {
     lines(&compare(&crd(&old), &crd(&new), &Policy::default()))
 }
 
-/// The same under a policy that tells everything that can be told.
+/// The same with a policy that reports every finding.
 fn everything(old: Value, new: Value) -> String {
     let rules: Vec<Value> =
         Rule::ALL.iter().map(|rule| json!({"name": rule, "enforcement": "Strict", "loosening": "Strict"})).collect();
@@ -449,7 +449,7 @@ fn more_versions_than_anybody_has_are_refused() {
     assert!(compare(&many(100), &many(100), &Policy::default()).is_empty());
     for (old, new) in [(many(101), many(1)), (many(1), many(101))] {
         insta::allow_duplicates! {
-            insta::assert_snapshot!(comparable(&old, &new).unwrap_err(), @r#"CRD "widgets.example.com" has 101 versions, and an upgrade is checked for 100 at most; remove versions that nobody uses, or turn the check off: spec.preflight.crdUpgradeSafety.disabled: true"#);
+            insta::assert_snapshot!(comparable(&old, &new).unwrap_err(), @r#"CRD "widgets.example.com" has 101 versions, and an upgrade is checked for 100 at most; remove unused versions, or turn the check off: spec.preflight.crdUpgradeSafety.disabled: true"#);
         }
     }
 }

@@ -1,29 +1,29 @@
-//! From text to a program, within bounds.
+//! Compiles a text to a program, within bounds.
 
 use cel::{ParseErrors, Program};
 
 /// The longest expression, in bytes.
 pub const BYTES: usize = 16 * 1024;
-/// The deepest nesting of brackets: the parser recurses over them.
+/// The deepest nesting of brackets, over which the parser recurses.
 pub const BRACKETS: usize = 64;
-/// The most operators: the interpreter recurses over them.
+/// The most operators, over which the interpreter recurses.
 pub const OPERATORS: usize = 500;
 
-/// Why a text is no expression that may be run.
+/// A text is not an expression that may be run.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
-    /// It is longer or nests deeper than it may.
+    /// It is too long or nests too deeply.
     #[error("expressions may have {BYTES} bytes, {OPERATORS} operators, and brackets nested {BRACKETS} deep")]
     TooLarge,
-    /// It is not in the language.
+    /// It is not valid in the language.
     #[error(transparent)]
     Syntax(#[from] ParseErrors),
 }
 
-/// Compiles an expression. To be called where the stack is large: see [`on_large_stack`](crate::on_large_stack).
+/// Compiles an expression. Call this on a large stack: see [`on_large_stack`](crate::on_large_stack).
 ///
 /// # Errors
-/// Where it is out of bounds or not in the language.
+/// If it exceeds the bounds or is not valid in the language.
 pub fn compile(text: &str) -> Result<Program, CompileError> {
     let operators = text.bytes().filter(|byte| b"+-*/%?:!<>=&|.".contains(byte)).count();
     if text.len() > BYTES || brackets(text) > BRACKETS || operators > OPERATORS {
@@ -32,7 +32,7 @@ pub fn compile(text: &str) -> Result<Program, CompileError> {
     Ok(Program::compile(text)?)
 }
 
-/// How deep brackets nest in a text, those in its strings included.
+/// The nesting of brackets in a text, including those in its strings.
 pub fn brackets(text: &str) -> usize {
     let (mut open, mut deepest) = (0_usize, 0_usize);
     for character in text.chars() {
@@ -52,7 +52,7 @@ mod tests {
     use crate::on_large_stack;
 
     #[test]
-    fn bounds_are_kept() {
+    fn expressions_are_bounded() {
         let brackets = |count: usize| format!("{}1{} == 1", "(".repeat(count), ")".repeat(count));
         let sum = |count: usize| vec!["1"; count + 1].join("+");
         for (text, fits) in [
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_that_close_too_much_open_none() {
+    fn unmatched_closing_brackets_do_not_count() {
         assert_eq!(brackets("(a[0])"), 2);
         assert_eq!(brackets(")))(a"), 1);
     }

@@ -1,14 +1,14 @@
-//! Other people's expressions in the Common Expression Language: what may be compiled, where, and how deep it goes.
+//! Untrusted expressions in the Common Expression Language: which are compiled, where, and how deep they may nest.
 //!
-//! The parser and the interpreter are not ours, recurse over the text, and cannot be interrupted. Whoever takes expressions
-//! from a bundle, a CRD or a spec bounds them with this before anything is run.
+//! The parser and the interpreter are third-party code, recurse over the text, and cannot be interrupted. Code that takes
+//! expressions from a bundle, a CRD or a spec bounds them with this crate before it runs them.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`compile`](mod@compile) | the bounds of a text, and the program that it is |
-//! | [`patterns`] | what the regular expressions of a program take |
-//! | [`stack`] | a stack for the parser, where a panic ends nothing else |
-//! | [`tree`] | how deep a program and its loops nest |
+//! | [`compile`](mod@compile) | the bounds of a text, and its program |
+//! | [`patterns`] | the cost of the regular expressions of a program |
+//! | [`stack`] | a large stack for the parser, on which a panic is contained |
+//! | [`tree`] | the depth of a program and of its loops |
 
 pub mod compile;
 pub mod patterns;

@@ -1,4 +1,4 @@
-//! What the regular expressions of an expression cost: the interpreter compiles one each time that it meets it.
+//! The cost of the regular expressions of an expression: the interpreter compiles a pattern on every call.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use crate::tree::children;
 
 /// The functions whose last argument is a pattern.
 const FUNCTIONS: [&str; 3] = ["matches", "find", "findAll"];
-/// What the interpreter takes at most for one that is not known before, or too large for us, in bytes.
+/// The cost of a pattern that is not known before, or too large for the budget, in bytes.
 pub const UNKNOWN: usize = 10 << 20;
 
-/// The memory that each pattern of an expression takes when it is compiled, in bytes.
+/// The memory of each compiled pattern of an expression, in bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Patterns(BTreeMap<String, usize>);
 
 impl Patterns {
-    /// Compiles each pattern that the expression writes out, once.
+    /// Compiles each literal pattern of the expression once.
     pub fn of(expression: &Expr) -> Self {
         let (mut found, compiled) = (Self::default(), Compiled::default());
         found.add(expression, &compiled);
         found
     }
 
-    /// What compiling the pattern of this call takes, in bytes; zero where it is none of a pattern.
+    /// The cost of compiling the pattern of this call, in bytes; zero if the call takes no pattern.
     pub fn bytes(&self, call: &CallExpr) -> usize {
         if !FUNCTIONS.contains(&call.func_name.as_str()) {
             return 0;
@@ -32,7 +32,7 @@ impl Patterns {
         literal(call).and_then(|text| self.0.get(text)).copied().unwrap_or(UNKNOWN)
     }
 
-    /// What all calls take, each made once.
+    /// The cost of all calls, each made once.
     pub fn total(&self, expression: &Expr) -> usize {
         let own = if let Expr::Call(call) = expression { self.bytes(call) } else { 0 };
         children(expression).into_iter().map(|child| self.total(child)).fold(own, usize::saturating_add)
@@ -53,7 +53,7 @@ impl Patterns {
     }
 }
 
-/// The pattern of a call, where it is written out.
+/// The pattern of a call, if it is a literal.
 fn literal(call: &CallExpr) -> Option<&str> {
     match &call.args.last()?.expr {
         Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_cost_what_they_take_compiled() {
+    fn patterns_cost_their_compiled_size() {
         assert_eq!(total("self.a == '.{800}'"), 0);
         let small = total("self.a.matches('^[a-z]+$')");
         assert!((1..20_000).contains(&small), "{small}");

@@ -1,14 +1,14 @@
-//! A stack that is large enough for the parser.
+//! Runs work on a stack that is large enough for the parser.
 
 use std::{io, thread};
 
-/// The size of the stack in bytes. Only what is used is taken from memory.
+/// The size of the stack in bytes. Only the part that is used takes memory.
 const BYTES: usize = 64 << 20;
 
-/// Why nothing came of work on a large stack.
+/// Work on a large stack failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
-    /// There is no thread to be had.
+    /// No thread could be started.
     #[error("cannot be parsed now: {0}")]
     NoThread(#[from] io::Error),
     /// The work panicked.
@@ -16,10 +16,10 @@ pub enum StackError {
     Panicked,
 }
 
-/// Works where the stack is large: the parser takes tens of kilobytes of it for each bracket.
+/// Runs work on a large stack: the parser uses tens of kilobytes for each bracket.
 ///
 /// # Errors
-/// Where no thread can be started, and where the work panics.
+/// If no thread can be started, and if the work panics.
 pub fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, StackError> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(BYTES).spawn_scoped(scope, work)?;

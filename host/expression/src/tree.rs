@@ -1,13 +1,13 @@
-//! How deep a tree goes.
+//! The depth of an expression.
 
 use cel::common::ast::{EntryExpr, Expr};
 
-/// How deep a tree is: the interpreter recurses over it on the stack of whoever asks.
+/// The depth of a tree. The interpreter recurses over it on the caller's stack.
 pub fn depth(expression: &Expr) -> u32 {
     1 + children(expression).into_iter().map(depth).max().unwrap_or(0)
 }
 
-/// How deep the loops (`all`, `exists`, `map`, ...) of an expression nest: the exponent of its cost.
+/// The nesting of the loops (`all`, `exists`, `map`, ...) of an expression, which is the exponent of its cost.
 pub fn loops(expression: &Expr) -> u32 {
     if let Expr::Comprehension(comprehension) = expression {
         let inside = [&comprehension.loop_cond, &comprehension.loop_step, &comprehension.result];
@@ -52,7 +52,7 @@ mod tests {
     use crate::{compile, depth, loops};
 
     #[test]
-    fn loops_and_depth_are_told() {
+    fn loops_and_depth_are_measured() {
         for (text, nested) in [
             ("self.a == 1", 0),
             ("self.a.all(x, x > 0)", 1),

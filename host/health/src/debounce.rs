@@ -2,7 +2,7 @@
 //!
 //! While a pod of a complete release moves to another node, the release is unhealthy for some seconds, and nobody has to act.
 //! Reported health changes only after observed health has differed from it for a grace period without a break, in either
-//! direction. A permanent failure, which lasts until somebody changes something, is reported at once.
+//! direction. A permanent failure, which lasts until a user changes something, is reported at once.
 //!
 //! So reported health changes at most `2 * (elapsed / grace + 1)` times in any period, and at most `elapsed / grace + 1` times
 //! without permanent failures.
@@ -20,7 +20,7 @@ pub enum Observed {
     Healthy,
     /// An object is unhealthy and may recover by itself.
     Unhealthy,
-    /// An object stays unhealthy until somebody changes something.
+    /// An object stays unhealthy until a user changes something.
     Failed,
 }
 

@@ -11,7 +11,7 @@ pub enum State {
     Progressing,
     /// It does not work.
     Degraded {
-        /// Whether it stays so until somebody changes something.
+        /// Whether it stays so until a user changes something.
         permanent: bool,
     },
     /// Its state cannot be determined.
@@ -54,7 +54,7 @@ impl Health {
         Self::new(State::Degraded { permanent: false }, message)
     }
 
-    /// An unhealthy object that stays so until somebody changes something.
+    /// An unhealthy object that stays so until a user changes something.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(State::Degraded { permanent: true }, message)
     }
@@ -76,7 +76,7 @@ impl Health {
         self.state == State::Healthy
     }
 
-    /// Whether the object stays unhealthy until somebody changes something.
+    /// Whether the object stays unhealthy until a user changes something.
     pub fn is_permanent(&self) -> bool {
         self.state == State::Degraded { permanent: true }
     }

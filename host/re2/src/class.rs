@@ -1,11 +1,11 @@
-//! What stands between brackets.
+//! Translates character classes.
 
 use crate::{
     scanner::Scanner,
     translate::{Escape, Invalid, escape, literal},
 };
 
-/// The names that a class may have (POSIX, and `word`).
+/// The names of classes (POSIX, and `word`).
 const NAMES: [&str; 14] = [
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word",
     "xdigit",
@@ -18,7 +18,7 @@ pub(crate) fn class(text: &mut Scanner<'_>, to: &mut String) -> Result<(), Inval
         to.push('^');
     }
     let mut first = true;
-    // A bracket that closes is a character where it comes first.
+    // A closing bracket in the first place is a character.
     while first || text.peek() != Some(']') {
         first = false;
         if named(text, to)? {
@@ -51,7 +51,7 @@ fn named(text: &mut Scanner<'_>, to: &mut String) -> Result<bool, Invalid> {
     if !ahead.take("[:") {
         return Ok(false);
     }
-    // Without its end it is a bracket and a colon.
+    // Without an end it is a bracket and a colon.
     let Some(name) = ahead.name() else { return Ok(false) };
     if !NAMES.contains(&name.strip_prefix('^').unwrap_or(name)) {
         return Err(Invalid::new("invalid character class range"));
@@ -63,7 +63,7 @@ fn named(text: &mut Scanner<'_>, to: &mut String) -> Result<bool, Invalid> {
     Ok(true)
 }
 
-/// Whether a hyphen comes next that is followed by the end of a range; then it is read.
+/// Reads a hyphen that is followed by the end of a range; returns whether there is one.
 fn range(text: &mut Scanner<'_>) -> bool {
     let mut ahead = *text;
     let is_range = ahead.take("-") && ahead.peek().is_some_and(|after| after != ']');
@@ -73,10 +73,10 @@ fn range(text: &mut Scanner<'_>) -> bool {
     is_range
 }
 
-/// One of those that a class is made of.
+/// An element of a class.
 enum Member {
     Character(char),
-    /// A class that is written in this way.
+    /// A class with this notation.
     Class(String),
 }
 

@@ -1,14 +1,14 @@
-//! Regular expressions as the API server reads them.
+//! Regular expressions as the API server interprets them.
 //!
-//! Patterns in schemas and in CEL are in the syntax of RE2, as Go's package `regexp` reads it
-//! (<https://pkg.go.dev/regexp/syntax>). The crate `regex` descends from it and matches alike, but reads some texts
-//! differently: an open bracket within a class begins another class, `\d` means more than ten digits, `\0` is no character.
-//! [`translate()`] writes a pattern so that `regex` takes it for what Go takes it for.
+//! Patterns in schemas and in CEL have the syntax of RE2, as Go's package `regexp` implements it
+//! (<https://pkg.go.dev/regexp/syntax>). The crate `regex` descends from RE2 and matches alike, but parses some texts
+//! differently: an open bracket within a class begins another class, `\d` matches more than ten digits, `\0` is not a
+//! character. [`translate()`] rewrites a pattern so that `regex` interprets it as Go does.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`translate`](mod@translate) | one pattern after the other, piece by piece |
-//! | `class` | what stands between brackets |
+//! | [`translate`](mod@translate) | translates a pattern piece by piece |
+//! | `class` | translates character classes |
 //! | [`patterns`] | all patterns of one document, within one budget |
 
 mod class;
@@ -21,10 +21,10 @@ pub use regex::Regex;
 pub use patterns::{Exhausted, Pattern, PatternError, Patterns};
 pub use translate::{Invalid, translate};
 
-/// Compiles a pattern; the compiled expression takes at most so many bytes.
+/// Compiles a pattern, whose program may have at most so many bytes.
 ///
 /// # Errors
-/// Where Go would refuse it, or it takes more.
+/// If Go would refuse it, or if the program is larger.
 pub fn compile(pattern: &str, bytes: usize) -> Result<Regex, Invalid> {
     let translated = translate(pattern)?;
     regex::RegexBuilder::new(&translated).size_limit(bytes).build().map_err(Invalid::from)

@@ -1,8 +1,8 @@
 //! All patterns of one document, within one budget.
 //!
-//! A pattern of a few bytes, such as `.{800}`, compiles to most of a megabyte, and a document may hold thousands of them. So
-//! the compiled patterns of a document have a budget together, as those of RE2 have `max_mem`. Each is compiled when it is
-//! asked for, the same text once, and all go with the document. What a search needs beside the program is not kept.
+//! A pattern of a few bytes, such as `.{800}`, compiles to most of a megabyte, and a document may contain thousands of them. So
+//! all compiled patterns of a document share a budget, like `max_mem` in RE2. A pattern is compiled when it is first needed,
+//! once per text, and all are dropped with the document. Memory that a search needs besides the program is not kept.
 
 use std::{
     collections::HashMap,
@@ -13,33 +13,33 @@ use regex_automata::{Input, meta, nfa::thompson::WhichCaptures};
 
 use crate::translate::{Invalid, translate};
 
-/// The bytes that all compiled patterns of a document may take.
+/// The maximum size of all compiled patterns of a document, in bytes.
 pub const DOCUMENT_BYTES: usize = 16 << 20;
-/// The bytes that one compiled pattern may take.
+/// The maximum size of one compiled pattern, in bytes.
 pub const PATTERN_BYTES: usize = 1 << 20;
-/// The bytes that a search may take for states that it builds as it goes.
+/// The maximum memory for states that a search builds, in bytes.
 const SEARCH_BYTES: usize = 256 << 10;
-/// What a class of Unicode takes while it is read, in bytes: those of `\pL` by themselves, and what ignoring case adds.
+/// The memory for parsing a Unicode class, in bytes: that of `\pL`, plus case folding.
 const CLASS_BYTES: usize = 16 << 10;
-/// What any other character takes while it is read, in bytes.
+/// The memory for parsing any other character, in bytes.
 const CHARACTER_BYTES: usize = 128;
 
-/// Why a pattern cannot be used.
+/// A pattern cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PatternError {
-    /// It is no regular expression, or too large by itself.
+    /// It is not a regular expression, or too large by itself.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// The document holds more than may be compiled.
+    /// The document exceeds its budget.
     #[error(transparent)]
     Exhausted(#[from] Exhausted),
 }
 
-/// The patterns of a document take more memory than they may.
+/// The patterns of a document exceed their budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("compiled, the regular expressions of the document take more than {} MiB", .limit >> 20)]
 pub struct Exhausted {
-    /// The bytes that they may take.
+    /// The budget in bytes.
     pub limit: usize,
 }
 
@@ -53,18 +53,18 @@ pub struct Pattern {
 impl Pattern {
     /// Whether it matches anywhere in a text.
     pub fn is_match(&self, text: &str) -> bool {
-        // The pool of the expression would keep for each pattern what the largest search took.
+        // The expression's own pool would keep the memory of the largest search for each pattern.
         self.program.search_half_with(&mut self.program.create_cache(), &Input::new(text).earliest(true)).is_some()
     }
 
-    /// The memory that it takes, in bytes.
+    /// Its size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many steps a search takes at most: each character may be held against each state.
+    /// The maximum number of steps of a search: each character may be compared with each state.
     pub fn steps(&self, text: &str) -> u64 {
-        /// What a state takes, in bytes.
+        /// The size of a state in bytes.
         const STATE: usize = 64;
         let steps = (text.len() + 1).saturating_mul(1 + self.bytes / STATE);
         u64::try_from(steps).unwrap_or(u64::MAX)
@@ -81,7 +81,7 @@ pub struct Patterns {
 #[derive(Debug, Default)]
 struct State {
     compiled: HashMap<String, Arc<Pattern>>,
-    /// The bytes that were charged: for what is kept, and for what came to nothing.
+    /// The charged bytes, for patterns that are kept and for those that failed.
     charged: usize,
 }
 
@@ -92,15 +92,15 @@ impl Default for Patterns {
 }
 
 impl Patterns {
-    /// None yet; all together may take so many bytes.
+    /// No patterns yet, with this budget in bytes.
     pub fn new(limit: usize) -> Self {
         Self { limit, state: Mutex::default() }
     }
 
-    /// A pattern, compiled now unless it was before.
+    /// Returns a compiled pattern, and compiles it if necessary.
     ///
     /// # Errors
-    /// Where it is none in the syntax of RE2, is too large, or the budget of the document is used up.
+    /// If it is not valid in RE2, is too large, or exceeds the budget of the document.
     pub fn get(&self, pattern: &str) -> Result<Arc<Pattern>, PatternError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = state.compiled.get(pattern) {
@@ -114,7 +114,7 @@ impl Patterns {
             return Err(exhausted.into());
         }
         let compiled = compile(&translated);
-        // A failure costs what it may have taken, or else many that fail would cost nothing.
+        // A failure is charged its maximum cost. Otherwise many failures would be free.
         let bytes = compiled.as_ref().map_or(PATTERN_BYTES, Pattern::bytes);
         state.charged = state.charged.saturating_add(bytes.max(reading(&translated) / 16));
         if state.charged > self.limit {
@@ -131,7 +131,7 @@ impl Patterns {
     }
 }
 
-/// The memory that reading a pattern takes at most, before anything is compiled.
+/// The maximum memory for parsing a pattern, before it is compiled.
 fn reading(translated: &str) -> usize {
     let ignores_case = translated.contains("(?") && translated.contains('i');
     let large = |byte: &u8| *byte == b'p' || *byte == b'P' || (ignores_case && *byte == b'[');
@@ -149,7 +149,7 @@ fn compile(translated: &str) -> Result<Pattern, Invalid> {
         .hybrid_cache_capacity(SEARCH_BYTES);
     let built = meta::Builder::new().configure(config).build(translated);
     let program = built.map_err(|error| Invalid::new(error.to_string()))?;
-    // Searches forwards and backwards have a program each, of which only one is counted here.
+    // Forward and backward searches have a program each, of which only one is counted here.
     let bytes = program.memory_usage().saturating_mul(2).saturating_add(translated.len()).saturating_add(1024);
     Ok(Pattern { program, bytes })
 }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_is_that_of_all_patterns() {
+    fn all_patterns_share_one_budget() {
         let patterns = Patterns::default();
         let fit = (0..4000).take_while(|number| patterns.get(&format!(".{{800}}{number}")).is_ok()).count();
         assert!((5..100).contains(&fit), "{fit} patterns fit");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_compiles_to_nothing_is_charged_too() {
+    fn failures_are_charged() {
         let patterns = Patterns::default();
         let tried = (0..4000)
             .take_while(|number| {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_much_to_read_is_not_read() {
+    fn patterns_that_are_expensive_to_parse_are_refused() {
         let patterns = Patterns::default();
         for hostile in
             [r"\pL".repeat(100_000), format!("(?i){}", "[a-\u{10FFFF}]".repeat(100_000)), "a".repeat(1 << 20)]

@@ -1,11 +1,11 @@
-//! One pattern in the other's syntax.
+//! Translates a pattern from the syntax of RE2 to that of `regex`.
 
 use crate::{class::class, scanner::Scanner};
 
-/// How often something may be repeated (`regexp/syntax`, maxRepeat).
+/// The maximum repeat count (`regexp/syntax`, maxRepeat).
 const REPETITIONS: u32 = 1000;
 
-/// Why a text is no regular expression.
+/// A text is not a regular expression.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Invalid(String);
@@ -22,20 +22,20 @@ impl From<regex::Error> for Invalid {
     }
 }
 
-/// What a backslash begins.
+/// The meaning of an escape sequence.
 pub(crate) enum Escape {
     /// One character.
     Character(char),
-    /// A class of characters, written in this way.
+    /// A character class with this notation.
     Class(String),
-    /// A place between characters, written in this way.
+    /// An assertion with this notation.
     Place(&'static str),
 }
 
-/// Writes a pattern so that the crate `regex` takes it for what Go takes it for. What both refuse may be left to `regex`.
+/// Rewrites a pattern so that the crate `regex` interprets it as Go does. Errors that both detect may be left to `regex`.
 ///
 /// # Errors
-/// Where Go refuses what `regex` would take for something.
+/// If Go refuses a pattern that `regex` would accept.
 pub fn translate(pattern: &str) -> Result<String, Invalid> {
     let mut text = Scanner::new(pattern);
     let mut to = String::with_capacity(pattern.len() + 16);
@@ -50,7 +50,7 @@ pub fn translate(pattern: &str) -> Result<String, Invalid> {
             }
             '(' => group(&mut text, &mut to)?,
             '\\' if text.take("Q") => {
-                // Without its end it goes on to the end of the pattern.
+                // Without an end it continues to the end of the pattern.
                 let quoted = text.until(r"\E").unwrap_or_else(|| text.all());
                 quoted.chars().for_each(|character| literal(character, &mut to));
             }
@@ -65,12 +65,12 @@ pub fn translate(pattern: &str) -> Result<String, Invalid> {
     Ok(to)
 }
 
-/// A character that means nothing but itself.
+/// A literal character.
 pub(crate) fn literal(character: char, to: &mut String) {
     to.push_str(&regex::escape(character.encode_utf8(&mut [0; 4])));
 }
 
-/// Whether a brace begins a repetition, which is read then, or is only a brace.
+/// Reads a repetition if a brace begins one; otherwise it is a literal brace.
 fn repetition(text: &mut Scanner<'_>, to: &mut String) -> Result<bool, Invalid> {
     let mut ahead = *text;
     let is_digit = |character: char| character.is_ascii_digit();
@@ -93,7 +93,7 @@ fn repetition(text: &mut Scanner<'_>, to: &mut String) -> Result<bool, Invalid> 
     Ok(true)
 }
 
-/// What follows a repetition: a question mark that makes it lazy, and no other repetition.
+/// Reads the suffix of a repetition: a question mark that makes it lazy, and no other repetition.
 fn after_repetition(text: &mut Scanner<'_>, to: &mut String) -> Result<(), Invalid> {
     if text.take("?") {
         to.push('?');
@@ -107,7 +107,7 @@ fn after_repetition(text: &mut Scanner<'_>, to: &mut String) -> Result<(), Inval
     if again { Err(Invalid::new("invalid nested repetition operator")) } else { Ok(()) }
 }
 
-/// What a parenthesis begins; flags and names are written alike.
+/// Reads the start of a group; flags and names have the same notation.
 fn group(text: &mut Scanner<'_>, to: &mut String) -> Result<(), Invalid> {
     to.push('(');
     if !text.take("?") {
@@ -115,7 +115,7 @@ fn group(text: &mut Scanner<'_>, to: &mut String) -> Result<(), Invalid> {
     }
     to.push('?');
     if matches!(text.peek(), Some('P' | '<')) {
-        // A name, which holds nothing that would be translated; `regex` refuses others.
+        // A name needs no translation; `regex` refuses invalid ones.
         let name = text.until(">").ok_or_else(|| Invalid::new("invalid named capture"))?;
         to.push_str(name);
         to.push('>');
@@ -129,7 +129,7 @@ fn group(text: &mut Scanner<'_>, to: &mut String) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// What comes after a backslash.
+/// Reads an escape sequence.
 pub(crate) fn escape(text: &mut Scanner<'_>) -> Result<Escape, Invalid> {
     let class = |class: &str| Ok(Escape::Class(class.to_owned()));
     let Some(character) = text.next() else { return Err(Invalid::new("trailing backslash at end of expression")) };
@@ -142,7 +142,7 @@ pub(crate) fn escape(text: &mut Scanner<'_>) -> Result<Escape, Invalid> {
         'W' => class("[^0-9A-Za-z_]"),
         'p' | 'P' => unicode(character == 'P', text),
         'b' => Ok(Escape::Place(r"(?-u:\b)")),
-        // `regex` knows this one for all letters only.
+        // `regex` defines this one for all letters only.
         'B' => Ok(Escape::Place(r"(?:\B)")),
         'A' => Ok(Escape::Place(r"(?:\A)")),
         'z' => Ok(Escape::Place(r"(?:\z)")),
@@ -159,7 +159,7 @@ pub(crate) fn escape(text: &mut Scanner<'_>) -> Result<Escape, Invalid> {
     }
 }
 
-/// A class of Unicode: `\pL`, `\p{Greek}`, `\p{^Greek}`.
+/// Reads a Unicode class: `\pL`, `\p{Greek}`, `\p{^Greek}`.
 fn unicode(mut negated: bool, text: &mut Scanner<'_>) -> Result<Escape, Invalid> {
     let invalid = || Invalid::new("invalid character class range");
     let name = if text.take("{") {
@@ -174,7 +174,7 @@ fn unicode(mut negated: bool, text: &mut Scanner<'_>) -> Result<Escape, Invalid>
     Ok(Escape::Class(format!(r"\{}{{{known}}}", if negated { 'P' } else { 'p' })))
 }
 
-/// `\x7F` and `\x{10FFFF}`.
+/// Reads `\x7F` and `\x{10FFFF}`.
 fn hexadecimal(text: &mut Scanner<'_>) -> Result<Escape, Invalid> {
     let digits = if text.take("{") {
         text.until("}")
@@ -186,7 +186,7 @@ fn hexadecimal(text: &mut Scanner<'_>) -> Result<Escape, Invalid> {
     code.and_then(char::from_u32).map(Escape::Character).ok_or_else(|| Invalid::new(r"invalid escape sequence: `\x`"))
 }
 
-/// `\0`, `\12`, `\123`; one digit that is not zero would refer to a group, which there is not.
+/// Reads `\0`, `\12`, `\123`; a single digit other than zero would be a backreference, which does not exist.
 fn octal(first: char, text: &mut Scanner<'_>) -> Result<Escape, Invalid> {
     let more = text.run(2, |character| ('0'..='7').contains(&character));
     if first != '0' && more.is_empty() {

@@ -1,4 +1,4 @@
-//! Bounds on rules in CEL: they come from a bundle, and the interpreter cannot be interrupted.
+//! Bounds rules in CEL: they come from a bundle, and the interpreter cannot be interrupted.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::finding::cut;
 
-/// Deepest tree that is run: the interpreter recurses over it on the stack of whoever asks.
+/// The deepest tree that is evaluated: the interpreter recurses over it on the caller's stack.
 const TREE_DEPTH: u32 = 40;
-/// What all rules may cost on one object; the unit is a visited value.
+/// The maximum cost of all rules for one object; the unit is a visited value.
 const BUDGET: u64 = 10_000_000;
-/// How much of a pattern is compiled in the time of a step, in bytes.
+/// The bytes of a pattern that are compiled in the time of a step.
 const BYTES_PER_STEP: usize = 256;
-/// How deep a schema is walked.
+/// The maximum depth of the walk over a schema.
 const SCHEMA_DEPTH: usize = 100;
 
 /// The rules of a schema.
@@ -22,17 +22,17 @@ pub(super) struct Rules {
     rules: Vec<Rule>,
 }
 
-/// What an expression costs.
+/// The cost of an expression.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
-    /// How deep its loops nest, which is the exponent.
+    /// The nesting of its loops, which is the exponent.
     loops: u32,
-    /// How many times as much as a step its patterns take: the interpreter compiles one each time that it meets it.
+    /// The cost of its patterns in steps: the interpreter compiles a pattern on every call.
     patterns: u64,
 }
 
 impl Rules {
-    /// The schema without the rules that cannot be run, which are noted, and what the others cost.
+    /// The schema without rules that cannot be evaluated, which are noted, and the cost of the others.
     pub(super) fn of(schema: &Value, notes: &mut BTreeSet<String>) -> (Value, Self) {
         let mut schema = schema.clone();
         let mut rules = Self::default();
@@ -44,7 +44,7 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// What all rules cost on an object of this size; none where that is too much.
+    /// The cost of all rules for an object of this size; none if it exceeds the limit.
     pub(super) fn cost(&self, size: usize) -> Option<u64> {
         let size = u64::try_from(size).unwrap_or(u64::MAX);
         let cost = |rule: &Rule| size.saturating_pow(rule.loops.max(1)).saturating_mul(rule.patterns);
@@ -89,8 +89,7 @@ impl Rules {
     }
 }
 
-/// What an expression costs; none where it cannot be compiled within bounds. To be called where the stack is large, as
-/// `compile` is.
+/// The cost of an expression; none if it cannot be compiled within bounds. Call this on a large stack, like `compile`.
 fn bounded(text: &str) -> Option<Rule> {
     let program = compile(text).ok()?;
     let tree = &program.expression().expr;

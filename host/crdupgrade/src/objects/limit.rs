@@ -1,29 +1,28 @@
-//! What a check may take, and what it says where that is not enough.
+//! The limits of a check, and the errors if they are exceeded.
 
 use chandler_core::Stop;
 use chandler_re2::Exhausted;
 
-/// How many steps the check of all custom resources of a CRD may take. A step takes well below a microsecond.
+/// The maximum number of steps for checking all custom resources of a CRD. A step takes well below a microsecond.
 pub const STEPS: u64 = 200_000_000;
 
-/// Why the custom resources of a CRD were not checked to the end. What was not checked is not known to be harmless, so
-/// the upgrade is refused.
+/// The custom resources of a CRD were not checked completely. They may be invalid, so the upgrade is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
-    /// Every two versions that are served are compared, and these are too many.
+    /// All pairs of served versions are compared, and these are too many.
     #[error(
-        "CRD {crd:?} has {versions} versions, and an upgrade is checked for {most} at most; remove versions that nobody uses, \
+        "CRD {crd:?} has {versions} versions, and an upgrade is checked for {most} at most; remove unused versions, \
          or turn the check off: spec.preflight.crdUpgradeSafety.disabled: true"
     )]
     TooManyVersions {
         /// The name of the CustomResourceDefinition.
         crd: String,
-        /// How many the old or the new one has.
+        /// The number of versions of the old or the new CRD.
         versions: usize,
-        /// How many it may have.
+        /// The limit.
         most: usize,
     },
-    /// The regular expressions of the schemas take too much memory.
+    /// The regular expressions of the schemas are too large.
     #[error(
         "CRD {crd:?} cannot be checked against its custom resources: {pointer}: {exhausted}; use fewer or shorter ones \
          (a count as in .{{800}} multiplies), or check no custom resources of it: spec.preflight.crdUpgradeSafety.sampleSize: 0"
@@ -31,9 +30,9 @@ pub enum CheckError {
     PatternsTooLarge {
         /// The name of the CustomResourceDefinition.
         crd: String,
-        /// The JSON pointer of the pattern that no longer fits.
+        /// The JSON pointer of the first pattern that exceeds the budget.
         pointer: String,
-        /// How much they may take.
+        /// The exceeded budget.
         exhausted: Exhausted,
     },
     /// Checking takes too many steps.
@@ -44,12 +43,12 @@ pub enum CheckError {
     TooManySteps {
         /// The name of the CustomResourceDefinition.
         crd: String,
-        /// The custom resource at which none were left.
+        /// The custom resource at which the limit was reached.
         object: String,
-        /// How many there may be.
+        /// The reason to stop.
         stop: Stop,
     },
-    /// Nobody waits for it any more.
+    /// The caller is gone.
     #[error("the check of CRD {crd:?} was cancelled")]
     Cancelled {
         /// The name of the CustomResourceDefinition.
@@ -57,12 +56,12 @@ pub enum CheckError {
     },
 }
 
-/// Why one schema or one object was not checked.
+/// One schema or one object was not checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Excess {
-    /// The patterns of a schema; the pointer is from its root.
+    /// The patterns of a schema; the pointer starts at its root.
     Patterns { pointer: String, exhausted: Exhausted },
-    /// The steps.
+    /// The number of steps.
     Steps(Stop),
 }
 
@@ -73,7 +72,7 @@ impl From<Stop> for Excess {
 }
 
 impl Excess {
-    /// The error for a CRD, where a schema at this pointer was read, or this object was checked.
+    /// The error for a CRD, if a schema at this pointer was read, or this object was checked.
     pub(super) fn of(self, crd: &str, schema: &str, object: String) -> CheckError {
         let crd = crd.to_owned();
         match self {

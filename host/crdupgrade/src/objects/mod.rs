@@ -1,6 +1,6 @@
-//! Custom resources that are in the cluster, against the new schemas.
+//! Checks existing custom resources against the new schemas.
 //!
-//! Pure: [`ObjectCheck`] tells what to list and how much of it, takes page by page, and ends as a [`Report`].
+//! Pure: [`ObjectCheck`] determines what to list and how much of it, takes page by page, and ends as a [`Report`].
 
 mod expression;
 pub mod limit;
@@ -27,19 +27,18 @@ use crate::{
     policy,
 };
 
-/// How many objects one page holds. Objects are at most 1.5 MiB each, and a page is all that is held of them.
+/// The number of objects in one page. Objects have at most 1.5 MiB each, and only one page is in memory.
 const PAGE: u32 = 200;
-/// How many objects are named; the others are counted. With the count they fit into one message.
+/// The number of objects that are named; the others are counted. All fit into one message.
 const NAMED: usize = 5;
-/// How many violations of one object are told.
+/// The number of violations of one object that are reported.
 const VIOLATIONS: usize = 3;
 
-/// Checks the custom resources of one CRD, a sample of them where there are many.
+/// Checks the custom resources of one CRD, or a sample if there are many.
 ///
-/// They are listed in one version, that in which they are stored, so that no conversion webhook has to be up for it. Where
-/// versions differ in their name only (no webhook converts), they are held against every version whose schema is another one
-/// or new; else against the version in which they are listed. What an object already is by the old schema is not held
-/// against the new one.
+/// They are listed in the storage version, so that no conversion webhook is needed. If versions differ only in their name (no
+/// webhook converts), the objects are checked against every version whose schema is new or changed; otherwise against the
+/// listed version. A violation of the old schema is not a finding.
 #[derive(Debug)]
 pub struct ObjectCheck {
     crd: String,
@@ -49,14 +48,14 @@ pub struct ObjectCheck {
     limit: u32,
     checked: u32,
     remaining: Option<u64>,
-    /// How many objects violate a schema.
+    /// The number of objects that violate a schema.
     violating: u32,
     findings: Vec<Finding>,
     notes: Vec<String>,
     budget: Budget,
 }
 
-/// How custom resources are listed.
+/// The API resource of the custom resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomResource {
     /// The API group.
@@ -74,15 +73,15 @@ struct VersionCheck {
     name: String,
     pointer: String,
     new: Lazy,
-    /// What the same version said, or that in which the objects are listed where there was none.
+    /// The old schema of the same version, or of the listed version if it is new.
     old: Lazy,
 }
 
-/// A schema that is read when the first object needs it.
+/// A schema that is compiled when the first object needs it.
 #[derive(Debug)]
 struct Lazy {
     text: Value,
-    /// The patterns of the CRD that the schema is a part of.
+    /// The patterns of the schema's CRD.
     patterns: Arc<Patterns>,
     read: Option<Box<ObjectSchema>>,
 }
@@ -102,7 +101,7 @@ impl Lazy {
 }
 
 impl ObjectCheck {
-    /// What there is to check when this CRD replaces that one; none where no object can be found to be wrong.
+    /// The check for replacing one CRD by another; none if no object can become invalid.
     pub fn plan(old: &Value, new: &Value, policy: &Policy) -> Option<Self> {
         let (old, new) = (Crd::read(old), Crd::read(new));
         let limit = policy::sample_size(policy, new.name);
@@ -139,13 +138,13 @@ impl ObjectCheck {
         })
     }
 
-    /// The same with another budget of steps.
+    /// Sets another budget of steps.
     #[must_use]
     pub fn with_budget(self, budget: Budget) -> Self {
         Self { budget, ..self }
     }
 
-    /// The steps that the check may take. Whoever holds them can cancel it.
+    /// The budget of the check. It can be used to cancel the check.
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
@@ -155,28 +154,28 @@ impl ObjectCheck {
         &self.crd
     }
 
-    /// Whether reading the schemas alone takes long. Patterns take the most.
+    /// Whether compiling the schemas alone takes long. Patterns take the longest.
     pub fn is_large(&self) -> bool {
-        /// How many values the schemas hold that are read at once.
+        /// The number of values in schemas that are compiled without a thread.
         const SMALL: usize = 2_000;
         self.versions.iter().map(|version| count(&version.new.text) + count(&version.old.text)).sum::<usize>() > SMALL
     }
 
-    /// What to list.
+    /// The API resource to list.
     pub fn resource(&self) -> &CustomResource {
         &self.resource
     }
 
-    /// How many objects to ask for next; none where enough were checked.
+    /// The number of objects in the next page; none if enough were checked.
     pub fn next_page(&self) -> Option<u32> {
         let left = self.limit.saturating_sub(self.checked);
         (left > 0).then_some(left.min(PAGE))
     }
 
-    /// Checks a page; `remaining` is how many objects the API server says come after it, where it does.
+    /// Checks a page; `remaining` is the number of further objects, if the API server reports it.
     ///
     /// # Errors
-    /// Where the schemas or the objects take more than they may. Then nothing is known of the upgrade.
+    /// If the schemas or the objects exceed a limit. Then the result is unknown.
     pub fn page(&mut self, objects: &[Value], remaining: Option<u64>) -> Result<(), CheckError> {
         self.remaining = remaining;
         for object in objects {
@@ -186,18 +185,18 @@ impl ObjectCheck {
         Ok(())
     }
 
-    /// Notes that objects may not be listed, and so were not checked.
+    /// Records that objects were not checked, because the list is not permitted.
     pub fn unchecked(&mut self, problem: &str) {
         self.notes.push(format!("existing custom resources were not checked: {problem}"));
     }
 
-    /// Notes that objects could not be listed, so that nobody knows what they hold.
+    /// Records that objects could not be listed, so that their state is unknown.
     pub fn unreadable(&mut self, problem: &str) {
         let message = format!("existing custom resources could not be read: {problem}");
         self.findings.push(self.finding(None, String::new(), message));
     }
 
-    /// What was found.
+    /// Returns the findings.
     pub fn finish(mut self) -> Report {
         let coverage = self.coverage();
         let unnamed = usize::try_from(self.violating).unwrap_or(usize::MAX).saturating_sub(NAMED);
@@ -277,7 +276,7 @@ impl ObjectCheck {
 }
 
 impl VersionCheck {
-    /// A version that objects may fail; none where it says what it said before.
+    /// A version whose schema objects may violate; none if the schema is unchanged.
     fn of(
         new: &Version<'_>,
         old: Option<&Version<'_>>,
@@ -295,12 +294,12 @@ impl VersionCheck {
         })
     }
 
-    /// What is wrong with an object that was not wrong before.
+    /// The violations of an object that are new.
     fn check(&mut self, object: &Value, budget: &Budget) -> Result<Vec<Violation>, Excess> {
         let mut violations = self.new.check(object, budget)?;
         if !violations.is_empty() {
             let known = match self.old.check(object, budget) {
-                // The new CRD may be what repairs that; then nothing counts as known.
+                // The new CRD may repair that; then all violations count as new.
                 Err(Excess::Patterns { .. }) => Vec::new(),
                 known => known?,
             };

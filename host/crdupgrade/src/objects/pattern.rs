@@ -1,4 +1,4 @@
-//! The keyword for a pattern: those of a CRD have one budget, which the validator's own would not.
+//! A validator keyword for patterns: all patterns of a CRD share one budget, unlike those of the validator.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use chandler_re2::{Pattern, Patterns};
 use jsonschema::{Keyword, ValidationError, paths::Location};
 use serde_json::{Map, Value};
 
-/// Its name. It is not `pattern`, so that nothing takes it for the one that the validator knows.
+/// Its name. It is not `pattern`, which the validator handles itself.
 pub(super) const KEYWORD: &str = "x-pattern";
 
-/// A pattern that strings have to match.
+/// A pattern that strings must match.
 struct Matches {
     text: String,
     pattern: Arc<Pattern>,
@@ -20,7 +20,7 @@ struct Matches {
 impl Matches {
     fn matches(&self, value: &Value) -> bool {
         let Value::String(text) = value else { return true };
-        // What is not looked at passes here, and whoever asked sees that the budget is used up.
+        // A string that is not checked passes, and the caller detects that the budget is used up.
         self.budget.take(self.pattern.steps(text)).is_err() || self.pattern.is_match(text)
     }
 }
@@ -40,7 +40,7 @@ impl<'i> Keyword<'i> for Matches {
 
 type Made<'a> = Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>>;
 
-/// What makes the keyword of patterns that were compiled before.
+/// The factory of the keyword, for patterns that were compiled before.
 pub(super) fn factory(
     patterns: &Arc<Patterns>,
     budget: &Budget,

@@ -1,8 +1,8 @@
-//! One schema, ready to check objects.
+//! A compiled schema.
 //!
-//! Checked are types, required fields, enumerations, bounds, patterns, the common formats, combinations, sets, embedded
-//! resources and rules in CEL that do not look at a former value. What cannot be checked here is noted and passes: the
-//! comparison of the CRDs has told of the change.
+//! It checks types, required fields, enumerations, bounds, patterns, the common formats, combinations, sets, embedded resources
+//! and rules in CEL without transition rules. A part that cannot be checked is noted and passes: the comparison of the CRDs has
+//! reported the change.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::{expression::Rules, limit::Excess, pattern, steps::steps, translate::translate};
 use crate::finding::cut;
 
-/// The most violations of one object that are looked at.
+/// The maximum number of violations of one object that are processed.
 const VIOLATIONS: usize = 50;
 /// The longest text of a violation, in bytes.
 const MESSAGE: usize = 300;
@@ -32,10 +32,10 @@ pub(super) struct ObjectSchema {
     notes: BTreeSet<String>,
 }
 
-/// A place of an object that is not legal.
+/// A violation at one place of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Violation {
-    /// The JSON pointer, or for rules in CEL the path.
+    /// The JSON pointer, or the path for rules in CEL.
     place: String,
     /// The keyword, or the rule.
     kind: String,
@@ -43,7 +43,7 @@ pub(super) struct Violation {
 }
 
 impl Violation {
-    /// Whether both are about the same place, and the same is wrong there.
+    /// Whether both violations have the same place and keyword.
     pub(super) fn same_place(&self, other: &Self) -> bool {
         self.place == other.place && self.kind == other.kind
     }
@@ -63,10 +63,10 @@ impl fmt::Debug for ObjectSchema {
 }
 
 impl ObjectSchema {
-    /// Reads a structural schema. What cannot be used of it is noted.
+    /// Compiles a structural schema. Parts that cannot be used are noted.
     ///
     /// # Errors
-    /// Where its patterns take more than the budget of the CRD.
+    /// If its patterns exceed the budget of the CRD.
     pub(super) fn read(schema: &Value, patterns: &Arc<Patterns>, budget: &Budget) -> Result<Self, Excess> {
         on_large_stack(|| Self::read_here(schema, patterns, budget)).unwrap_or_else(|_| {
             Ok(Self {
@@ -104,28 +104,28 @@ impl ObjectSchema {
         })
     }
 
-    /// What could not be evaluated.
+    /// The parts that could not be evaluated.
     pub(super) fn notes(&self) -> impl Iterator<Item = &str> {
         self.notes.iter().map(String::as_str)
     }
 
-    /// What is wrong with an object, once the API server has dropped nulls and filled in defaults. Values are not quoted:
-    /// they may be secret.
+    /// The violations of an object, after dropping nulls and setting defaults as the API server does. Values are not quoted,
+    /// since they may be secret.
     ///
     /// # Errors
-    /// Where that takes more steps than are left.
+    /// If it takes more steps than the budget has left.
     pub(super) fn check(&mut self, object: &Value, budget: &Budget) -> Result<Vec<Violation>, Excess> {
         let mut object = object.clone();
         drop_nulls(&self.schema, &mut object, 0);
         let object = kube_cel::apply_defaults(&self.schema, &object);
         let size = count(&object);
-        // Counted before: the validator cannot be interrupted.
+        // The steps are counted before, because the validator cannot be interrupted.
         steps(&self.translated, &object, budget)?;
         let errors = self.validator.iter().flat_map(|validator| validator.iter_errors(&object));
         let violations: Vec<Violation> = errors.take(VIOLATIONS).map(|error| violation(&error)).collect();
-        // Patterns took steps, too, and say nothing once none are left.
+        // Patterns took steps, too, and pass once the budget is used up.
         budget.step()?;
-        // As in the API server, rules may rely on everything else being as it should be.
+        // As in the API server, rules are evaluated only for objects that are otherwise valid.
         if violations.is_empty() { self.run_rules(&object, size, budget) } else { Ok(violations) }
     }
 
@@ -161,7 +161,7 @@ fn violation(error: &ValidationError<'_>) -> Violation {
     }
 }
 
-/// Drops nulls that are not legal: the API server does, before it fills in defaults.
+/// Drops nulls that are not valid, as the API server does before it sets defaults.
 fn drop_nulls(schema: &Value, value: &mut Value, depth: usize) {
     const DEEPEST: usize = 100;
     if depth > DEEPEST {
@@ -195,7 +195,7 @@ fn is_nullable(schema: &Value) -> bool {
     schema.get("nullable") == Some(&Value::Bool(true))
 }
 
-/// How many values a JSON value holds, itself included.
+/// The number of values in a JSON value, including itself.
 pub(super) fn count(value: &Value) -> usize {
     match value {
         Value::Array(items) => items.iter().map(count).sum::<usize>() + 1,
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_that_nest_deep_take_no_stack_of_ours() {
+    fn deeply_nested_rules_do_not_exhaust_the_stack() {
         let brackets = |count: usize| format!("{}self.a{} == 1", "(".repeat(count), ")".repeat(count));
         let terms = |count: usize| vec!["self.a"; count].join(" + ") + " == 1";
         for (rule, is_run) in [(brackets(60), true), (brackets(100), false), (terms(20), true), (terms(400), false)] {

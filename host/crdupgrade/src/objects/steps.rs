@@ -1,28 +1,30 @@
-//! How many steps it takes to check an object against a schema, counted before: the validator cannot be interrupted.
+//! The number of steps for checking an object against a schema. It is counted before, because the validator cannot be
+//! interrupted.
 
 use chandler_core::{Budget, Stop};
 use serde_json::Value;
 
-/// How much of a text is compared in the time of a step, in bytes.
+/// The bytes of a text that are compared in the time of a step.
 const BYTES_PER_STEP: usize = 64;
 
-/// Takes the steps that it takes to check a value against a translated schema: one for each keyword that looks at a value, and
-/// for each item and each text as many as it is long.
+/// Charges the steps for checking a value against a translated schema: one for each keyword that applies to a value, and for
+/// each item and each text in proportion to its length.
 ///
 /// # Errors
-/// Where fewer are left; counting ends there, too.
+/// If the budget has fewer steps left; counting ends then.
 pub(super) fn steps(schema: &Value, value: &Value, budget: &Budget) -> Result<(), Stop> {
     at(schema, value, 1, budget)
 }
 
-/// `times` is how often the level is looked at: a combination looks whether one of its branches fits, and then why none does.
+/// `times` is the number of visits of the level: a combination first checks whether one of its branches matches, and then why
+/// none does.
 fn at(schema: &Value, value: &Value, times: u64, budget: &Budget) -> Result<(), Stop> {
     let Value::Object(keywords) = schema else { return budget.take(times) };
     budget.take(times.saturating_mul(wide(keywords.len() + 1)))?;
     for (keyword, of) in keywords {
         match (keyword.as_str(), of, value) {
             ("properties", Value::Object(schemas), Value::Object(fields)) => {
-                // Whichever are fewer are looked up in the others.
+                // The smaller set is looked up in the larger one.
                 for (name, field) in fields {
                     budget.take(times)?;
                     if let Some(schema) = schemas.get(name) {
@@ -57,7 +59,7 @@ fn at(schema: &Value, value: &Value, times: u64, budget: &Budget) -> Result<(), 
     Ok(())
 }
 
-/// How many steps it takes to look at the whole of a value.
+/// The number of steps for visiting a whole value.
 fn size(value: &Value) -> u64 {
     match value {
         Value::String(text) => wide(1 + text.len() / BYTES_PER_STEP),
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_takes_as_many_steps_as_it_and_its_schema_meet() {
+    fn steps_grow_with_the_object_and_its_schema() {
         let leaf = json!({"type": ["string"]});
         let wide = json!({"properties": {"a": leaf, "b": leaf, "c": leaf}});
         let deep = json!({"items": {"anyOf": [{"items": {"anyOf": [leaf, leaf]}}, leaf]}});

@@ -1,4 +1,4 @@
-//! A structural schema of Kubernetes as a JSON Schema (2020-12).
+//! Translates a structural schema of Kubernetes to a JSON Schema (2020-12).
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use super::{limit::Excess, pattern};
 use crate::finding::cut;
 
-/// How deep a schema is translated; the API server refuses deeper ones.
+/// The maximum depth of a translated schema; the API server refuses deeper ones.
 const DEEPEST: usize = 100;
 
-/// What means the same in both.
+/// The keywords with the same meaning in both.
 const COMMON: [&str; 9] = [
     "required",
     "minLength",
@@ -24,18 +24,18 @@ const COMMON: [&str; 9] = [
     "uniqueItems",
 ];
 
-/// Formats that both read alike. Others pass: the API server knows them less strictly, or not at all.
+/// The formats that both interpret alike. Others pass: the API server checks them less strictly, or not at all.
 const FORMATS: [&str; 5] = ["date-time", "date", "ipv4", "ipv6", "uuid"];
 
-/// Translates a schema. Unknown fields pass, since the API server prunes them; what cannot be translated is noted.
+/// Translates a schema. Unknown fields pass, since the API server prunes them; parts that cannot be translated are noted.
 ///
 /// # Errors
-/// Where its patterns take more than the budget of the CRD.
+/// If its patterns exceed the budget of the CRD.
 pub(super) fn translate(schema: &Value, patterns: &Patterns, notes: &mut BTreeSet<String>) -> Result<Value, Excess> {
     Translation { patterns, notes, path: String::new() }.level(schema, 0)
 }
 
-/// A schema that is being translated.
+/// The state of a translation.
 struct Translation<'a> {
     patterns: &'a Patterns,
     notes: &'a mut BTreeSet<String>,
@@ -123,7 +123,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// The level one step below, in whose place the path is left as it was.
+    /// Translates a level below, and restores the path afterwards.
     fn below(&mut self, step: &str, schema: &Value, depth: usize) -> Result<Value, Excess> {
         let length = self.path.len();
         self.path.push_str(step);
@@ -153,7 +153,7 @@ fn types(schema: &Map<String, Value>, nullable: bool, to: &mut Map<String, Value
     }
 }
 
-/// Whether a bound itself is allowed is a flag beside it in Kubernetes.
+/// In Kubernetes, a flag beside a bound makes it exclusive.
 fn bounds(schema: &Map<String, Value>, to: &mut Map<String, Value>) {
     for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
         let excluded = schema.get(exclusive) == Some(&Value::Bool(true));

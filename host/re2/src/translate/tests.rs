@@ -4,7 +4,7 @@ use crate::{compile, translate};
 
 const BYTES: usize = 1 << 20;
 
-/// Each with texts that it matches and texts that it does not, as Go 1.26 says.
+/// Patterns with texts that match and texts that do not, according to Go 1.26.
 const READ: &[(&str, &[&str], &[&str])] = &[
     // Patterns of published operators.
     (r"^(/[^/\0]+)+/?$", &["/usr/bin", "/a/"], &["usr", "/\0", "//"]),
@@ -26,21 +26,21 @@ const READ: &[(&str, &[&str], &[&str])] = &[
     (r"^[\d.]+$", &["1.2"], &["١"]),
     (r"^[^\s]+$", &["ab", "\u{a0}", "\u{b}"], &["a b"]),
     (r"^[\]\\\-]+$", &[r"]\-"], &["["]),
-    // Classes mean ASCII, words too.
+    // Classes are ASCII, including `\w`.
     (r"^\d+$", &["12"], &["١٢"]),
     (r"^\w+$", &["a_1"], &["ä"]),
     (r"^\s$", &[" ", "\t"], &["\u{a0}", "\u{b}"]),
     (r"a\b", &["a", "aä"], &["ab"]),
     (r"^\p{Greek}\pL\P{Greek}\p{^Greek}$", &["αaab"], &["aaaa", "αaαb"]),
-    // Characters by number.
+    // Characters by code point.
     (r"^\101\x42\x{43}\060$", &["ABC0"], &["ABC"]),
     (r"^\07$", &["\u{7}"], &["07"]),
     (r"^\a\f\t\n\r\v$", &["\u{7}\u{c}\t\n\r\u{b}"], &[""]),
-    // What is quoted.
+    // Quoted text.
     (r"^\Qa.b[\E+$", &["a.b[", "a.b[["], &["axb["]),
     (r"^\Qa.", &["a.b"], &["ab"]),
     (r"^\<a\>\_\/$", &["<a>_/"], &["a"]),
-    // Braces that repeat nothing.
+    // Literal braces.
     ("^{a}$", &["{a}"], &["a"]),
     ("^a{,2}$", &["a{,2}"], &["aa"]),
     ("^a{01}$", &["a{01}"], &["a"]),
@@ -53,7 +53,7 @@ const READ: &[(&str, &[&str], &[&str])] = &[
     ("^a|b$", &["ax", "xb"], &["xax"]),
 ];
 
-/// What Go refuses.
+/// Patterns that Go refuses.
 const REFUSED: &[&str] = &[
     "[",
     "[a",
@@ -93,7 +93,7 @@ const REFUSED: &[&str] = &[
 ];
 
 #[test]
-fn patterns_are_read_as_go_reads_them() {
+fn patterns_match_as_in_go() {
     for (pattern, matched, unmatched) in READ {
         let compiled = compile(pattern, BYTES).unwrap_or_else(|error| panic!("{pattern}: {error}"));
         for text in *matched {
@@ -106,7 +106,7 @@ fn patterns_are_read_as_go_reads_them() {
 }
 
 #[test]
-fn what_both_read_alike_stays_as_it_is() {
+fn patterns_with_the_same_meaning_do_not_change() {
     for pattern in ["^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", r"^(\d+\.)?a{2,}$", "^(?i)a|b.*$", "^<a>/'\"@%$"] {
         let read = translate(pattern).unwrap();
         assert_eq!(read.replace("[0-9]+", r"\d+").replace(r"[\-a", "[-a"), pattern);
@@ -114,7 +114,7 @@ fn what_both_read_alike_stays_as_it_is() {
 }
 
 #[test]
-fn what_go_refuses_is_refused() {
+fn patterns_that_go_refuses_are_refused() {
     for pattern in REFUSED {
         assert!(compile(pattern, BYTES).is_err(), "{pattern}");
     }
@@ -123,8 +123,8 @@ fn what_go_refuses_is_refused() {
 }
 
 #[test]
-fn what_is_read_is_read_once() {
-    // Each would take hours if what follows were looked at again at each of its brackets.
+fn parsing_takes_linear_time() {
+    // Each would take hours if the rest were parsed again at each bracket.
     for piece in ["{", "[:", "[[:a]", "{1", "(?i)"] {
         let pattern = piece.repeat((1 << 20) / piece.len());
         if let Ok(translated) = translate(&pattern) {

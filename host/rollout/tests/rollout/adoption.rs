@@ -1,4 +1,4 @@
-//! Objects of others in the way of a release.
+//! Collisions with objects of other owners.
 
 use chandler_rollout::{ChangeKind, CollisionProtection, ExistingOwner, ObjectId, Owner, RolloutError, RolloutRequest};
 use serde_json::json;
@@ -10,33 +10,35 @@ fn protected(stage: &Stage, collisions: CollisionProtection) -> Owner {
 }
 
 #[tokio::test]
-async fn adoption_is_shown_checked_and_then_done_to_the_very_object() {
+async fn adoption_is_previewed_checked_and_limited_to_the_uid() {
     let stage = Stage::set().await;
-    stage.make(&config_map_key("theirs"), config_map("theirs", json!({"a": "theirs", "b": "theirs"}))).await;
-    let before = stage.live(&config_map_key("theirs")).await.unwrap();
-    let release = release(&[(0, config_map("theirs", json!({"a": "ours"}))), (0, config_map("new", json!({})))]);
+    stage
+        .make(&config_map_key("tadopters"), config_map("tadopters", json!({"a": "tadopters", "b": "tadopters"})))
+        .await;
+    let before = stage.live(&config_map_key("tadopters")).await.unwrap();
+    let release = release(&[(0, config_map("tadopters", json!({"a": "ours"}))), (0, config_map("new", json!({})))]);
     let owner = protected(&stage, CollisionProtection::IfNoController);
 
     let preview = stage.rollout.preview(&RolloutRequest::new(&owner, &release)).await.unwrap();
-    let adopted = preview.changes.iter().find(|change| change.object == config_map_key("theirs")).unwrap();
-    assert_eq!((adopted.kind, adopted.note.as_deref()), (ChangeKind::Adopt, Some("was created by somebody")));
+    let adopted = preview.changes.iter().find(|change| change.object == config_map_key("tadopters")).unwrap();
+    assert_eq!((adopted.kind, adopted.note.as_deref()), (ChangeKind::Adopt, Some("was created by kubectl")));
     assert!(adopted.fields.iter().any(|field| field.path == "data.a"), "{:?}", adopted.fields);
     assert_eq!(stage.writes(), [""; 0]);
 
     let progress = stage.rollout.advance(&RolloutRequest::new(&owner, &release)).await.unwrap();
-    assert_eq!(progress.changes().adopted, [config_map_key("theirs")]);
-    let after = stage.live(&config_map_key("theirs")).await.unwrap();
+    assert_eq!(progress.changes().adopted, [config_map_key("tadopters")]);
+    let after = stage.live(&config_map_key("tadopters")).await.unwrap();
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
-    assert_eq!(after["data"], json!({"a": "ours", "b": "theirs"}), "fields that the release does not have stay");
+    assert_eq!(after["data"], json!({"a": "ours", "b": "tadopters"}), "fields that the release does not have stay");
     stage.writes();
     let observed = stage.rollout.observe(&RolloutRequest::new(&owner, &release)).await.unwrap();
     assert!(observed.matches_release(), "{observed:?}");
 }
 
 #[tokio::test]
-async fn what_the_api_server_would_refuse_is_not_touched() {
+async fn an_adoption_that_the_api_server_refuses_changes_nothing() {
     let stage = Stage::set().await;
-    let mut frozen = config_map("frozen", json!({"a": "theirs"}));
+    let mut frozen = config_map("frozen", json!({"a": "tadopters"}));
     frozen["immutable"] = json!(true);
     stage.make(&config_map_key("frozen"), frozen).await;
     let before = stage.live(&config_map_key("frozen")).await;
@@ -63,22 +65,22 @@ async fn an_object_moves_between_owners_without_being_deleted() {
         [(&config_map_key("shared"), &existing_owner)]
     );
     let named = |uid: &str| [(ObjectId::of(&found[0].object), uid.to_owned())].into();
-    // Another object of this name is none that was handed over.
+    // The approval is for one UID and not for another object of this name.
     let wrong = stage.owner.clone().adopting(named("another"));
     assert!(matches!(
         stage.rollout.advance(&RolloutRequest::new(&wrong, &ours)).await,
         Err(RolloutError::Collisions(_))
     ));
-    let heir = stage.owner.clone().adopting(named(&found[0].uid));
-    let progress = stage.rollout.advance(&RolloutRequest::new(&heir, &ours)).await.unwrap();
+    let adopter = stage.owner.clone().adopting(named(&found[0].uid));
+    let progress = stage.rollout.advance(&RolloutRequest::new(&adopter, &ours)).await.unwrap();
     assert_eq!(progress.changes().adopted, [config_map_key("shared")]);
 
-    // It is lost to the other one, which neither takes it back nor deletes it.
+    // The other owner lost it, and neither takes it back nor deletes it.
     let refused = stage.rollout.advance(&RolloutRequest::new(&other, &shared)).await.unwrap_err();
     assert!(refused.to_string().contains("is controlled by BundleDeployment demo\n"), "{refused}");
     let nothing = release(&[(0, config_map("rest", json!({})))]);
     assert_eq!(stage.rollout.advance(&RolloutRequest::new(&other, &nothing)).await.unwrap().changes().pruned, []);
-    // Once it is recorded, nothing has to name it any more.
+    // Once it is in the record, it need not be listed any more.
     assert_eq!(stage.complete(&ours).await.unchanged, [config_map_key("shared")]);
     let live = stage.live(&config_map_key("shared")).await.unwrap();
     assert_eq!(live["data"], json!({"of": "demo"}));

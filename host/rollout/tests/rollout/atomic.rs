@@ -1,4 +1,4 @@
-//! What others write into values that an apply resets as a whole, and what makes applying impossible.
+//! Values that an apply resets as a whole and that other managers edit, and values that make applying impossible.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
 
@@ -34,7 +34,7 @@ async fn drift(stage: &Stage, release: &Release) -> Vec<String> {
     observed.drift.iter().map(ToString::to_string).collect()
 }
 
-/// Who has which operation on record.
+/// The field managers of an object with their operations.
 fn managers(object: &Value) -> Vec<String> {
     let records = object["metadata"]["managedFields"].as_array().unwrap();
     let main = records.iter().filter(|record| record.get("subresource").is_none());
@@ -47,7 +47,7 @@ fn dry_runs(stage: &Stage) -> usize {
 }
 
 #[tokio::test]
-async fn what_is_added_to_a_selector_is_drift() {
+async fn additions_to_a_selector_are_drift() {
     let stage = Stage::set().await;
     let release = release(&[(0, policy(json!({"matchLabels": {"app": "web"}}))), (0, service(json!([{"port": 80}])))]);
     stage.complete(&release).await;
@@ -58,7 +58,7 @@ async fn what_is_added_to_a_selector_is_drift() {
     stage.api(&service_key()).patch("web", &gitops, &Patch::Apply(theirs)).await.unwrap();
 
     insta::assert_snapshot!(drift(&stage, &release).await.join("\n"), @r"
-    NetworkPolicy.networking.k8s.io install/fence: spec.podSelector.matchLabels.tier was set by somebody
+    NetworkPolicy.networking.k8s.io install/fence: spec.podSelector.matchLabels.tier was set by kubectl
     Service install/web: spec.selector.tier was applied by gitops
     ");
     let preview = stage.rollout.preview(&RolloutRequest::new(&stage.owner, &release)).await.unwrap();
@@ -76,7 +76,7 @@ async fn what_is_added_to_a_selector_is_drift() {
 }
 
 #[tokio::test]
-async fn what_is_empty_is_drift_when_it_is_removed() {
+async fn removing_an_empty_value_is_drift() {
     let stage = Stage::set().await;
     let budget = key("policy/v1", "PodDisruptionBudget", Some("install"), "all");
     let release = release(&[(
@@ -92,7 +92,7 @@ async fn what_is_empty_is_drift_when_it_is_removed() {
 }
 
 #[tokio::test]
-async fn a_dry_run_is_made_only_where_somebody_may_have_overwritten_something() {
+async fn a_dry_run_is_made_only_if_a_value_may_have_been_overwritten() {
     let mut stage = Stage::set().await;
     let (web, settings) = (key("apps/v1", "Deployment", Some("install"), "web"), config_map_key("settings"));
     let release = release(&[
@@ -103,15 +103,16 @@ async fn a_dry_run_is_made_only_where_somebody_may_have_overwritten_something() 
     stage.complete(&release).await;
     assert_eq!(drift(&stage, &release).await, [""; 0]);
     stage.reads();
-    // What a controller of its own renews, and what is written in the status, costs nothing.
+    // Annotations that another controller renews and status updates cost nothing.
     for time in ["1", "2"] {
         stage.meddle(&settings, json!({"metadata": {"annotations": {"renewed": time}}, "data": {"b": time}})).await;
         let status = json!({"metadata": {"annotations": {"revision": time}},
             "status": {"observedGeneration": time.parse::<u32>().unwrap()}});
-        let somebody = PatchParams { field_manager: Some("somebody".into()), ..PatchParams::default() };
-        stage.api(&web).patch_status("web", &somebody, &Patch::Merge(status)).await.unwrap();
+        let other_client = PatchParams { field_manager: Some("kubectl".into()), ..PatchParams::default() };
+        stage.api(&web).patch_status("web", &other_client, &Patch::Merge(status)).await.unwrap();
         assert_eq!(drift(&stage, &release).await, [""; 0]);
-        // The Deployment writes quantities in another way, so that it was compared once; its annotations are new.
+        // The API server stores quantities of the Deployment in another notation, so it was compared once; its annotations are
+        // new.
         assert!(dry_runs(&stage) <= 1);
     }
     let revision = json!({"status": {"observedGeneration": 3}});
@@ -119,8 +120,8 @@ async fn a_dry_run_is_made_only_where_somebody_may_have_overwritten_something() 
     assert_eq!(drift(&stage, &release).await, [""; 0]);
     assert_eq!(dry_runs(&stage), 0, "the status does not count");
 
-    // Where another client writes the same into a selector, the process that created the object knows it as it is, and the next one asks
-    // once.
+    // If another client writes the same value into a selector, the process that created the object knows its state, and another
+    // process makes one dry run.
     let same = json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "fence"},
         "spec": {"podSelector": {"matchLabels": {"app": "web"}}}});
     let gitops = PatchParams::apply("gitops").force();
@@ -135,20 +136,20 @@ async fn a_dry_run_is_made_only_where_somebody_may_have_overwritten_something() 
 }
 
 #[tokio::test]
-async fn who_writes_under_our_name_is_found_out() {
+async fn writes_under_the_name_of_chandler_are_detected() {
     let stage = Stage::set().await;
     let (settings, fence) = (config_map_key("settings"), policy_key());
     let objects =
         release(&[(0, config_map("settings", json!({"a": "1"}))), (0, policy(json!({"matchLabels": {"app": "web"}})))]);
     stage.complete(&objects).await;
-    // The records of an update, of an apply, and none.
+    // Records of an update, of an apply, and none.
     stage.meddle(&fence, json!({"spec": {"podSelector": {"matchLabels": {"app": "other"}}}})).await;
     stage.complete(&objects).await;
     let ours = PatchParams { field_manager: Some("chandler".into()), ..PatchParams::default() };
     let added = Patch::Merge(json!({"spec": {"podSelector": {"matchLabels": {"tier": "other"}}}}));
     stage.api(&fence).patch("fence", &ours, &added).await.unwrap();
-    let told = "NetworkPolicy.networking.k8s.io install/fence: spec.podSelector.matchLabels.tier was changed";
-    assert_eq!(drift(&stage, &objects).await, [told]);
+    let reported_drift = "NetworkPolicy.networking.k8s.io install/fence: spec.podSelector.matchLabels.tier was changed";
+    assert_eq!(drift(&stage, &objects).await, [reported_drift]);
     stage.complete(&objects).await;
 
     stage.meddle(&settings, json!({"data": {"a": "2"}})).await;
@@ -168,13 +169,13 @@ async fn who_writes_under_our_name_is_found_out() {
 
     stage.meddle(&fence, json!({"metadata": {"managedFields": [{}]}})).await;
     stage.meddle(&fence, json!({"spec": {"podSelector": {"matchLabels": {"tier": "other"}}}})).await;
-    assert_eq!(drift(&stage, &objects).await, [told]);
+    assert_eq!(drift(&stage, &objects).await, [reported_drift]);
     stage.complete(&objects).await;
     assert_eq!(drift(&stage, &objects).await, [""; 0]);
 }
 
 #[tokio::test]
-async fn what_is_ignored_in_a_selector_stays_beside_what_is_not() {
+async fn ignored_members_of_a_selector_stay() {
     let stage = Stage::set().await;
     let ignoring = |pointer: &str| {
         let fields = IgnoredFields { json_pointers: vec![pointer.into()], ..IgnoredFields::default() };
@@ -187,20 +188,20 @@ async fn what_is_ignored_in_a_selector_stays_beside_what_is_not() {
     stage.meddle(&policy_key(), json!({"spec": {"podSelector": {"matchLabels": {"tier": "x"}}}})).await;
     assert!(stage.rollout.observe(&RolloutRequest::new(&one, &objects)).await.unwrap().matches_release());
     assert!(stage.rollout.preview(&RolloutRequest::new(&one, &objects)).await.unwrap().is_empty());
-    // Its neighbour is drift, and is put right without it.
+    // Another field is drift, and is repaired without it.
     stage.meddle(&policy_key(), json!({"spec": {"podSelector": {"matchLabels": {"zone": "x"}}}})).await;
     let observed = stage.rollout.observe(&RolloutRequest::new(&one, &objects)).await.unwrap();
-    let told: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
+    let reported_drift: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
-        ["NetworkPolicy.networking.k8s.io install/fence: spec.podSelector.matchLabels.zone was set by somebody"]
+        reported_drift,
+        ["NetworkPolicy.networking.k8s.io install/fence: spec.podSelector.matchLabels.zone was set by kubectl"]
     );
     stage.rollout.advance(&RolloutRequest::new(&one, &objects)).await.unwrap();
     assert_eq!(selector(&stage).await, json!({"matchLabels": {"app": "web", "tier": "x"}}));
     assert!(stage.rollout.observe(&RolloutRequest::new(&one, &objects)).await.unwrap().matches_release());
     assert_eq!(drift(&stage, &objects).await.len(), 1, "without the rule it is drift again");
 
-    // So it is where the map itself is not in the release.
+    // The same applies if the map itself is not in the release.
     let all = release(&[(0, policy(json!({})))]);
     stage.complete(&all).await;
     stage.meddle(&policy_key(), json!({"spec": {"podSelector": {"matchLabels": {"tier": "x"}}}})).await;
@@ -214,7 +215,7 @@ async fn what_is_ignored_in_a_selector_stays_beside_what_is_not() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_applied_beside_what_others_wrote_is_replaced() {
+async fn values_that_make_an_apply_impossible_are_replaced() {
     let stage = Stage::set().await;
     let web = key("apps/v1", "Deployment", Some("install"), "web");
     let mut workload = deployment("web", "example.com/web:v1");
@@ -233,8 +234,8 @@ async fn what_cannot_be_applied_beside_what_others_wrote_is_replaced() {
         .await;
 
     insta::assert_snapshot!(drift(&stage, &objects).await.join("\n"), @r"
-    Service install/web: spec.ports[0].port was set by somebody, spec.ports[0].targetPort was set by somebody
-    Deployment.apps install/web: spec.strategy.rollingUpdate was set by somebody, spec.strategy.type was set by somebody, spec.template.spec.volumes[name=v].configMap was removed, spec.template.spec.volumes[name=v].secret was set by somebody
+    Service install/web: spec.ports[0].port was set by kubectl, spec.ports[0].targetPort was set by kubectl
+    Deployment.apps install/web: spec.strategy.rollingUpdate was set by kubectl, spec.strategy.type was set by kubectl, spec.template.spec.volumes[name=v].configMap was removed, spec.template.spec.volumes[name=v].secret was set by kubectl
     ");
     assert!(
         stage
@@ -246,7 +247,7 @@ async fn what_cannot_be_applied_beside_what_others_wrote_is_replaced() {
             .iter()
             .all(|change| change.note.is_none())
     );
-    // The simulation of workloads writes the status meanwhile.
+    // The simulated workloads write the status meanwhile.
     while stage.advance(&objects).await.is_err_and(|error| error.is_transient()) {}
     assert_eq!(drift(&stage, &objects).await, [""; 0]);
     stage.complete(&objects).await;
@@ -260,7 +261,7 @@ async fn what_cannot_be_applied_beside_what_others_wrote_is_replaced() {
     assert_eq!(volumes, ["v", "theirs"], "what others added stays");
     assert_eq!(live["spec"]["replicas"], 3);
 
-    // So it is when another release comes.
+    // The same applies to another release.
     stage.meddle(&service_key(), json!({"spec": {"ports": edit}})).await;
     let next = release(&[(0, service(json!([{"port": 81}])))]);
     assert_eq!(stage.complete(&next).await.updated, [service_key()]);
@@ -268,19 +269,19 @@ async fn what_cannot_be_applied_beside_what_others_wrote_is_replaced() {
 }
 
 #[tokio::test]
-async fn where_replacing_is_refused_too_the_first_refusal_is_told() {
+async fn if_replacing_is_refused_too_the_first_error_is_reported() {
     let stage = Stage::set().await;
     let settings = config_map_key("settings");
     let objects = release(&[(0, config_map("settings", json!({"a": "1"})))]);
     stage.complete(&objects).await;
     stage.meddle(&settings, json!({"data": {"a": "2"}, "immutable": true})).await;
-    assert_eq!(drift(&stage, &objects).await, ["ConfigMap install/settings: data.a was set by somebody"]);
+    assert_eq!(drift(&stage, &objects).await, ["ConfigMap install/settings: data.a was set by kubectl"]);
     let refused = stage.advance(&objects).await.unwrap_err();
     insta::assert_snapshot!(refused, @r#"cannot update ConfigMap install/settings: ConfigMap "settings" is invalid: data: Forbidden: field is immutable when `immutable` is set"#);
     assert!(matches!(refused, RolloutError::Objects(_)));
     assert_eq!(stage.live(&settings).await.unwrap()["data"]["a"], "2");
 
-    // Nothing of somebody else's is replaced.
+    // Objects of other owners are not replaced.
     let rollout = Rollout::new(stage.client.clone(), Options::default());
     stage.make(&service_key(), service(json!([{"port": 8080}]))).await;
     let taken = release(&[(0, service(json!([{"port": 80}])))]);

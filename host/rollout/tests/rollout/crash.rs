@@ -1,4 +1,4 @@
-//! A controller that dies at any request, and an API server that fails at any request.
+//! Crash injection: the controller crashes at any request, or the API server fails at any request.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
 
@@ -20,7 +20,7 @@ fn second() -> Vec<(u32, Value)> {
     vec![(0, config_map("kept", json!({"a": "2"}))), (1, config_map("new", json!({})))]
 }
 
-/// Brings the second release onto the first with one request failing, and then again by a controller that knows nothing.
+/// Upgrades from the first to the second release with one failing request, and then again with a restarted controller.
 async fn upgrade_with_failure(fault: Fault) {
     let mut stage = Stage::set().await;
     stage.complete(&release(&first())).await;
@@ -46,7 +46,7 @@ async fn upgrade_with_failure(fault: Fault) {
 async fn an_upgrade_that_fails_anywhere_is_completed_by_the_next_attempt() {
     for (verb, resource, name, times) in [
         (Verb::Patch, "configmaps", "kept", 1),
-        // The dry run before it fails too, which stops nothing.
+        // The dry run before it fails, too, which stops nothing.
         (Verb::Create, "configmaps", "new", 2),
         (Verb::Delete, "oxen.example.com", "one", 1),
         (Verb::Delete, "configmaps", "old", 1),

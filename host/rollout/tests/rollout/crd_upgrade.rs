@@ -24,7 +24,7 @@ async fn make_oxen(stage: &Stage, count: usize) {
 }
 
 #[tokio::test]
-async fn nothing_is_written_before_crds_are_found_safe() {
+async fn nothing_is_written_before_crd_upgrades_are_checked() {
     let stage = Stage::set().await;
     let text = json!({"type": "string"});
     stage.complete(&release(&[(0, crd(&text)), (0, config_map("settings", json!({"v": "1"})))])).await;
@@ -37,7 +37,7 @@ async fn nothing_is_written_before_crds_are_found_safe() {
     assert!(!error.is_transient());
     assert_eq!(stage.writes(), Vec::<String>::new());
 
-    // What somebody changed by hand is put back without being asked about.
+    // A manual change is repaired without a check.
     let settings = release(&[(0, crd(&text)), (0, config_map("settings", json!({"v": "1"})))]);
     let crd_key = key("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "oxen.example.com");
     stage.meddle(&crd_key, json!({"spec": crd(&json!({"type": "integer"}))["spec"]})).await;
@@ -46,7 +46,7 @@ async fn nothing_is_written_before_crds_are_found_safe() {
 }
 
 #[tokio::test]
-async fn a_crd_that_takes_too_much_to_be_checked_is_refused() {
+async fn a_crd_that_is_too_expensive_to_check_is_refused() {
     let stage = Stage::set().await;
     stage.complete(&release(&[(0, crd(&json!({"type": "string"})))])).await;
     make_oxen(&stage, 1).await;

@@ -1,4 +1,4 @@
-//! What somebody changed, and what somebody else has.
+//! Drift, and objects of other owners.
 
 use crate::support::{Stage, config_map, config_map_key, deployment, key, make_owner, release};
 use chandler_rollout::{
@@ -8,7 +8,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 #[tokio::test]
-async fn what_somebody_changed_is_put_right() {
+async fn drift_is_repaired() {
     let stage = Stage::set().await;
     let release = release(&[
         (0, config_map("settings", json!({"a": "1"}))),
@@ -27,8 +27,8 @@ async fn what_somebody_changed_is_put_right() {
     insta::assert_snapshot!(drift.join("
 "), @r"
     ConfigMap install/gone does not exist
-    ConfigMap install/settings: data.a was set by somebody, metadata.labels was removed
-    Deployment.apps install/web: spec.template.spec.containers[name=main].image was set by somebody, spec.template.spec.containers[name=main].ports was removed, spec.template.spec.containers[name=main].resources.limits was removed
+    ConfigMap install/settings: data.a was set by kubectl, metadata.labels was removed
+    Deployment.apps install/web: spec.template.spec.containers[name=main].image was set by kubectl, spec.template.spec.containers[name=main].ports was removed, spec.template.spec.containers[name=main].resources.limits was removed
     ");
     let changes = stage.complete(&release).await;
     insta::assert_snapshot!(changes, @r"
@@ -40,12 +40,12 @@ async fn what_somebody_changed_is_put_right() {
     assert_eq!(stage.live(&settings).await.unwrap()["data"], json!({"a": "1"}));
     let live = stage.live(&web).await.unwrap();
     assert_eq!(live["spec"]["template"]["spec"]["containers"][0]["image"], "example.com/web:v1");
-    // The release does not say how many, so that an autoscaler may.
+    // The release sets no number of replicas, so an autoscaler may.
     assert_eq!(live["spec"]["replicas"], 3);
 }
 
 #[tokio::test]
-async fn nothing_is_taken_from_others() {
+async fn objects_of_other_owners_are_not_taken() {
     let stage = Stage::set().await;
     stage.make(&config_map_key("theirs"), config_map("theirs", json!({"a": "theirs"}))).await;
     let other = make_owner(&stage.client, "other").await;
@@ -61,7 +61,7 @@ async fn nothing_is_taken_from_others() {
     let refused = stage.advance(&release).await.unwrap_err();
     insta::assert_snapshot!(refused, @r"
     ConfigMap install/shared already exists and is controlled by BundleDeployment other
-    ConfigMap install/theirs already exists and was created by somebody
+    ConfigMap install/theirs already exists and was created by kubectl
     an object can belong to only one BundleDeployment: remove it from this bundle or from that of other, or move it here with `chandler adopt demo --force`
     adopt objects without a controller with `chandler adopt demo` or spec.collisionProtection: IfNoController, delete them, or remove them from the bundle
     ");
@@ -69,7 +69,7 @@ async fn nothing_is_taken_from_others() {
     assert_eq!(stage.writes(), [""; 0]);
     assert_eq!(stage.live(&config_map_key("theirs")).await.unwrap()["data"], json!({"a": "theirs"}));
 
-    // An owner that comes back under its name does not inherit what its predecessor had.
+    // A new owner of the same name does not inherit the objects of the previous one.
     let mut imposter = other.clone();
     imposter.uid = "another".into();
     let rollout = Rollout::new(stage.client.clone(), Options::default());
@@ -95,7 +95,7 @@ async fn everything_of_the_owner_is_deleted_and_nothing_else() {
     let one = key("example.com/v1", "Ox", Some("install"), "one");
     stage.meddle(&one, json!({"metadata": {"finalizers": ["example.com/hold"]}})).await;
 
-    // The ox is held, so what comes after it stays; it is named with what holds it.
+    // The ox has a finalizer, so later objects stay; it is reported with the finalizer.
     for asked in [1, 0] {
         let chandler_rollout::Teardown::Waiting { waiting, deleted, .. } =
             stage.rollout.teardown(&stage.owner).await.unwrap()
@@ -146,12 +146,12 @@ async fn ignored_fields_are_neither_compared_nor_changed() {
     let first = release(&[(0, config_map("settings", json!({"a": "1", "b": "1"})))]);
     stage.complete(&first).await;
     stage.meddle(&settings, json!({"data": {"a": "2"}})).await;
-    // Without the rule it is drift, with it nothing, and without it drift again: nothing is remembered wrongly.
+    // Without the rule it is drift, with it not, and without it drift again: no comparison is remembered wrongly.
     assert_eq!(stage.rollout.observe(&RolloutRequest::new(&stage.owner, &first)).await.unwrap().drift.len(), 1);
     assert!(stage.rollout.observe(&RolloutRequest::new(&owner, &first)).await.unwrap().matches_release());
     assert!(stage.rollout.preview(&RolloutRequest::new(&owner, &first)).await.unwrap().is_empty());
     assert_eq!(stage.rollout.observe(&RolloutRequest::new(&stage.owner, &first)).await.unwrap().drift.len(), 1);
-    // What was removed is not put back either.
+    // A removed field is not restored either.
     stage.meddle(&settings, json!({"data": {"a": null}})).await;
     assert!(stage.rollout.observe(&RolloutRequest::new(&owner, &first)).await.unwrap().matches_release());
 
@@ -164,14 +164,14 @@ async fn ignored_fields_are_neither_compared_nor_changed() {
     assert_eq!(progress.changes().to_string(), "updated ConfigMap install/settings\nunchanged: 0");
     assert_eq!(stage.live(&settings).await.unwrap()["data"], json!({"a": "3", "b": "2"}));
     assert!(stage.rollout.observe(&RolloutRequest::new(&owner, &second)).await.unwrap().matches_release());
-    // What is created is as released.
+    // A created object matches the release.
     stage.remove(&settings).await;
     stage.rollout.advance(&RolloutRequest::new(&owner, &second)).await.unwrap();
     assert_eq!(stage.live(&settings).await.unwrap()["data"], json!({"a": "4", "b": "2"}));
 }
 
 #[tokio::test]
-async fn what_is_left_alone_is_told() {
+async fn unrepaired_drift_is_reported() {
     let stage = Stage::set().await;
     let objects = |version: &str| {
         release(&[
@@ -191,10 +191,10 @@ async fn what_is_left_alone_is_told() {
     let reported = DriftOptions { drift: DriftPolicy::Report, complete: true, ..DriftOptions::default() };
     let progress =
         stage.rollout.advance(&RolloutRequest::new(&stage.owner, &objects("2")).drift(reported.clone())).await.unwrap();
-    let told: Vec<String> = progress.changes().unrepaired.iter().map(ToString::to_string).collect();
+    let reported: Vec<String> = progress.changes().unrepaired.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
-        ["ConfigMap install/changed: data.a was set by somebody", "ConfigMap install/gone does not exist"]
+        reported,
+        ["ConfigMap install/changed: data.a was set by kubectl", "ConfigMap install/gone does not exist"]
     );
     assert_eq!(progress.changes().updated, [config_map_key("renewed")]);
     assert_eq!(stage.writes(), ["PATCH /api/v1/namespaces/install/configmaps/renewed"; 2]);
@@ -203,15 +203,19 @@ async fn what_is_left_alone_is_told() {
         .observe(&RolloutRequest::new(&stage.owner, &objects("2")).drift(DriftPolicy::Ignore))
         .await
         .unwrap();
-    let told: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["ConfigMap install/gone does not exist"], "an object that somebody labelled is none of ours");
+    let reported: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        reported,
+        ["ConfigMap install/gone does not exist"],
+        "an object with forged labels does not belong to the owner"
+    );
 
-    // What is contested is left, too, and the rest is put right.
-    let contested =
+    // An object in its cooldown is not repaired either, and the others are.
+    let in_cooldown =
         DriftOptions { cooldown: [config_map_key("changed")].into(), complete: true, ..DriftOptions::default() };
     let progress = stage
         .rollout
-        .advance(&RolloutRequest::new(&stage.owner, &objects("2")).drift(contested.clone()))
+        .advance(&RolloutRequest::new(&stage.owner, &objects("2")).drift(in_cooldown.clone()))
         .await
         .unwrap();
     let changes = progress.changes();
@@ -231,9 +235,9 @@ async fn fields_that_others_apply_are_named_when_they_are_taken_over() {
     stage.api(&settings).patch("settings", &gitops, &Patch::Apply(theirs)).await.unwrap();
     stage.meddle(&settings, json!({"data": {"b": "edited"}})).await;
     let progress = stage.advance(&release(&[(0, config_map("settings", json!({"a": "2", "b": "2"})))])).await.unwrap();
-    let told: Vec<String> = progress.changes().conflicts.iter().map(ToString::to_string).collect();
+    let reported: Vec<String> = progress.changes().conflicts.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        reported,
         ["ConfigMap install/settings had fields that other field managers apply: data.a was applied by gitops"]
     );
     assert_eq!(stage.live(&settings).await.unwrap()["data"], json!({"a": "2", "b": "2", "c": "theirs"}));

@@ -1,4 +1,4 @@
-//! What a stage waits for, and how little is asked meanwhile.
+//! What a stage waits for, and how few requests waiting takes.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
@@ -40,7 +40,7 @@ async fn two_thousand_objects_take_a_few_lists() {
     assert_eq!(dry_runs(&reads), objects.len(), "each object is checked, once");
     assert!(reads.len() < objects.len() + 20, "{} requests", reads.len());
 
-    // A pass that only waits: pages of five hundred of what is there, and nothing about what is still to come.
+    // A call that only waits lists existing objects in pages of five hundred, and requests nothing about later stages.
     stage.writes();
     waiting(stage.advance(&release).await);
     let reads = stage.reads();
@@ -57,7 +57,7 @@ async fn two_thousand_objects_take_a_few_lists() {
 }
 
 #[tokio::test]
-async fn names_that_others_have_are_found_among_many() {
+async fn names_of_other_owners_are_found_among_many() {
     let stage = Stage::set().await;
     let foreign: kube::core::DynamicObject = serde_json::from_value(config_map("x-7", json!({}))).unwrap();
     stage.api(&config_map_key("x-7")).create(&kube::api::PostParams::default(), &foreign).await.unwrap();
@@ -112,7 +112,7 @@ async fn a_job_that_is_done_stays_with_the_release() {
     assert!(stage.rollout.observe(&RolloutRequest::new(&stage.owner, &release)).await.unwrap().matches_release());
 }
 
-/// A webhook that looks at oxen, with the Service and, on request, the workload behind it.
+/// A webhook for oxen, with its Service and, on request, its workload.
 fn hook(objects: &mut Vec<(u32, Value)>, workload: Option<u32>) {
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook"},
         "spec": {"selector": {"app": "hook"}, "ports": [{"port": 443, "targetPort": 80}]}});
@@ -126,32 +126,37 @@ fn hook(objects: &mut Vec<(u32, Value)>, workload: Option<u32>) {
 }
 
 #[tokio::test]
-async fn a_stage_with_a_webhook_waits_until_somebody_answers() {
+async fn a_stage_with_a_webhook_waits_for_its_endpoints() {
     let stage = Stage::set().await;
     let unanswered = "Service install/hook, which webhook oxen.example.com calls, has no ready endpoints";
     let mut objects = vec![(0, oxen(json!({}))), (2, config_map("later", json!({})))];
     hook(&mut objects, None);
     let release_without = release(&objects);
-    let told = loop {
-        let told = waiting(stage.advance(&release_without).await);
-        if !told.iter().any(|told| told.contains("CustomResourceDefinition")) {
-            break told;
+    let messages = loop {
+        let messages = waiting(stage.advance(&release_without).await);
+        if !messages.iter().any(|message| message.contains("CustomResourceDefinition")) {
+            break messages;
         }
     };
     assert_eq!(
-        told,
+        messages,
         [format!("(admissionregistration.k8s.io/v1, Kind=ValidatingWebhookConfiguration)(hook): {unanswered}")]
     );
     assert_eq!(stage.live(&config_map_key("later")).await, None);
 
-    // Whoever answers comes in the same stage; an ox, which the webhook looks at, waits for it.
+    // The workload is in the same stage; an ox, for which the webhook is called, waits for it.
     let mut objects = vec![(0, oxen(json!({}))), (1, ox("early", json!({}))), (2, config_map("later", json!({})))];
     hook(&mut objects, Some(1));
     let workload = || Subject::object("Deployment", "install", "hook");
     stage.rules.behave(workload(), Behaviour::Stall);
     let release_with = release(&objects);
-    let told = waiting(stage.advance(&release_with).await);
-    assert!(told.iter().any(|told| told.contains("(install/early): waits for Service install/hook")), "{told:?}");
+    let messages = waiting(stage.advance(&release_with).await);
+    assert!(
+        messages
+            .iter()
+            .any(|message| message.contains("(install/early): waits for ready endpoints of Service install/hook")),
+        "{messages:?}"
+    );
     assert_eq!(stage.live(&key("example.com/v1", "Ox", Some("install"), "early")).await, None);
     stage.rules.behave(workload(), Behaviour::Healthy);
     // The embedded control plane calls no webhooks, so the ox is accepted once the Service has endpoints.

@@ -31,7 +31,7 @@ fn objects() -> Vec<(u32, Value)> {
 }
 
 #[tokio::test]
-async fn a_release_is_installed_and_then_left_alone() {
+async fn an_installed_release_causes_no_writes() {
     let mut stage = Stage::set().await;
     let release = release(&objects());
     let changes = stage.complete(&release).await;
@@ -64,8 +64,8 @@ async fn a_release_is_installed_and_then_left_alone() {
     let role = stage.live(&key("rbac.authorization.k8s.io/v1", "ClusterRole", None, "web")).await.unwrap();
     assert_eq!(role["metadata"]["namespace"], Value::Null);
 
-    // Neither a second look nor one by a controller that remembers nothing writes anything, although the API server writes
-    // quantities in another way than the release.
+    // Neither a second call nor one by a restarted controller writes anything, although the API server stores quantities in
+    // another notation than the release.
     stage.writes();
     for restarted in [false, true] {
         if restarted {
@@ -85,7 +85,7 @@ async fn a_release_is_installed_and_then_left_alone() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_installed_is_refused_before_anything_is_written() {
+async fn invalid_releases_are_refused_before_anything_is_written() {
     let stage = Stage::set().await;
     stage.writes();
     let elsewhere = |namespace: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": namespace}});
@@ -95,7 +95,7 @@ async fn what_cannot_be_installed_is_refused_before_anything_is_written() {
             "required resource not found: no matches for kind \"Ox\" in version \"example.com/v1\" (Ox.example.com one)",
         ),
         (
-            // The CRD comes in a later stage than what needs it.
+            // The CRD is in a later stage than the object that needs it.
             vec![(0, ox("one", json!({}))), (1, oxen(json!({})))],
             "required resource not found: no matches for kind \"Ox\" in version \"example.com/v1\" (Ox.example.com one)",
         ),

@@ -1,4 +1,4 @@
-//! A preview says what the rollout would be refused for, in the words in which the rollout refuses.
+//! A preview reports the same refusals as the rollout.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Stage, config_map, config_map_key, deployment, key, ox, oxen, release};
 
-/// What the preview of a release says would be refused. Nothing is written by it.
+/// The refusals in the preview of a release, which writes nothing.
 async fn refusals(stage: &Stage, release: &Release) -> Vec<String> {
     stage.writes();
     let preview = stage.rollout.preview(&RolloutRequest::new(&stage.owner, release)).await.unwrap();
@@ -16,7 +16,7 @@ async fn refusals(stage: &Stage, release: &Release) -> Vec<String> {
     preview.refusals
 }
 
-/// The same, which has to be what the rollout then says.
+/// The refusal in the preview, which must equal that of the rollout.
 async fn agreed(stage: &Stage, objects: &[(u32, Value)]) -> String {
     let release = release(objects);
     let previewed = refusals(stage, &release).await;
@@ -28,7 +28,7 @@ async fn agreed(stage: &Stage, objects: &[(u32, Value)]) -> String {
 }
 
 #[tokio::test]
-async fn what_a_rollout_refuses_its_preview_says_before() {
+async fn a_preview_reports_what_the_rollout_refuses() {
     let stage = Stage::set().await;
     stage.make(&config_map_key("theirs"), config_map("theirs", json!({}))).await;
     let elsewhere = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "nowhere"}});
@@ -54,7 +54,7 @@ async fn what_a_rollout_refuses_its_preview_says_before() {
 }
 
 #[tokio::test]
-async fn an_unsafe_crd_and_all_else_that_is_in_the_way_are_said_at_once() {
+async fn a_preview_reports_all_refusals_at_once() {
     let stage = Stage::set().await;
     let crd = |kind: &str| (0, oxen(json!({"yoke": {"type": kind}})));
     stage.complete(&release(&[crd("string")])).await;
@@ -68,7 +68,7 @@ async fn an_unsafe_crd_and_all_else_that_is_in_the_way_are_said_at_once() {
     assert_eq!(
         begin,
         [
-            "ConfigMap install/theirs already exists and was created by somebody\nadopt objects without a controller with `chandler adopt demo` or spec.collisionProtection",
+            "ConfigMap install/theirs already exists and was created by kubectl\nadopt objects without a controller with `chandler adopt demo` or spec.collisionProtection",
             "required resource not found",
             "validating upgrade for CRD \"oxen.example.com\"",
         ]
@@ -76,7 +76,7 @@ async fn an_unsafe_crd_and_all_else_that_is_in_the_way_are_said_at_once() {
 }
 
 #[tokio::test]
-async fn an_object_that_is_being_deleted_is_waited_for() {
+async fn a_terminating_object_is_awaited() {
     let stage = Stage::set().await;
     let release = release(&[(0, config_map("held", json!({})))]);
     stage.complete(&release).await;
@@ -89,7 +89,7 @@ async fn an_object_that_is_being_deleted_is_waited_for() {
 }
 
 #[tokio::test]
-async fn what_only_the_dry_run_of_a_preview_finds_invalid_is_no_refusal() {
+async fn objects_that_only_the_dry_run_finds_invalid_are_not_refused() {
     let stage = Stage::set().await;
     let mut crd = oxen(json!({"yoke": {"type": "string"}, "plough": {"type": "string"}}));
     let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
@@ -97,7 +97,7 @@ async fn what_only_the_dry_run_of_a_preview_finds_invalid_is_no_refusal() {
         json!([{"rule": "!has(self.yoke) || !has(self.plough)", "message": "one of them"}]);
     let with = |spec: Value| release(&[(0, crd.clone()), (0, ox("one", spec))]);
     stage.complete(&with(json!({"yoke": "oak"}))).await;
-    // It was created and never applied, so that a dry run keeps the yoke beside what takes its place.
+    // It was created and never applied, so a dry run keeps the yoke beside its replacement.
     let instead = with(json!({"plough": "iron"}));
     assert_eq!(refusals(&stage, &instead).await, [""; 0]);
     stage.complete(&instead).await;

@@ -1,4 +1,4 @@
-//! Only what the record holds is changed, pruned or deleted, whatever objects say of themselves.
+//! Only objects in the record are changed, pruned or deleted, regardless of their labels and references.
 
 use std::sync::{
     Arc,
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Stage, config_map, config_map_key, make_owner, release};
 
-/// Everything that an object of the owner says of itself, but for its seal.
+/// All marks of an object of the owner, except its seal.
 fn marks(owner: &Owner) -> Value {
     json!({
         "labels": {
@@ -35,11 +35,11 @@ fn marks(owner: &Owner) -> Value {
 }
 
 #[tokio::test]
-async fn an_object_that_somebody_marked_is_neither_pruned_nor_deleted_nor_taken() {
+async fn an_object_with_forged_marks_is_not_changed() {
     let stage = Stage::set().await;
     stage.complete(&release(&[(0, config_map("ours", json!({})))])).await;
     for name in ["labelled", "wanted"] {
-        stage.make(&config_map_key(name), config_map(name, json!({"of": "somebody"}))).await;
+        stage.make(&config_map_key(name), config_map(name, json!({"of": "another user"}))).await;
         let mut marks = marks(&stage.owner);
         if name == "labelled" {
             marks.as_object_mut().unwrap().remove("ownerReferences");
@@ -57,11 +57,11 @@ async fn an_object_that_somebody_marked_is_neither_pruned_nor_deleted_nor_taken(
     let deleted = stage.tear_down().await;
     assert_eq!(deleted, [config_map_key("other")]);
     for name in ["labelled", "wanted"] {
-        assert_eq!(stage.live(&config_map_key(name)).await.unwrap()["data"], json!({"of": "somebody"}));
+        assert_eq!(stage.live(&config_map_key(name)).await.unwrap()["data"], json!({"of": "another user"}));
     }
 }
 
-/// A ledger that dies with what was done.
+/// A ledger that fails when it records what was done.
 #[derive(Debug)]
 struct Forgetful {
     inner: InMemory,
@@ -86,7 +86,7 @@ impl Ledger for Forgetful {
 }
 
 #[tokio::test]
-async fn what_was_created_just_before_a_death_is_known_by_its_seal() {
+async fn objects_created_before_a_crash_are_recognized_by_their_seal() {
     let stage = Stage::set().await;
     let owner = make_owner(&stage.client, "mortal").await;
     let ledger = Arc::new(Forgetful { inner: InMemory::new(&owner.uid), forgets: AtomicBool::new(true) });
@@ -96,7 +96,7 @@ async fn what_was_created_just_before_a_death_is_known_by_its_seal() {
     assert!(matches!(died, RolloutError::Ledger(_)), "{died}");
     let made = stage.live(&config_map_key("made")).await.unwrap();
 
-    // The next one finds its own objects: it keeps the one and prunes the other, which is not wanted any more.
+    // The next call recognizes its objects: it keeps one and prunes the other, which is no longer wanted.
     ledger.forgets.store(false, Ordering::SeqCst);
     let second = release(&[(0, config_map("made", json!({"a": "2"})))]);
     let progress = stage.rollout.advance(&RolloutRequest::new(&owner, &second)).await.unwrap();
@@ -110,7 +110,7 @@ async fn an_object_that_was_orphaned_is_not_taken_back() {
     let stage = Stage::set().await;
     let settings = release(&[(0, config_map("settings", json!({"a": "1"})))]);
     stage.complete(&settings).await;
-    // `kubectl delete --cascade=orphan`, with a finalizer that keeps the BundleDeployment; the controller has not seen it.
+    // `kubectl delete --cascade=orphan`, with a finalizer that keeps the BundleDeployment; the controller has not observed it.
     let api: Api<chandler_api::BundleDeployment> = Api::all(stage.client.clone());
     let hold = Patch::Merge(json!({"metadata": {"finalizers": ["chandler.dev/teardown"]}}));
     api.patch("demo", &PatchParams::default(), &hold).await.unwrap();
@@ -129,7 +129,7 @@ async fn an_object_that_was_orphaned_is_not_taken_back() {
         stage.rollout.observe(&RolloutRequest::new(&stage.owner, &settings)).await,
         Err(RolloutError::OwnerDeleting(_))
     ));
-    // What has no reference any more is left behind, although the record holds it.
+    // Objects without the reference are orphaned, although they are in the record.
     let Teardown::Complete { deleted, orphaned } = stage.rollout.teardown(&stage.owner).await.unwrap() else {
         panic!("nothing is waited for");
     };
@@ -138,7 +138,7 @@ async fn an_object_that_was_orphaned_is_not_taken_back() {
 }
 
 #[tokio::test]
-async fn the_next_owner_of_a_name_takes_back_what_was_left_behind_and_prunes_nothing_of_it() {
+async fn the_next_owner_of_a_name_adopts_orphans_and_prunes_none() {
     let stage = Stage::set().await;
     let earlier = release(&[(0, config_map("wanted", json!({"a": "1"}))), (0, config_map("forgotten", json!({})))]);
     stage.complete(&earlier).await;
@@ -161,7 +161,7 @@ async fn the_next_owner_of_a_name_takes_back_what_was_left_behind_and_prunes_not
     );
     let after = stage.live(&config_map_key("wanted")).await.unwrap();
     assert_eq!((&after["metadata"]["uid"], &after["data"]), (&before["metadata"]["uid"], &json!({"a": "2"})));
-    assert!(stage.live(&config_map_key("forgotten")).await.is_some(), "it has the label of the set, and is nobody's");
+    assert!(stage.live(&config_map_key("forgotten")).await.is_some(), "it has the label of the set, but no owner");
     assert_eq!(
         stage.rollout.teardown(&owner).await.unwrap(),
         Teardown::Complete { deleted: vec![config_map_key("wanted")], orphaned: vec![] }

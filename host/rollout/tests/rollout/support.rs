@@ -1,4 +1,4 @@
-//! An API server with a BundleDeployment, and releases to bring onto it.
+//! An API server with a BundleDeployment, and releases for it.
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "helpers of tests fail by panicking")]
 #![expect(clippy::needless_pass_by_value, reason = "values are made where they are handed over")]
@@ -28,21 +28,21 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// How long anything may take that a test waits for.
+/// The timeout for everything that a test waits for.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A cluster with the namespace `install` and the BundleDeployment `demo`.
 pub(crate) struct Stage {
     pub(crate) cluster: DevCluster,
-    /// The administrator.
+    /// The client of the administrator.
     pub(crate) client: Client,
     pub(crate) rollout: Rollout,
     pub(crate) owner: Owner,
-    /// What workloads pretend.
+    /// The simulated workloads.
     pub(crate) rules: Rules,
-    /// The requests of the rollout that would change something, as `METHOD path`.
+    /// The rollout's requests that would change an object, as `METHOD path`.
     requests: Arc<Mutex<Vec<String>>>,
-    /// The requests of the rollout that only read, as path and query, and dry runs.
+    /// The rollout's requests that only read, as path and query, and dry runs.
     reads: Arc<Mutex<Vec<String>>>,
 }
 
@@ -66,18 +66,18 @@ impl Stage {
         Self { rollout: Rollout::new(recording, Options::default()), cluster, client, owner, rules, requests, reads }
     }
 
-    /// What the rollout of another process would be: one that remembers nothing.
+    /// The rollout of a restarted process, with an empty memory.
     pub(crate) async fn restart(&mut self) {
         let recording = recording_client(&self.cluster, Arc::clone(&self.requests), Arc::clone(&self.reads)).await;
         self.rollout = Rollout::new(recording, Options::default());
     }
 
-    /// The requests since the last call that would have changed something.
+    /// The write requests since the last call.
     pub(crate) fn writes(&self) -> Vec<String> {
         std::mem::take(&mut *self.requests.lock().unwrap())
     }
 
-    /// The requests since the last call that changed nothing.
+    /// The read requests since the last call.
     pub(crate) fn reads(&self) -> Vec<String> {
         std::mem::take(&mut *self.reads.lock().unwrap())
     }
@@ -86,7 +86,7 @@ impl Stage {
         self.rollout.advance(&RolloutRequest::new(&self.owner, release)).await
     }
 
-    /// Advances until the release is complete, each time when what it waited for has come; everything that was changed.
+    /// Advances until the release is complete, each time after the awaited change; returns all changes.
     pub(crate) async fn complete(&self, release: &Release) -> Changes {
         let mut all = Changes::default();
         loop {
@@ -103,7 +103,7 @@ impl Stage {
         }
     }
 
-    /// Advances until something fails.
+    /// Advances until a call fails.
     pub(crate) async fn fail(&self, release: &Release) -> RolloutError {
         loop {
             match self.advance(release).await {
@@ -114,7 +114,7 @@ impl Stage {
         }
     }
 
-    /// Tears down until everything is gone; what was deleted, in order.
+    /// Tears down until every object is gone; returns the deleted objects in order.
     pub(crate) async fn tear_down(&self) -> Vec<ObjectKey> {
         let mut all = Vec::new();
         loop {
@@ -158,16 +158,16 @@ impl Stage {
         }
     }
 
-    /// An object as the API server has it.
+    /// An object as the API server stores it.
     pub(crate) async fn live(&self, key: &ObjectKey) -> Option<Value> {
         let found = self.api(key).get_opt(&key.name).await.unwrap()?;
         Some(serde_json::to_value(found).unwrap())
     }
 
-    /// Changes an object as somebody else.
+    /// Changes an object as another client.
     pub(crate) async fn meddle(&self, key: &ObjectKey, patch: Value) {
-        let somebody = PatchParams { field_manager: Some("somebody".into()), ..PatchParams::default() };
-        self.api(key).patch(&key.name, &somebody, &Patch::Merge(patch)).await.unwrap();
+        let other_client = PatchParams { field_manager: Some("kubectl".into()), ..PatchParams::default() };
+        self.api(key).patch(&key.name, &other_client, &Patch::Merge(patch)).await.unwrap();
     }
 
     /// Makes the ConfigMap `gate` meet [`gate_probe`].
@@ -175,11 +175,11 @@ impl Stage {
         self.meddle(&config_map_key("gate"), json!({"metadata": {"annotations": {"open": "yes"}}})).await;
     }
 
-    /// Creates an object as somebody else.
+    /// Creates an object as another client.
     pub(crate) async fn make(&self, key: &ObjectKey, object: Value) {
-        let somebody = PostParams { field_manager: Some("somebody".into()), ..PostParams::default() };
+        let other_client = PostParams { field_manager: Some("kubectl".into()), ..PostParams::default() };
         let object: DynamicObject = serde_json::from_value(object).unwrap();
-        self.api(key).create(&somebody, &object).await.unwrap();
+        self.api(key).create(&other_client, &object).await.unwrap();
     }
 
     /// Deletes an object and waits until it is gone.
@@ -307,7 +307,7 @@ pub(crate) fn ox(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Ox", "metadata": {"name": name}, "spec": spec})
 }
 
-/// Is met when [`Stage::open_gate`] was called.
+/// Met after [`Stage::open_gate`] was called.
 pub(crate) fn gate_probe() -> Probe {
     Probe {
         selector: ProbeSelector { kind: "ConfigMap".into(), name: Some("gate".into()), ..ProbeSelector::default() },

@@ -1,4 +1,4 @@
-//! Bringing a cluster from one release to the next.
+//! Upgrades from one release to the next.
 
 use crate::support::{
     Stage, config_map, config_map_key, deployment, gate_probe, key, ox, oxen, release, release_with_probes,
@@ -12,15 +12,15 @@ async fn fields_that_a_release_drops_are_removed_and_those_of_others_stay() {
     let stage = Stage::set().await;
     let settings = config_map_key("settings");
     stage.complete(&release(&[(0, config_map("settings", json!({"kept": "1", "dropped": "1"})))])).await;
-    stage.meddle(&settings, json!({"data": {"added": "by somebody"}, "metadata": {"labels": {"team": "a"}}})).await;
+    stage.meddle(&settings, json!({"data": {"added": "by a user"}, "metadata": {"labels": {"team": "a"}}})).await;
 
-    let mut expected = json!({"kept": "2", "added": "by somebody"});
+    let mut expected = json!({"kept": "2", "added": "by a user"});
     let changes = stage.complete(&release(&[(0, config_map("settings", json!({"kept": "2"})))])).await;
     assert_eq!(changes.to_string(), "updated ConfigMap install/settings\nunchanged: 0");
     let live = stage.live(&settings).await.unwrap();
     assert_eq!(live["data"], expected);
     assert_eq!(live["metadata"]["labels"]["team"], "a");
-    // What was recorded as an update when the object was created is now one record of an apply.
+    // The record of the create is now a record of an apply.
     let records: Vec<(&Value, &Value)> = live["metadata"]["managedFields"]
         .as_array()
         .unwrap()
@@ -30,16 +30,16 @@ async fn fields_that_a_release_drops_are_removed_and_those_of_others_stay() {
         .collect();
     assert_eq!(records, [(&json!("Apply"), &Value::Null)]);
 
-    // And the next release has nothing to take over.
+    // The next release has no record to rewrite.
     stage.writes();
     stage.complete(&release(&[(0, config_map("settings", json!({"other": "3"})))])).await;
-    expected = json!({"other": "3", "added": "by somebody"});
+    expected = json!({"other": "3", "added": "by a user"});
     assert_eq!(stage.live(&settings).await.unwrap()["data"], expected);
     assert_eq!(stage.writes(), ["PATCH /api/v1/namespaces/install/configmaps/settings"]);
 }
 
 #[tokio::test]
-async fn what_is_not_in_the_release_any_more_is_pruned_at_the_end() {
+async fn removed_objects_are_pruned_at_the_end() {
     let stage = Stage::set().await;
     let old = [
         (0, config_map("old", json!({}))),
@@ -48,7 +48,7 @@ async fn what_is_not_in_the_release_any_more_is_pruned_at_the_end() {
         (0, ox("one", json!({}))),
     ];
     stage.complete(&release(&old)).await;
-    // Somebody else's object with the same labels but the set's is none of ours.
+    // An object with the same labels, except that of the set, does not belong to the owner.
     let mut foreign = config_map("foreign", json!({}));
     foreign["metadata"]["labels"] =
         json!({"core.rukpak.io/owner-kind": "BundleDeployment", "core.rukpak.io/owner-name": "demo"});
