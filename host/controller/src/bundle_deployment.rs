@@ -173,8 +173,8 @@ async fn reconcile_deployment(
             None => return finalize::remove_finalizer(&finalize, &subject, finalize::Objects::Deleted).await,
         },
         Intent::Suspend => {
-            let running = look_after(&subject, slot, context);
-            Assessment::early(ReconcileOutcome::Suspended).with_running(Box::pin(running).await)
+            let running = look_after(&subject, slot, context).await;
+            Assessment::early(ReconcileOutcome::Suspended).with_running(running)
         }
         Intent::Deploy => match Box::pin(deploy(&mut subject, slot, context)).await {
             Ok(found) => found,
@@ -223,7 +223,8 @@ async fn deploy(subject: &mut Subject, slot: &Slot, context: &Arc<Context>) -> R
             };
             bring(subject, &approved, first, slot, context).await
         }
-        Err(Halted { selection, outcome }) => {
+        Err(halted) => {
+            let Halted { selection, outcome } = *halted;
             let running = look_after_unless_superseded(subject, slot, context).await?;
             Ok(Assessment::of_selection(selection, outcome).with_running(running))
         }
@@ -231,7 +232,7 @@ async fn deploy(subject: &mut Subject, slot: &Slot, context: &Arc<Context>) -> R
 }
 
 /// The release that may run: prepared, chosen and approved.
-async fn select(subject: &Subject, slot: &Slot, context: &Arc<Context>) -> Result<Approved, Halted> {
+async fn select(subject: &Subject, slot: &Slot, context: &Arc<Context>) -> Result<Approved, Box<Halted>> {
     // A spec that is refused for these fetches nothing, and no revision has failed for it.
     account(&subject.deployment, &context.options.accounts)?;
     drift::ignored_fields(&subject.deployment.spec).map_err(decide::spec_error::SpecError::from)?;
@@ -242,7 +243,8 @@ async fn select(subject: &Subject, slot: &Slot, context: &Arc<Context>) -> Resul
 
 /// Looks after the release that runs.
 async fn look_after(subject: &Subject, slot: &Slot, context: &Arc<Context>) -> Option<Running> {
-    running::look_after(&PrepareHandles::of(context, slot), RolloutHandles::of(context, slot), subject).await
+    let (prepare, rollout) = (PrepareHandles::of(context, slot), RolloutHandles::of(context, slot));
+    Box::pin(running::look_after(&prepare, rollout, subject)).await
 }
 
 /// Looks after the release that runs, until the watch brings a newer spec.
@@ -252,7 +254,7 @@ async fn look_after_unless_superseded(
     context: &Arc<Context>,
 ) -> Result<Option<Running>, Superseded> {
     tokio::select! {
-        running = Box::pin(look_after(subject, slot, context)) => Ok(running),
+        running = look_after(subject, slot, context) => Ok(running),
         () = context.generations.newer_than(&subject.deployment) => Err(Superseded),
     }
 }

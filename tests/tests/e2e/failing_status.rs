@@ -95,7 +95,7 @@ async fn an_object_that_cannot_be_decoded_has_a_status_and_an_event_with_the_pat
         deployments.patch(&name, &parameters, &Patch::Apply(&object)).await.is_ok()
     })
     .await;
-    let expected = "the BundleDeployment cannot be decoded: spec.rollout.historyLimit: invalid type: string \"many\", expected i64";
+    let expected = "the BundleDeployment cannot be decoded: spec.rollout.historyLimit: invalid type: string \"many\", expected i32";
     eventually("the status names the path", || async {
         let object = deployments.get(&name).await.expect("the object");
         let conditions = object.data.pointer("/status/conditions").and_then(|it| it.as_array()).cloned();

@@ -33,6 +33,25 @@ impl Halted {
     }
 }
 
+/// The same, small enough to be returned through the line.
+macro_rules! boxed {
+    ($($error:ty),+) => {$(
+        impl From<$error> for Box<Halted> {
+            fn from(error: $error) -> Self {
+                Self::new(Halted::from(error))
+            }
+        }
+    )+};
+}
+
+boxed!(SpecError, ChooseError);
+
+impl From<Box<NotApproved>> for Box<Halted> {
+    fn from(error: Box<NotApproved>) -> Self {
+        Self::new(Halted::from(*error))
+    }
+}
+
 impl From<SpecError> for Halted {
     fn from(error: SpecError) -> Self {
         Self::early(ReconcileOutcome::RenderFailed(Problem::from(&error)))
@@ -44,9 +63,9 @@ impl From<ChooseError> for Halted {
         match error {
             ChooseError::Pending => Self::early(ReconcileOutcome::Preparing),
             ChooseError::Spec(error) => error.into(),
-            ChooseError::Prepare(failure) => failure.into(),
+            ChooseError::Prepare(failure) => Self::from(*failure),
             ChooseError::Restore { error, unpacked } => Self {
-                selection: Selection { unpacked, ..Selection::default() },
+                selection: Selection { unpacked: unpacked.map(|unpacked| *unpacked), ..Selection::default() },
                 outcome: ReconcileOutcome::RenderFailed(Problem::from(&error)),
             },
         }

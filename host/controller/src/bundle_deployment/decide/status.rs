@@ -123,7 +123,7 @@ pub(crate) fn clock(deployment: &BundleDeployment, status: &BundleDeploymentStat
 }
 
 /// The API server keeps whole seconds; a status that differs only below them would be written again and again.
-fn whole_seconds(now: Timestamp) -> Timestamp {
+pub(crate) fn whole_seconds(now: Timestamp) -> Timestamp {
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
 

@@ -100,14 +100,14 @@ pub(in super::super) async fn approve(
     restore_handles: &PrepareHandles<'_>,
     subject: &Subject,
     chosen: Chosen,
-) -> Result<Approved, NotApproved> {
+) -> Result<Approved, Box<NotApproved>> {
     let deployment = &subject.deployment;
     if !approval::is_needed(deployment, &chosen.candidate) {
         return Ok(Approved::of(chosen));
     }
     let preview = match preview(handles, subject, &chosen).await {
         Ok(preview) => preview,
-        Err(error) => return Err(NotApproved { selection: chosen.selection(), error: error.into() }),
+        Err(error) => return Err(Box::new(NotApproved { selection: chosen.selection(), error: error.into() })),
     };
     let change = approval::digest(deployment, &chosen.candidate, &preview);
     if let Some(given) = handles.approvals.of(deployment, &change) {
@@ -118,9 +118,9 @@ pub(in super::super) async fn approve(
         return Ok(approved);
     }
     let pending = approval::pending(&chosen.candidate, change, &preview);
-    let required = |chosen: &Chosen, pending| NotApproved {
-        selection: Selection { pending: Some(pending), ..chosen.selection() },
-        error: ApproveError::Required,
+    let required = |chosen: &Chosen, pending| {
+        let selection = Selection { pending: Some(pending), ..chosen.selection() };
+        Box::new(NotApproved { selection, error: ApproveError::Required })
     };
     let Some(current) = approval::runs_meanwhile(subject.history()) else {
         return Err(required(&chosen, pending));

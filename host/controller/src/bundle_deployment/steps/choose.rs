@@ -38,12 +38,12 @@ pub(crate) enum ChooseError {
     #[error("the release is being prepared")]
     Pending,
     #[error("{}", .0.error)]
-    Prepare(PrepareFailure),
+    Prepare(Box<PrepareFailure>),
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// The revision that the spec names is unavailable.
     #[error("{error}")]
-    Restore { error: RestoreError, unpacked: Option<Unpacked> },
+    Restore { error: RestoreError, unpacked: Option<Box<Unpacked>> },
 }
 
 impl Chosen {
@@ -77,7 +77,7 @@ pub(in super::super) async fn choose(handles: &PrepareHandles<'_>, subject: &Sub
         return match restore::restore(handles, subject, revision, Cause::Pinned(revision.number)).await {
             Ok(Restored { release, candidate }) => Ok(Chosen::new(release, candidate, unpacked)),
             Err(RestoreError::Pending(_)) => Err(ChooseError::Pending),
-            Err(error) => Err(ChooseError::Restore { error, unpacked }),
+            Err(error) => Err(ChooseError::Restore { error, unpacked: unpacked.map(Box::new) }),
         };
     }
     let prepared = prepare::described(handles, deployment).await.ok_or(ChooseError::Pending)?;

@@ -29,7 +29,7 @@ use crate::context::Context;
 /// What is being fetched and rendered.
 #[derive(Default)]
 pub(crate) struct Preparations {
-    candidates: Jobs<Result<Prepared, PrepareFailure>>,
+    candidates: Jobs<Result<Prepared, Box<PrepareFailure>>>,
     revisions: Jobs<Result<Rerendered, RerenderError>>,
 }
 
@@ -83,9 +83,9 @@ pub(crate) struct PrepareFailure {
     pub(crate) error: PrepareError,
 }
 
-impl From<PrepareError> for PrepareFailure {
+impl From<PrepareError> for Box<PrepareFailure> {
     fn from(error: PrepareError) -> Self {
-        Self { unpacked: None, provisioner: None, error }
+        Self::new(PrepareFailure { unpacked: None, provisioner: None, error })
     }
 }
 
@@ -93,7 +93,7 @@ impl From<PrepareError> for PrepareFailure {
 pub(super) async fn described(
     handles: &PrepareHandles<'_>,
     deployment: &BundleDeployment,
-) -> Option<Result<Prepared, PrepareFailure>> {
+) -> Option<Result<Prepared, Box<PrepareFailure>>> {
     let name = deployment.name_any();
     let (jobs, requested) = (&handles.preparations.candidates, revisions::requested(deployment));
     let work = || describe(deployment.clone(), Arc::clone(handles.context));
@@ -129,16 +129,15 @@ fn wake(name: &str, context: &Arc<Context>) -> impl FnOnce() + Send + 'static {
     move || context.wake(&name)
 }
 
-async fn describe(deployment: BundleDeployment, context: Arc<Context>) -> Result<Prepared, PrepareFailure> {
+async fn describe(deployment: BundleDeployment, context: Arc<Context>) -> Result<Prepared, Box<PrepareFailure>> {
     let (name, spec) = (deployment.name_any(), &deployment.spec);
     let ResolvedClass { class, in_use } =
         class::resolve(&context.classes, &spec.provisioner_class_name).await.map_err(PrepareError::from)?;
     let UnpackedContent { tree, facts } =
         unpack::unpack(SourceHandles::of(&context), &deployment).await.map_err(PrepareError::from)?;
-    let failed = |error: PrepareError| PrepareFailure {
-        unpacked: Some(facts.clone()),
-        provisioner: Some(in_use.clone()),
-        error,
+    let failed = |error: PrepareError| {
+        let (unpacked, provisioner) = (Some(facts.clone()), Some(in_use.clone()));
+        Box::new(PrepareFailure { unpacked, provisioner, error })
     };
     let config = Config::layered(&spec.provisioner_class_name, &class.defaults, spec.config.as_ref());
     let config = config.map_err(|error| failed(error.into()))?;

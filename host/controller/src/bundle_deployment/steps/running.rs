@@ -34,7 +34,7 @@ pub(in super::super) async fn look_after(
     let bundle = Some(bundle::facts(&restored.release));
     let repairs = current.outcome == Outcome::Succeeded && !subject.deployment.spec.suspend;
     let RolledOut { findings, result } = if repairs {
-        rollout::repair(handles, subject, &restored).await
+        Box::pin(rollout::repair(handles, subject, &restored)).await
     } else {
         let result = rollout::look(handles, subject, &restored).await.map(RolloutState::Applied);
         RolledOut { findings: RolloutFindings::default(), result }

@@ -16,7 +16,7 @@ use kube::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::{Guarded, ReconcileError, handles::StatusHandles};
+use super::super::{Guarded, ReconcileError, decide::status::whole_seconds, handles::StatusHandles};
 use crate::events;
 
 /// The members of a status that are written although the rest of the object cannot be decoded.
@@ -41,7 +41,7 @@ pub(in super::super) async fn report(
     let cause = cause(&object.data).unwrap_or_else(|| invalid.error.clone());
     tracing::warn!(deployment = %name, error = %cause, "the BundleDeployment cannot be decoded");
     let old = stored(&object.data);
-    let new = status(&old, object.metadata.generation, &cause, Time(Timestamp::now()));
+    let new = status(&old, object.metadata.generation, &cause, Time(whole_seconds(Timestamp::now())));
     if status_patch::write(&api, &name, Some(&old), &new).await.map_err(ReconcileError::Status)? {
         events::publish(handles.events, guarded, &old.conditions, &new.conditions).await;
     }
@@ -98,7 +98,7 @@ mod tests {
     fn the_status_names_the_path_of_a_value_that_cannot_be_decoded() {
         let object = object(&json!(null));
         let cause = cause(&object).expect("a cause");
-        insta::assert_snapshot!(cause, @"spec.rollout.historyLimit: invalid type: string \"many\", expected i64");
+        insta::assert_snapshot!(cause, @"spec.rollout.historyLimit: invalid type: string \"many\", expected i32");
         let status = status(&stored(&object), Some(2), &cause, Time(Timestamp::UNIX_EPOCH));
         let kinds: Vec<String> =
             status.conditions.iter().map(|it| format!("{}={}/{}", it.type_, it.status, it.reason)).collect();
