@@ -49,7 +49,7 @@ fn custom_resources_are_assessed_by_their_conditions() {
         (conditions(json!([condition("Ready", "False", "", "no")])), "Progressing: no"),
         (conditions(json!([condition("Ready", "False", "Why", "")])), "Progressing: Why"),
         (conditions(json!([condition("Ready", "Unknown", "", "")])), "Progressing: condition Ready is Unknown"),
-        (conditions(json!([ready("True", 1)])), "Progressing: condition Ready is about generation 1 of 2"),
+        (conditions(json!([ready("True", 1)])), "Progressing: condition Ready was set for generation 1 of 2"),
         (conditions(json!([ready("False", 2)])), "Progressing: m"),
         (conditions(json!([condition("Stalled", "True", "", "stuck")])), "Failed: stuck"),
         (conditions(json!([condition("Stalled", "False", "", "")])), "Healthy"),
@@ -96,7 +96,7 @@ fn kinds_that_always_set_ready_are_awaited() {
             (of(api_version, kind, Value::Null, Value::Null), "Progressing: has no condition Ready yet"),
             (
                 with(json!([{"type": "Ready", "status": "True", "observedGeneration": 1}])),
-                "Progressing: condition Ready is about generation 1 of 2",
+                "Progressing: condition Ready was set for generation 1 of 2",
             ),
             (
                 with(
@@ -114,7 +114,7 @@ fn an_api_service_is_available_unless_its_condition_is_false() {
     let service =
         |conditions: Value| of("apiregistration.k8s.io/v1", "APIService", json!({}), json!({"conditions": conditions}));
     check(&[
-        (service(json!([])), "Progressing: nothing is known of its availability yet"),
+        (service(json!([])), "Progressing: has no condition Available yet"),
         (
             service(json!([condition("Available", "False", "MissingEndpoints", "no endpoints")])),
             "Progressing: is not available: no endpoints",
@@ -143,14 +143,14 @@ fn crds_claims_services_and_namespaces() {
                 condition("NamesAccepted", "False", "ListKindConflict", "conflict"),
                 condition("Established", "True", "", "")
             ])),
-            "Failed: its names are not accepted: conflict (another CustomResourceDefinition has them: `kubectl get crds`)",
+            "Failed: its names are not accepted: conflict (another CRD uses the same names: `kubectl get crds`)",
         ),
         (crd(json!([condition("NamesAccepted", "True", "", ""), condition("Established", "True", "", "")])), "Healthy"),
         (claim(json!({})), &format!("Progressing: is not bound to a volume {help}")),
         (claim(json!({"phase": "Pending"})), &format!("Progressing: is not bound to a volume {help}")),
         (
             claim(json!({"phase": "Lost"})),
-            "Failed: has lost its volume (its data is gone: delete it, so that it is made again)",
+            "Failed: has lost its volume (its data is lost: delete the claim to create it again)",
         ),
         (claim(json!({"phase": "Bound"})), "Healthy"),
         (
@@ -161,7 +161,7 @@ fn crds_claims_services_and_namespaces() {
         (of("v1", "Service", json!({}), json!({})), "Healthy"),
         (
             of("v1", "Service", json!({"type": "LoadBalancer"}), json!({})),
-            "Progressing: has no address in the cluster yet",
+            "Progressing: has no cluster IP yet",
         ),
         // A cluster without load balancers never sets the other address.
         (of("v1", "Service", json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1"}), json!({})), "Healthy"),

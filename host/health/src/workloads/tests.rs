@@ -36,15 +36,15 @@ fn deployments() {
             (json!({}), json!({}), "Progressing: 0 of 1 replica is created"),
             (two(), status(1, 1, 1, 1), "Progressing: 1 of 2 replicas are created"),
             (two(), status(2, 1, 1, 1), "Progressing: 1 of 2 replicas are updated"),
-            (two(), status(3, 2, 2, 2), "Progressing: 1 old replica is still running"),
-            (two(), status(4, 2, 2, 2), "Progressing: 2 old replicas are still to go"),
+            (two(), status(3, 2, 2, 2), "Progressing: 1 old replica is pending termination"),
+            (two(), status(4, 2, 2, 2), "Progressing: 2 old replicas are pending termination"),
             (two(), status(2, 2, 1, 2), "Progressing: 1 of 2 replicas are available"),
             (two(), status(2, 2, 2, 1), "Progressing: 1 of 2 replicas are ready"),
             (two(), status(2, 2, 2, 2), "Healthy"),
             (
                 two(),
                 json!({"observedGeneration": 0, "replicas": 2}),
-                "Progressing: its controller has seen generation 0 of 1 of this Deployment",
+                "Progressing: its controller has observed generation 0 of 1 of this Deployment",
             ),
             (
                 two(),
@@ -94,7 +94,7 @@ fn replica_sets_and_replication_controllers() {
         &[
             (json!({}), json!({}), "Progressing: 0 of 1 replica is labelled"),
             (json!({}), json!({"fullyLabeledReplicas": 1}), "Progressing: 0 of 1 replica is available"),
-            (json!({"replicas": 0}), json!({"replicas": 1}), "Progressing: 1 old replica is still running"),
+            (json!({"replicas": 0}), json!({"replicas": 1}), "Progressing: 1 old replica is pending termination"),
             (json!({"replicas": 0}), json!({}), "Healthy"),
             (
                 json!({"replicas": 0}),
@@ -127,7 +127,7 @@ fn stateful_sets() {
         &[
             (json!({}), json!({}), "Progressing: 0 of 1 replica is created"),
             (json!({}), json!({"replicas": 1}), "Progressing: 0 of 1 replica is ready"),
-            (json!({"replicas": 0}), json!({"replicas": 1}), "Progressing: 1 old replica is still running"),
+            (json!({"replicas": 0}), json!({"replicas": 1}), "Progressing: 1 old replica is pending termination"),
             (json!({"replicas": 0}), json!({"currentRevision": "a", "updateRevision": "a"}), "Healthy"),
             (two(Value::Null), all(1, "a"), "Progressing: 1 of 2 replicas are updated"),
             (two(Value::Null), all(2, "b"), "Progressing: the last pods are being updated"),
@@ -166,8 +166,8 @@ fn daemon_sets() {
         "apps/v1",
         "DaemonSet",
         &[
-            (json!({}), json!({}), "Progressing: its controller has not seen it yet"),
-            (json!({}), json!({"observedGeneration": 1}), "Progressing: its controller has not counted nodes yet"),
+            (json!({}), json!({}), "Progressing: its controller has not observed it yet"),
+            (json!({}), json!({"observedGeneration": 1}), "Progressing: its controller has not counted the nodes yet"),
             (json!({}), status([2, 1, 2, 2, 2]), "Progressing: 1 of 2 pods are created"),
             (json!({}), status([2, 2, 1, 2, 2]), "Progressing: 1 of 2 pods are updated"),
             (json!({}), status([2, 2, 2, 1, 2]), "Progressing: 1 of 2 pods are available"),
@@ -190,7 +190,7 @@ fn jobs() {
         "batch/v1",
         "Job",
         &[
-            (json!({}), json!({}), "Progressing: has not begun"),
+            (json!({}), json!({}), "Progressing: has not started"),
             (json!({}), begun(json!({})), "Progressing: 0 of 1 pod has completed"),
             (
                 json!({"completions": 3, "backoffLimit": 2}),
@@ -200,11 +200,11 @@ fn jobs() {
             (json!({}), json!({"conditions": [condition("Complete", "True", "", "")]}), "Healthy"),
             (json!({"suspend": true}), json!({}), "Healthy: is suspended"),
             // Resumed, but its controller has not noticed.
-            (json!({}), json!({"conditions": [condition("Suspended", "True", "", "")]}), "Progressing: has not begun"),
+            (json!({}), json!({"conditions": [condition("Suspended", "True", "", "")]}), "Progressing: has not started"),
             (
                 json!({"completions": 3}),
                 json!({"failed": 2, "conditions": [condition("Failed", "True", "BackoffLimitExceeded", "too often")]}),
-                "Failed: has failed: too often (delete it, so that it is made and run again, or change the bundle)",
+                "Failed: has failed: too often (delete the Job to run it again, or change the bundle)",
             ),
         ],
     );
@@ -223,7 +223,7 @@ fn pods() {
         "Pod",
         &[
             (json!({}), json!({}), "Progressing: has no phase yet"),
-            (json!({}), json!({"phase": "Pending"}), "Progressing: is being started"),
+            (json!({}), json!({"phase": "Pending"}), "Progressing: is starting"),
             (
                 json!({}),
                 json!({"phase": "Pending", "conditions": [condition("PodScheduled", "False", "Unschedulable", "no node")]}),
@@ -232,7 +232,7 @@ fn pods() {
             (
                 json!({}),
                 json!({"phase": "Pending", "containerStatuses": waiting("ContainerCreating")}),
-                "Progressing: is being started",
+                "Progressing: is starting",
             ),
             (
                 json!({}),
@@ -244,7 +244,7 @@ fn pods() {
                 json!({"phase": "Pending", "initContainerStatuses": waiting("CreateContainerConfigError")}),
                 "Degraded: container a: CreateContainerConfigError",
             ),
-            (json!({}), json!({"phase": "Running"}), "Progressing: runs but is not ready"),
+            (json!({}), json!({"phase": "Running"}), "Progressing: is running but not ready"),
             (
                 json!({}),
                 json!({"phase": "Running", "containerStatuses": waiting("CrashLoopBackOff")}),
@@ -255,7 +255,7 @@ fn pods() {
             (
                 json!({}),
                 json!({"phase": "Failed", "reason": "Evicted"}),
-                "Failed: has failed: Evicted (delete it, so that it is made again)",
+                "Failed: has failed: Evicted (delete the Pod to create it again)",
             ),
             (json!({}), json!({"phase": "Odd"}), "Unknown: is in phase Odd"),
         ],
