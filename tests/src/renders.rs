@@ -32,7 +32,7 @@ pub(crate) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
 fn is_render(metadata: &Metadata<'_>) -> bool {
     metadata.is_event()
         && *metadata.level() == Level::INFO
-        && metadata.target().starts_with("chandler_controller::bundle_deployment::render")
+        && metadata.target().starts_with("chandler_controller::bundle_deployment::steps::render")
 }
 
 impl<S: Subscriber> Layer<S> for Counter {

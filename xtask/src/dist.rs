@@ -15,7 +15,7 @@ const CLUSTER: [&str; 4] = ["--locked", "--package", "chandler", "--no-default-f
 pub(crate) struct Dist {}
 
 impl Dist {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    pub(crate) fn run() -> anyhow::Result<()> {
         guests::build_all()?;
         // A target directory of its own: the full command is not replaced by this one.
         let target = command::target_directory().join("cluster");

@@ -59,7 +59,7 @@ fn main() -> anyhow::Result<()> {
         Task::Soak(soak) => soak.run(),
         Task::Corpus(corpus) => corpus.run(),
         Task::Fuzz(fuzz) => fuzz.run(),
-        Task::Dist(dist) => dist.run(),
+        Task::Dist(_) => dist::Dist::run(),
         Task::Generate(generate) => generate.run(),
     }
 }

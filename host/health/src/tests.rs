@@ -159,10 +159,7 @@ fn crds_claims_services_and_namespaces() {
         ),
         (of("v1", "PersistentVolume", json!({}), json!({"phase": "Released"})), "Healthy"),
         (of("v1", "Service", json!({}), json!({})), "Healthy"),
-        (
-            of("v1", "Service", json!({"type": "LoadBalancer"}), json!({})),
-            "Progressing: has no cluster IP yet",
-        ),
+        (of("v1", "Service", json!({"type": "LoadBalancer"}), json!({})), "Progressing: has no cluster IP yet"),
         // A cluster without load balancers never sets the other address.
         (of("v1", "Service", json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1"}), json!({})), "Healthy"),
         (of("v1", "Namespace", json!({}), json!({"phase": "Active"})), "Healthy"),

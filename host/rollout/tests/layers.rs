@@ -1,5 +1,7 @@
 //! The folders of this crate depend on each other in one direction only. The table in `lib.rs` states the rule.
 
+#![expect(clippy::unwrap_used, reason = "a test reads its own sources")]
+
 use std::{fs, path::Path};
 
 /// Each folder and the folders that it may use.

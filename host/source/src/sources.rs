@@ -46,6 +46,7 @@ pub struct Obtained {
 
 /// What a poll found.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is matched where it is returned, and never stored")]
 pub(crate) enum PollOutcome {
     /// The source resolves to this now.
     Pinned(Pinned),

@@ -23,6 +23,7 @@ macro_rules! kinds {
 
         /// Exactly the content that a source resolved to.
         #[derive(Clone, Debug, PartialEq)]
+        #[expect(clippy::large_enum_variant, reason = "there is one for each BundleDeployment, and most are images")]
         pub enum Pinned { $($(#[$doc])* $variant(<$kind as SourceKind>::Pin),)+ }
 
         /// The types of sources that this version fetches.

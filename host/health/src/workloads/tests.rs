@@ -200,7 +200,11 @@ fn jobs() {
             (json!({}), json!({"conditions": [condition("Complete", "True", "", "")]}), "Healthy"),
             (json!({"suspend": true}), json!({}), "Healthy: is suspended"),
             // Resumed, but its controller has not noticed.
-            (json!({}), json!({"conditions": [condition("Suspended", "True", "", "")]}), "Progressing: has not started"),
+            (
+                json!({}),
+                json!({"conditions": [condition("Suspended", "True", "", "")]}),
+                "Progressing: has not started",
+            ),
             (
                 json!({"completions": 3}),
                 json!({"failed": 2, "conditions": [condition("Failed", "True", "BackoffLimitExceeded", "too often")]}),
