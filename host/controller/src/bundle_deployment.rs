@@ -25,7 +25,7 @@ use std::{sync::Arc, time::Duration};
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus, Reason};
 use chandler_core::Release;
-use chandler_records::{Opening, RecordError};
+use chandler_records::{PendingRevision, RecordError};
 use chandler_runtime::Slot;
 use futures::FutureExt as _;
 use k8s_openapi::jiff::Timestamp;
@@ -158,8 +158,8 @@ async fn reconcile_deployment(
     if installs {
         finalize::add_finalizer(&finalize, deployment).await?;
     }
-    let book = finalize::open_record(&finalize, deployment, installs).await?;
-    let mut subject = Subject::new(deployment.clone(), book, began);
+    let record = finalize::open_record(&finalize, deployment, installs).await?;
+    let mut subject = Subject::new(deployment.clone(), record, began);
     let found = match intent {
         Intent::Ignore => return Ok(Action::await_change()),
         Intent::RemoveFinalizer => {
@@ -207,7 +207,7 @@ async fn finish(subject: &mut Subject, found: &Assessment, context: &Context) ->
 /// Both tracks: the candidate, and the release that runs where the candidate did not come to the cluster.
 async fn deploy(subject: &mut Subject, slot: &Slot, context: &Arc<Context>) -> Result<Assessment, Superseded> {
     slot.carry(context.memory.sizes.of(&subject.name())).await;
-    subject.book.open_revision(None);
+    subject.record.open_revision(None);
     let requested = revisions::requested(&subject.deployment);
     if let Some(failed) = context.memory.failed.get(&subject.name(), &requested) {
         // Nothing has changed that could help, and the candidate is not due for another try.
@@ -272,13 +272,13 @@ async fn bring(
     let announced = Announced::default();
     if route == Route::Advance && (revisions::begins(subject.history(), candidate) || candidate.approval.is_some()) {
         let opening = opening(subject, approved.selection(), running.clone(), approved.release(), &announced, context);
-        subject.book.open_revision(Some(opening));
+        subject.record.open_revision(Some(opening));
     }
     let rolled_out = tokio::select! {
         rolled_out = rollout::roll_out(RolloutHandles::of(context, slot), subject, approved, route) => Ok(rolled_out),
         () = context.generations.newer_than(&subject.deployment) => Err(Superseded),
     };
-    subject.book.open_revision(None);
+    subject.record.open_revision(None);
     if let Some(status) = announced.lock().await.take() {
         subject.stored = Some(BundleDeploymentStatus::clone(&status));
         subject.deployment.status = Some(status);
@@ -315,7 +315,7 @@ fn opening(
     release: &Arc<Release>,
     announced: &Announced,
     context: &Arc<Context>,
-) -> Opening {
+) -> PendingRevision {
     let found = Assessment::of_selection(selection, ReconcileOutcome::Starting).with_running(running);
     let (deployment, stored) = (subject.deployment.clone(), subject.stored.clone());
     let status = status::derive(&deployment, &found, Timestamp::now());
@@ -329,5 +329,5 @@ fn opening(
             }
         }
     };
-    Opening { history, release: Arc::clone(release), announce: announce.boxed() }
+    PendingRevision { history, release: Arc::clone(release), announce: announce.boxed() }
 }

@@ -78,7 +78,7 @@ fn in_use(context: &Context) -> BTreeSet<Digest> {
     let mut used = BTreeSet::new();
     for guarded in context.deployments.state() {
         let Ok(deployment) = &guarded.0 else { continue };
-        let state = context.records.known(&deployment.name_any()).map(|book| book.state());
+        let state = context.records.known(&deployment.name_any()).map(|record| record.state());
         let history = state.iter().flat_map(|state| &state.history).map(|revision| &revision.content_digest);
         let described = deployment.status.as_ref().and_then(|status| status.content_digest.as_ref());
         used.extend(described.into_iter().chain(history).filter_map(|digest| digest.parse::<Digest>().ok()));

@@ -32,8 +32,3 @@ pub use names::{MANAGED_BY, RECORD_TYPE, RELEASE_TYPE};
 pub use record::{PendingRevision, Record};
 pub use records::{Records, Subject};
 pub use state::State;
-
-/// The former name of [`Record`], until the controller uses the new one.
-pub type Book = Record;
-/// The former name of [`PendingRevision`], until the controller uses the new one.
-pub type Opening = PendingRevision;

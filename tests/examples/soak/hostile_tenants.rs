@@ -252,6 +252,12 @@ fn ignored_fields() -> Value {
     (0..64).map(|rule| json!({"kind": "ConfigMap", "jsonPointers": pointers(rule)})).collect()
 }
 
+/// The provisioner that misbehaves as its configuration says. Panics if it is not built, so call it before a measurement.
+pub(crate) fn hostile_component() -> Vec<u8> {
+    let guest = bundles::workspace().join("target/plugins/test/hostile.wasm");
+    fs::read(guest).expect("`cargo xtask plugins` builds target/plugins/test/hostile.wasm")
+}
+
 /// The classes of the hostile BundleDeployments.
 struct Classes {
     hostile: String,
@@ -265,8 +271,7 @@ impl Classes {
         let push = |name: &str, wasm: Vec<u8>| {
             world.registry.push_component(name, "v1", wasm).expect("the registry takes it").reference
         };
-        let guest = bundles::workspace().join("target/plugins/test/hostile.wasm");
-        let component = push("provisioners/hostile", fs::read(guest).expect("built with `cargo xtask plugins`"));
+        let component = push("provisioners/hostile", hostile_component());
         let nested = push("provisioners/nested", chandler_test_components::instance_bomb());
         let name = |suffix: &str| format!("{}-{suffix}", world.name());
         let classes =

@@ -30,7 +30,7 @@ use serde_json::json;
 
 use self::{
     deployment_watch::{DeploymentWatch, Observed},
-    hostile_tenants::HostileTenants,
+    hostile_tenants::{HostileTenants, hostile_component},
     process::Process,
 };
 
@@ -43,6 +43,8 @@ async fn main() {
     let minutes: f64 = arguments.next().map_or(10.0, |text| text.parse().expect("minutes"));
     let count: usize = arguments.next().map_or(200, |text| text.parse().expect("a number of BundleDeployments"));
     let attacks: Vec<String> = arguments.collect();
+    // Fails now rather than after the first phase.
+    drop(hostile_component());
     let world = Arc::new(World::without_controller(Cluster::acquire().await).await);
     let controller = Process::start(&world);
     let watch = DeploymentWatch::start(&world);

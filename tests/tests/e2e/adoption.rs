@@ -226,7 +226,7 @@ async fn labels_adopt_nothing_and_spec_adopt_does() {
     request_reconcile(&world, &name).await;
     wait::until(&world.deployments(), &name, "reporting the owner labels", |deployment| {
         let ready = deployment.and_then(|deployment| condition(deployment, "Ready"));
-        ready.is_some_and(|ready| ready.message.contains("which has no record of having created or adopted it"))
+        ready.is_some_and(|ready| ready.message.contains("which has no record of creating or adopting it"))
     })
     .await;
     assert_eq!(from(&world.config_maps().get("typed").await.expect("the object exists")), Some("me"));

@@ -210,7 +210,7 @@ async fn a_dropped_crd_stays_while_it_is_in_use() {
     let ready = world.ready(&name).await;
     let warnings = warned(&ready);
     assert!(
-        warnings.len() == 1 && warnings[0].contains(&format!("{plural} is not in the release any more")),
+        warnings.len() == 1 && warnings[0].contains(&format!("{plural} is no longer in the release")),
         "{warnings:?}"
     );
     let kept = crds(&world).get(&plural).await.expect("the object stays");

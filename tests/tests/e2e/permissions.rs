@@ -166,7 +166,10 @@ async fn a_bundle_cannot_grant_permissions_that_its_account_lacks() {
 
     let deployment = world.condition(&name, "Ready", "False", "PermissionsMissing").await;
     let message = message(&deployment, "Ready");
-    assert!(message.contains(&format!("lacks get, list secrets in namespace {}", world.namespace)), "{message}");
+    assert!(
+        message.contains(&format!("lacks permissions: get, list secrets in namespace {}", world.namespace)),
+        "{message}"
+    );
     let written: Api<Role> = Api::namespaced(world.client.clone(), &world.namespace);
     assert!(written.get_opt("keyring").await.expect("a response").is_none());
 
@@ -220,7 +223,7 @@ async fn deletion_uses_the_service_account_and_waits_for_it() {
     world.deployments().delete(&name, &DeleteParams::default()).await.expect("the object exists");
     let deployment = world.condition(&name, "Ready", "False", "PermissionsMissing").await;
     let message = message(&deployment, "Ready");
-    assert!(message.contains("lacks list"), "{message}");
+    assert!(message.contains("lacks permissions: list"), "{message}");
     let accounts: Api<ServiceAccount> = Api::namespaced(world.client.clone(), &world.namespace);
     accounts.delete("deployer", &DeleteParams::default()).await.expect("the object exists");
     request_reconcile(&world, &name).await;

@@ -49,10 +49,10 @@ fn a_bundle_that_makes_chandler_act_on_its_behalf_causes_a_warning() {
         ["rbac", bundle, "--name", "outer", "--namespace", "shop", "--service-account", "deployer", "-o", "json"];
     let outcome = chandler(arguments, "");
     insta::assert_snapshot!(outcome.stderr, @"
-    warning: BundleDeployment.core.rukpak.io inner names no ServiceAccount, so it is installed with the permissions of the controller: whoever writes it must hold every right, unless the controller runs with --default-service-account or --require-service-account
-    warning: BundleDeployment.core.rukpak.io other is installed on behalf of ServiceAccount kube-system/root: whoever writes it must be allowed to act as that account
-    warning: these roles grant every right there is: the account becomes an administrator of the cluster
-    2 rules in 1 role for the ServiceAccount shop/deployer
+    warning: BundleDeployment.core.rukpak.io inner names no ServiceAccount, so it is installed with the permissions of the controller: the account needs all permissions, unless the controller runs with --default-service-account or --require-service-account
+    warning: BundleDeployment.core.rukpak.io other is installed on behalf of ServiceAccount kube-system/root: the account needs permission to act as that account
+    warning: these roles grant all permissions: the account becomes a cluster administrator
+    2 rules in 1 role for ServiceAccount shop/deployer
     ");
     let granted: serde_json::Value = serde_json::from_str(&outcome.data()).unwrap();
     insta::assert_snapshot!(granted["items"][0]["rules"], @r#"[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]},{"nonResourceURLs":["*"],"verbs":["*"]}]"#);

@@ -20,21 +20,21 @@ pub(super) struct Subject {
     /// The status as it is stored.
     pub(super) stored: Option<BundleDeploymentStatus>,
     /// The record that only the controller writes.
-    pub(super) book: Arc<Record>,
+    pub(super) record: Arc<Record>,
     /// What had changed when the reconcile began.
     pub(super) began: ChangeCount,
 }
 
 impl Subject {
-    pub(super) fn new(deployment: BundleDeployment, book: Arc<Record>, began: ChangeCount) -> Self {
-        let mut subject = Self { stored: deployment.status.clone(), deployment, book, began };
+    pub(super) fn new(deployment: BundleDeployment, record: Arc<Record>, began: ChangeCount) -> Self {
+        let mut subject = Self { stored: deployment.status.clone(), deployment, record, began };
         subject.read_record();
         subject
     }
 
     /// Takes the revisions from the record.
     pub(super) fn read_record(&mut self) {
-        let state = self.book.state();
+        let state = self.record.state();
         if self.deployment.status.is_none() && state.history.is_empty() {
             return;
         }
@@ -56,12 +56,12 @@ impl Subject {
         let rollback = revisions::is_rollback(&self.deployment, candidate);
         let owner = owner::owner(&self.deployment, &candidate.install_namespace, accounts)?;
         let owner = owner.rollback(rollback).ignoring(drift::ignored_fields(&self.deployment.spec)?);
-        Ok(owner.recorded_in(Arc::<Record>::clone(&self.book)))
+        Ok(owner.recorded_in(Arc::<Record>::clone(&self.record)))
     }
 
     /// The owner of the objects that are about to be deleted.
     pub(super) fn owner_at_deletion(&self, accounts: &AccountPolicy) -> Result<Owner, SpecError> {
         let owner = owner::owner_at_deletion(&self.deployment, accounts)?;
-        Ok(owner.recorded_in(Arc::<Record>::clone(&self.book)))
+        Ok(owner.recorded_in(Arc::<Record>::clone(&self.record)))
     }
 }

@@ -76,7 +76,9 @@ mod tests {
         let kept = of_release(Some(&before), "a", &[], &[crd]);
         assert_eq!(kept.len(), 2);
         assert!(
-            kept[1].message.starts_with("CustomResourceDefinition.apiextensions.k8s.io oxen.example.com is not in")
+            kept[1]
+                .message
+                .starts_with("CustomResourceDefinition.apiextensions.k8s.io oxen.example.com is no longer in")
         );
         let before = ReleaseInUse { warnings: kept, ..before };
         assert_eq!(texts(&of_release(Some(&before), "a", &[], &[])), ["x"], "it is gone");

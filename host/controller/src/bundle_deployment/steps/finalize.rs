@@ -112,9 +112,9 @@ pub(in super::super) async fn remove_finalizer(
     let (deployment, name) = (&subject.deployment, subject.name());
     if objects == Objects::Orphaned {
         orphan_objects(handles, subject).await;
-        subject.book.leave_all().await?;
+        subject.record.leave_all().await?;
     }
-    handles.records.close(&name, &subject.book).await?;
+    handles.records.close(&name, &subject.record).await?;
     handles.memory.forget(&name);
     handles.watches.forget(&name);
     handles.generations.forget(&name);

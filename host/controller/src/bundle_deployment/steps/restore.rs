@@ -43,7 +43,7 @@ pub(super) async fn restore(
     revision: &Revision,
     cause: Cause,
 ) -> Result<Restored, RestoreError> {
-    let kept = match kept(revision, &subject.book, handles.releases).await {
+    let kept = match kept(revision, &subject.record, handles.releases).await {
         Ok(kept) => kept,
         Err(error) => {
             tracing::warn!(deployment = %subject.name(), %error, "a kept release cannot be read and is rendered again");
@@ -76,9 +76,9 @@ pub(super) async fn restore(
 }
 
 /// The release of a revision from the record; none where its bytes are not kept.
-async fn kept(revision: &Revision, book: &Record, releases: &Releases) -> Result<Option<Arc<Release>>, RecordError> {
+async fn kept(revision: &Revision, record: &Record, releases: &Releases) -> Result<Option<Arc<Release>>, RecordError> {
     let Ok(digest) = revision.release_digest.parse::<Digest>() else { return Ok(None) };
-    if !book.keeps(&digest) {
+    if !record.keeps(&digest) {
         return Ok(None);
     }
     // The cache holds a rendered release under the digest of its inputs, and this one under its own.
@@ -86,7 +86,7 @@ async fn kept(revision: &Revision, book: &Record, releases: &Releases) -> Result
     if let Some(release) = releases.get(&key).await {
         return Ok(Some(release));
     }
-    let Some(release) = book.release(&digest).await?.map(Arc::new) else { return Ok(None) };
+    let Some(release) = record.release(&digest).await?.map(Arc::new) else { return Ok(None) };
     releases.insert(key, Arc::clone(&release)).await;
     Ok(Some(release))
 }

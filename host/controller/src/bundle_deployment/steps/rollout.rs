@@ -139,7 +139,7 @@ impl<'a> Rollout<'a> {
         let mut options =
             DriftOptions { drift: drift::policy_now(deployment), complete: true, ..DriftOptions::default() };
         let observed = observe::observe(&handles, deployment, &owner, &completed, options.drift).await?;
-        keep(&self.subject.book, self.release).await?;
+        keep(&self.subject.record, self.release).await?;
         self.findings.health = Some(observed.unhealthy.iter().map(line).collect());
         self.findings.kept.clone_from(&observed.kept);
         options.cooldown = handles.conflicts.of(&owner.name, |conflicts, now| {
@@ -227,9 +227,9 @@ impl<'a> Rollout<'a> {
 
     /// Records the revision, and notes what was written. A revision that writes nothing begins, too.
     async fn note_changes(&mut self, owner: &Owner, progress: &Progress, seen: &[Drift]) -> Result<(), RolloutFailure> {
-        let book = &self.subject.book;
-        book.begin_revision().await?;
-        keep(book, self.release).await?;
+        let record = &self.subject.record;
+        record.begin_revision().await?;
+        keep(record, self.release).await?;
         let changes: &Changes = progress.changes();
         self.findings.warnings.clone_from(&changes.warnings);
         self.findings.kept.clone_from(&changes.kept);
@@ -288,11 +288,11 @@ fn rolling_out(stage: usize, stages: usize, all_applied: bool, waiting: &[Unheal
 }
 
 /// Keeps the bytes of a release in the record, where they outlive the cache and the registry.
-async fn keep(book: &Record, release: &Release) -> Result<(), RecordError> {
-    if book.keeps(release.digest()) {
+async fn keep(record: &Record, release: &Release) -> Result<(), RecordError> {
+    if record.keeps(release.digest()) {
         return Ok(());
     }
-    book.keep_release(release).await
+    record.keep_release(release).await
 }
 
 /// An unhealthy object, as a line of the status.

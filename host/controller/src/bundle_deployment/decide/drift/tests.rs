@@ -160,5 +160,5 @@ fn a_pointer_that_cannot_be_ignored_is_refused() {
     let error = SpecError::from(ignored_fields(&deployment(&spec, &json!({})).spec).unwrap_err());
     let problem = Problem::from(&error);
     assert_eq!((problem.reason, problem.terminal), (Reason::InvalidConfiguration, true));
-    insta::assert_snapshot!(problem.message, @r#"spec.ignoreDifferences[1].jsonPointers[0]: "/metadata/name" cannot be left to others: of metadata only labels, annotations and finalizers can"#);
+    insta::assert_snapshot!(problem.message, @r#"spec.ignoreDifferences[1].jsonPointers[0]: "/metadata/name" cannot be ignored: of metadata only labels, annotations and finalizers can"#);
 }

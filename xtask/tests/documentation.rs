@@ -1,0 +1,84 @@
+//! The pages of the documentation name only files and tests that exist: a reviewer of docs/security.md follows them.
+
+#![expect(clippy::unwrap_used, reason = "a test reads its own sources")]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Directories with sources, and the files with prose.
+const SOURCES: &[&str] = &["host", "plugins", "sdk", "tests", "xtask"];
+const PAGES: &[&str] = &["docs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Every file below a directory that has this extension.
+fn files(path: &Path, extension: &str, found: &mut Vec<PathBuf>) {
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_name() != "target" {
+                files(&entry.path(), extension, found);
+            }
+        }
+    } else if path.extension().is_some_and(|found| found == extension) {
+        found.push(path.to_owned());
+    }
+}
+
+/// The words of a text: letters, digits and underscores.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+}
+
+/// The texts between backticks of a page, outside of code blocks.
+fn quoted(page: &str) -> Vec<String> {
+    let mut block = false;
+    let prose = page.lines().filter(|line| {
+        let fence = line.trim_start().starts_with("```");
+        block ^= fence;
+        !block && !fence
+    });
+    let prose: Vec<&str> = prose.collect();
+    prose.join("\n").split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// Whether a quoted text is the name of a test: a path of identifiers whose last has several underscores and no capital.
+fn test_name(quoted: &str) -> Option<&str> {
+    let name = quoted.rsplit("::").next()?;
+    let is_name = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    (is_name && name.matches('_').count() >= 3).then_some(name)
+}
+
+/// The path of a source file that a quoted text begins with.
+fn source_path(quoted: &str) -> Option<&str> {
+    let path = quoted.split("::").next()?;
+    let is_path = path.ends_with(".rs") && !path.contains([' ', '*', '<']);
+    is_path.then_some(path)
+}
+
+#[test]
+fn pages_name_only_files_and_tests_that_exist() {
+    let (root, mut sources, mut pages) = (root(), Vec::new(), Vec::new());
+    SOURCES.iter().for_each(|directory| files(&root.join(directory), "rs", &mut sources));
+    PAGES.iter().for_each(|page| files(&root.join(page), "md", &mut pages));
+    let code: Vec<String> = sources.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let known: BTreeSet<&str> = code.iter().flat_map(|text| words(text)).collect();
+    let (mut checked, mut missing) = (0, Vec::new());
+    for page in &pages {
+        for quoted in quoted(&fs::read_to_string(page).unwrap()) {
+            let lost_test = test_name(&quoted).filter(|name| !known.contains(name));
+            let lost_file = source_path(&quoted).filter(|path| !sources.iter().any(|source| source.ends_with(path)));
+            checked += usize::from(test_name(&quoted).is_some()) + usize::from(source_path(&quoted).is_some());
+            if lost_test.is_some() || lost_file.is_some() {
+                missing.push(format!("{}: {quoted}", page.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(checked > 100, "the names are found: {checked}");
+}
