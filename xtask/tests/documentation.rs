@@ -57,15 +57,20 @@ fn test_name(quoted: &str) -> Option<&str> {
 /// The path of a source file that a quoted text begins with.
 fn source_path(quoted: &str) -> Option<&str> {
     let path = quoted.split("::").next()?;
-    let is_path = path.ends_with(".rs") && !path.contains([' ', '*', '<']);
+    let is_path =
+        Path::new(path).extension().is_some_and(|extension| extension == "rs") && !path.contains([' ', '*', '<']);
     is_path.then_some(path)
 }
 
 #[test]
 fn pages_name_only_files_and_tests_that_exist() {
     let (root, mut sources, mut pages) = (root(), Vec::new(), Vec::new());
-    SOURCES.iter().for_each(|directory| files(&root.join(directory), "rs", &mut sources));
-    PAGES.iter().for_each(|page| files(&root.join(page), "md", &mut pages));
+    for directory in SOURCES {
+        files(&root.join(directory), "rs", &mut sources);
+    }
+    for page in PAGES {
+        files(&root.join(page), "md", &mut pages);
+    }
     let code: Vec<String> = sources.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
     let known: BTreeSet<&str> = code.iter().flat_map(|text| words(text)).collect();
     let (mut checked, mut missing) = (0, Vec::new());
