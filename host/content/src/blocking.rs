@@ -17,7 +17,7 @@ pub(crate) struct Cancel(Arc<AtomicBool>);
 impl Cancel {
     /// Fails if the caller stopped waiting. No caller sees this error.
     pub(crate) fn check(&self) -> io::Result<()> {
-        if self.0.load(Ordering::Relaxed) { Err(io::Error::other("nobody waits for it any more")) } else { Ok(()) }
+        if self.0.load(Ordering::Relaxed) { Err(io::Error::other("the caller stopped waiting")) } else { Ok(()) }
     }
 }
 

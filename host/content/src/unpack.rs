@@ -79,12 +79,12 @@ impl UnpackError {
 fn refusal(error: &std::io::Error) -> ArchiveError {
     match causes(error).find_map(|cause| cause.downcast_ref::<LimitExceeded>()) {
         Some(limit) => (*limit).into(),
-        None => ArchiveError::Malformed(tame(&error.to_string())),
+        None => ArchiveError::Malformed(sanitize(&error.to_string())),
     }
 }
 
 /// The message of a reader, which may quote bytes of the archive: truncated to about two lines, without control characters.
-fn tame(text: &str) -> String {
+fn sanitize(text: &str) -> String {
     chandler_core::text::printable(text).chars().take(300).collect()
 }
 

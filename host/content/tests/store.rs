@@ -171,7 +171,7 @@ async fn the_cache_is_nobody_elses() {
                 assert_eq!(error.to_string(), expected);
             }
         }
-        // It may be somebody's mount point, and is left as it is.
+        // It may be a mount point, and is not changed.
         assert_eq!(mode(&root), given);
     }
     assert_eq!(["work", "trees", "images"].map(|name| mode(&root.join(name))), [0o700; 3]);

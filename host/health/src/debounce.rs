@@ -1,6 +1,6 @@
 //! Debounces health: when reported health follows observed health.
 //!
-//! While a pod of a complete release moves to another node, the release is unhealthy for some seconds, and nobody has to act.
+//! While a pod of a complete release moves to another node, the release is unhealthy for some seconds, and no user has to act.
 //! Reported health changes only after observed health has differed from it for a grace period without a break, in either
 //! direction. A permanent failure, which lasts until a user changes something, is reported at once.
 //!

@@ -21,6 +21,20 @@ pub(crate) fn verdict(health: &Health) -> String {
     format!("{state}: {health}")
 }
 
+#[test]
+fn only_a_permanent_failure_is_permanent() {
+    for (state, healthy, permanent) in [
+        (State::Healthy, true, false),
+        (State::Progressing, false, false),
+        (State::Degraded { permanent: false }, false, false),
+        (State::Degraded { permanent: true }, false, true),
+        (State::Unknown, false, false),
+    ] {
+        let health = Health { state, ..Health::progressing("m") };
+        assert_eq!((health.is_healthy(), health.is_permanent()), (healthy, permanent), "{state:?}");
+    }
+}
+
 fn check(cases: &[(Value, &str)]) {
     for (object, want) in cases {
         assert_eq!(verdict(&assess(object, &Dependencies::default())), *want, "{object}");

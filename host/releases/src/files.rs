@@ -2,7 +2,7 @@
 //!
 //! A file is written under another name and gets its own when it is complete. It is not brought to the disk before that:
 //! whatever a crash leaves of it is found out when it is read, and the release is made again. A file begins with a tag that
-//! only who can read the key of the directory can make: a release that somebody else put there is applied to no cluster.
+//! only a process that can read the key of the directory can make: a release that another user put there is applied to no cluster.
 
 use std::{
     fs::{self, File},
@@ -51,7 +51,7 @@ pub(crate) struct Kept {
 
 impl Files {
     /// Makes the directory with the mode 0700 where it does not exist. What is in it may be secret, and is applied to the
-    /// cluster, so nobody else may have rights to it.
+    /// cluster, so no other user may have access to it.
     pub(crate) fn open(directory: &Path) -> Result<Self, OpenError> {
         let failed = |source| OpenError { path: directory.to_owned(), source };
         chandler_cache::root(directory).map_err(failed)?;

@@ -30,7 +30,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "what does not hold is told by a panic, as in any test"
+    reason = "a property that does not hold panics, as in any test"
 )]
 
 mod api;

@@ -81,8 +81,8 @@ impl Beneath {
         self.read_link(link).map_or(otherwise, |text| text.to_string_lossy().into_owned())
     }
 
-    /// The path of names to which a link leads, through others where it must. Whatever becomes of them afterwards, what is
-    /// opened at that path lies inside.
+    /// The path to which a link leads, through further links if there are any. Even if these change afterwards, a file that is
+    /// opened at that path is inside the directory.
     pub(super) fn resolve(&self, link: &Path) -> Result<PathBuf, EntryProblem> {
         let text = self.text(link, String::new());
         let mut links = 0;

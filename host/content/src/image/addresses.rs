@@ -72,7 +72,7 @@ fn reach_v6(address: Ipv6Addr) -> Reach {
     }
 }
 
-/// The address of IPv4 that an address of IPv6 stands for: mapped, compatible, NAT64 (RFC 6052, RFC 8215) or 6to4.
+/// The IPv4 address that an IPv6 address embeds: mapped, compatible, NAT64 (RFC 6052, RFC 8215) or 6to4.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let of = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
@@ -88,7 +88,7 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// Why an address is not connected to. Holds no address: what a name stands for in this network is not everybody's to know.
+/// Why an address is not connected to. Holds no address: the status must not reveal what a name resolves to in this network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Forbidden {
     #[error("its address is one that no registry may have (link-local, multicast or unspecified)")]

@@ -51,7 +51,7 @@ impl Client {
         options: &Arc<ImageOptions>,
         system: &SystemRoots,
     ) -> Result<Self, ContentError> {
-        // Certificates only make sense with TLS: who gives some wants it, on loopback as well.
+        // Certificates only make sense with TLS: a spec that gives some wants it, on loopback as well.
         let plain = access.certificate_authority.is_none()
             && !access.insecure_skip_tls_verify
             && may_be_plain(image.registry(), &options.plain_http_registries);
@@ -62,7 +62,7 @@ impl Client {
         let guard = Guard::new(&home);
         let mut builder = reqwest::Client::builder()
             .tls_backend_preconfigured(tls::config(access, system)?)
-            // They are followed here, where it is known what is sent along.
+            // This client follows redirects itself, since it knows which credentials it sends.
             .redirect(redirect::Policy::none())
             .dns_resolver(guard.clone())
             .connect_timeout(options.connect_timeout)
@@ -159,7 +159,7 @@ impl Client {
         if !allowed || !target.has_host() {
             return Err(astray());
         }
-        // A name and a password in it would be sent; nobody here gave them.
+        // A name and a password in the URL would be sent, although no user of this controller gave them.
         let _ = target.set_username("");
         let _ = target.set_password(None);
         Ok(Some(target))
@@ -222,8 +222,7 @@ impl Client {
             }
         };
         let response = self.one(&url, request).await?;
-        // What it was sent is a secret, or stands for the right to read: it goes to nobody else, and a redirect within one
-        // server is a thing that no token server needs.
+        // The request holds credentials, which go to no other server. No token server needs a redirect within itself.
         if response.status().is_redirection() {
             return Err(self.protocol("its token server redirects, and credentials follow no redirect"));
         }
@@ -260,11 +259,11 @@ impl Client {
         let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
         let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(3600)));
         let host = authority(response.url());
-        // What a host in this network says, to which the registry led, is nobody's to know.
-        let may_be_told = self.is_home(response.url())
+        // A response of a host in this network, to which the registry led, must not reach the status.
+        let may_be_shown = self.is_home(response.url())
             || response.remote_addr().is_some_and(|address| reach(address.ip()) == Reach::Public);
         let page = match self.read(response, PAGE_BYTES).await {
-            Ok(Some(page)) if may_be_told => page,
+            Ok(Some(page)) if may_be_shown => page,
             _ => Vec::new(),
         };
         let detail = self.explanation(&page).map(|text| format!(": {text}")).unwrap_or_default();

@@ -90,7 +90,7 @@ pub enum ImageError {
     SizeMismatch {
         /// Which layer.
         what: String,
-        /// What the manifest says.
+        /// The value in the manifest.
         expected: u64,
         /// What came; `more than` where reading stopped.
         found: String,

@@ -222,7 +222,7 @@ mod tests {
         path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// The specification's words, without regard to speed: first what is hidden, then what is there.
+    /// The rules of the specification, without regard to speed: first the whiteouts, then the entries.
     fn model(files: &mut BTreeMap<String, Stored>, layer: usize, steps: &[Step]) {
         for step in steps {
             match step {
@@ -283,11 +283,11 @@ mod tests {
         ) {
             let mut overlay = Overlay::new(&Limits::default());
             for (path, target) in &links {
-                // Some are refused, since they lie below others.
+                // Some are refused, since their parent is a file.
                 overlay.symbolic_link(path.clone(), target.as_bytes()).ok();
             }
             overlay.merge().unwrap();
-            // There is no file to lead to.
+            // The target of the link does not exist.
             let empty = overlay.base.is_empty();
             prop_assert_eq!(overlay.finish(RootedAt::Tree).is_ok(), empty);
         }

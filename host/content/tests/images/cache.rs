@@ -62,7 +62,7 @@ async fn content_in_the_cache_is_for_those_to_whom_its_registry_gives_it() {
             assert_eq!((error.class(), error.reason()), (FailureClass::Unavailable, "Unauthorized"), "{error}");
         }
     }
-    // Another process knows who was given what, and asks nobody for it; nor does it need the registry.
+    // Another process reads the records of granted access, and needs no registry.
     let requests = setup.registry.requests().len();
     let store = || Store::open(&setup.directory.path().join("cache"), Limits::default()).unwrap();
     Images::new(store(), ImageOptions::default()).fetch(&image, &setup.access).await.unwrap();

@@ -14,7 +14,7 @@ use common::{binding, policy, role, wants};
 
 fn user(text: &str) -> User {
     let headers = text.split_whitespace().map(|word| word.split_once('=').expect("name=value"));
-    wanted(headers).unwrap().expect("somebody to impersonate")
+    wanted(headers).unwrap().expect("a user to impersonate")
 }
 
 /// A policy in which `joe` has these rules everywhere.

@@ -195,6 +195,8 @@ fn an_expression_is_compiled_once() {
     let first = Probes::compile(&compiler, [rule("self.a == 1")]).unwrap();
     let second = Probes::compile(&compiler, [rule("self.a == 1"), rule("self.a == 2")]).unwrap();
     assert!(Arc::ptr_eq(&first.0[0].rule, &second.0[0].rule));
+    let third = Probes::compile(&compiler, [rule("self.a == 1")]).unwrap();
+    assert!(Arc::ptr_eq(&first.0[0].rule, &third.0[0].rule), "another expression does not replace it");
     for number in 0..2 * REMEMBERED {
         Probes::compile(&compiler, [rule(&format!("self.a == {number}"))]).unwrap();
     }

@@ -81,12 +81,12 @@ async fn what_nobody_uses_goes_after_a_day() {
     for name in ["used", "unused"] {
         age(directory.path(), name, UNUSED + Duration::from_mins(1));
     }
-    fs::write(directory.path().join("README"), "somebody else's").unwrap();
+    fs::write(directory.path().join("README"), "a file of another program").unwrap();
     let collected = releases.collect(&BTreeSet::from([key("used")])).unwrap();
     assert_eq!(collected.removed, 1);
     assert_eq!(names.map(|name| file(directory.path(), name).exists()), [true, false, true]);
     assert!(directory.path().join("README").exists());
-    // That it is in use was noted: after a restart nobody knows before it is used again.
+    // Its last use was recorded: after a restart it is unknown until the next use.
     assert_eq!(open(directory.path(), ROOM).collect(&BTreeSet::new()).unwrap().removed, 0);
     assert!(file(directory.path(), "used").exists());
 }
@@ -190,7 +190,7 @@ async fn found<const N: usize>(releases: &Releases, targets: [&Target; N]) -> [b
     found
 }
 
-/// A CustomResourceDefinition that nobody read about had every bundle rendered again.
+/// Regression: a CRD that no provisioner had read about had every bundle rendered again.
 #[tokio::test]
 async fn only_what_was_asked_for_makes_another_release() {
     let before = target("a", "v1.35.0", &["v1/Pod"]);
