@@ -12,7 +12,7 @@
 //! |
 //! | [`webhook_dependency`] | the writes that must wait for such a Service |
 //! | [`probe`] | the health of an object by rules in CEL |
-//! | [`debounce`] | when reported health follows observed health |
+//! | [`mod@debounce`] | when reported health follows observed health |
 //! | [`reader`] | reads fields that may be missing |
 
 pub mod assess;
