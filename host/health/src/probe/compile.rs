@@ -281,3 +281,22 @@ fn position_of(text: &str, name: &str) -> Option<(usize, usize)> {
 pub(super) fn is_linear(function: &str) -> bool {
     LINEAR.contains(&function)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::position_of;
+
+    #[test]
+    fn a_position_is_that_of_the_whole_word() {
+        for (text, name, position) in [
+            ("object.a", "object", Some((1, 1))),
+            ("my_object.a + object.b", "object", Some((1, 15))),
+            ("objects.all(object, object.a)", "object", Some((1, 13))),
+            ("self.a == 1 &&\n object.a", "object", Some((2, 2))),
+            ("self.é == ob", "ob", Some((1, 11))),
+            ("objects + myobject", "object", None),
+        ] {
+            assert_eq!(position_of(text, name), position, "{text:?}");
+        }
+    }
+}
