@@ -4,6 +4,7 @@ use chandler_api::{
     BundleDeployment, BundleDeploymentStatus, ConditionStatus, ConditionType as Type, Reason, ReleaseInUse, Revision,
     conditions::remove_condition,
 };
+use chandler_source::Source;
 
 use super::{
     super::{
@@ -32,8 +33,9 @@ impl Draft {
     pub(super) fn prepared(mut self, deployment: &BundleDeployment, found: &Assessment) -> BundleDeploymentStatus {
         let before = self.condition(Type::Progressing).and_then(|condition| condition.observed_generation);
         if before != self.generation {
-            let image = deployment.spec.source.image.as_ref().map(|image| image.reference.as_str());
-            let message = format!("fetching and rendering {}", image.unwrap_or("the bundle"));
+            let source = Source::parse(&deployment.spec.source).ok();
+            let location = source.as_ref().and_then(Source::location);
+            let message = format!("fetching and rendering {}", location.unwrap_or("the bundle"));
             self.no(Type::Unpacked, Reason::Unpacking, &message);
             self.yes(Type::Progressing, Reason::Unpacking, &message);
             self.no(Type::Ready, Reason::Unpacking, &message);
