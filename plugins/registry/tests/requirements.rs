@@ -106,6 +106,14 @@ fn unserved_kinds_are_reported_once_for_each_kind() {
 }
 
 #[test]
+fn cert_manager_is_missed_only_by_a_bundle_that_needs_certificates() {
+    let small = Small::new(&["AllNamespaces"]);
+    let config = json!({"certificateProvider": "cert-manager"});
+    let release = small.render_for(&config, target("v1.36.0", &["v1/Pod", "apps/v1/Deployment"])).unwrap();
+    assert!(!findings(&release).contains("cert-manager"), "{}", findings(&release));
+}
+
+#[test]
 fn properties_and_dependencies_are_reported() {
     let properties = "properties:\n\
                       - {type: olm.package, value: {packageName: op, version: 1.2.3}}\n\
