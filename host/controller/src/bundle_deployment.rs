@@ -31,7 +31,6 @@ use futures::FutureExt as _;
 use k8s_openapi::jiff::Timestamp;
 use kube::{
     ResourceExt as _,
-    core::error_boundary::InvalidObject,
     runtime::{controller::Action, reflector::ObjectRef},
 };
 
@@ -55,7 +54,7 @@ use self::{
         approve::{self, Approved},
         choose, failure, finalize, report,
         rollout::{self, RolledOut},
-        running, undecodable,
+        running,
     },
     subject::Subject,
 };
@@ -108,28 +107,14 @@ async fn reconcile(name: &str, context: &Arc<Context>) -> Result<Action, Reconci
 }
 
 async fn reconcile_in_slot(guarded: &Guarded, slot: &Slot, context: &Arc<Context>) -> Result<Action, ReconcileError> {
-    let deployment = match &guarded.0 {
-        Ok(deployment) => deployment,
-        Err(invalid) => {
-            report_undecodable(guarded, invalid, context).await?;
-            return Ok(Action::await_change());
-        }
-    };
+    // The runtime reports an object that cannot be decoded when the watch delivers it.
+    let Ok(deployment) = &guarded.0 else { return Ok(Action::await_change()) };
     let reconciled = Box::pin(reconcile_deployment(deployment, slot, context)).await;
     if let Err(error) = &reconciled {
         let failures = context.backoff.failures(&deployment.name_any());
         failure::report(StatusHandles::of(context), deployment, error, failures).await;
     }
     reconciled
-}
-
-/// Reports a BundleDeployment that cannot be decoded.
-async fn report_undecodable(
-    guarded: &Guarded,
-    invalid: &InvalidObject,
-    context: &Context,
-) -> Result<(), ReconcileError> {
-    undecodable::report(StatusHandles::of(context), guarded, invalid).await
 }
 
 async fn reconcile_deployment(

@@ -40,14 +40,6 @@ impl Problem {
     }
 }
 
-/// The message of the API server, without the parts that change from try to try.
-pub(crate) fn api_message(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    }
-}
-
 /// Content that could not be fetched; `reason` is that of the object's own condition.
 pub(crate) fn content(reason: Reason, error: &ContentError) -> Problem {
     let terminal = error.class() == FailureClass::Permanent;

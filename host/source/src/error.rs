@@ -6,6 +6,14 @@ use chandler_content::{ContentError, FailureClass, ReferenceError};
 
 use crate::{kinds::config_maps::ConfigMapError, pull_secret::PullSecretError};
 
+/// The message of the API server, without the parts that change from attempt to attempt.
+pub fn api_message(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// A source that no attempt can fetch until its spec changes. The API server refuses most of these.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSource {

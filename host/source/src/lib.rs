@@ -27,7 +27,7 @@ pub mod sources;
 pub mod system_namespace;
 mod table;
 
-pub use error::{InvalidSource, SourceError};
+pub use error::{InvalidSource, SourceError, api_message};
 pub use grant::Grantee;
 pub use kind::{Dependency, Environment, SourceKind};
 pub use resolutions::{Resolution, Resolutions};

@@ -3,6 +3,8 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client};
 
+use crate::api_message;
+
 /// Reads Secrets and ConfigMaps of the system namespace, with the rights of the controller. [`Grantee`](crate::Grantee) decides
 /// who may name them.
 #[derive(Clone)]
@@ -30,19 +32,12 @@ impl SystemNamespace {
     /// A ConfigMap. The error is a message that is the same at each attempt.
     pub(crate) async fn config_map(&self, name: &str) -> Result<Option<ConfigMap>, String> {
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
-        api.get_opt(name).await.map_err(message)
+        api.get_opt(name).await.map_err(|error| api_message(&error))
     }
 
     /// A Secret. The error is a message that is the same at each attempt.
     pub(crate) async fn secret(&self, name: &str) -> Result<Option<Secret>, String> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
-        api.get_opt(name).await.map_err(message)
-    }
-}
-
-fn message(error: kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
+        api.get_opt(name).await.map_err(|error| api_message(&error))
     }
 }

@@ -17,7 +17,7 @@ use kube::{
     runtime::{controller::Action, watcher},
 };
 
-use super::{Guarded, ReconcileError, reconcile, report_undecodable};
+use super::{Guarded, ReconcileError, handles::StatusHandles, reconcile, steps::undecodable};
 use crate::context::Context;
 
 /// The reconciler of BundleDeployments.
@@ -74,7 +74,7 @@ impl Reconciler for BundleDeployments {
     }
 
     async fn undecodable(&self, guarded: &Guarded, invalid: &InvalidObject) -> Result<(), ReconcileError> {
-        report_undecodable(guarded, invalid, &self.0).await
+        undecodable::report(StatusHandles::of(&self.0), guarded, invalid).await
     }
 
     fn backoff(&self) -> &Backoff {

@@ -1,6 +1,7 @@
 //! What the status reports about a reconcile that could not be finished: a finalizer or a record that cannot be written.
 
 use chandler_api::{BundleDeployment, Reason};
+use chandler_source::api_message;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 
@@ -13,7 +14,7 @@ use super::{
     },
     report,
 };
-use crate::problem::{Problem, api_message};
+use crate::problem::Problem;
 
 /// Writes the cause of a reconcile that ended with an error to the status, where the status can and should report it. `failures` is how
 /// many failed before it in a row.

@@ -39,7 +39,6 @@ pub(in super::super) async fn report(
     let api: Api<DynamicObject> = Api::all_with(handles.client.clone(), &resource);
     let Some(object) = api.get_opt(&name).await.map_err(ReconcileError::Status)? else { return Ok(()) };
     let cause = cause(&object.data).unwrap_or_else(|| invalid.error.clone());
-    tracing::warn!(deployment = %name, error = %cause, "the BundleDeployment cannot be decoded");
     let old = stored(&object.data);
     let new = status(&old, object.metadata.generation, &cause, Time(whole_seconds(Timestamp::now())));
     if status_patch::write(&api, &name, Some(&old), &new).await.map_err(ReconcileError::Status)? {
