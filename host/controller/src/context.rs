@@ -1,12 +1,15 @@
 //! The handles and the shared state of the controller.
 
+use std::sync::Arc;
+
 use chandler_api::BundleDeployment;
 use chandler_content::Images;
 use chandler_engine::Engine;
+use chandler_informers::Informers;
 use chandler_records::Records;
 use chandler_releases::Releases;
 use chandler_rollout::Rollout;
-use chandler_runtime::{Backoff, ClusterInfoWatch, Events, GenerationTracker, Slots};
+use chandler_runtime::{Backoff, ClusterInfoWatch, Events, GenerationTracker, Slots, Triggers};
 use chandler_source::Sources;
 use kube::{
     Client,
@@ -18,7 +21,6 @@ use crate::{
     bundle_deployment::{Approvals, Guarded},
     memory::Memory,
     provisioner_class::Classes,
-    watches::ManagedWatches,
 };
 
 /// Handles and shared state. A step of a reconcile takes the ones that it uses (`bundle_deployment::handles`), not all of them.
@@ -34,7 +36,9 @@ pub(crate) struct Context {
     pub(crate) records: Records,
     pub(crate) rollout: Rollout,
     pub(crate) cluster_info: ClusterInfoWatch,
-    pub(crate) watches: ManagedWatches,
+    pub(crate) informers: Arc<Informers>,
+    /// Triggers reconciles of BundleDeployments.
+    pub(crate) triggers: Triggers<BundleDeployment>,
     pub(crate) events: Events,
     pub(crate) backoff: Backoff,
     pub(crate) memory: Memory,
@@ -58,6 +62,6 @@ impl Context {
 
     /// Triggers a reconcile of a BundleDeployment. A trigger without a receiver means that the controller is stopping.
     pub(crate) fn wake(&self, name: &str) {
-        let _ = self.watches.triggers().send(ObjectRef::new(name));
+        let _ = self.triggers.send(ObjectRef::new(name));
     }
 }

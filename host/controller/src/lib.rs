@@ -32,7 +32,6 @@ mod polls;
 mod problem;
 mod provisioner_class;
 pub mod run;
-mod watches;
 
 pub use bundle_deployment::drift::{ignored_fields, of_rollout as drift_policy};
 pub use bundle_deployment::owner_of;

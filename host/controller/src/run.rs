@@ -9,16 +9,19 @@ use chandler_engine::{Engine, EngineError, EngineOptions};
 use chandler_permissions::Installation;
 use chandler_records::{RecordError, Records};
 use chandler_releases::Releases;
-use chandler_rollout::{Rollout, readable};
+use chandler_rollout::{Rollout, informers, readable};
 use chandler_runtime::{
     AlwaysLeader, Backoff, ClusterInfoWatch, Events, GenerationTracker, LogMetrics, Metrics, Reflector, Shutdown,
-    Slots, probe, while_leader,
+    Slots, Triggers, probe, while_leader,
 };
 use chandler_source::{Sources, SystemNamespace};
 use kube::{
     Client,
     api::ListParams,
-    runtime::{events::Reporter, reflector},
+    runtime::{
+        events::Reporter,
+        reflector::{self, ObjectRef},
+    },
 };
 
 use crate::{
@@ -29,7 +32,6 @@ use crate::{
     memory::Memory,
     polls,
     provisioner_class::{Classes, ProvisionerClasses},
-    watches::{ManagedWatches, managed_watches},
 };
 
 /// The controller could not start.
@@ -75,9 +77,8 @@ pub async fn run(
 async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Result<(), ControllerError> {
     let client = readable(&client);
     let (deployments, classes) = (Reflector::default(), Reflector::default());
-    let watches = managed_watches(client.clone(), deployments.triggers());
     let (approvals, watch_approvals) = Approvals::new(client.clone(), deployments.triggers());
-    let context = Arc::new(context(client.clone(), options, watches, approvals, deployments.store())?);
+    let context = Arc::new(context(client.clone(), options, deployments.triggers(), approvals, deployments.store())?);
     let selector = &context.options.watch_selector;
     let provisioner_classes = ProvisionerClasses::open(&context, &classes).map_err(ControllerError::Cache)?;
     // The records of a BundleDeployment that is not selected belong to another controller.
@@ -121,7 +122,7 @@ async fn close_slots(context: &Context, shutdown: Shutdown) {
 pub(crate) fn context(
     client: Client,
     options: Options,
-    watches: ManagedWatches,
+    triggers: Triggers<BundleDeployment>,
     approvals: Approvals,
     deployments: reflector::Store<Guarded>,
 ) -> Result<Context, ControllerError> {
@@ -141,6 +142,13 @@ pub(crate) fn context(
     let images = Images::new(store, images);
     let system =
         SystemNamespace::new(client.clone(), options.system_namespace.clone(), options.require_pull_secret_grant);
+    let informers = informers(client.clone(), chandler_informers::Options::default(), {
+        let triggers = triggers.clone();
+        // A trigger without a receiver means that the controller is stopping.
+        move |owner| {
+            let _ = triggers.send(ObjectRef::new(owner));
+        }
+    });
     Ok(Context {
         sources: Sources::new(images.clone(), system),
         images,
@@ -153,9 +161,10 @@ pub(crate) fn context(
         engine,
         releases,
         records: Records::new(&client, &options.system_namespace),
-        rollout: Rollout::new(client.clone(), rollout),
+        rollout: Rollout::new(client.clone(), rollout).with_informers(&informers),
         cluster_info: ClusterInfoWatch::new(client.clone()),
-        watches,
+        informers,
+        triggers,
         events: Events::new(client.clone(), reporter),
         backoff: Backoff::default(),
         memory: Memory::default(),

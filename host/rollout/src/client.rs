@@ -4,5 +4,6 @@ pub(crate) mod account;
 pub(crate) mod answers;
 pub(crate) mod cluster;
 pub(crate) mod concurrent;
+pub(crate) mod members;
 pub(crate) mod replace;
 pub(crate) mod writes;

@@ -23,7 +23,7 @@ mod write;
 
 pub use chandler_health::{Dependencies, Health, Rule, State, assess};
 
-pub use client::{account::impersonating, answers::readable};
+pub use client::{account::impersonating, answers::readable, members::informers};
 pub use pure::{
     deletion_plan::{self, CrdInUse, DeletionPreview},
     drift_options::{self, DriftOptions, DriftPolicy},

@@ -9,11 +9,12 @@ mod teardown;
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use chandler_core::{Digest, Release};
 use chandler_health::probe::Compiler;
+use chandler_informers::Informers;
 use chandler_permissions::Installation;
 use kube::Client;
 use serde_json::Value;
@@ -75,6 +76,11 @@ impl Rollout {
             compiler: Compiler::default(),
             in_progress: Mutex::default(),
         }
+    }
+
+    /// Reads the objects of owners from these informers where possible. They must select the objects of this process's owners.
+    pub fn with_informers(self, informers: &Arc<Informers>) -> Self {
+        Self { cluster: self.cluster.with_informers(informers), ..self }
     }
 
     /// The parent of the owner's ApplySet; null if the owner does not exist.

@@ -17,7 +17,6 @@
 //! | [`jobs`] | slow work that a reconcile does not wait for | no |
 //! | [`generations`] | cancels a reconcile when a newer spec is observed | no |
 //! | [`watch_selector`] | selects the objects of a controller by label | no |
-//! | [`managed_watches`] | watches of the kinds of managed objects | watches |
 //! | [`cluster_info`] | version and kinds of the cluster | reads |
 //! | [`status_patch`] | writes a status | writes |
 //! | [`finalizers`] | writes finalizers | writes |
@@ -32,7 +31,6 @@ pub mod generations;
 pub mod guard;
 pub mod jobs;
 pub mod leadership;
-pub mod managed_watches;
 pub mod metrics;
 pub mod probe;
 pub mod reflector;
@@ -49,7 +47,6 @@ pub use generations::GenerationTracker;
 pub use guard::{Guarded, decode};
 pub use jobs::{Jobs, Panicked};
 pub use leadership::{AlwaysLeader, LeaderElection, Shutdown, while_leader};
-pub use managed_watches::{ManagedWatches, OwnerLabels};
 pub use metrics::{LogMetrics, Metrics, Outcome};
 pub use probe::probe;
 pub use reflector::{Reflector, reflect_related};

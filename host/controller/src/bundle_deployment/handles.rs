@@ -5,6 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use chandler_certificates::Policy;
+use chandler_informers::Informers;
 use chandler_permissions::AccountPolicy;
 use chandler_records::Records;
 use chandler_releases::Releases;
@@ -17,7 +18,6 @@ use super::{approvals::Approvals, steps::prepare::Preparations};
 use crate::{
     context::Context,
     memory::{HealthDebounce, Memory, OwnershipConflicts, Refused, ReleasesInUse, Sizes},
-    watches::ManagedWatches,
 };
 
 /// What rendering uses: caches, and the facts about the cluster. The provisioner comes with its class.
@@ -58,7 +58,6 @@ pub(super) struct RolloutHandles<'a> {
     pub(super) rollout: &'a Rollout,
     pub(super) certificates: CertificateHandles<'a>,
     pub(super) accounts: &'a AccountPolicy,
-    pub(super) watches: &'a ManagedWatches,
     pub(super) events: &'a Events,
     pub(super) conflicts: &'a OwnershipConflicts,
     pub(super) debounce: &'a HealthDebounce,
@@ -87,7 +86,7 @@ pub(super) struct FinalizeHandles<'a> {
     pub(super) records: &'a Records,
     pub(super) accounts: &'a AccountPolicy,
     pub(super) memory: &'a Memory,
-    pub(super) watches: &'a ManagedWatches,
+    pub(super) informers: &'a Informers,
     pub(super) generations: &'a GenerationTracker,
     pub(super) backoff: &'a Backoff,
 }
@@ -121,12 +120,11 @@ impl<'a> ApproveHandles<'a> {
 
 impl<'a> RolloutHandles<'a> {
     pub(super) fn of(context: &'a Context, slot: &'a Slot) -> Self {
-        let Context { rollout, options, watches, events, memory, .. } = context;
+        let Context { rollout, options, events, memory, .. } = context;
         Self {
             rollout,
             certificates: CertificateHandles::of(context),
             accounts: &options.accounts,
-            watches,
             events,
             conflicts: &memory.conflicts,
             debounce: &memory.debounce,
@@ -152,7 +150,7 @@ impl<'a> ScheduleHandles<'a> {
 
 impl<'a> FinalizeHandles<'a> {
     pub(super) fn of(context: &'a Context) -> Self {
-        let Context { client, rollout, records, options, memory, watches, generations, backoff, .. } = context;
-        Self { client, rollout, records, accounts: &options.accounts, memory, watches, generations, backoff }
+        let Context { client, rollout, records, options, memory, informers, generations, backoff, .. } = context;
+        Self { client, rollout, records, accounts: &options.accounts, memory, informers, generations, backoff }
     }
 }

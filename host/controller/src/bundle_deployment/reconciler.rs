@@ -94,7 +94,7 @@ impl Reconciler for BundleDeployments {
         context.generations.cancel(name);
         context.memory.forget(name);
         context.records.forget(name);
-        context.watches.forget(name);
+        context.informers.forget(name);
     }
 }
 

@@ -49,7 +49,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Options, bundle_deployment::Approvals, run, watches::managed_watches};
+    use crate::{Options, bundle_deployment::Approvals, run};
 
     /// An API server with the same response to every request.
     fn client(response: &Value) -> Client {
@@ -74,9 +74,9 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let options = Options { cache_directory: directory.path().to_owned(), ..Options::default() };
         let deployments = Reflector::default();
-        let watches = managed_watches(client.clone(), deployments.triggers());
         let (approvals, _watch) = Approvals::new(client.clone(), deployments.triggers());
-        let context = run::context(client, options, watches, approvals, deployments.store()).expect("a context");
+        let context =
+            run::context(client, options, deployments.triggers(), approvals, deployments.store()).expect("a context");
         let context = Arc::new(context);
         let classes = ProvisionerClasses::open(&context, &Reflector::default()).expect("a directory");
         classes.preload().await.expect("the start continues");

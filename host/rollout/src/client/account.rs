@@ -46,5 +46,5 @@ pub(crate) async fn actor(own: &Cluster, owner: &Owner) -> Result<Cluster, Rollo
     if found.is_none() {
         return Err(RolloutError::ServiceAccountNotFound(account.clone()));
     }
-    own.on_behalf_of(account).map_err(about)
+    own.on_behalf_of(account, &owner.name).map_err(about)
 }

@@ -1,5 +1,6 @@
 //! The requests that write, or would write in a dry run.
 
+use chandler_informers::{Id, Outcome};
 use kube::api::{ApiResource, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use crate::pure::{
     desired::Desired,
     error::{ApiError, ApplyError},
     live,
-    owner::FIELD_MANAGER,
+    owner::{FIELD_MANAGER, PART_OF},
 };
 
 /// The result of a deletion.
@@ -21,13 +22,44 @@ pub(crate) enum Deleted {
 }
 
 impl Cluster {
+    /// Sends a write to an object. The informers know the result before the caller does, so that no later decision is based on an
+    /// older state. Where the result is unknown, they know that.
+    async fn send(
+        &self,
+        resource: &ApiResource,
+        object: &Value,
+        request: http::Request<Vec<u8>>,
+    ) -> Result<Value, kube::Error> {
+        let Some(reader) = &self.reader else { return self.client.request(request).await };
+        let writing = reader.write(resource, id(object, resource), live::label(object, PART_OF));
+        let result = self.client.request(request).await;
+        writing.end(match &result {
+            Ok(written) => Outcome::Written(written),
+            Err(error) => outcome(error),
+        });
+        result
+    }
+
+    /// Sends a write, unless it is a dry run, which changes nothing.
+    async fn send_unless(
+        &self,
+        dry_run: bool,
+        desired: &Desired,
+        request: http::Request<Vec<u8>>,
+    ) -> Result<Value, kube::Error> {
+        if dry_run {
+            return self.client.request(request).await;
+        }
+        self.send(&desired.resource, &desired.value, request).await
+    }
+
     /// Creates an object that must not exist. Unknown fields are refused, since no later apply could set them.
     pub(crate) async fn create(&self, desired: &Desired, dry_run: bool) -> Result<Value, ApiError> {
         let parameters = PostParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) };
         let body = serde_json::to_vec(&desired.value).map_err(|error| ApiError::Refused(error.to_string()))?;
         let request =
             at(&desired.resource, desired.key.namespace.as_deref()).create(&parameters, body).map_err(built)?;
-        Ok(self.client.request(with_strict_fields(request)?).await?)
+        Ok(self.send_unless(dry_run, desired, with_strict_fields(request)?).await?)
     }
 
     /// Applies an object that has not changed since it was read. The UID prevents the adoption of another object and the
@@ -63,7 +95,7 @@ impl Cluster {
         parameters.dry_run = dry_run;
         let path = at(&desired.resource, desired.key.namespace.as_deref());
         let request = path.patch(&desired.key.name, &parameters, &Patch::Apply(body)).map_err(built)?;
-        Ok(self.client.request(request).await?)
+        Ok(self.send_unless(dry_run, desired, request).await?)
     }
 
     /// Replaces an object that has not changed since it was read by the desired one.
@@ -77,7 +109,7 @@ impl Cluster {
         let body = serde_json::to_vec(&body).map_err(|error| ApiError::Refused(error.to_string()))?;
         let path = at(&desired.resource, desired.key.namespace.as_deref());
         let request = path.replace(&desired.key.name, &parameters, body).map_err(built)?;
-        Ok(self.client.request(request).await?)
+        Ok(self.send_unless(dry_run, desired, request).await?)
     }
 
     /// Applies a merge patch to an object that has not changed since it was read.
@@ -96,7 +128,7 @@ impl Cluster {
             PatchParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let path = at(&desired.resource, desired.key.namespace.as_deref());
         let request = path.patch(&desired.key.name, &parameters, &Patch::Merge(changes)).map_err(built)?;
-        Ok(self.client.request(request).await?)
+        Ok(self.send_unless(dry_run, desired, request).await?)
     }
 
     /// Applies a part of the parent's metadata with a field manager of its own.
@@ -123,7 +155,7 @@ impl Cluster {
         let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let path = at(&desired.resource, desired.key.namespace.as_deref());
         let request = path.patch(&desired.key.name, &parameters, &Patch::Merge(body)).map_err(built)?;
-        Ok(self.client.request(request).await?)
+        Ok(self.send_unless(false, desired, request).await?)
     }
 
     /// Applies a merge patch to the metadata of an object that has not changed since it was read.
@@ -143,7 +175,7 @@ impl Cluster {
         let path = at(resource, key.namespace.as_deref());
         let body = Patch::Merge(json!({"metadata": metadata}));
         let request = path.patch(&key.name, &parameters, &body).map_err(built)?;
-        Ok(self.client.request(request).await?)
+        Ok(self.send(resource, object, request).await?)
     }
 
     /// Deletes an object if it has not changed since it was read.
@@ -154,7 +186,19 @@ impl Cluster {
         });
         let key = live::key(object, resource);
         let request = at(resource, key.namespace.as_deref()).delete(&key.name, &parameters).map_err(built)?;
-        match self.client.request::<Value>(request).await {
+        let writing = self.reader.as_ref().map(|reader| {
+            let set = live::label(object, PART_OF);
+            reader.write(resource, id(object, resource), set)
+        });
+        let result = self.client.request::<Value>(request).await;
+        if let Some(writing) = writing {
+            writing.end(match &result {
+                Ok(answer) if live::is_terminating(answer) => Outcome::Written(answer),
+                Ok(_) => Outcome::Deleted(live::uid(object)),
+                Err(error) => outcome(error),
+            });
+        }
+        match result {
             // The answer is the object while a finalizer holds it, or a status. For some kinds it is the object although it is
             // gone, and then it has no deletion timestamp.
             Ok(answer) if live::is_terminating(&answer) => Ok(Deleted::Accepted(typed(answer, resource))),
@@ -164,6 +208,21 @@ impl Cluster {
                 error => Err(error),
             },
         }
+    }
+}
+
+fn id(object: &Value, resource: &ApiResource) -> Id {
+    let key = live::key(object, resource);
+    Id { namespace: key.namespace, name: key.name }
+}
+
+/// The outcome of a write that failed. After a conflict, the stored object differs from what the informers know.
+fn outcome(error: &kube::Error) -> Outcome<'static> {
+    match error {
+        kube::Error::Api(status) if matches!(status.code, 400..=499) && !matches!(status.code, 404 | 408 | 409) => {
+            Outcome::Refused
+        }
+        _ => Outcome::Unknown,
     }
 }
 

@@ -66,12 +66,12 @@ pub(crate) async fn members(
     parent: &Value,
     desired: &[Desired],
 ) -> Result<Vec<Member>, RolloutError> {
-    let selector = format!("{PART_OF}={}", owner.set_id());
+    let set = owner.set_id();
     let places = places::of(discovery, owner, parent, desired).await?;
     let lists = places.into_iter().map(|Place { resource, namespace, certain }| {
-        let selector = &selector;
+        let set = &set;
         async move {
-            let objects = match cluster.list(&resource, namespace.as_deref(), selector).await {
+            let objects = match cluster.members(&resource, namespace.as_deref(), set).await {
                 Ok(objects) => objects,
                 Err(ApiError::Forbidden(_)) if !certain => Vec::new(),
                 Err(error) => {

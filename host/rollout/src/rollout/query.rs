@@ -1,7 +1,6 @@
 //! Questions about single objects and kinds of a release.
 
 use chandler_core::{ObjectKey, Release};
-use kube::api::ApiResource;
 use serde_json::Value;
 
 use super::{
@@ -40,18 +39,27 @@ impl Rollout {
         Ok(adoption::find(&actor, &desired, &situations, &snapshot.live).await)
     }
 
-    /// The kinds of the release that the API server is known to serve: those to watch. A kind that a CRD of the release
-    /// defines is among them once its first object was created.
-    pub fn managed_kinds(&self, release: &Release) -> Vec<ApiResource> {
-        let mut kinds = resolve::known_kinds(&self.discovery, release);
-        kinds.extend(dependencies::watched(release.objects()));
-        kinds
-    }
-
-    /// The kinds and namespaces to watch on behalf of the owner's ServiceAccount: each namespaced kind of
-    /// [`managed_kinds`](Self::managed_kinds) in every namespace in which the release has an object of it.
-    pub fn managed_places(&self, owner: &Owner, release: &Release) -> Vec<(ApiResource, Option<String>)> {
-        resolve::known_places(&self.discovery, owner, release)
+    /// Watches the kinds of a release, so that a change of an object triggers a reconcile of its owner: with the rights of the
+    /// client, or with those of the owner's ServiceAccount in the namespaces of the release. A kind that a CRD of the release defines
+    /// is among them once its first object was created. Without [informers](Self::with_informers) nothing is watched.
+    pub async fn watch(&self, owner: &Owner, release: &Release) {
+        let (reader, kinds) = match &owner.account {
+            Some(account) => match self.cluster.on_behalf_of(account, &owner.name) {
+                Ok(actor) => (actor.reader, resolve::known_places(&self.discovery, owner, release)),
+                Err(error) => {
+                    tracing::warn!(%account, %error, "failed to watch on behalf of the ServiceAccount");
+                    return;
+                }
+            },
+            None => {
+                let mut kinds = resolve::known_kinds(&self.discovery, release);
+                kinds.extend(dependencies::watched(release.objects()));
+                (self.cluster.reader.clone(), kinds.into_iter().map(|kind| (kind, None)).collect())
+            }
+        };
+        if let Some(reader) = reader {
+            reader.watch_only(kinds).await;
+        }
     }
 
     /// Reads an object of the owner; none if it does not exist. An object of another owner is refused, as

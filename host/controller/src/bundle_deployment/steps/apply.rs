@@ -3,10 +3,7 @@
 use chandler_api::BundleDeployment;
 use chandler_rollout::{Changes, Drift, DriftOptions, Owner, Progress, RolloutError, RolloutRequest};
 
-use super::{
-    super::{decide::gates, handles::RolloutHandles},
-    observe,
-};
+use super::super::{decide::gates, handles::RolloutHandles};
 use crate::certificates::Completed;
 
 /// The objects of a release could not be applied.
@@ -38,7 +35,7 @@ pub(super) async fn apply(
 ) -> Result<Applied, ApplyError> {
     let applied = set_aside(handles, deployment, owner, completed, drift_options, seen).await;
     // Also after a failure: the objects that were applied before it must be watched.
-    observe::watch(handles, owner, completed);
+    handles.rollout.watch(owner, &completed.release).await;
     applied
 }
 

@@ -116,7 +116,7 @@ pub(in super::super) async fn remove_finalizer(
     }
     handles.records.close(&name, &subject.record).await?;
     handles.memory.forget(&name);
-    handles.watches.forget(&name);
+    handles.informers.forget(&name);
     handles.generations.forget(&name);
     handles.backoff.succeeded(&name);
     let ours = [TEARDOWN_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER];

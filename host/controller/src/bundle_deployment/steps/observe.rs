@@ -22,18 +22,6 @@ pub(super) async fn observe(
     let rules = gates::rules(deployment);
     let request = RolloutRequest::new(owner, &completed.release).rules(&rules).drift(drift);
     let observed = handles.rollout.observe(&request).await?;
-    watch(handles, owner, completed);
+    handles.rollout.watch(owner, &completed.release).await;
     Ok(observed)
-}
-
-/// Watches the kinds of a release: on behalf of its ServiceAccount where it has one, so that the controller needs no right to read
-/// them.
-pub(super) fn watch(handles: &RolloutHandles<'_>, owner: &Owner, completed: &Completed) {
-    if let Some(account) = &owner.account {
-        let places = handles.rollout.managed_places(owner, &completed.release);
-        handles.watches.ensure_on_behalf(&owner.name, account, places);
-    } else {
-        handles.watches.forget(&owner.name);
-        handles.watches.ensure(handles.rollout.managed_kinds(&completed.release));
-    }
 }

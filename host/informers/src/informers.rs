@@ -1,0 +1,308 @@
+//! All informers, and reads and writes through them.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use chandler_permissions::Account;
+use futures::future::join_all;
+use kube::{Client, api::ApiResource};
+use serde_json::Value;
+
+use crate::{
+    informer::{Informer, State, Target, Wake},
+    observed::{Labels, seen},
+    store::{Id, Members, Memory, Outcome},
+};
+
+/// After this time an informer that ended is tried again: a permission may have been granted.
+const RETRY_AFTER: Duration = Duration::from_secs(600);
+
+/// The labels of managed objects.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnerLabels {
+    /// The label with the set that an object belongs to. Only objects with this label are watched.
+    pub set: &'static str,
+    /// The label with the name of the owner.
+    pub name: &'static str,
+}
+
+/// How [`Informers`] work.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The maximum number of bytes of objects in memory, compressed. The state of further objects is unknown, so that each read of
+    /// them is a request.
+    pub bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { bytes: 128 << 20 }
+    }
+}
+
+/// Whose rights are used to watch.
+#[derive(Clone)]
+pub enum Identity {
+    /// Those of the controller.
+    Controller,
+    /// Those of a ServiceAccount, by this client, on behalf of this owner. The rights of the controller are used where it may
+    /// watch the kind: an object of the owner's set is the same for both.
+    Account {
+        /// The ServiceAccount.
+        account: Account,
+        /// A client that impersonates it.
+        client: Client,
+        /// The name of the owner.
+        owner: String,
+    },
+}
+
+/// What one informer covers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Scope {
+    kind: ApiResource,
+    /// None for all namespaces, and for cluster-scoped kinds.
+    namespace: Option<String>,
+    /// None for the controller itself.
+    account: Option<Account>,
+}
+
+/// A running informer.
+struct Running {
+    informer: Informer,
+    /// The owners that it runs for; empty for an informer with the rights of the controller.
+    users: BTreeSet<String>,
+}
+
+/// The informers of a process. Dropping it ends them.
+pub struct Informers {
+    client: Client,
+    labels: Labels,
+    wake: Wake,
+    memory: Memory,
+    running: Mutex<HashMap<Scope, Running>>,
+}
+
+impl Informers {
+    /// No informers yet. `wake` triggers a reconcile of the owner that the labels of a changed object name.
+    pub fn new(
+        client: Client,
+        labels: OwnerLabels,
+        options: Options,
+        wake: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        let labels = Labels { set: labels.set, owner: labels.name };
+        Self { client, labels, wake: Arc::new(wake), memory: Memory::new(options.bytes), running: Mutex::default() }
+    }
+
+    /// Reads and writes through the informers.
+    pub fn reader(self: &Arc<Self>, identity: Identity) -> Reader {
+        Reader { informers: Arc::clone(self), identity }
+    }
+
+    /// Ends the informers that ran for this owner alone.
+    pub fn forget(&self, owner: &str) {
+        self.stop(owner, |_| true);
+    }
+
+    /// Starts the informer of a scope unless it runs. Returns a future of its state; none if it ended recently.
+    fn start(&self, scope: Scope, client: &Client, user: Option<&str>) -> impl Future<Output = State> + Send + use<> {
+        let mut running = self.running();
+        let mut users = BTreeSet::new();
+        let mut kept = None;
+        if let Some(known) = running.get_mut(&scope) {
+            known.users.extend(user.map(str::to_owned));
+            let is_over = match known.informer.ended() {
+                None => false,
+                // The caller is about to use the kind, so it may be served now.
+                Some((State::NotServed, _)) => true,
+                Some((_, began)) => began.elapsed() >= RETRY_AFTER,
+            };
+            if is_over {
+                users = std::mem::take(&mut known.users);
+            } else {
+                kept = Some(known.informer.synced());
+            }
+        }
+        if let Some(synced) = kept {
+            return synced;
+        }
+        users.extend(user.map(str::to_owned));
+        tracing::debug!(kind = %scope.kind.kind, group = %scope.kind.group, namespace = ?scope.namespace, "watching");
+        let target = Target {
+            client: client.clone(),
+            kind: scope.kind.clone(),
+            namespace: scope.namespace.clone(),
+            labels: self.labels,
+        };
+        let informer = Informer::start(target, self.memory.clone(), Arc::clone(&self.wake));
+        let synced = informer.synced();
+        running.insert(scope, Running { informer, users });
+        synced
+    }
+
+    /// Removes a user from the informers whose scope matches, and ends those that have no user left.
+    fn stop(&self, user: &str, matches: impl Fn(&Scope) -> bool) {
+        self.running().retain(|scope, running| {
+            let removed = matches(scope) && running.users.remove(user);
+            !(removed && running.users.is_empty())
+        });
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<Scope, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls `change` for every informer that covers an object, and triggers the owners that it returns.
+    fn each(&self, kind: &ApiResource, id: &Id, change: impl Fn(&Informer, bool) -> BTreeSet<String>) {
+        let owners: BTreeSet<String> = self
+            .running()
+            .iter()
+            .filter(|(scope, _)| {
+                (&scope.kind.group, &scope.kind.kind) == (&kind.group, &kind.kind)
+                    && (scope.namespace.is_none() || scope.namespace == id.namespace)
+            })
+            .flat_map(|(scope, running)| change(&running.informer, scope.kind.version == kind.version))
+            .collect();
+        owners.iter().for_each(|owner| (self.wake)(owner));
+    }
+}
+
+impl fmt::Debug for Informers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Informers").field("running", &self.running().len()).finish_non_exhaustive()
+    }
+}
+
+/// Reads and writes of one identity.
+#[derive(Clone)]
+pub struct Reader {
+    informers: Arc<Informers>,
+    identity: Identity,
+}
+
+impl Reader {
+    /// The objects of a kind that belong to a set, in one or all namespaces; starts to watch the kind if necessary. None if the
+    /// kind is not watched, because it is not served or may not be watched, or because the watch is interrupted. Then the caller
+    /// must make a request.
+    pub async fn members(&self, kind: &ApiResource, namespace: Option<&str>, set: &str) -> Option<Members> {
+        let own = Scope { kind: kind.clone(), namespace: None, account: None };
+        let scope = match (self.watch(own.clone(), &self.informers.client, None).await, &self.identity) {
+            (State::Synced, _) => own,
+            (State::Forbidden, Identity::Account { account, client, owner }) => {
+                let namespace = namespace.map(str::to_owned);
+                let scope = Scope { kind: kind.clone(), namespace, account: Some(account.clone()) };
+                match self.watch(scope.clone(), client, Some(owner)).await {
+                    State::Synced => scope,
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        let running = self.informers.running();
+        let store = running.get(&scope)?.informer.store();
+        Some(store.members(set, namespace))
+    }
+
+    /// Watches these kinds, in these namespaces where the controller may not watch them in all. The informers that ran for this
+    /// owner alone and are not among them end.
+    pub async fn watch_only(&self, kinds: impl IntoIterator<Item = (ApiResource, Option<String>)>) {
+        let started = kinds.into_iter().map(async |(kind, namespace)| {
+            let own = Scope { kind: kind.clone(), namespace: None, account: None };
+            let state = self.watch(own, &self.informers.client, None).await;
+            if let (State::Forbidden, Identity::Account { account, client, owner }) = (state, &self.identity) {
+                let scope = Scope { kind: kind.clone(), namespace: namespace.clone(), account: Some(account.clone()) };
+                drop(self.informers.start(scope, client, Some(owner)));
+            }
+            (kind.api_version, kind.kind, namespace)
+        });
+        let wanted: BTreeSet<_> = join_all(started).await.into_iter().collect();
+        if let Identity::Account { owner, .. } = &self.identity {
+            let is_wanted = |scope: &Scope| {
+                let Scope { kind, namespace, .. } = scope.clone();
+                wanted.contains(&(kind.api_version, kind.kind, namespace))
+            };
+            self.informers.stop(owner, |scope| !is_wanted(scope));
+        }
+    }
+
+    fn watch(&self, scope: Scope, client: &Client, user: Option<&str>) -> impl Future<Output = State> + Send + use<> {
+        self.informers.start(scope, client, user)
+    }
+
+    /// A write to an object of this set begins. The result must be reported.
+    pub fn write(&self, kind: &ApiResource, id: Id, set: Option<&str>) -> Writing {
+        self.informers.each(kind, &id, |informer, _| {
+            informer.store().begin_write(&id);
+            BTreeSet::new()
+        });
+        let informers = Arc::clone(&self.informers);
+        Writing { informers, kind: kind.clone(), id, set: set.map(str::to_owned), is_open: true }
+    }
+
+    /// An object whose state was unknown was read; none if it does not exist.
+    pub fn confirm(&self, kind: &ApiResource, id: &Id, object: Option<&Value>) {
+        let labels = self.informers.labels;
+        self.informers.each(kind, id, |informer, same_version| {
+            if same_version {
+                informer.store().confirm(id, object.and_then(|object| seen(object, &labels)));
+            }
+            BTreeSet::new()
+        });
+    }
+
+    /// The state of an object of this set is unknown: another client changed it.
+    pub fn doubt(&self, kind: &ApiResource, id: &Id, set: Option<&str>) {
+        self.informers.each(kind, id, |informer, _| {
+            informer.store().doubt(id, set);
+            BTreeSet::new()
+        });
+    }
+}
+
+/// A write in progress. If it is dropped, the outcome counts as unknown.
+pub struct Writing {
+    informers: Arc<Informers>,
+    kind: ApiResource,
+    id: Id,
+    set: Option<String>,
+    is_open: bool,
+}
+
+impl Writing {
+    /// The write ended.
+    pub fn end(mut self, outcome: Outcome<'_>) {
+        self.report(outcome);
+    }
+
+    fn report(&mut self, outcome: Outcome<'_>) {
+        self.is_open = false;
+        let (id, set, labels) = (&self.id, self.set.as_deref(), self.informers.labels);
+        let written = match outcome {
+            Outcome::Written(object) => seen(object, &labels),
+            _ => None,
+        };
+        self.informers.each(&self.kind, id, |informer, same_version| {
+            let mut store = informer.store();
+            match (outcome, &written) {
+                (Outcome::Written(_), Some(seen)) if same_version => store.end_with(seen.clone()),
+                (Outcome::Deleted(uid), _) => store.end_deleted(id, uid),
+                (Outcome::Refused, _) => store.end_refused(id),
+                // Another version of the same object has another form.
+                _ => store.end_unknown(id, set),
+            }
+        });
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.report(Outcome::Unknown);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! An object as the watch delivers it.
+
+use std::borrow::Cow;
+
+use kube::{
+    Resource,
+    api::{ApiResource, ObjectMeta},
+    core::DynamicObject,
+};
+use serde::{Deserialize, Deserializer, de::Error};
+use serde_json::Value;
+
+use crate::{
+    body::Body,
+    store::{Id, Seen},
+};
+
+/// An object of any kind: the metadata that the watch needs, and its JSON.
+#[derive(Clone, Debug)]
+pub(crate) struct Observed {
+    /// Name, namespace, UID, resource version and labels only.
+    metadata: ObjectMeta,
+    body: Body,
+}
+
+impl<'de> Deserialize<'de> for Observed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = Value::deserialize(deserializer)?;
+        let metadata = metadata(&object);
+        Ok(Self { metadata, body: Body::new(serde_json::to_vec(&object).map_err(D::Error::custom)?) })
+    }
+}
+
+impl Resource for Observed {
+    type DynamicType = ApiResource;
+    type Scope = <DynamicObject as Resource>::Scope;
+
+    fn kind(kind: &ApiResource) -> Cow<'_, str> {
+        kind.kind.as_str().into()
+    }
+
+    fn group(kind: &ApiResource) -> Cow<'_, str> {
+        kind.group.as_str().into()
+    }
+
+    fn version(kind: &ApiResource) -> Cow<'_, str> {
+        kind.version.as_str().into()
+    }
+
+    fn api_version(kind: &ApiResource) -> Cow<'_, str> {
+        kind.api_version.as_str().into()
+    }
+
+    fn plural(kind: &ApiResource) -> Cow<'_, str> {
+        kind.plural.as_str().into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+impl Observed {
+    /// The object with the label values that the store needs.
+    pub(crate) fn seen(self, labels: &Labels) -> Seen {
+        let Self { metadata, body } = self;
+        let label = |name: &str| metadata.labels.as_ref().and_then(|labels| labels.get(name)).cloned();
+        Seen {
+            set: label(labels.set),
+            owner: label(labels.owner),
+            id: Id { namespace: metadata.namespace, name: metadata.name.unwrap_or_default() },
+            uid: metadata.uid.unwrap_or_default(),
+            version: metadata.resource_version.unwrap_or_default(),
+            body,
+        }
+    }
+}
+
+/// The labels that the store reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Labels {
+    /// The label with the set of an object.
+    pub(crate) set: &'static str,
+    /// The label with the name of the owner.
+    pub(crate) owner: &'static str,
+}
+
+/// An object that the API server returned.
+pub(crate) fn seen(object: &Value, labels: &Labels) -> Option<Seen> {
+    let body = Body::new(serde_json::to_vec(object).ok()?);
+    Some(Observed { metadata: metadata(object), body }.seen(labels))
+}
+
+fn metadata(object: &Value) -> ObjectMeta {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
+    let labels = labels.map(|labels| {
+        let labels = labels.iter().filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+        labels.collect()
+    });
+    ObjectMeta {
+        name: text("/metadata/name"),
+        namespace: text("/metadata/namespace").filter(|namespace| !namespace.is_empty()),
+        uid: text("/metadata/uid"),
+        resource_version: text("/metadata/resourceVersion"),
+        labels,
+        ..ObjectMeta::default()
+    }
+}

@@ -1,0 +1,394 @@
+//! The objects of one informer, as last observed or written. Pure.
+//!
+//! Events of the watch and answers to writes arrive in any order; the newest resource version wins.
+
+use std::{
+    cmp::Ordering,
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+use serde_json::Value;
+
+use crate::{body::Body, version::compare};
+
+/// The namespace and name of an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id {
+    /// None for cluster-scoped objects.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+}
+
+/// An object that the watch or a write returned.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) id: Id,
+    pub(crate) uid: String,
+    pub(crate) version: String,
+    /// The set that its label names; the informer watches only objects with one.
+    pub(crate) set: Option<String>,
+    /// The owner that its label names.
+    pub(crate) owner: Option<String>,
+    pub(crate) body: Body,
+}
+
+/// The objects of a set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Members {
+    /// Their current state.
+    pub objects: Vec<Value>,
+    /// Objects whose state is unknown; they must be read, and may not exist.
+    pub unknown: Vec<Id>,
+}
+
+/// The outcome of a write.
+#[derive(Clone, Copy, Debug)]
+pub enum Outcome<'a> {
+    /// The API server returned the object.
+    Written(&'a Value),
+    /// The object with this UID is gone.
+    Deleted(&'a str),
+    /// Nothing changed.
+    Refused,
+    /// The object may have changed: the API server did not answer, or another client was faster.
+    Unknown,
+}
+
+/// An object of the store.
+#[derive(Debug)]
+struct Entry {
+    uid: String,
+    version: String,
+    set: Option<String>,
+    owner: Option<String>,
+    /// None if the state is unknown.
+    body: Option<Body>,
+    /// The list during or after which it was observed last.
+    list: u64,
+    /// Whether the watch delivered this version. A list that began before a write need not contain what was written.
+    confirmed: bool,
+}
+
+/// Writes in progress to one object.
+#[derive(Debug, Default)]
+struct Flight {
+    writes: usize,
+    /// The owners that the newest event during the writes would trigger, and its version.
+    held: Option<(String, BTreeSet<String>)>,
+}
+
+/// An object that this process removed from the selection of the watch. The watch has yet to report it.
+#[derive(Debug)]
+struct Tombstone {
+    uid: String,
+    /// The version of the write that removed it; none for a deletion, whose version is unknown.
+    version: Option<String>,
+    /// The last version that was known. Older events are late.
+    after: String,
+    list: u64,
+}
+
+/// The objects of one informer.
+#[derive(Debug)]
+pub(crate) struct Store {
+    objects: HashMap<Id, Entry>,
+    sets: HashMap<String, HashSet<Id>>,
+    flights: HashMap<Id, Flight>,
+    tombstones: HashMap<Id, Tombstone>,
+    /// The number of lists that began.
+    lists: u64,
+    /// The memory that it shares with other stores.
+    memory: Memory,
+    /// Its part of that memory.
+    bytes: usize,
+}
+
+/// The owners to reconcile.
+type Owners = BTreeSet<String>;
+
+/// The memory for the objects of several stores.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory {
+    used: Arc<AtomicUsize>,
+    /// The maximum in bytes. The state of further objects is unknown.
+    limit: usize,
+}
+
+impl Memory {
+    /// Memory for this many bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { used: Arc::default(), limit }
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
+        self.used.fetch_update(Relaxed, Relaxed, fits).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Relaxed);
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.memory.give_back(self.bytes);
+    }
+}
+
+impl Store {
+    /// An empty store.
+    pub(crate) fn new(memory: Memory) -> Self {
+        let (objects, sets, flights, tombstones) = Default::default();
+        Self { objects, sets, flights, tombstones, lists: 0, memory, bytes: 0 }
+    }
+
+    /// The objects of a set, in one or all namespaces.
+    pub(crate) fn members(&self, set: &str, namespace: Option<&str>) -> Members {
+        let mut members = Members::default();
+        let ids = self.sets.get(set).into_iter().flatten();
+        for id in ids.filter(|id| namespace.is_none() || id.namespace.as_deref() == namespace) {
+            let body = self.objects.get(id).and_then(|entry| entry.body.as_ref());
+            match body.and_then(Body::read) {
+                Some(object) => members.objects.push(object),
+                None => members.unknown.push(id.clone()),
+            }
+        }
+        members
+    }
+
+    /// A list begins.
+    pub(crate) fn begin_list(&mut self) {
+        self.lists += 1;
+    }
+
+    /// A list is complete: objects that it did not contain are gone. Returns the owners to reconcile.
+    pub(crate) fn end_list(&mut self) -> Owners {
+        let list = self.lists;
+        let gone: Vec<Id> =
+            self.objects.iter().filter(|(_, entry)| entry.list < list).map(|(id, _)| id.clone()).collect();
+        let mut owners = Owners::new();
+        for id in gone {
+            owners.extend(self.remove(&id).and_then(|entry| entry.owner));
+        }
+        // The list may be older than what was written meanwhile, or newer than its deletion by another client.
+        let unconfirmed: Vec<Id> =
+            self.objects.iter().filter(|(_, entry)| !entry.confirmed).map(|(id, _)| id.clone()).collect();
+        for id in unconfirmed {
+            self.forget_body(&id);
+        }
+        self.tombstones.retain(|_, tombstone| tombstone.list >= list);
+        owners
+    }
+
+    /// The watch reports an object. Returns the owners to reconcile.
+    pub(crate) fn observe(&mut self, seen: Seen) -> Owners {
+        if let Some(tombstone) = self.tombstones.get(&seen.id) {
+            let is_late = tombstone.uid == seen.uid
+                && tombstone.version.as_ref().is_none_or(|version| !is_newer(&seen.version, version));
+            if is_late || is_older(&seen.version, &tombstone.after) {
+                return Owners::new();
+            }
+            self.tombstones.remove(&seen.id);
+        }
+        let list = self.lists;
+        if let Some(entry) = self.objects.get_mut(&seen.id) {
+            entry.list = list;
+            let known = entry.body.is_some();
+            if known && !is_newer(&seen.version, &entry.version) {
+                entry.confirmed |= seen.version == entry.version;
+                return Owners::new();
+            }
+            if is_older(&seen.version, &entry.version) {
+                return Owners::new();
+            }
+        }
+        let (id, version, owner) = (seen.id.clone(), seen.version.clone(), seen.owner.clone());
+        let before = self.insert(seen, true);
+        let owners = before.and_then(|entry| entry.owner).into_iter().chain(owner).collect();
+        self.hold(&id, version, owners)
+    }
+
+    /// The watch reports that an object was deleted, or no longer has the label. Returns the owners to reconcile.
+    pub(crate) fn observe_deletion(&mut self, seen: Seen) -> Owners {
+        if let Some(tombstone) = self.tombstones.get(&seen.id) {
+            let is_expected = tombstone.uid == seen.uid;
+            if !is_expected && is_older(&seen.version, &tombstone.after) {
+                return Owners::new();
+            }
+            self.tombstones.remove(&seen.id);
+            if is_expected {
+                return Owners::new();
+            }
+        }
+        if self.objects.get(&seen.id).is_some_and(|entry| is_older(&seen.version, &entry.version)) {
+            // It was written since.
+            return Owners::new();
+        }
+        let before = self.remove(&seen.id);
+        let owners = before.and_then(|entry| entry.owner).into_iter().chain(seen.owner).collect();
+        self.hold(&seen.id, seen.version, owners)
+    }
+
+    /// A write to an object begins: what the watch reports until it ends may be its effect.
+    pub(crate) fn begin_write(&mut self, id: &Id) {
+        self.flights.entry(id.clone()).or_default().writes += 1;
+    }
+
+    /// A write ended with this object. Returns the owners to reconcile because of events during the write.
+    pub(crate) fn end_with(&mut self, seen: Seen) -> Owners {
+        let (id, version) = (seen.id.clone(), seen.version.clone());
+        let is_current = self.objects.get(&id).is_none_or(|entry| {
+            if entry.body.is_some() { is_newer(&version, &entry.version) } else { !is_older(&version, &entry.version) }
+        });
+        if seen.set.is_none() {
+            // The watch will report that the object left its selection.
+            if is_current && self.remove(&id).is_some() {
+                let (after, list) = (version.clone(), self.lists);
+                let tombstone = Tombstone { uid: seen.uid, version: Some(version.clone()), after, list };
+                self.tombstones.insert(id.clone(), tombstone);
+            }
+        } else if is_current {
+            self.tombstones.remove(&id);
+            self.insert(seen, false);
+        }
+        self.land(&id, |held| is_newer(held, &version))
+    }
+
+    /// A write ended with the deletion of the object. Returns the owners to reconcile because of events during the write.
+    pub(crate) fn end_deleted(&mut self, id: &Id, uid: &str) -> Owners {
+        let known = self.objects.get(id).map(|entry| &entry.version);
+        let before = self.tombstones.get(id).map(|tombstone| &tombstone.after);
+        let newest = known.into_iter().chain(before).reduce(|a, b| if is_older(a, b) || a.is_empty() { b } else { a });
+        let after = newest.cloned().unwrap_or_default();
+        if self.objects.get(id).is_some_and(|entry| entry.uid == uid || entry.uid.is_empty()) {
+            self.remove(id);
+        } else {
+            // Another object of this name is older, or newer.
+            self.forget_body(id);
+        }
+        let tombstone = Tombstone { uid: uid.to_owned(), version: None, after, list: self.lists };
+        self.tombstones.insert(id.clone(), tombstone);
+        self.land(id, |_| false)
+    }
+
+    /// A write ended without a change.
+    pub(crate) fn end_refused(&mut self, id: &Id) -> Owners {
+        self.land(id, |_| true)
+    }
+
+    /// A write to an object of this set ended, and its outcome is unknown: the object must be read.
+    pub(crate) fn end_unknown(&mut self, id: &Id, set: Option<&str>) -> Owners {
+        self.doubt(id, set);
+        self.land(id, |_| true)
+    }
+
+    /// The state of an object of this set is unknown: it must be read.
+    pub(crate) fn doubt(&mut self, id: &Id, set: Option<&str>) {
+        if self.objects.contains_key(id) {
+            self.forget_body(id);
+        } else if let Some(set) = set {
+            let entry = Entry {
+                uid: String::new(),
+                version: String::new(),
+                set: Some(set.to_owned()),
+                owner: None,
+                body: None,
+                list: self.lists,
+                confirmed: true,
+            };
+            self.sets.entry(set.to_owned()).or_default().insert(id.clone());
+            self.objects.insert(id.clone(), entry);
+        }
+    }
+
+    /// An object that was unknown was read; none if it does not exist.
+    pub(crate) fn confirm(&mut self, id: &Id, seen: Option<Seen>) {
+        let Some(entry) = self.objects.get(id).filter(|entry| entry.body.is_none()) else { return };
+        match seen {
+            Some(seen) if is_older(&seen.version, &entry.version) => {}
+            Some(seen) if seen.set.is_some() => drop(self.insert(seen, false)),
+            _ => drop(self.remove(id)),
+        }
+    }
+
+    /// Inserts an object, and returns the one before.
+    fn insert(&mut self, seen: Seen, confirmed: bool) -> Option<Entry> {
+        let Seen { id, uid, version, set, owner, body } = seen;
+        let before = self.remove(&id);
+        let body = Some(body).filter(|body| self.memory.take(body.len()));
+        self.bytes += body.as_ref().map_or(0, Body::len);
+        if let Some(set) = &set {
+            self.sets.entry(set.clone()).or_default().insert(id.clone());
+        }
+        self.objects.insert(id, Entry { uid, version, set, owner, body, list: self.lists, confirmed });
+        before
+    }
+
+    fn remove(&mut self, id: &Id) -> Option<Entry> {
+        let entry = self.objects.remove(id)?;
+        self.give_back(entry.body.as_ref());
+        if let Some(set) = &entry.set
+            && let Some(ids) = self.sets.get_mut(set)
+        {
+            ids.remove(id);
+            if ids.is_empty() {
+                self.sets.remove(set);
+            }
+        }
+        Some(entry)
+    }
+
+    fn forget_body(&mut self, id: &Id) {
+        let body = self.objects.get_mut(id).and_then(|entry| entry.body.take());
+        self.give_back(body.as_ref());
+    }
+
+    fn give_back(&mut self, body: Option<&Body>) {
+        let bytes = body.map_or(0, Body::len);
+        self.bytes -= bytes;
+        self.memory.give_back(bytes);
+    }
+
+    /// Holds the owners back while the object is being written: the event may be that of the write.
+    fn hold(&mut self, id: &Id, version: String, owners: Owners) -> Owners {
+        match self.flights.get_mut(id) {
+            None => owners,
+            Some(flight) => {
+                let (_, mut all) = flight.held.take().unwrap_or_default();
+                all.extend(owners);
+                flight.held = Some((version, all));
+                Owners::new()
+            }
+        }
+    }
+
+    /// A write ended. Returns the owners that were held back, if the newest event is not that of the write.
+    fn land(&mut self, id: &Id, is_foreign: impl Fn(&str) -> bool) -> Owners {
+        let Some(flight) = self.flights.get_mut(id) else { return Owners::new() };
+        let held = flight.held.take();
+        flight.writes = flight.writes.saturating_sub(1);
+        if flight.writes == 0 {
+            self.flights.remove(id);
+        }
+        held.filter(|(version, _)| is_foreign(version)).map(|(_, owners)| owners).unwrap_or_default()
+    }
+}
+
+/// Whether version `a` is newer than `b`, or cannot be compared with it.
+fn is_newer(a: &str, b: &str) -> bool {
+    !matches!(compare(a, b), Some(Ordering::Less | Ordering::Equal))
+}
+
+/// Whether version `a` is known to be older than `b`.
+fn is_older(a: &str, b: &str) -> bool {
+    compare(a, b) == Some(Ordering::Less)
+}
+
+#[cfg(test)]
+mod tests;
