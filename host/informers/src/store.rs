@@ -78,8 +78,25 @@ struct Entry {
 #[derive(Debug, Default)]
 struct Flight {
     writes: usize,
-    /// The owners that the newest event during the writes would trigger, and its version.
-    held: Option<(String, BTreeSet<String>)>,
+    /// The newest event during the writes.
+    held: Option<Held>,
+}
+
+/// An event that may be the effect of a write.
+#[derive(Debug)]
+struct Held {
+    version: String,
+    /// Whether it reports a deletion.
+    deleted: bool,
+    /// The owners to reconcile if it is the effect of something else.
+    owners: Owners,
+}
+
+impl Held {
+    /// Whether it happened after the write that returned this version.
+    fn is_after(&self, version: &str) -> bool {
+        is_newer(&self.version, version) || (self.deleted && !is_older(&self.version, version))
+    }
 }
 
 /// An object that this process removed from the selection of the watch. The watch has yet to report it.
@@ -211,7 +228,7 @@ impl Store {
         let (id, version, owner) = (seen.id.clone(), seen.version.clone(), seen.owner.clone());
         let before = self.insert(seen, true);
         let owners = before.and_then(|entry| entry.owner).into_iter().chain(owner).collect();
-        self.hold(&id, version, owners)
+        self.hold(&id, Held { version, deleted: false, owners })
     }
 
     /// The watch reports that an object was deleted, or no longer has the label. Returns the owners to reconcile.
@@ -232,7 +249,7 @@ impl Store {
         }
         let before = self.remove(&seen.id);
         let owners = before.and_then(|entry| entry.owner).into_iter().chain(seen.owner).collect();
-        self.hold(&seen.id, seen.version, owners)
+        self.hold(&seen.id, Held { version: seen.version, deleted: true, owners })
     }
 
     /// A write to an object begins: what the watch reports until it ends may be its effect.
@@ -243,9 +260,16 @@ impl Store {
     /// A write ended with this object. Returns the owners to reconcile because of events during the write.
     pub(crate) fn end_with(&mut self, seen: Seen) -> Owners {
         let (id, version) = (seen.id.clone(), seen.version.clone());
-        let is_current = self.objects.get(&id).is_none_or(|entry| {
-            if entry.body.is_some() { is_newer(&version, &entry.version) } else { !is_older(&version, &entry.version) }
-        });
+        let held = self.flights.get(&id).and_then(|flight| flight.held.as_ref());
+        let is_current = !held.is_some_and(|held| held.is_after(&version));
+        let is_current = is_current
+            && self.objects.get(&id).is_none_or(|entry| {
+                if entry.body.is_some() {
+                    is_newer(&version, &entry.version)
+                } else {
+                    !is_older(&version, &entry.version)
+                }
+            });
         if seen.set.is_none() {
             // The watch will report that the object left its selection.
             if is_current && self.remove(&id).is_some() {
@@ -257,7 +281,7 @@ impl Store {
             self.tombstones.remove(&id);
             self.insert(seen, false);
         }
-        self.land(&id, |held| is_newer(held, &version))
+        self.land(&id, |held| held.is_after(&version))
     }
 
     /// A write ended with the deletion of the object. Returns the owners to reconcile because of events during the write.
@@ -355,28 +379,25 @@ impl Store {
         self.memory.give_back(bytes);
     }
 
-    /// Holds the owners back while the object is being written: the event may be that of the write.
-    fn hold(&mut self, id: &Id, version: String, owners: Owners) -> Owners {
-        match self.flights.get_mut(id) {
-            None => owners,
-            Some(flight) => {
-                let (_, mut all) = flight.held.take().unwrap_or_default();
-                all.extend(owners);
-                flight.held = Some((version, all));
-                Owners::new()
-            }
+    /// Holds an event back while the object is being written. Returns the owners to reconcile now.
+    fn hold(&mut self, id: &Id, mut event: Held) -> Owners {
+        let Some(flight) = self.flights.get_mut(id) else { return event.owners };
+        if let Some(earlier) = flight.held.take() {
+            event.owners.extend(earlier.owners);
         }
+        flight.held = Some(event);
+        Owners::new()
     }
 
     /// A write ended. Returns the owners that were held back, if the newest event is not that of the write.
-    fn land(&mut self, id: &Id, is_foreign: impl Fn(&str) -> bool) -> Owners {
+    fn land(&mut self, id: &Id, is_foreign: impl Fn(&Held) -> bool) -> Owners {
         let Some(flight) = self.flights.get_mut(id) else { return Owners::new() };
         let held = flight.held.take();
         flight.writes = flight.writes.saturating_sub(1);
         if flight.writes == 0 {
             self.flights.remove(id);
         }
-        held.filter(|(version, _)| is_foreign(version)).map(|(_, owners)| owners).unwrap_or_default()
+        held.filter(|held| is_foreign(held)).map(|held| held.owners).unwrap_or_default()
     }
 }
 

@@ -135,6 +135,18 @@ fn a_recreated_object_survives_the_late_event_of_its_deletion() {
 }
 
 #[test]
+fn an_object_that_disappears_before_the_answer_to_its_deletion_is_no_member() {
+    // A finalizer held it for a moment: the answer shows it with a deletion timestamp.
+    for deleted_at in [6, 7] {
+        let mut store = listed(&[("x", 5)]);
+        store.begin_write(&id("x"));
+        assert_eq!(owners(&store.observe_deletion(stored("x", deleted_at))), "");
+        assert_eq!(owners(&store.end_with(stored("x", 6))), "a");
+        assert_eq!(members(&store), "");
+    }
+}
+
+#[test]
 fn a_deletion_by_another_client_triggers_a_reconcile() {
     let mut store = listed(&[("x", 5)]);
     assert_eq!(owners(&store.observe_deletion(stored("x", 6))), "a");
@@ -257,8 +269,13 @@ enum Step {
     Foreign,
     /// Another client deletes it.
     ForeignDeletion,
-    /// This process writes or creates it. The flag tells whether the answer arrives.
-    Own(bool),
+    /// This process writes or creates it.
+    Own {
+        /// Whether the answer arrives.
+        answered: bool,
+        /// Whether another client deletes the object before the answer arrives.
+        deleted: bool,
+    },
     /// This process deletes it.
     OwnDeletion(bool),
     /// The watch delivers its next event.
@@ -305,7 +322,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => Just(Step::Foreign),
         1 => Just(Step::ForeignDeletion),
-        3 => any::<bool>().prop_map(Step::Own),
+        3 => any::<(bool, bool)>().prop_map(|(answered, deleted)| Step::Own { answered, deleted }),
         1 => any::<bool>().prop_map(Step::OwnDeletion),
         4 => Just(Step::Deliver),
         1 => Just(Step::Relist),
@@ -328,14 +345,17 @@ proptest! {
             match step {
                 Step::Foreign => drop(world.write()),
                 Step::ForeignDeletion => drop(world.delete()),
-                Step::Own(answered) => {
+                Step::Own { answered, deleted } => {
                     store.begin_write(&id("x"));
                     let seen = world.write();
+                    written = if answered { world.clock } else { written };
+                    if deleted {
+                        world.delete();
+                    }
                     if event_first {
                         while world.deliver(&mut store) {}
                     }
                     if answered {
-                        written = world.clock;
                         store.end_with(seen);
                     } else {
                         store.end_unknown(&id("x"), Some("s"));
