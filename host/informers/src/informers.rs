@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::{
     informer::{Informer, State, Target, Wake},
     observed::{Labels, seen},
+    rights::Rights,
     store::{Id, Members, Memory, Outcome},
 };
 
@@ -84,6 +85,7 @@ pub struct Informers {
     labels: Labels,
     wake: Wake,
     memory: Memory,
+    rights: Rights,
     running: Mutex<HashMap<Scope, Running>>,
 }
 
@@ -96,7 +98,8 @@ impl Informers {
         wake: impl Fn(&str) + Send + Sync + 'static,
     ) -> Self {
         let labels = Labels { set: labels.set, owner: labels.name };
-        Self { client, labels, wake: Arc::new(wake), memory: Memory::new(options.bytes), running: Mutex::default() }
+        let memory = Memory::new(options.bytes);
+        Self { client, labels, wake: Arc::new(wake), memory, rights: Rights::default(), running: Mutex::default() }
     }
 
     /// Reads and writes through the informers.
@@ -191,12 +194,12 @@ impl Reader {
     /// must make a request.
     pub async fn members(&self, kind: &ApiResource, namespace: Option<&str>, set: &str) -> Option<Members> {
         let own = Scope { kind: kind.clone(), namespace: None, account: None };
-        let scope = match (self.watch(own.clone(), &self.informers.client, None).await, &self.identity) {
+        let scope = match (self.own(own.clone()).await, &self.identity) {
             (State::Synced, _) => own,
             (State::Forbidden, Identity::Account { account, client, owner }) => {
                 let namespace = namespace.map(str::to_owned);
                 let scope = Scope { kind: kind.clone(), namespace, account: Some(account.clone()) };
-                match self.watch(scope.clone(), client, Some(owner)).await {
+                match self.informers.start(scope.clone(), client, Some(owner)).await {
                     State::Synced => scope,
                     _ => return None,
                 }
@@ -213,7 +216,7 @@ impl Reader {
     pub async fn watch_only(&self, kinds: impl IntoIterator<Item = (ApiResource, Option<String>)>) {
         let started = kinds.into_iter().map(async |(kind, namespace)| {
             let own = Scope { kind: kind.clone(), namespace: None, account: None };
-            let state = self.watch(own, &self.informers.client, None).await;
+            let state = self.own(own).await;
             if let (State::Forbidden, Identity::Account { account, client, owner }) = (state, &self.identity) {
                 let scope = Scope { kind: kind.clone(), namespace: namespace.clone(), account: Some(account.clone()) };
                 drop(self.informers.start(scope, client, Some(owner)));
@@ -230,8 +233,13 @@ impl Reader {
         }
     }
 
-    fn watch(&self, scope: Scope, client: &Client, user: Option<&str>) -> impl Future<Output = State> + Send + use<> {
-        self.informers.start(scope, client, user)
+    /// Watches a kind with the rights of the controller. On behalf of a ServiceAccount this is not tried in vain.
+    async fn own(&self, scope: Scope) -> State {
+        let Informers { client, rights, .. } = self.informers.as_ref();
+        if matches!(self.identity, Identity::Account { .. }) && !rights.may_watch(client, &scope.kind).await {
+            return State::Forbidden;
+        }
+        self.informers.start(scope, client, None).await
     }
 
     /// A write to an object of this set begins. The result must be reported.

@@ -13,6 +13,7 @@
 //! | `version` | the order of resource versions | none |
 //! | `store` | the objects of one informer: events, writes, lists | none |
 //! | `observed` | an object as the watch delivers it | none |
+//! | `rights` | what the controller may watch | requests |
 //! | `informer` | one watch, which fills a store | requests |
 //! | [`informers`] | all informers, and reads and writes through them | requests |
 
@@ -20,6 +21,7 @@ mod body;
 mod informer;
 pub mod informers;
 mod observed;
+mod rights;
 mod store;
 mod version;
 

@@ -90,6 +90,8 @@ struct Held {
     deleted: bool,
     /// The owners to reconcile if it is the effect of something else.
     owners: Owners,
+    /// The owners that lost the object to another one: they are reconciled in any case.
+    losers: Owners,
 }
 
 impl Held {
@@ -226,9 +228,10 @@ impl Store {
             }
         }
         let (id, version, owner) = (seen.id.clone(), seen.version.clone(), seen.owner.clone());
-        let before = self.insert(seen, true);
-        let owners = before.and_then(|entry| entry.owner).into_iter().chain(owner).collect();
-        self.hold(&id, Held { version, deleted: false, owners })
+        let before = self.insert(seen, true).and_then(|entry| entry.owner);
+        let losers = loser(before.as_deref(), owner.as_deref());
+        let owners = before.into_iter().chain(owner).collect();
+        self.hold(&id, Held { version, deleted: false, owners, losers })
     }
 
     /// The watch reports that an object was deleted, or no longer has the label. Returns the owners to reconcile.
@@ -249,7 +252,7 @@ impl Store {
         }
         let before = self.remove(&seen.id);
         let owners = before.and_then(|entry| entry.owner).into_iter().chain(seen.owner).collect();
-        self.hold(&seen.id, Held { version: seen.version, deleted: true, owners })
+        self.hold(&seen.id, Held { version: seen.version, deleted: true, owners, losers: Owners::new() })
     }
 
     /// A write to an object begins: what the watch reports until it ends may be its effect.
@@ -270,6 +273,7 @@ impl Store {
                     !is_older(&version, &entry.version)
                 }
             });
+        let mut losers = Owners::new();
         if seen.set.is_none() {
             // The watch will report that the object left its selection.
             if is_current && self.remove(&id).is_some() {
@@ -279,9 +283,12 @@ impl Store {
             }
         } else if is_current {
             self.tombstones.remove(&id);
-            self.insert(seen, false);
+            let owner = seen.owner.clone();
+            let before = self.insert(seen, false).and_then(|entry| entry.owner);
+            losers = loser(before.as_deref(), owner.as_deref());
         }
-        self.land(&id, |held| held.is_after(&version))
+        losers.extend(self.land(&id, |held| held.is_after(&version)));
+        losers
     }
 
     /// A write ended with the deletion of the object. Returns the owners to reconcile because of events during the write.
@@ -384,6 +391,7 @@ impl Store {
         let Some(flight) = self.flights.get_mut(id) else { return event.owners };
         if let Some(earlier) = flight.held.take() {
             event.owners.extend(earlier.owners);
+            event.losers.extend(earlier.losers);
         }
         flight.held = Some(event);
         Owners::new()
@@ -397,8 +405,13 @@ impl Store {
         if flight.writes == 0 {
             self.flights.remove(id);
         }
-        held.filter(|held| is_foreign(held)).map(|held| held.owners).unwrap_or_default()
+        held.map(|held| if is_foreign(&held) { held.owners } else { held.losers }).unwrap_or_default()
     }
+}
+
+/// The owner before, if the object has another one now.
+fn loser(before: Option<&str>, now: Option<&str>) -> Owners {
+    before.filter(|_| now.is_some() && before != now).map(str::to_owned).into_iter().collect()
 }
 
 /// Whether version `a` is newer than `b`, or cannot be compared with it.

@@ -161,6 +161,20 @@ fn the_owner_before_is_reconciled_too() {
 }
 
 #[test]
+fn an_owner_that_loses_an_object_to_another_one_is_reconciled() {
+    let taken = || seen(&object("x", "u", 6, Some("s"), "b"), &LABELS).unwrap();
+    for event_first in [false, true] {
+        let mut store = listed(&[("x", 5)]);
+        store.begin_write(&id("x"));
+        if event_first {
+            assert_eq!(owners(&store.observe(taken())), "");
+        }
+        assert_eq!(owners(&store.end_with(taken())), "a");
+        assert_eq!(owners(&store.observe(taken())), "");
+    }
+}
+
+#[test]
 fn an_object_that_lost_its_label_by_an_own_write_is_no_member() {
     let mut store = listed(&[("x", 5)]);
     store.begin_write(&id("x"));
