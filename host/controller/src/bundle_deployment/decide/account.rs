@@ -61,7 +61,7 @@ fn of(rule: PolicyRule) -> rbac::PolicyRule {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use chandler_api::Reason;
     use chandler_core::Object;
     use chandler_permissions::{Escalation, ExistingRoles, Held, Item, requirements};
@@ -70,7 +70,8 @@ mod tests {
     use super::*;
     use crate::problem::Problem;
 
-    fn found(names: usize, length: usize) -> PermissionsMissing {
+    /// The permissions to install so many ConfigMaps.
+    pub(crate) fn found(names: usize, length: usize) -> PermissionsMissing {
         let objects: Vec<Object> = (0..names)
             .map(|number| {
                 let name = format!("{number}{}", "x".repeat(length));
