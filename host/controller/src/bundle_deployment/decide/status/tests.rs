@@ -369,6 +369,23 @@ fn a_failed_preview_begins_no_revision() {
 }
 
 #[test]
+fn a_release_that_was_refused_before_the_first_write_begins_no_revision() {
+    let refused = |text: &str| {
+        let problem = Problem::terminal(Reason::ObjectCollision, "ConfigMap n/a already exists");
+        found(Some(facts(text)), ReconcileOutcome::ApplyFailed(problem))
+    };
+    let mut deployment = deployment(&json!(null));
+    let status = derive(&deployment, &refused("a"), at(1));
+    assert_eq!((status.history.as_slice(), status.revision), (&[][..], None));
+    assert!(lines(&status).contains("Installed=False/InstallFailed @1: ConfigMap n/a already exists"));
+
+    deployment.status = Some(derive(&deployment, &found(Some(facts("a")), ReconcileOutcome::Applied(vec![])), at(2)));
+    let before = deployment.status.clone().unwrap();
+    let status = derive(&deployment, &refused("b"), at(3));
+    assert_eq!((status.history, status.revision), (before.history, before.revision));
+}
+
+#[test]
 fn the_bundle_is_that_of_the_release_and_its_warnings_are_those_of_the_last_rendering() {
     use crate::bundle_deployment::decide::bundle::BundleFacts;
 
