@@ -316,4 +316,15 @@ mod tests {
         refused.forget("all");
         assert_eq!(concerned(&cluster("v1.35.0", &["example.com/v1/Goat"])), [""; 0]);
     }
+
+    #[test]
+    fn a_size_is_known_until_it_is_forgotten() {
+        let memory = Memory::default();
+        memory.sizes.note("a", 5);
+        memory.sizes.note("a", 7);
+        memory.sizes.note("b", 3);
+        assert_eq!((memory.sizes.of("a"), memory.sizes.of("b"), memory.sizes.of("c")), (7, 3, 0));
+        memory.forget("a");
+        assert_eq!((memory.sizes.of("a"), memory.sizes.of("b")), (0, 3));
+    }
 }

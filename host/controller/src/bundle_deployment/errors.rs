@@ -228,4 +228,26 @@ mod tests {
             (Reason::RevisionUnavailable, true, "revision 3: its release was a")
         );
     }
+
+    #[test]
+    fn missing_permissions_are_part_of_the_problem() {
+        let error = RolloutError::PermissionsMissing(Box::new(account::tests::found(2, 0)));
+        let problem = Problem::from(&error);
+        assert_eq!(
+            (problem.reason, problem.terminal, problem.missing_permissions.len()),
+            (Reason::PermissionsMissing, false, 2)
+        );
+        assert_eq!(Problem::from(&RolloutError::Cancelled).missing_permissions, []);
+    }
+
+    #[test]
+    fn a_rollout_is_not_retried_where_only_the_bundle_or_the_spec_helps() {
+        for (error, terminal) in [
+            (RolloutError::Reserved(vec![]), true),
+            (RolloutError::Cancelled, false),
+            (RolloutError::NamespacesNotFound(vec![]), false),
+        ] {
+            assert_eq!(Problem::from(&error).terminal, terminal, "{error:?}");
+        }
+    }
 }

@@ -114,3 +114,22 @@ fn unmanaged_secrets() -> watcher::Config {
 fn depends_on(deployment: &BundleDeployment, object: &Dependency) -> bool {
     Source::parse(&deployment.spec.source).is_ok_and(|source| source.dependencies().contains(object))
 }
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_conflict_is_that_of_a_write() {
+        let answer = |code, reason: &str| {
+            kube::Error::Api(Box::new(Status { code, reason: reason.to_owned(), ..Status::failure("", "") }))
+        };
+        let conflict = || answer(409, "Conflict");
+        let is_conflict = |error: ReconcileError| chandler_runtime::ReconcileError::is_conflict(&error);
+        assert!(is_conflict(ReconcileError::Status(conflict())) && is_conflict(ReconcileError::Finalizers(conflict())));
+        assert!(!is_conflict(ReconcileError::Status(answer(403, "Forbidden"))));
+        assert!(!is_conflict(ReconcileError::Transient("the object has been modified".into())));
+    }
+}

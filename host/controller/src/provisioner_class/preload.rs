@@ -44,7 +44,7 @@ impl ProvisionerClasses {
 mod tests {
     use std::sync::Arc;
 
-    use chandler_runtime::Reflector;
+    use chandler_runtime::{Reconciler as _, Reflector};
     use kube::{Client, client::Body};
     use serde_json::{Value, json};
 
@@ -85,5 +85,8 @@ mod tests {
         assert!(odd.starts_with("ProvisionerClass odd: its specification cannot be decoded: "), "{odd}");
         let plain = message("plain").await.unwrap_or_default();
         assert!(plain.contains("not a reference"), "{plain}");
+        assert_eq!(context.classes.defined(), ["odd", "plain"]);
+        classes.listed();
+        assert!(context.classes.defined().is_empty(), "neither is in the list of the watch");
     }
 }

@@ -115,6 +115,12 @@ mod tests {
         assert_eq!(custom_resource(&json!({"spec": 1})), None);
     }
 
+    #[test]
+    fn the_id_of_a_kind_has_its_group_version_and_name() {
+        let custom = object(&json!({"apiVersion": "a.b/v1", "kind": "Ox", "metadata": {"name": "x"}}), 0);
+        assert_eq!(id_of(&custom.key), ("a.b".into(), "v1".into(), "Ox".into()));
+    }
+
     fn object(value: &Value, stage: u32) -> Object {
         Object::parse(value.to_string().as_bytes(), stage, None).unwrap()
     }

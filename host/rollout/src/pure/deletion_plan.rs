@@ -272,6 +272,26 @@ mod tests {
         assert!(held(&many).contains("oxen.example.com: 1 (x); and 2 more CRDs; delete them"), "{}", held(&many));
     }
 
+    #[test]
+    fn a_plan_names_what_is_deleted_and_all_of_it() {
+        let mut plan = DeletionPlan {
+            delete: vec![vec![crd("a", false)], vec![crd("b", false)]],
+            orphan: vec![crd("c", false)],
+            keep: vec![crd("d", false)],
+        };
+        let names = |things: Vec<&Thing>| things.into_iter().map(|thing| thing.0.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(plan.deleted().collect()), ["a", "b"]);
+        assert_eq!(names(plan.all().collect()), ["a", "b", "c", "d"]);
+        plan.keep_all();
+        assert_eq!(names(plan.keep.iter().collect()), ["d", "a", "b", "c"]);
+        assert_eq!((plan.delete.len(), plan.orphan.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_kept_crd_is_told_with_advice() {
+        insta::assert_snapshot!(kept(&crd("oxen.example.com", false).0), @"CustomResourceDefinition.apiextensions.k8s.io oxen.example.com is no longer in the release and is kept because custom resources of its kind exist: delete them, or set spec.deletion.crds to Keep (the CRD stays) or to Delete (they are deleted with it)");
+    }
+
     fn any_thing() -> impl Strategy<Value = Thing> {
         let kind = prop_oneof![
             Just(("ConfigMap", "")),

@@ -60,3 +60,40 @@ pub(crate) fn is_pending_claim(object: &Value) -> bool {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
     text("/kind") == Some("PersistentVolumeClaim") && text("/status/phase") == Some("Pending")
 }
+
+#[cfg(test)]
+mod tests {
+    use chandler_core::Object;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: &Value) -> Object {
+        Object::parse(value.to_string().as_bytes(), 0, None).unwrap()
+    }
+
+    #[test]
+    fn slices_are_watched_if_the_api_server_calls_a_service() {
+        let service = json!({"service": {"namespace": "n", "name": "s"}});
+        let webhooks = |client: &Value| {
+            object(&json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+                "metadata": {"name": "x"}, "webhooks": [{"name": "a.b.c", "clientConfig": client}]}))
+        };
+        let config_map = || object(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}));
+        let outside = json!({"url": "https://example.com"});
+        assert_eq!(watched(&[config_map(), webhooks(&service)]).unwrap().kind, "EndpointSlice");
+        assert_eq!(watched(&[config_map(), webhooks(&outside)]), None);
+        assert_eq!(watched(&[]), None);
+    }
+
+    #[test]
+    fn a_claim_is_pending_until_it_is_bound() {
+        for (kind, phase, pending) in [
+            ("PersistentVolumeClaim", "Pending", true),
+            ("PersistentVolumeClaim", "Bound", false),
+            ("Pod", "Pending", false),
+        ] {
+            assert_eq!(is_pending_claim(&json!({"kind": kind, "status": {"phase": phase}})), pending, "{kind} {phase}");
+        }
+    }
+}

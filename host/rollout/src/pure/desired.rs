@@ -283,6 +283,34 @@ pub(crate) mod tests {
                 .clone()
         };
         assert_eq!(webhook(json!({"cert-manager.io/inject-ca-from": "n/c"})), json!({}));
+        assert_eq!(webhook(json!({"service.beta.openshift.io/inject-cabundle": "true"})), json!({}));
+        assert_eq!(webhook(json!({"other": "true"})), json!({"caBundle": "Cg=="}));
         assert_eq!(webhook(json!({})), json!({"caBundle": "Cg=="}));
+    }
+
+    #[test]
+    fn the_seal_of_the_live_object_is_kept() {
+        let config_map = |annotations: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "annotations": annotations}});
+        let mut object = desired(&config_map(json!({})), true);
+        let before = object.value.clone();
+        object.keep_seal(&config_map(json!({})));
+        assert_eq!(object.value, before, "there is none");
+        object.keep_seal(&config_map(json!({SEAL: "s"})));
+        assert_eq!(live::annotation(&object.value, SEAL), Some("s"));
+        assert_eq!(live::annotation(&object.value, APPLIED), Some(object.digest.as_str()));
+    }
+
+    #[test]
+    fn another_spec_has_another_digest_and_the_same_seal() {
+        let value = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": 1}});
+        let (first, mut object) = (desired(&value, true), desired(&value, true));
+        object.keep_seal(&json!({"metadata": {"annotations": {SEAL: "s"}}}));
+        object.replace_spec(json!({"a": 2}));
+        assert_eq!(object.value["spec"], json!({"a": 2}));
+        assert_ne!(object.digest, first.digest);
+        assert_eq!(live::annotation(&object.value, APPLIED), Some(object.digest.as_str()));
+        assert_eq!(live::annotation(&object.value, SEAL), Some("s"));
+        object.replace_spec(json!({"a": 1}));
+        assert_eq!(object.digest, first.digest, "the seal is not part of the digest");
     }
 }

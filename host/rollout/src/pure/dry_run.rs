@@ -39,3 +39,57 @@ pub(crate) fn conflict(desired: &Desired, live: &Value, applied: &Value) -> Opti
         .collect();
     (!fields.is_empty()).then(|| Conflict { object: desired.key.clone(), fields })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::pure::desired::tests::desired;
+
+    fn config_map() -> Desired {
+        desired(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "1"}}), true)
+    }
+
+    #[test]
+    fn a_kind_that_the_release_defines_or_changes_is_not_tried() {
+        let object = config_map();
+        assert!(can_be_dry_run(&object, &BTreeSet::from([("a.b", "ConfigMap"), ("", "Secret")])));
+        assert!(!can_be_dry_run(&object, &BTreeSet::from([("", "ConfigMap")])));
+        assert!(!can_be_dry_run(&Desired { served: false, ..object }, &BTreeSet::new()));
+    }
+
+    #[test]
+    fn only_an_invalid_object_is_refused() {
+        let message =
+            |action, error: &ApiError| refused(&config_map(), action, error).map(|failure| failure.to_string());
+        let invalid = ApiError::Invalid("no".into());
+        for (action, want) in [
+            (Action::Create, "cannot create ConfigMap install/x: no"),
+            (Action::Adopt, "cannot adopt ConfigMap install/x: no"),
+            (Action::Update, "cannot update ConfigMap install/x: no"),
+            (Action::Recover, "cannot update ConfigMap install/x: no"),
+        ] {
+            assert_eq!(message(action, &invalid).as_deref(), Some(want));
+        }
+        for error in
+            [ApiError::Forbidden("no".into()), ApiError::NotFound("no".into()), ApiError::Conflict("no".into())]
+        {
+            assert_eq!(message(Action::Create, &error), None, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn fields_that_another_manager_applies_conflict() {
+        let live = |operation: &str| {
+            json!({"data": {"a": "2"}, "metadata": {"managedFields": [
+                {"manager": "gitops", "operation": operation, "fieldsV1": {"f:data": {"f:a": {}}}}]}})
+        };
+        let applied = json!({"data": {"a": "1"}});
+        let found = conflict(&config_map(), &live("Apply"), &applied).unwrap();
+        assert_eq!(found.object, config_map().key);
+        assert_eq!(found.fields.iter().map(|field| field.path.as_str()).collect::<Vec<_>>(), ["data.a"]);
+        assert_eq!(conflict(&config_map(), &live("Update"), &applied), None, "an update takes nothing over");
+        assert_eq!(conflict(&config_map(), &live("Apply"), &live("Apply")), None, "nothing differs");
+    }
+}

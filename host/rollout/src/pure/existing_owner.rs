@@ -263,6 +263,8 @@ mod tests {
         let unclaimed = [false, false, true, true, false, false, true, true, true];
         assert_eq!(yielding(CollisionProtection::IfNoController), unclaimed);
         assert_eq!(yielding(CollisionProtection::None), [true; 9]);
+        let controlled: Vec<bool> = existing_owners().iter().map(ExistingOwner::is_controller).collect();
+        assert_eq!(controlled, [true, true, false, false, false, false, false, false, false]);
     }
 
     #[test]

@@ -287,6 +287,22 @@ mod tests {
     }
 
     #[test]
+    fn names_that_could_be_several_path_elements_are_quoted() {
+        for (name, path) in [
+            ("a-b", "data.a-b"),
+            ("a_b", "data.a_b"),
+            ("$a", "data.$a"),
+            ("A1", "data.A1"),
+            ("a.b", r#"data["a.b"]"#),
+            ("a b", r#"data["a b"]"#),
+            ("", r#"data[""]"#),
+        ] {
+            assert_eq!(member("data", name), path);
+        }
+        assert_eq!((member("", "spec"), member("", "a.b")), ("spec".to_owned(), r#"["a.b"]"#.to_owned()));
+    }
+
+    #[test]
     fn values_of_secrets_are_not_shown() {
         let before = json!({"data": {"a": "b2xk"}, "type": "Opaque"});
         let after = json!({"data": {"a": "bmV3", "b": "bmV3"}, "type": "kubernetes.io/tls"});

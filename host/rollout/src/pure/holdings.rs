@@ -360,4 +360,17 @@ mod tests {
             let _ = serde_json::from_str::<ObjectId>(&serde_json::to_string(&text).unwrap());
         }
     }
+
+    #[test]
+    fn the_record_lists_what_is_held_and_what_may_exist() {
+        let intent = Intent { created: [id("c")].into(), ..Intent::default() };
+        let held = holdings().settled(&Settlement { held: uids(&[("a", "1"), ("b", "2")]), ..Settlement::default() });
+        let next = held.intending(&intent);
+        let listed: Vec<(&str, &str)> = next.held().map(|(id, uid)| (id.name.as_str(), uid)).collect();
+        assert_eq!(listed, [("a", "1"), ("b", "2")]);
+        assert_eq!(next.known().map(|id| id.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(next.owner(), "uid");
+        assert!(!next.has_orphaned() && next.all_orphaned().has_orphaned());
+        assert_eq!(next.all_orphaned().known().count(), 0);
+    }
 }

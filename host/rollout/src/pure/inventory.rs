@@ -92,6 +92,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::pure::desired::tests::desired;
 
     #[test]
     fn kinds_round_trip() {
@@ -103,5 +104,44 @@ mod tests {
         );
         assert_eq!(group_kinds(&json!({})), None);
         assert_eq!(group_kinds(&json!({"metadata": {"annotations": {GROUP_KINDS: ""}}})), Some(vec![]));
+    }
+
+    #[test]
+    fn a_parent_is_current_only_with_its_label_tool_and_lists() {
+        let owner = live::tests::owner();
+        let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}});
+        let wanted = Inventory::of(&[desired(&config_map, true)], []);
+        let parent = |id: &str, tool: &str, kinds: &str| {
+            json!({"metadata": {
+                "labels": {SET_ID: id},
+                "annotations": {TOOLING: tool, GROUP_KINDS: kinds, NAMESPACES: "install"},
+            }})
+        };
+        let id = owner.set_id();
+        for (parent, current) in [
+            (parent(&id, TOOL, "ConfigMap"), true),
+            (parent("other", TOOL, "ConfigMap"), false),
+            (parent(&id, "kubectl/v1", "ConfigMap"), false),
+            (parent(&id, TOOL, "ConfigMap,Secret"), false),
+            (json!({}), false),
+        ] {
+            assert_eq!(is_current(&parent, &owner, &wanted), current, "{parent}");
+        }
+        let empty = json!({"metadata": {"labels": {SET_ID: id}, "annotations": {TOOLING: TOOL}}});
+        assert!(!is_current(&empty, &owner, &Inventory::default()), "an empty list is a list");
+    }
+
+    #[test]
+    fn an_inventory_lists_kinds_and_namespaces() {
+        let object = |api_version: &str, kind: &str, namespaced: bool| {
+            desired(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}}), namespaced)
+        };
+        let first = Inventory::of(&[object("v1", "ConfigMap", true), object("a.b/v1", "Ox", false)], []);
+        let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<BTreeSet<_>>();
+        assert_eq!((&first.group_kinds, first.namespaces()), (&texts(&["ConfigMap", "Ox.a.b"]), &texts(&["install"])));
+        let second = Inventory { group_kinds: texts(&["Secret"]), namespaces: texts(&["n"]) };
+        let both = first.union(second);
+        assert_eq!(both.group_kinds, texts(&["ConfigMap", "Ox.a.b", "Secret"]));
+        assert_eq!(both.namespaces, texts(&["install", "n"]));
     }
 }

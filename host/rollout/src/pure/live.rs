@@ -235,6 +235,36 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn metadata_is_read_as_the_api_server_writes_it() {
+        let object =
+            json!({"metadata": {"uid": "u", "resourceVersion": "7", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        assert_eq!((uid(&object), resource_version(&object), is_terminating(&object)), ("u", "7", true));
+        assert_eq!((uid(&json!({})), resource_version(&json!({})), is_terminating(&json!({}))), ("", "", false));
+    }
+
+    #[test]
+    fn an_object_is_identified_by_group_kind_namespace_and_name() {
+        let metadata = json!({"namespace": "n", "name": "x"});
+        let id = |api_version: &str, metadata: &Value| {
+            super::id(&json!({"apiVersion": api_version, "kind": "ConfigMap", "metadata": metadata}))
+        };
+        assert_eq!(id("v1", &metadata), config_map("x"));
+        assert_eq!(id("a.b/v1", &metadata), ObjectId { group: "a.b".into(), ..config_map("x") });
+        assert_eq!(id("v1", &json!({"name": "x"})), ObjectId { namespace: None, ..config_map("x") });
+    }
+
+    #[test]
+    fn references_to_others_than_the_controller_stay() {
+        let (theirs, plain) = (json!({"uid": "a", "controller": true}), json!({"uid": "b"}));
+        let without =
+            |references: &Value| references_without_controller(&json!({"metadata": {"ownerReferences": references}}));
+        assert_eq!(without(&json!([plain, theirs])), Some(vec![plain.clone()]));
+        assert_eq!(without(&json!([theirs])), Some(vec![]));
+        assert_eq!(without(&json!([plain])), None);
+        assert_eq!(references_without_controller(&json!({})), None);
+    }
+
+    #[test]
     fn claims_are_references_set_and_deletion() {
         let object = |uid: &str, data: &str, set: &str| json!({"metadata": {"uid": uid, "labels": {PART_OF: set}, "resourceVersion": data}, "data": data});
         let before = object("u", "1", "s");

@@ -110,4 +110,14 @@ mod tests {
         assert_eq!(upgraded(json!("odd")), None);
         assert_eq!(upgrade(&json!({})), None);
     }
+
+    #[test]
+    fn only_records_of_the_object_itself_are_our_own() {
+        let ours = entry("chandler", "Apply", json!({}));
+        let mut status = ours.clone();
+        status["subresource"] = json!("status");
+        let object = json!({"metadata": {"managedFields": [entry("kubectl", "Apply", json!({})), status, ours]}});
+        assert_eq!(own(&object).collect::<Vec<_>>(), [&ours]);
+        assert_eq!(own(&json!({})).count(), 0);
+    }
 }

@@ -23,3 +23,20 @@ impl Unwanted for Member {
         live::is_terminating(&self.object)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::pure::desired::tests::desired;
+
+    #[test]
+    fn a_member_with_a_deletion_timestamp_is_terminating() {
+        let desired = desired(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}), true);
+        let mut member = Member { key: desired.key, resource: desired.resource, object: json!({"metadata": {}}) };
+        assert!(!member.is_terminating());
+        member.object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert!(member.is_terminating());
+    }
+}

@@ -220,4 +220,39 @@ mod tests {
         assert_eq!(owner.set_id(), "applyset-z9uvW4yqlz70Q-WNFsaL39IvTJ7vNQP2rx34q9YUMeE-v1");
         assert!(owner.set_id().len() <= 63, "it is the value of a label");
     }
+
+    #[test]
+    fn an_owner_keeps_each_setting() {
+        let account = Account { namespace: "n".into(), name: "deployer".into() };
+        let id = ObjectId { group: String::new(), kind: "ConfigMap".into(), namespace: None, name: "x".into() };
+        let adopts = BTreeMap::from([(id, "u".to_owned())]);
+        let deletion = Deletion { orphan: true, ..Deletion::default() };
+        let owner = live::tests::owner()
+            .on_behalf_of(Some(account.clone()))
+            .with_crd_upgrades(Policy { disabled: true, ..Policy::default() })
+            .rollback(true)
+            .with_collisions(CollisionProtection::None)
+            .with_deletion(deletion)
+            .adopting(adopts.clone());
+        assert_eq!(owner.account, Some(account));
+        assert!(owner.crd_upgrades.disabled && owner.rollback && owner.deletion.orphan);
+        assert_eq!((owner.collisions, owner.adopts.clone()), (CollisionProtection::None, adopts));
+        assert_eq!(
+            owner.ledger().err().map(|error| error.to_string()).as_deref(),
+            Some("BundleDeployment a has no record of its objects; nothing is written without one")
+        );
+        assert!(live::tests::recorded_owner().ledger().is_ok());
+    }
+
+    #[test]
+    fn objects_named_by_uid_are_adopted_whatever_the_policy_says() {
+        let id = ObjectId { group: String::new(), kind: "ConfigMap".into(), namespace: None, name: "x".into() };
+        let owner = live::tests::owner().adopting(BTreeMap::from([(id, "u".to_owned())]));
+        let object = |name: &str, uid: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "uid": uid}});
+        for (name, uid, adopted) in [("x", "u", true), ("x", "other", false), ("y", "u", false)] {
+            assert_eq!(owner.may_adopt(&object(name, uid), &ExistingOwner::Unknown), adopted, "{name} {uid}");
+        }
+        let anyone = live::tests::owner().with_collisions(CollisionProtection::None);
+        assert!(anyone.may_adopt(&object("y", "u"), &ExistingOwner::Unknown));
+    }
 }

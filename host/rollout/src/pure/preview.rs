@@ -130,6 +130,7 @@ pub(crate) fn overlaid(live: &Value, desired: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::desired::tests::desired;
 
     fn change(kind: ChangeKind, name: &str) -> Change {
         let object = ObjectKey {
@@ -164,5 +165,26 @@ mod tests {
     fn the_desired_object_is_overlaid_on_the_live_one() {
         let live = json!({"a": {"b": 1, "c": 2}, "d": [1, 2]});
         assert_eq!(overlaid(&live, &json!({"a": {"b": 3}, "d": [4]})), json!({"a": {"b": 3, "c": 2}, "d": [4]}));
+    }
+
+    #[test]
+    fn changes_are_counted_by_kind() {
+        let changes =
+            vec![change(ChangeKind::Create, "x"), change(ChangeKind::Create, "y"), change(ChangeKind::Adopt, "z")];
+        let preview = Preview { changes, unchanged: 3, refusals: Vec::new(), findings: Vec::new() };
+        let counted = [ChangeKind::Create, ChangeKind::Adopt, ChangeKind::Remove].map(|kind| preview.count(kind));
+        assert_eq!(counted, [2, 1, 0]);
+    }
+
+    #[test]
+    fn a_rollout_waits_for_objects_that_are_being_deleted() {
+        let object =
+            |name: &str| desired(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}), true);
+        let objects = [object("x"), object("y")];
+        assert_eq!(terminating(&objects, &[Situation::Equal, Situation::Absent]), None);
+        assert_eq!(
+            terminating(&objects, &[Situation::Equal, Situation::Terminating]).unwrap(),
+            "ConfigMap install/y is being deleted: the rollout would wait until it is gone"
+        );
     }
 }

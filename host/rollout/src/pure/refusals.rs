@@ -97,7 +97,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::pure::{desired::Served, error::ApiError, live::tests::owner};
+    use crate::pure::{desired::Served, error::ApiError, existing_owner::ExistingOwner, live::tests::owner};
 
     #[test]
     fn only_completed_checks_refuse() {
@@ -143,5 +143,31 @@ mod tests {
                 "Ox.a.b install/x and Ox.a.b install/x in the release are the same object in the cluster"
             );
         }
+    }
+
+    #[test]
+    fn objects_of_other_owners_are_refused() {
+        let kind = Served {
+            namespaced: true,
+            resource: ApiResource {
+                group: String::new(),
+                version: "v1".into(),
+                api_version: "v1".into(),
+                kind: "ConfigMap".into(),
+                plural: "configmaps".into(),
+            },
+        };
+        let desired = |name: &str| {
+            let value = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+            Desired::new(&object(&value, 0), kind.clone(), true, &owner())
+        };
+        let objects = [desired("x"), desired("y")];
+        let refuse = |situation| refuse_collisions(&owner(), &objects, &[Situation::Equal, situation]);
+        assert!(refuse(Situation::Adoptable(ExistingOwner::Unknown)).is_ok());
+        let RolloutError::Collisions(found) = refuse(Situation::Foreign(ExistingOwner::Unknown)).unwrap_err() else {
+            panic!("another error")
+        };
+        assert_eq!((found.owner.as_str(), found.found.len()), ("a", 1));
+        assert_eq!(found.found[0].to_string(), "ConfigMap install/y already exists and was not created by Chandler");
     }
 }

@@ -251,3 +251,129 @@ pub enum Teardown {
         orphaned: Vec<ObjectKey>,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pure::ownership::Manager;
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey {
+            group: "apps".into(),
+            version: "v1".into(),
+            kind: "Deployment".into(),
+            namespace: Some("n".into()),
+            name: name.into(),
+        }
+    }
+
+    fn fields(count: usize) -> Vec<FieldDrift> {
+        let manager = || Some(Manager { name: "gitops".into(), applies: true });
+        (0..count)
+            .map(|number| FieldDrift { path: format!("spec.f{number}"), removed: false, manager: manager() })
+            .collect()
+    }
+
+    #[test]
+    fn changes_are_told_line_by_line() {
+        let changes = Changes {
+            created: vec![key("a")],
+            adopted: vec![key("b")],
+            updated: vec![key("c")],
+            recovered: vec![key("d")],
+            pruned: vec![key("e")],
+            orphaned: vec![key("f")],
+            kept: vec![key("g")],
+            unchanged: vec![key("h"), key("i")],
+            warnings: vec!["careful".into()],
+            conflicts: vec![Conflict { object: key("c"), fields: fields(6) }],
+            ..Changes::default()
+        };
+        insta::assert_snapshot!(changes, @r"
+        warning: careful
+        warning: Deployment.apps n/c had fields that other field managers apply: spec.f0 was applied by gitops, spec.f1 was applied by gitops, spec.f2 was applied by gitops, spec.f3 was applied by gitops, spec.f4 was applied by gitops, and 1 more
+        created Deployment.apps n/a
+        adopted Deployment.apps n/b
+        updated Deployment.apps n/c
+        recovered Deployment.apps n/d
+        pruned Deployment.apps n/e
+        orphaned Deployment.apps n/f
+        kept Deployment.apps n/g
+        unchanged: 2
+        ");
+    }
+
+    #[test]
+    fn a_call_that_wrote_an_object_changed_something() {
+        let one = || vec![key("a")];
+        let unchanged = Changes { unchanged: one(), kept: one(), ..Changes::default() };
+        assert!(unchanged.is_empty());
+        for changes in [
+            Changes { created: one(), ..Changes::default() },
+            Changes { adopted: one(), ..Changes::default() },
+            Changes { updated: one(), ..Changes::default() },
+            Changes { recovered: one(), ..Changes::default() },
+            Changes { pruned: one(), ..Changes::default() },
+        ] {
+            assert!(!changes.is_empty(), "{changes}");
+        }
+    }
+
+    #[test]
+    fn drift_is_told_in_one_line() {
+        let lines: Vec<String> = [
+            DriftKind::Missing,
+            DriftKind::Terminating,
+            DriftKind::Outdated,
+            DriftKind::Changed(vec![]),
+            DriftKind::Changed(fields(1)),
+            DriftKind::Changed(fields(5)),
+            DriftKind::Foreign(ExistingOwner::Unknown),
+            DriftKind::Stale,
+        ]
+        .into_iter()
+        .map(|kind| Drift { object: key("a"), kind }.to_string())
+        .collect();
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        Deployment.apps n/a does not exist
+        Deployment.apps n/a is being deleted
+        Deployment.apps n/a is from another release
+        Deployment.apps n/a was changed
+        Deployment.apps n/a: spec.f0 was applied by gitops
+        Deployment.apps n/a: spec.f0 was applied by gitops, spec.f1 was applied by gitops, spec.f2 was applied by gitops, spec.f3 was applied by gitops, spec.f4 was applied by gitops
+        Deployment.apps n/a exists and was not created by Chandler
+        Deployment.apps n/a is not in the release
+        ");
+    }
+
+    #[test]
+    fn unhealthy_objects_are_told_as_rukpak_does() {
+        let unhealthy = |namespace: Option<&str>| {
+            let object = ObjectKey { namespace: namespace.map(Into::into), ..key("a") };
+            Unhealthy { object, health: Health::failed("has failed") }.to_string()
+        };
+        assert_eq!(unhealthy(Some("n")), "(apps/v1, Kind=Deployment)(n/a): has failed");
+        assert_eq!(unhealthy(None), "(apps/v1, Kind=Deployment)(a): has failed");
+    }
+
+    #[test]
+    fn an_observation_matches_only_without_drift_and_with_a_current_parent() {
+        let drift = || vec![Drift { object: key("a"), kind: DriftKind::Missing }];
+        for (drift, parent_current, matches) in [(vec![], true, true), (vec![], false, false), (drift(), true, false)] {
+            let observation = Observation { drift, parent_current, ..Observation::default() };
+            assert_eq!((observation.matches_release(), observation.is_healthy()), (matches, true), "{observation:?}");
+        }
+        let unhealthy = vec![Unhealthy { object: key("a"), health: Health::failed("has failed") }];
+        assert!(!Observation { unhealthy, ..Observation::default() }.is_healthy());
+    }
+
+    #[test]
+    fn only_a_complete_rollout_is_complete() {
+        let changes = Changes { created: vec![key("a")], ..Changes::default() };
+        let waiting =
+            Progress::Waiting { stage: 1, stages: 1, installed: false, waiting: vec![], changes: changes.clone() };
+        let complete = Progress::Complete { stages: 1, changes: changes.clone() };
+        assert_eq!((waiting.is_complete(), complete.is_complete()), (false, true));
+        assert_eq!((waiting.changes(), complete.changes()), (&changes, &changes));
+    }
+}

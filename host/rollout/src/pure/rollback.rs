@@ -140,4 +140,33 @@ mod tests {
             @r#"validating upgrade for CRD "widgets.example.com": v1: ^.b: existingFieldRemoval: removed field : ^.b (and 1 more)"#
         );
     }
+
+    #[test]
+    fn only_a_crd_of_the_owner_that_another_release_applied_keeps_its_versions() {
+        let owner = crate::pure::live::tests::owner();
+        let older = crate::pure::desired::tests::desired(&crd(&[("v1", true, &["a"])], Value::Null), false);
+        let newer = crd(&[("v1", true, &["a", "b"])], Value::Null);
+        let ours = json!({"ownerReferences": [owner.reference()]});
+        let with = |name: &str, value: Value| {
+            let mut metadata = ours.clone();
+            metadata[name] = value;
+            metadata
+        };
+        for (what, metadata, keeps) in [
+            ("another release", ours.clone(), true),
+            ("the same release", with("annotations", json!({APPLIED: older.digest})), false),
+            ("it is being deleted", with("deletionTimestamp", json!("2026-01-01T00:00:00Z")), false),
+            ("another owner", json!({}), false),
+        ] {
+            let mut live = newer.clone();
+            live["metadata"] = metadata;
+            let mut desired = [older.clone()];
+            let notes = keep_newer_crds(&owner, &mut desired, &[Some(live)]);
+            assert_eq!(notes.len(), usize::from(keeps), "{what}");
+            assert_eq!(desired[0].digest != older.digest, keeps, "{what}");
+            let wanted = if keeps { &newer } else { &older.value };
+            assert_eq!(desired[0].value["spec"]["versions"], wanted["spec"]["versions"], "{what}");
+        }
+        assert_eq!(keep_newer_crds(&owner, &mut [older], &[None]), Vec::<String>::new(), "it does not exist");
+    }
 }

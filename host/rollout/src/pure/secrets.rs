@@ -176,4 +176,19 @@ mod tests {
             assert_eq!(holds_secret(text), found, "{text}");
         }
     }
+
+    #[test]
+    fn copies_of_any_object_in_its_annotations_are_hidden() {
+        use serde_json::json;
+
+        let annotations = json!({"kapp.k14s.io/original": "replicas: 1", "example.com/team": "web"});
+        let shown = json!({"kapp.k14s.io/original": HIDDEN, "example.com/team": "web"});
+        let (metadata, below) = (PathElement::Member("metadata"), PathElement::Member("annotations"));
+        assert_eq!(redacted(annotations.clone(), &[metadata, below], None), shown);
+        let whole = json!({"annotations": annotations, "labels": {"a": "b"}});
+        assert_eq!(redacted(whole, &[metadata], None), json!({"annotations": shown, "labels": {"a": "b"}}));
+        for (name, shown) in [("kapp.k14s.io/original", HIDDEN), ("example.com/team", "text")] {
+            assert_eq!(redacted("text".into(), &[metadata, below, PathElement::Member(name)], None), shown, "{name}");
+        }
+    }
 }

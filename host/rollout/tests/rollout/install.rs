@@ -114,6 +114,20 @@ async fn invalid_releases_are_refused_before_anything_is_written() {
 }
 
 #[tokio::test]
+async fn a_release_may_bring_its_namespaces() {
+    let stage = Stage::set().await;
+    let mut settings = config_map("settings", json!({}));
+    settings["metadata"]["namespace"] = json!("shop");
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+    let changes = stage.complete(&release(&[(0, settings), (0, namespace)])).await;
+    insta::assert_snapshot!(changes, @r"
+    created Namespace shop
+    created ConfigMap shop/settings
+    unchanged: 0
+    ");
+}
+
+#[tokio::test]
 async fn a_stage_begins_when_the_one_before_is_healthy() {
     let stage = Stage::set().await;
     let objects = [(0, config_map("gate", json!({}))), (7, config_map("later", json!({})))];

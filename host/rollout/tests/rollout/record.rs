@@ -16,7 +16,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Stage, config_map, config_map_key, make_owner, release};
+use crate::support::{Stage, config_map, config_map_key, key, make_owner, ox, oxen, release};
 
 /// All marks of an object of the owner, except its seal.
 fn marks(owner: &Owner) -> Value {
@@ -135,6 +135,26 @@ async fn an_object_that_was_orphaned_is_not_taken_back() {
     };
     assert_eq!((deleted.len(), orphaned), (0, vec![config_map_key("settings")]));
     assert!(stage.live(&config_map_key("settings")).await.is_some());
+}
+
+#[tokio::test]
+async fn a_teardown_is_held_while_custom_resources_of_others_exist() {
+    let stage = Stage::set().await;
+    let settings = config_map("settings", json!({}));
+    stage.complete(&release(&[(0, oxen(json!({}))), (0, settings)])).await;
+    let theirs = key("example.com/v1", "Ox", Some("install"), "theirs");
+    stage.make(&theirs, ox("theirs", json!({}))).await;
+    let Teardown::Held { in_use } = stage.rollout.teardown(&stage.owner).await.unwrap() else {
+        panic!("the custom resource would be deleted");
+    };
+    assert_eq!(
+        in_use.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["oxen.example.com: 1 in 1 namespace (install/theirs)"]
+    );
+    assert!(stage.live(&config_map_key("settings")).await.is_some(), "nothing is deleted");
+    stage.remove(&theirs).await;
+    let deleted = stage.tear_down().await;
+    assert_eq!(deleted.len(), 2, "{deleted:?}");
 }
 
 #[tokio::test]

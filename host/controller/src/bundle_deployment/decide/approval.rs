@@ -255,6 +255,7 @@ mod tests {
         let nothing = Preview { changes: vec![], unchanged: 1, refusals: vec![], findings: vec![] };
         let nothing = pending(&candidate(Cause::Spec), "sha256:1".into(), &nothing);
         assert_eq!((nothing.created, nothing.changed, nothing.removed), (0, 0, 0), "it waits all the same");
+        assert_eq!(nothing.omitted, None);
     }
 
     #[test]
@@ -271,5 +272,15 @@ mod tests {
         "#);
         let pending = PendingChange { refusals: vec![], ..pending };
         assert!(message("harbour", &pending).starts_with("a change waits for approval: "));
+    }
+
+    #[test]
+    fn only_a_release_that_succeeded_runs_while_a_change_waits() {
+        let digest = Digest::of(b"a");
+        for (outcome, number) in [("Succeeded", Some(3)), ("RollingOut", None), ("Failed", None)] {
+            let status = with_history(outcome, &digest, &json!({})).status.unwrap();
+            assert_eq!(runs_meanwhile(&status.history).map(|revision| revision.number), number, "{outcome}");
+        }
+        assert_eq!(runs_meanwhile(&[]), None);
     }
 }

@@ -109,5 +109,8 @@ mod tests {
             json!({"version": "1.0.0", "omittedProperties": 3,
                    "properties": [{"type": "olm.package", "value": {"packageName": "p"}}]})
         );
+        let whole = Description { version: Some("1.0.0".into()), ..Description::default() };
+        let described = facts(&Release::new(vec![], vec![], vec![]).described(whole)).description.unwrap();
+        assert_eq!(described.omitted_properties, None);
     }
 }

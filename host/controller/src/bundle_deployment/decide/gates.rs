@@ -138,4 +138,16 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn a_status_without_progress_reports_a_rollout() {
+        let mut deployment = deployment(None, &json!(null));
+        assert!(reports_a_rollout(&deployment), "nothing is reported yet");
+        for (reason, rollout) in [("RollingOut", true), ("Succeeded", false)] {
+            let condition = json!({"type": "Progressing", "status": "True", "reason": reason, "message": "",
+                                   "lastTransitionTime": "2026-01-01T00:00:00Z"});
+            deployment.status.as_mut().unwrap().conditions = vec![serde_json::from_value(condition).unwrap()];
+            assert_eq!(reports_a_rollout(&deployment), rollout, "{reason}");
+        }
+    }
 }

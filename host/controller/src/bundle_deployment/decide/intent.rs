@@ -155,11 +155,15 @@ fn poll(source: &BundleSource) -> Next {
 
 #[cfg(test)]
 mod tests {
-    use chandler_core::Digest;
+    use chandler_api::PendingChange;
+    use chandler_core::{Digest, ObjectKey};
     use serde_json::json;
 
     use super::*;
-    use crate::problem::Problem;
+    use crate::{
+        bundle_deployment::assessment::{RolloutFindings, Running},
+        problem::Problem,
+    };
 
     fn deployment(
         metadata: serde_json::Value,
@@ -255,5 +259,70 @@ mod tests {
         assert_eq!(pause(40, None), seconds(10));
         assert_eq!(pause(4000, None), seconds(30));
         assert_eq!(pause(4000, Some(2)), seconds(3));
+    }
+
+    #[test]
+    fn what_comes_next_follows_the_outcome() {
+        let tag: BundleSource = serde_json::from_value(json!({"type": "image", "image": {"ref": "a:v1"}})).unwrap();
+        let after = |found: &Assessment| next(found, Clock::default(), &tag);
+        for (outcome, want) in [
+            (ReconcileOutcome::Starting, Next::After(Duration::ZERO)),
+            (ReconcileOutcome::Preparing, Next::Unchanged(PREPARATION_CHECK)),
+            (ReconcileOutcome::ApprovalRequired, Next::Poll),
+            (ReconcileOutcome::Suspended, Next::Change),
+            (ReconcileOutcome::Applied(vec![]), Next::Poll),
+            (ReconcileOutcome::DeletionFailed(Problem::transient(Reason::ObjectRefused, "")), Next::BackOff),
+        ] {
+            let found = Assessment::early(outcome);
+            assert_eq!(after(&found), want, "{:?}", found.outcome);
+        }
+        let mut weak = Assessment::early(ReconcileOutcome::Applied(vec![]));
+        weak.rollout.debounce = Some(Duration::from_secs(9));
+        assert_eq!(after(&weak), Next::After(Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn what_is_due_does_not_wait_for_the_rollout() {
+        let due = |found: &Assessment| due(found).collect::<Vec<_>>();
+        let mut found = Assessment::early(ReconcileOutcome::ApprovalRequired);
+        assert!(due(&found).is_empty());
+        found.selection.pending = Some(PendingChange::default());
+        assert!(due(&found).is_empty(), "a change that is not refused");
+        found.selection.pending = Some(PendingChange { refusals: vec!["no".into()], ..PendingChange::default() });
+        assert_eq!(due(&found), [REFUSAL_CHECK]);
+        found.selection.pending = None;
+        let crd = ObjectKey {
+            group: "apiextensions.k8s.io".into(),
+            version: "v1".into(),
+            kind: "CustomResourceDefinition".into(),
+            namespace: None,
+            name: "oxen.example.com".into(),
+        };
+        let seconds = Duration::from_secs;
+        found.rollout = RolloutFindings { renewal: Some(seconds(7)), kept: vec![crd], ..RolloutFindings::default() };
+        assert_eq!(due(&found), [seconds(7), CRDS_CHECK]);
+        let findings =
+            RolloutFindings { contention: Some(seconds(5)), debounce: Some(seconds(6)), ..RolloutFindings::default() };
+        let running = Running { bundle: None, health: Ok(vec![]), not_repaired: None, findings };
+        let found = Assessment::early(ReconcileOutcome::Suspended).with_running(Some(running));
+        assert_eq!(due(&found), [seconds(5), seconds(6)]);
+    }
+
+    #[test]
+    fn the_running_release_is_looked_after_beside_another_one_that_failed() {
+        let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
+        let history = [Revision {
+            release_digest: a.to_string(),
+            install_namespace: "n".into(),
+            outcome: Outcome::Succeeded,
+            ..Revision::default()
+        }];
+        let refused = ReconcileOutcome::ApplyFailed(Problem::terminal(Reason::ObjectRefused, "no"));
+        for (outcome, digest, expected) in
+            [(&refused, &b, true), (&refused, &a, false), (&ReconcileOutcome::Starting, &b, false)]
+        {
+            let candidate = Candidate::of_release(digest, "n");
+            assert_eq!(running_needs_look(outcome, &history, &candidate), expected, "{outcome:?}");
+        }
     }
 }

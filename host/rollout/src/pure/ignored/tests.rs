@@ -41,6 +41,7 @@ fn the_live_value_is_desired() {
         // A list or map of another owner may only be written as a whole.
         ("/a/b", json!({"a": {}}), json!({"a": {"b": 2}}), json!({"a": {"b": 2}})),
         ("/a~1b", json!({"a/b": 1}), json!({"a/b": 2}), json!({"a/b": 2})),
+        ("/a~0b", json!({"a~b": 1}), json!({"a~b": 2}), json!({"a~b": 2})),
         ("/a/*", json!({"a": {"b": 1, "c": 1}}), json!({"a": {"b": 2, "d": 2}}), json!({"a": {"b": 2, "d": 2}})),
         ("/a/1", json!({"a": [1, 1]}), json!({"a": [2, 2, 2]}), json!({"a": [1, 2]})),
         ("/a/9", json!({"a": [1]}), json!({"a": [2]}), json!({"a": [1]})),

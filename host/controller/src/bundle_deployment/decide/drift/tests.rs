@@ -67,6 +67,8 @@ fn what_is_left_is_told_with_fields_and_managers() {
     assert_eq!(reason, Reason::Contested);
     insta::assert_snapshot!(message, @"2 objects are changed again by other clients after each repair, 4 times within 2 minutes or more often; Chandler repairs less and less often: Deployment.apps n/web: spec.replicas was set by hpa; ConfigMap n/a was replaced, without its annotation chandler.dev/applied");
     assert!(DriftFound::contested(&contested).drifted.objects[0].contested);
+    let deleted = ContestedObject { object: key("ConfigMap", "gone"), kind: DriftKind::Missing };
+    assert_eq!(DriftFound::contested(&[deleted]).lines, ["ConfigMap n/gone was deleted"]);
 
     let (reason, message) = DriftFound::not_repaired(&drift[1..]).summary(list);
     assert_eq!(reason, Reason::RepairFailed);
@@ -136,6 +138,39 @@ fn what_is_left_is_not_written_about() {
         let observed = Observation { drift: found.clone(), parent_current, ..Observation::default() };
         let drift_options = DriftOptions { drift, complete: true, cooldown, ..DriftOptions::default() };
         assert_eq!(needs_repair(&observed, &drift_options), repair, "{drift:?} {found:?}");
+    }
+}
+
+#[test]
+fn drift_is_left_where_it_is_not_repaired_or_not_yet() {
+    use chandler_rollout::DriftPolicy::{Repair, Report};
+    let (web, other) = (changed("web", vec![]), changed("other", vec![]));
+    let outdated = Drift { object: key("Secret", "tls"), kind: DriftKind::Outdated };
+    let found = [web.clone(), other.clone(), outdated.clone()];
+    for (drift, cooldown, left) in [
+        (Repair, vec![], vec![]),
+        (Repair, vec![&web, &outdated], vec![web.clone()]),
+        (Report, vec![], vec![web.clone(), other]),
+    ] {
+        let cooldown = cooldown.into_iter().map(|drift: &Drift| drift.object.clone()).collect();
+        let drift_options = DriftOptions { drift, complete: true, cooldown, ..DriftOptions::default() };
+        assert_eq!(unrepaired(&found, &drift_options), left, "{drift:?}");
+    }
+}
+
+#[test]
+fn every_state_of_an_object_is_listed() {
+    for (kind, state) in [
+        (DriftKind::Changed(vec![]), DriftState::Changed),
+        (DriftKind::Missing, DriftState::Missing),
+        (DriftKind::Outdated, DriftState::Outdated),
+        (DriftKind::Terminating, DriftState::Terminating),
+        (DriftKind::Foreign(chandler_rollout::ExistingOwner::Unknown), DriftState::Foreign),
+        (DriftKind::Stale, DriftState::Stale),
+    ] {
+        let found = DriftFound::reported(&[Drift { object: key("ConfigMap", "a"), kind }]);
+        assert_eq!(found.drifted.objects[0].state, state);
+        assert!(!found.drifted.objects[0].contested && found.drifted.objects[0].omitted_fields.is_none());
     }
 }
 

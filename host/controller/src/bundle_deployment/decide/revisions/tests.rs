@@ -187,6 +187,140 @@ fn a_long_configuration_and_certificates_are_not_kept() {
     assert_eq!(status.history.len(), 1);
 }
 
+#[test]
+fn revisions_that_may_run_again_or_must_not_are_kept() {
+    let revision =
+        |number, outcome, generation| Revision { number, outcome, generation: Some(generation), ..Revision::default() };
+    let history = [
+        revision(1, Outcome::Superseded, 1),
+        revision(2, Outcome::Succeeded, 1),
+        revision(3, Outcome::Failed, 1),
+        revision(4, Outcome::Failed, 2),
+        revision(5, Outcome::Superseded, 2),
+        revision(6, Outcome::RollingOut, 2),
+    ];
+    for (limit, pinned, kept) in [
+        (9, None, vec![1, 2, 3, 4, 5, 6]),
+        (5, None, vec![2, 3, 4, 5, 6]),
+        (4, None, vec![2, 4, 5, 6]),
+        (1, None, vec![2, 4, 6]),
+        (1, Some(1), vec![1, 2, 4, 6]),
+    ] {
+        let mut history = history.to_vec();
+        shorten(&mut history, &RevisionTerms { limit, pinned, ..terms(2, 0) });
+        assert_eq!(history.iter().map(|revision| revision.number).collect::<Vec<_>>(), kept, "{limit} {pinned:?}");
+    }
+}
+
+#[test]
+fn the_release_that_runs_comes_before_a_new_candidate_of_a_known_spec() {
+    let status = |outcome, observed_generation| {
+        let mut status = BundleDeploymentStatus::default();
+        record(&mut status, &candidate(1, Cause::Spec), RevisionStep::Complete, &terms(1, 0));
+        status.history[0].outcome = outcome;
+        BundleDeploymentStatus { observed_generation, ..status }
+    };
+    for (outcome, observed, release, first) in [
+        (Outcome::Succeeded, 1, 2, true),
+        (Outcome::Succeeded, 1, 1, false),
+        (Outcome::Succeeded, 0, 2, false),
+        (Outcome::Failed, 1, 2, false),
+    ] {
+        let deployment = deployment(&status(outcome, Some(observed)), json!({}), 1);
+        let comes_first = running_comes_first(&deployment, &candidate(release, Cause::Spec));
+        assert_eq!(comes_first, first, "{outcome:?} {observed} {release}");
+    }
+    let mut new = deployment(&BundleDeploymentStatus::default(), json!({}), 1);
+    new.status = None;
+    assert!(!running_comes_first(&new, &candidate(1, Cause::Spec)));
+}
+
+#[test]
+fn a_rollback_follows_at_once_when_the_release_of_the_spec_has_failed() {
+    let mut status = BundleDeploymentStatus::default();
+    for (release, second) in [(1, 0), (2, 1), (2, 11)] {
+        let step = if release == 1 { RevisionStep::Complete } else { RevisionStep::Going("b") };
+        record(&mut status, &candidate(release, Cause::Spec), step, &terms(1, second));
+    }
+    let failed = |cause| Selection { candidate: Some(candidate(2, cause)), ..Selection::default() };
+    let unavailable = Some(Problem::terminal(Reason::RevisionUnavailable, "its content is gone"));
+    for (selection, expected) in [
+        (failed(Cause::Spec), true),
+        (failed(Cause::Pinned(2)), false),
+        (Selection { rollback_problem: unavailable, ..failed(Cause::Spec) }, false),
+        (Selection { candidate: Some(candidate(1, Cause::Spec)), ..Selection::default() }, false),
+        (Selection::default(), false),
+    ] {
+        let deployment = deployment(&status, json!({"onFailure": "Rollback"}), 1);
+        assert_eq!(has_just_failed(&deployment, &selection), expected, "{selection:?}");
+    }
+    let deployment = deployment(&status, json!({}), 1);
+    assert!(!has_just_failed(&deployment, &failed(Cause::Spec)), "the default is to hold");
+}
+
+#[test]
+fn a_rollback_is_a_revision_that_runs_again() {
+    let mut status = BundleDeploymentStatus::default();
+    record(&mut status, &candidate(1, Cause::Spec), RevisionStep::Complete, &terms(1, 0));
+    record(&mut status, &candidate(2, Cause::Spec), RevisionStep::Complete, &terms(1, 1));
+    let failed = || Cause::Failed { failed: 2, message: String::new(), to: 1 };
+    let is = |status: &BundleDeploymentStatus, candidate: Candidate| {
+        is_rollback(&deployment(status, json!({}), 1), &candidate)
+    };
+    assert!(is(&status, candidate(1, failed())) && is(&status, candidate(1, Cause::Pinned(1))));
+    assert!(!is(&status, candidate(2, Cause::Spec)) && !is(&status, candidate(1, Cause::Waiting(1))));
+    record(&mut status, &candidate(1, failed()), RevisionStep::Complete, &terms(1, 2));
+    assert!(is(&status, candidate(1, Cause::Spec)), "it has been rolled back to");
+    assert!(!is(&status, candidate(2, Cause::Spec)), "another release than the one that came back");
+}
+
+#[test]
+fn a_request_is_that_of_one_object_one_spec_and_one_annotation() {
+    let one = deployment(&BundleDeploymentStatus::default(), json!({}), 1);
+    let mut other = one.clone();
+    other.metadata.uid = Some("other".into());
+    let mut asked = one.clone();
+    asked.annotations_mut().insert(REQUESTED_AT_ANNOTATION.into(), "now".into());
+    let next = deployment(&BundleDeploymentStatus::default(), json!({}), 2);
+    assert_eq!(requested(&one), requested(&one.clone()));
+    for different in [&other, &asked, &next] {
+        assert_ne!(requested(different), requested(&one), "{:?}", different.metadata);
+    }
+    asked.status.as_mut().unwrap().last_handled_reconcile_at = Some("now".into());
+    assert_eq!(requested(&asked), requested(&one), "the request was handled");
+}
+
+#[test]
+fn the_terms_follow_the_spec() {
+    let of = |rollout: serde_json::Value| {
+        let terms = RevisionTerms::of(&deployment(&BundleDeploymentStatus::default(), rollout, 7), at(3));
+        (terms.deadline.map(|deadline| deadline.as_secs()), i64::try_from(terms.limit).unwrap(), terms.pinned)
+    };
+    let history = i64::from(HISTORY_LIMIT);
+    let most = i64::from(MOST_HISTORY);
+    let default_deadline = u64::try_from(ROLLBACK_DEADLINE_SECONDS).unwrap();
+    for (rollout, want) in [
+        (json!({}), (None, history, None)),
+        (json!({"onFailure": "Rollback"}), (Some(default_deadline), history, None)),
+        (json!({"onFailure": "Rollback", "progressDeadlineSeconds": 5}), (Some(5), history, None)),
+        (json!({"historyLimit": 0}), (None, 1, None)),
+        (json!({"historyLimit": 9999, "toRevision": 4}), (None, most, Some(4))),
+    ] {
+        assert_eq!(of(rollout.clone()), want, "{rollout}");
+    }
+    let began = Revision { start_time: Some(at(10)), ..Revision::default() };
+    assert_eq!(elapsed(&began, &at(25)), Duration::from_secs(15));
+    assert_eq!(elapsed(&began, &at(5)), Duration::ZERO, "the clock was set back");
+    assert_eq!(elapsed(&Revision::default(), &at(25)), Duration::ZERO);
+}
+
+#[test]
+fn a_long_message_ends_between_characters() {
+    assert_eq!(cut("short", 9), "short");
+    assert_eq!(cut("abcdef", 3), "abc");
+    assert_eq!(cut("aé", 2), "a");
+}
+
 /// What happens between two reconciles, and how far the next one comes.
 #[derive(Clone, Debug)]
 struct Happening {

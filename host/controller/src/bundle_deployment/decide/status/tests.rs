@@ -160,6 +160,41 @@ fn the_deadline_counts_from_the_start_of_the_release() {
 }
 
 #[test]
+fn a_problem_that_outlasts_the_deadline_is_reported_as_too_late() {
+    let deployment = || deployment(&json!({"progressDeadlineSeconds": 1}));
+    let starting = || found(Some(facts("a")), ReconcileOutcome::Starting);
+    let refused = |problem| found(Some(facts("a")), ReconcileOutcome::ApplyFailed(problem));
+    let ready = |problem: Problem| {
+        let status = reconciles(deployment(), &[starting(), refused(problem)]);
+        lines(&status).lines().find(|line| line.starts_with("Ready=")).unwrap_or_default().to_owned()
+    };
+    insta::assert_snapshot!(ready(Problem::transient(Reason::Forbidden, "no")), @"Ready=False/ProgressDeadlineExceeded @1: revision 1 failed: not complete and healthy within 1 s: no");
+    insta::assert_snapshot!(ready(Problem::terminal(Reason::InvalidOutput, "no")), @"Ready=False/InvalidOutput @1: revision 1 failed: no");
+}
+
+#[test]
+fn only_objects_that_differ_are_listed() {
+    use chandler_rollout::{Drift, DriftKind};
+
+    let object = chandler_core::ObjectKey {
+        group: String::new(),
+        version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: Some("n".into()),
+        name: "a".into(),
+    };
+    let observed = |drift: &[Drift]| {
+        let mut assessment = found(Some(facts("a")), ReconcileOutcome::Applied(vec![]));
+        assessment.rollout.drift = Some(DriftFound::reported(drift));
+        assessment
+    };
+    let listed =
+        |reconcile: Assessment| reconciles(deployment(&json!(null)), &[reconcile]).drift.map(|drift| drift.total);
+    assert_eq!(listed(observed(&[])), None);
+    assert_eq!(listed(observed(&[Drift { object, kind: DriftKind::Missing }])), Some(1));
+}
+
+#[test]
 fn a_pass_that_finds_the_same_changes_nothing() {
     let mut deployment = deployment(&json!(null));
     let reconcile = found(Some(facts("a")), ReconcileOutcome::Applied(vec!["Job.batch n/j: failed".into()]));
@@ -172,6 +207,19 @@ fn rolling_back(outcome: ReconcileOutcome) -> Assessment {
     let mut assessment = found(None, outcome);
     assessment.selection.candidate = Some(candidate(cause, facts("a")));
     assessment
+}
+
+#[test]
+fn the_clock_of_a_rollout_runs_until_it_succeeds() {
+    let deployment = deployment(&json!({"progressDeadlineSeconds": 10}));
+    let starting = found(Some(facts("a")), ReconcileOutcome::Starting);
+    let begun = derive(&deployment, &starting, at(1));
+    let seconds = std::time::Duration::from_secs;
+    assert_eq!(clock(&deployment, &begun, at(4)), Clock { elapsed: seconds(3), left: Some(seconds(7)) });
+    assert_eq!(clock(&deployment, &begun, at(20)), Clock { elapsed: seconds(19), left: None });
+    let done = derive(&deployment, &found(Some(facts("a")), ReconcileOutcome::Applied(vec![])), at(5));
+    assert_eq!(clock(&deployment, &done, at(20)), Clock::default());
+    assert_eq!(clock(&deployment, &BundleDeploymentStatus::default(), at(20)), Clock::default());
 }
 
 #[test]
@@ -318,6 +366,23 @@ fn a_failed_preview_begins_no_revision() {
     let before = deployment.status.clone().unwrap();
     let status = derive(&deployment, &found(Some(facts("b")), ReconcileOutcome::PreviewFailed(problem())), at(3));
     assert_eq!((status.history, status.revision, status.release), (before.history, before.revision, before.release));
+}
+
+#[test]
+fn a_release_that_was_refused_before_the_first_write_begins_no_revision() {
+    let refused = |text: &str| {
+        let problem = Problem::terminal(Reason::ObjectCollision, "ConfigMap n/a already exists");
+        found(Some(facts(text)), ReconcileOutcome::ApplyFailed(problem))
+    };
+    let mut deployment = deployment(&json!(null));
+    let status = derive(&deployment, &refused("a"), at(1));
+    assert_eq!((status.history.as_slice(), status.revision), (&[][..], None));
+    assert!(lines(&status).contains("Installed=False/InstallFailed @1: ConfigMap n/a already exists"));
+
+    deployment.status = Some(derive(&deployment, &found(Some(facts("a")), ReconcileOutcome::Applied(vec![])), at(2)));
+    let before = deployment.status.clone().unwrap();
+    let status = derive(&deployment, &refused("b"), at(3));
+    assert_eq!((status.history, status.revision), (before.history, before.revision));
 }
 
 #[test]

@@ -48,3 +48,34 @@ pub(super) fn list(items: &[String]) -> String {
         more => format!("{named}; and {more} more"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chandler_core::Digest;
+
+    use super::*;
+
+    fn candidate(cause: Cause) -> Candidate {
+        Candidate { cause, ..Candidate::of_release(&Digest::of(b"a"), "n") }
+    }
+
+    #[test]
+    fn a_pinned_revision_that_runs_or_runs_again_is_named() {
+        let current = Revision { number: 4, ..Revision::default() };
+        let text = |cause| healthy(&current, Some(&candidate(cause)));
+        assert_eq!(text(Cause::Spec), "BundleDeployment is healthy");
+        assert_eq!(
+            text(Cause::Pinned(4)),
+            "BundleDeployment is healthy; spec.rollout.toRevision keeps it at revision 4"
+        );
+        assert_eq!(
+            text(Cause::Pinned(2)),
+            "BundleDeployment is healthy; spec.rollout.toRevision has revision 2 run again as revision 4"
+        );
+        assert_eq!(
+            prefix(Some(&candidate(Cause::Pinned(2)))),
+            "going to revision 2, which spec.rollout.toRevision names: "
+        );
+        assert_eq!((prefix(Some(&candidate(Cause::Waiting(2)))), prefix(None)), (String::new(), String::new()));
+    }
+}
