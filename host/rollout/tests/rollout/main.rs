@@ -6,6 +6,7 @@ mod crash;
 mod crd_upgrade;
 mod drift;
 mod gates;
+mod informers;
 mod install;
 mod preview;
 mod record;

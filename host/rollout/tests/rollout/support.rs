@@ -72,6 +72,11 @@ impl Stage {
         self.rollout = Rollout::new(recording, Options::default());
     }
 
+    /// A client whose requests are recorded as those of the rollout.
+    pub(crate) async fn rollout_client(&self) -> Client {
+        recording_client(&self.cluster, Arc::clone(&self.requests), Arc::clone(&self.reads)).await
+    }
+
     /// The write requests since the last call.
     pub(crate) fn writes(&self) -> Vec<String> {
         std::mem::take(&mut *self.requests.lock().unwrap())
