@@ -9,7 +9,12 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_permissions::{Attributes, PolicyRule, ResourceAttributes, cover::break_down, role::Role, roles};
 use chandler_tests::{World, bundles, bundles::Bundle, wait, world::condition};
-use kube::{Api, Client, client::Body};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+    client::Body,
+};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -222,6 +227,45 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
         .filter(|rule| !NOT_SEEN.contains(&rule.as_str()))
         .collect();
     assert_eq!(unused, [""; 0], "{made:#?}");
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn with_permission_to_watch_one_watch_per_kind_serves_all_accounts() {
+    let mut world = World::new().await;
+    world.stop_controller().await;
+    for file in ["rbac.yaml", "rbac-service-account.yaml", "rbac-watch.yaml"] {
+        apply(&world, &deployed(&world, file)).await;
+    }
+    let deployer = chandler_permissions::Account { namespace: world.namespace.clone(), name: "deployer".to_owned() };
+    let wide = vec![PolicyRule::everything(), PolicyRule::every_path()];
+    apply(&world, &roles(&[(None, wide)].into(), &deployer, &world.name())).await;
+    let (made, refused) = (Arc::default(), Arc::default());
+    let client = recording(&controller(&world).await, &made, &refused);
+    world.start_controller_on(client);
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: key}\n";
+    let image = world.push(&Bundle::empty().with("manifests/objects.yaml", text)).await;
+    let name = world.name();
+    world.apply(&name, spec(&world, PLAIN, &image, "deployer")).await;
+    world.ready(&name).await;
+
+    // A change of either object is noticed: that of the ConfigMap by the controller's watch, that of the Secret by the account's.
+    let change = Patch::Merge(json!({"metadata": {"labels": null}}));
+    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.namespace);
+    maps.patch("note", &PatchParams::default(), &change).await.expect("a change");
+    secrets.patch("key", &PatchParams::default(), &change).await.expect("a change");
+    wait::until(&maps, "note", "repaired", |map| map.is_some_and(|map| map.metadata.labels.is_some())).await;
+    wait::until(&secrets, "key", "repaired", |key| key.is_some_and(|key| key.metadata.labels.is_some())).await;
+
+    assert_eq!(*refused.lock().expect("no other thread panics"), BTreeSet::new(), "refused");
+    let made: BTreeSet<Made> = made.lock().expect("no other thread panics").clone();
+    let watched = |resource: &str| {
+        made.iter().any(|made| made.verb == "watch" && made.resource == resource && made.namespace.is_empty())
+    };
+    assert!(watched("configmaps") && !watched("secrets"), "{made:#?}");
+    world.stop_controller().await;
+    world.start_controller();
     world.finish().await;
 }
 
