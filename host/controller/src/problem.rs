@@ -16,6 +16,9 @@ pub(crate) struct Problem {
     pub(crate) message: String,
     /// Whether only a change of the spec, the content or the class helps, so that the controller does not retry.
     pub(crate) terminal: bool,
+    /// Whether a permission, an account or a namespace is missing. A user may add it at any time, and the controller watches none
+    /// of these.
+    pub(crate) needs_grant: bool,
     /// The permissions that a ServiceAccount lacks, where that is the problem.
     pub(crate) missing_permissions: Vec<MissingPermissions>,
     /// How long the server asked the controller to wait (`Retry-After`); zero where it did not.
@@ -26,7 +29,7 @@ impl Problem {
     /// A problem that the controller retries.
     pub(crate) fn transient(reason: Reason, message: impl Into<String>) -> Self {
         let (message, missing_permissions) = (message.into(), Vec::new());
-        Self { reason, message, terminal: false, missing_permissions, retry_after: Duration::ZERO }
+        Self { reason, message, terminal: false, needs_grant: false, missing_permissions, retry_after: Duration::ZERO }
     }
 
     /// A problem that only a change by the user fixes.

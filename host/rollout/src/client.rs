@@ -5,5 +5,7 @@ pub(crate) mod answers;
 pub(crate) mod cluster;
 pub(crate) mod concurrent;
 pub(crate) mod members;
+pub(crate) mod recent;
+pub(crate) mod recent_answers;
 pub(crate) mod replace;
 pub(crate) mod writes;

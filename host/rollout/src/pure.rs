@@ -32,4 +32,5 @@ pub(crate) mod reserved;
 pub(crate) mod rollback;
 pub(crate) mod secrets;
 pub(crate) mod situation;
+pub(crate) mod unrecorded;
 pub(crate) mod untyped;

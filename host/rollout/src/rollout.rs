@@ -20,7 +20,7 @@ use kube::Client;
 use serde_json::Value;
 
 use crate::{
-    client::cluster::Cluster,
+    client::{cluster::Cluster, recent_answers::RecentAnswers},
     pure::{
         deletion_plan::DeletionPlan,
         error::RolloutError,
@@ -55,6 +55,8 @@ impl Default for Options {
 pub struct Rollout {
     cluster: Cluster,
     discovery: Discovery,
+    /// What was asked about ServiceAccounts and namespaces some seconds ago.
+    recent: RecentAnswers,
     /// Compiled health rules.
     compiler: Compiler,
     /// The digest of the release in progress that passed every check, by the UID of its owner.
@@ -71,6 +73,7 @@ impl Rollout {
         Self {
             cluster: Cluster::new(client.clone()),
             discovery: Discovery::new(client),
+            recent: RecentAnswers::default(),
             comparisons: Comparisons::new(options.remembered),
             installation: options.installation,
             compiler: Compiler::default(),
@@ -94,8 +97,8 @@ impl Rollout {
     /// The access review for the owner's ServiceAccount; none if the owner names no account.
     fn access_review<'a>(&'a self, actor: &'a Cluster, owner: &'a Owner) -> Option<AccessReview<'a>> {
         let account = owner.account.as_ref()?;
-        let installation = &self.installation;
-        Some(AccessReview { own: &self.cluster, actor, discovery: &self.discovery, owner, account, installation })
+        let Self { cluster, discovery, recent, installation, .. } = self;
+        Some(AccessReview { own: cluster, actor, discovery, recent, owner, account, installation })
     }
 
     /// Replaces a `Forbidden` error of a ServiceAccount by an error that lists every permission that the account lacks.
@@ -106,6 +109,9 @@ impl Rollout {
         owner: &Owner,
         release: Option<&Release>,
     ) -> Result<T, RolloutError> {
+        if let Err(error) = &result {
+            self.recent.doubt(owner.account.as_ref(), error);
+        }
         match (result, self.access_review(actor, owner)) {
             (Err(error), Some(access_review)) if error.is_forbidden() => {
                 let desired = match release {

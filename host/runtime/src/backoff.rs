@@ -26,10 +26,19 @@ pub struct Backoff<S = RandomState> {
 impl<S: BuildHasher> Backoff<S> {
     /// Counts a failure, and returns the delay before the next retry.
     pub fn failed(&self, key: &str) -> Duration {
+        self.failed_at_most(key, MAX_DELAY)
+    }
+
+    /// The same with another longest delay, before jitter. The count grows no further than to that delay, so that a failure of
+    /// another kind afterwards is retried soon, too.
+    pub fn failed_at_most(&self, key: &str, longest: Duration) -> Duration {
         let mut failures = self.lock();
         let count = failures.entry(key.to_owned()).or_default();
-        let delay = jittered(delay(*count), self.jitter.hash_one((key, *count)));
-        *count = count.saturating_add(1);
+        let full = delay(*count);
+        let delay = jittered(full.min(longest), self.jitter.hash_one((key, *count)));
+        if full < longest || longest >= MAX_DELAY {
+            *count = count.saturating_add(1);
+        }
         delay
     }
 
@@ -80,6 +89,16 @@ mod tests {
         assert_eq!(jittered(second, 0x8000), Duration::from_millis(900));
         let shortest = jittered(MAX_DELAY, u64::MAX);
         assert!(MAX_DELAY * 4 / 5 < shortest && shortest < MAX_DELAY, "{shortest:?}");
+    }
+
+    #[test]
+    fn a_longest_delay_limits_the_count_too() {
+        let backoff = Backoff::<BuildHasherDefault<DefaultHasher>>::default();
+        let longest = Duration::from_secs(8);
+        let delays: Vec<Duration> = (0..20).map(|_| backoff.failed_at_most("a", longest)).collect();
+        assert!(delays.iter().all(|delay| *delay <= longest), "{delays:?}");
+        assert!(delays.iter().skip(3).all(|delay| *delay > longest * 4 / 5), "{delays:?}");
+        assert!(backoff.failed("a") <= longest && backoff.failed("a") <= longest * 2);
     }
 
     #[test]

@@ -124,6 +124,22 @@ async fn all_missing_permissions_are_reported_at_once_and_the_printed_roles_gran
     world.finish().await;
 }
 
+#[tokio::test]
+async fn what_a_user_adds_is_noticed_without_a_request() {
+    let world = World::new().await;
+    let name = world.name();
+    let image = world.push(&keyring()).await;
+    world.apply(&name, spec(&world, PLAIN, &image, "deployer")).await;
+    world.condition(&name, "Ready", "False", "ServiceAccountNotFound").await;
+    // The account, and then its permissions, are added by a user who requests no reconcile.
+    let account = account(&world, "deployer").await;
+    let deployment = world.condition(&name, "Ready", "False", "PermissionsMissing").await;
+    grant_missing(&world, &account, &deployment, &name).await;
+    world.ready(&name).await;
+    world.delete(&name).await;
+    world.finish().await;
+}
+
 /// A bundle with a Role that allows reading Secrets, and a RoleBinding for it.
 fn keyring() -> Bundle {
     Bundle::empty().with(

@@ -211,7 +211,8 @@ impl From<&RolloutError> for Problem {
             RolloutError::PermissionsMissing(found) => account::missing(found),
             _ => Vec::new(),
         };
-        Self { terminal, missing_permissions, ..Self::transient(reason, error.to_string()) }
+        let needs_grant = error.needs_grant();
+        Self { terminal, needs_grant, missing_permissions, ..Self::transient(reason, error.to_string()) }
     }
 }
 

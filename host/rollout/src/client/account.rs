@@ -2,11 +2,10 @@
 
 use chandler_permissions::Account;
 use http::{HeaderName, HeaderValue, Request};
-use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::{Client, api::ApiResource, client::Body};
+use kube::{Client, client::Body};
 
 use crate::{
-    client::cluster::Cluster,
+    client::{cluster::Cluster, recent_answers::RecentAnswers},
     pure::{
         error::{ApiError, RolloutError},
         owner::Owner,
@@ -38,12 +37,10 @@ pub fn impersonating(client: &Client, account: &Account) -> Result<Client, ApiEr
 
 /// The client for the objects of an owner: it impersonates the ServiceAccount that the owner names, which must exist; without
 /// one it uses the controller's rights.
-pub(crate) async fn actor(own: &Cluster, owner: &Owner) -> Result<Cluster, RolloutError> {
+pub(crate) async fn actor(own: &Cluster, recent: &RecentAnswers, owner: &Owner) -> Result<Cluster, RolloutError> {
     let Some(account) = &owner.account else { return Ok(own.clone()) };
     let about = |error| RolloutError::Request { action: format!("act as ServiceAccount {account}"), error };
-    let accounts = ApiResource::erase::<ServiceAccount>(&());
-    let found = own.get(&accounts, Some(&account.namespace), &account.name).await.map_err(about)?;
-    if found.is_none() {
+    if !recent.account_exists(own, account).await.map_err(about)? {
         return Err(RolloutError::ServiceAccountNotFound(account.clone()));
     }
     own.on_behalf_of(account, &owner.name).map_err(about)

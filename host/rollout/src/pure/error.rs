@@ -160,6 +160,17 @@ impl RolloutError {
         matches!(self, Self::UnknownKinds(_) | Self::NamespacesNotFound(_))
     }
 
+    /// Whether a permission, a ServiceAccount or a namespace is missing, which a user may add at any time. An admission policy or
+    /// a quota forbids for other reasons.
+    pub fn needs_grant(&self) -> bool {
+        match self {
+            Self::PermissionsMissing(_) | Self::ServiceAccountNotFound(_) | Self::NamespacesNotFound(_) => true,
+            Self::Objects(failures) => failures.iter().any(|failure| failure.error.is_unauthorized()),
+            Self::Request { error, .. } => error.is_unauthorized(),
+            _ => false,
+        }
+    }
+
     /// Whether a permission is missing.
     pub fn is_forbidden(&self) -> bool {
         match self {
@@ -257,6 +268,12 @@ impl ApiError {
     /// Whether a retry may succeed soon.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Conflict(_) | Self::Unavailable(_))
+    }
+
+    /// Whether an authorizer denied the request. Its messages, unlike those of admission policies, have this form
+    /// (`Forbidden` in `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`).
+    fn is_unauthorized(&self) -> bool {
+        matches!(self, Self::Forbidden(message) if message.contains(": User \"") && message.contains(" cannot "))
     }
 
     /// The error for this status.
@@ -360,6 +377,27 @@ pub(crate) fn list<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
 mod tests {
     use super::*;
     use crate::pure::existing_owner::{Collision, ExistingOwner};
+
+    #[test]
+    fn only_what_a_user_may_add_is_awaited() {
+        let denied = r#"configmaps is forbidden: User "system:serviceaccount:n:a" cannot list resource "configmaps" in API group "" in the namespace "n""#;
+        let quota = r#"pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"#;
+        let request = |message: &str| RolloutError::Request {
+            action: "list".into(),
+            error: ApiError::Forbidden(message.to_owned()),
+        };
+        let account = Account { namespace: "n".into(), name: "a".into() };
+        for (error, awaits) in [
+            (request(denied), true),
+            (request(quota), false),
+            (RolloutError::NamespacesNotFound(vec!["n".into()]), true),
+            (RolloutError::ServiceAccountNotFound(account), true),
+            (RolloutError::UnknownKinds(Vec::new()), false),
+            (RolloutError::Cancelled, false),
+        ] {
+            assert_eq!(error.needs_grant(), awaits, "{error}");
+        }
+    }
 
     #[test]
     fn an_answer_is_unavailable_only_if_a_retry_may_succeed() {

@@ -212,6 +212,11 @@ impl Holdings {
         self.held.keys().chain(&self.expected)
     }
 
+    /// Whether the record says anything about an object of this name.
+    pub(crate) fn mentions(&self, id: &ObjectId) -> bool {
+        self.held.contains_key(id) || self.expected.contains(id) || self.orphaned.contains_key(id)
+    }
+
     /// Whether the owner created or adopted the object with this UID.
     pub(crate) fn holds(&self, id: &ObjectId, uid: &str) -> bool {
         !uid.is_empty() && self.held.get(id).is_some_and(|held| held == uid)

@@ -4,11 +4,10 @@
 use std::collections::BTreeSet;
 
 use chandler_permissions::Installation;
-use kube::api::ApiResource;
 use serde_json::Value;
 
 use crate::{
-    client::cluster::Cluster,
+    client::{cluster::Cluster, recent_answers::RecentAnswers},
     pure::{
         deletion_plan::DeletionPlan,
         desired::Desired,
@@ -32,7 +31,9 @@ pub(crate) struct Checks<'a> {
     pub(crate) own: &'a Cluster,
     /// The client that impersonates the ServiceAccount, if there is one.
     pub(crate) actor: &'a Cluster,
-    /// The access review for the ServiceAccount, if there is one.
+    /// What was asked about namespaces some seconds ago.
+    pub(crate) recent: &'a RecentAnswers,
+    /// The access review for the ServiceAccount, if there is one and it is still needed.
     pub(crate) access_review: Option<AccessReview<'a>>,
     pub(crate) owner: &'a Owner,
     pub(crate) parent: &'a Value,
@@ -50,14 +51,16 @@ impl Checks<'_> {
         live: &[Option<Value>],
         refusals: &mut Refusals,
     ) -> Result<Vec<String>, RolloutError> {
-        let Self { own, actor, owner, parent, desired, situations, unwanted, .. } = *self;
+        let Self { own, actor, recent, owner, parent, desired, situations, unwanted, .. } = *self;
         // This check is first: a user who may not write such an object must not learn whether it exists.
         refusals.check(reserved::refuse(owner, desired, self.installation))?;
         refusals.check(refuse_collisions(owner, desired, situations))?;
         if refusals.on_refusal == OnRefusal::Stop && !self.writes() {
             return Ok(Vec::new());
         }
-        refusals.check(check_namespaces(own, owner, desired, situations).await)?;
+        let created = desired.iter().zip(situations).filter(|(_, situation)| **situation == Situation::Absent);
+        let created = created.map(|(desired, _)| desired);
+        refusals.check(check_namespaces(own, recent, owner, desired, created).await)?;
         if let Some(access_review) = self.access_review {
             refusals.check(access_review.check(Work { parent, desired, unwanted }).await)?;
         }
@@ -71,32 +74,31 @@ impl Checks<'_> {
     }
 }
 
-/// Refuses a release with objects in namespaces that neither exist nor are in the release.
-async fn check_namespaces(
+/// Refuses a release that creates objects in namespaces that neither exist nor are in the release. A release that creates
+/// anything needs its install namespace.
+pub(crate) async fn check_namespaces(
     cluster: &Cluster,
+    recent: &RecentAnswers,
     owner: &Owner,
     desired: &[Desired],
-    situations: &[Situation],
+    created: impl Iterator<Item = &Desired>,
 ) -> Result<(), RolloutError> {
     let own: BTreeSet<&str> = desired
         .iter()
         .filter(|desired| desired.key.group.is_empty() && desired.key.kind == "Namespace")
         .map(|desired| desired.key.name.as_str())
         .collect();
-    let created = desired.iter().zip(situations).filter(|(_, situation)| **situation == Situation::Absent);
     let needed: BTreeSet<&str> = created
-        .filter_map(|(desired, _)| desired.key.namespace.as_deref())
-        .chain([owner.install_namespace.as_str()])
+        .flat_map(|desired| [desired.key.namespace.as_deref(), Some(owner.install_namespace.as_str())])
+        .flatten()
         .filter(|namespace| !own.contains(namespace))
         .collect();
-    let namespaces = ApiResource::erase::<k8s_openapi::api::core::v1::Namespace>(&());
     let mut missing = Vec::new();
     for namespace in needed {
-        let found = cluster
-            .get(&namespaces, None, namespace)
-            .await
-            .map_err(|error| RolloutError::Request { action: format!("read namespace {namespace}"), error })?;
-        if found.is_none() {
+        let exists = recent.namespace_exists(cluster, namespace).await;
+        let exists =
+            exists.map_err(|error| RolloutError::Request { action: format!("read namespace {namespace}"), error })?;
+        if !exists {
             missing.push(namespace.to_owned());
         }
     }

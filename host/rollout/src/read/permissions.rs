@@ -4,12 +4,18 @@
 //! that cannot list its rules (a webhook) they are incomplete; then SelfSubjectAccessReviews check what seems to be missing.
 //! Whether roles may be written or bound depends on RBAC rules alone, except for `escalate` and `bind`, which any authorizer
 //! may grant.
+//!
+//! Reviews are shared by all owners of an account for some seconds. A refusal never rests on a review that was made earlier, so
+//! a permission that was granted counts at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use chandler_permissions::{
     Account, Escalation, ExistingRoles, Held, Installation, Item, Listed, Missing, Need, Parent, PolicyRule,
-    Requirements, RoleKey, Scope, Why, missing, requirements, role::GROUP,
+    Requirements, RoleKey, Scope, Why, missing as missing_permissions, requirements, role::GROUP,
 };
 use futures::FutureExt as _;
 use kube::api::ApiResource;
@@ -17,7 +23,12 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    client::{cluster::Cluster, concurrent::all},
+    client::{
+        cluster::Cluster,
+        concurrent::all,
+        recent::Answer,
+        recent_answers::{RecentAnswers, Rules},
+    },
     pure::{
         deletion_plan::DeletionPlan,
         desired::Desired,
@@ -44,6 +55,8 @@ pub(crate) struct AccessReview<'a> {
     /// The client that impersonates the ServiceAccount.
     pub(crate) actor: &'a Cluster,
     pub(crate) discovery: &'a Discovery,
+    /// The reviews of the last seconds.
+    pub(crate) recent: &'a RecentAnswers,
     pub(crate) owner: &'a Owner,
     pub(crate) account: &'a Account,
     /// How Chandler is installed.
@@ -58,10 +71,26 @@ pub(crate) struct Work<'a> {
     pub(crate) unwanted: &'a DeletionPlan<Member>,
 }
 
+/// The result of a review.
+struct Reviewed {
+    missing: Missing,
+    /// Whether answers of the last seconds were used.
+    reused: bool,
+}
+
+/// The rules of an account in every scope that matters.
+struct HeldRules {
+    held: Held,
+    /// Whether an authorizer could not list all of them.
+    incomplete: bool,
+    /// Whether answers of the last seconds were used.
+    reused: bool,
+}
+
 impl AccessReview<'_> {
     /// Refuses a rollout for which the ServiceAccount lacks permissions.
     pub(crate) async fn check(self, work: Work<'_>) -> Result<(), RolloutError> {
-        let missing = self.missing(work).await?;
+        let missing = self.missing_now(work).await?;
         if missing.is_empty() {
             return Ok(());
         }
@@ -73,7 +102,20 @@ impl AccessReview<'_> {
         })))
     }
 
-    async fn missing(self, work: Work<'_>) -> Result<Missing, RolloutError> {
+    /// The missing permissions. If a review of the last seconds lacks any, another one decides.
+    async fn missing_now(self, work: Work<'_>) -> Result<Missing, RolloutError> {
+        let mut reviewed = self.review(work).await?;
+        if !reviewed.missing.is_empty() && reviewed.reused {
+            self.recent.forget_reviews(self.account);
+            reviewed = self.review(work).await?;
+        }
+        if !reviewed.missing.is_empty() {
+            self.recent.forget_reviews(self.account);
+        }
+        Ok(reviewed.missing)
+    }
+
+    async fn review(self, work: Work<'_>) -> Result<Reviewed, RolloutError> {
         let empty = Map::new();
         let items: Vec<Item<'_>> = work
             .desired
@@ -106,13 +148,13 @@ impl AccessReview<'_> {
         if self.owner.deletion.crds != CrdPolicy::WhileUnused {
             required = required.without_counting();
         }
-        let (held, incomplete) = self.held(&required).await?;
-        let mut lacking = missing(&required, &held, Escalation::Hold);
-        if incomplete && !lacking.is_empty() {
-            let waivers = missing(&required, &held, Escalation::Allow);
-            self.confirm(&mut lacking, &waivers).await?;
+        let HeldRules { held, incomplete, mut reused } = self.held(&required).await?;
+        let mut missing = missing_permissions(&required, &held, Escalation::Hold);
+        if incomplete && !missing.is_empty() {
+            let waivers = missing_permissions(&required, &held, Escalation::Allow);
+            reused |= self.confirm(&mut missing, &waivers).await?;
         }
-        Ok(lacking)
+        Ok(Reviewed { missing, reused })
     }
 
     /// The places where members are listed.
@@ -154,39 +196,51 @@ impl AccessReview<'_> {
         Ok(existing)
     }
 
-    /// The rules of the account where they matter, and whether they are incomplete.
-    async fn held(self, required: &Requirements) -> Result<(Held, bool), RolloutError> {
+    /// The rules of the account where they matter.
+    async fn held(self, required: &Requirements) -> Result<HeldRules, RolloutError> {
         let reviews = required.scopes().into_iter().map(|scope| {
             async move {
-                let namespace = scope.namespace().unwrap_or(NO_NAMESPACE);
-                let spec = json!({"namespace": namespace});
-                let review = review("SelfSubjectRulesReview", &spec);
-                Ok((scope, self.actor.review("selfsubjectrulesreviews", &review).await?))
+                let rules = self.rules(&scope).await?;
+                Ok((scope, rules))
             }
             .boxed()
         });
-        let (mut held, mut incomplete) = (Held::default(), false);
+        let mut found = HeldRules { held: Held::default(), incomplete: false, reused: false };
         for review in all(reviews.collect()).await {
-            let (scope, status) = review.map_err(|error| self.cannot_act(error))?;
-            incomplete |= status.get("incomplete").and_then(Value::as_bool).unwrap_or_default();
-            let rules = rules_of(&status);
+            let (scope, answer) = review.map_err(|error| self.cannot_act(error))?;
+            let Some(Answer { value, reused }) = answer else { continue };
+            found.incomplete |= value.incomplete;
+            found.reused |= reused;
+            let rules = value.rules.clone();
             match scope {
-                Scope::Cluster => held.cluster = rules,
-                Scope::Namespace(namespace) => drop(held.namespaces.insert(namespace, rules)),
+                Scope::Cluster => found.held.cluster = rules,
+                Scope::Namespace(namespace) => drop(found.held.namespaces.insert(namespace, rules)),
             }
         }
-        Ok((held, incomplete))
+        Ok(found)
     }
 
-    /// Removes the permissions that the API server grants after all.
-    async fn confirm(self, lacking: &mut Missing, waivers: &Missing) -> Result<(), RolloutError> {
+    /// The rules of the account in one scope.
+    async fn rules(self, scope: &Scope) -> Result<Option<Answer<Arc<Rules>>>, ApiError> {
+        let ask = async {
+            let spec = json!({"namespace": scope.namespace().unwrap_or(NO_NAMESPACE)});
+            let review = review("SelfSubjectRulesReview", &spec);
+            let status = self.actor.review("selfsubjectrulesreviews", &review).await?;
+            let incomplete = status.get("incomplete").and_then(Value::as_bool).unwrap_or_default();
+            Ok(Some(Arc::new(Rules { rules: rules_of(&status), incomplete })))
+        };
+        self.recent.rules.get(&(self.account.clone(), scope.clone()), ask).await
+    }
+
+    /// Removes the permissions that the API server grants after all. Returns whether reviews of the last seconds were used.
+    async fn confirm(self, lacking: &mut Missing, waivers: &Missing) -> Result<bool, RolloutError> {
         let passes = |need: &Need| match &need.why {
             Why::Grants(object) | Why::Aggregates(object) | Why::UnknownRole { binding: object, .. } => {
                 Some(object.clone())
             }
             _ => None,
         };
-        self.confirm_delegations(lacking).await?;
+        let mut reused = self.confirm_delegations(lacking).await?;
         let requests: BTreeSet<AccessQuery> = lacking
             .needs()
             .iter()
@@ -198,11 +252,13 @@ impl AccessReview<'_> {
         // A permission for all names need not be reviewed for each name.
         let general: BTreeSet<AccessQuery> =
             requests.iter().map(AccessQuery::for_all_names).chain(escalations).collect();
-        let mut allowed = self.ask(general.iter(), REVIEWS).await?;
+        let Answer { value: mut allowed, reused: again } = self.ask(general.iter(), REVIEWS).await?;
+        reused |= again;
         let single = requests
             .iter()
             .filter(|query| !query.name.is_empty() && allowed.get(&query.for_all_names()) == Some(&false));
-        let answers = self.ask(single, REVIEWS.saturating_sub(allowed.len())).await?;
+        let Answer { value: answers, reused: again } = self.ask(single, REVIEWS.saturating_sub(allowed.len())).await?;
+        reused |= again;
         allowed.extend(answers);
         let is_allowed = |query: Option<AccessQuery>| {
             let Some(query) = query else { return false };
@@ -215,20 +271,20 @@ impl AccessReview<'_> {
             Some(object) => !waived.contains(&object),
             None => delegates(need) || !is_allowed(AccessQuery::of(need)),
         });
-        Ok(())
+        Ok(reused)
     }
 
     /// Removes the permissions for actions of Chandler on behalf of the account. The API server does not check any of these
     /// itself, so a permission that was not reviewed is not granted.
-    async fn confirm_delegations(self, lacking: &mut Missing) -> Result<(), RolloutError> {
+    async fn confirm_delegations(self, lacking: &mut Missing) -> Result<bool, RolloutError> {
         let queries: BTreeSet<AccessQuery> =
             lacking.needs().iter().filter(|need| delegates(need)).filter_map(AccessQuery::of).collect();
-        let answers = self.ask(queries.iter(), REVIEWS).await?;
+        let Answer { value: answers, reused } = self.ask(queries.iter(), REVIEWS).await?;
         let is_allowed = |need: &Need| {
             AccessQuery::of(need).is_some_and(|query| answers.get(&query).is_some_and(|allowed| *allowed))
         };
         lacking.retain(|need| !(delegates(need) && is_allowed(need)));
-        Ok(())
+        Ok(reused)
     }
 
     /// Reviews these permissions, up to a limit.
@@ -236,17 +292,32 @@ impl AccessReview<'_> {
         self,
         queries: impl Iterator<Item = &AccessQuery>,
         limit: usize,
-    ) -> Result<BTreeMap<AccessQuery, bool>, RolloutError> {
+    ) -> Result<Answer<BTreeMap<AccessQuery, bool>>, RolloutError> {
         let reviews = queries.take(limit).cloned().map(|query| {
             async move {
-                let review = review("SelfSubjectAccessReview", &json!({"resourceAttributes": query.attributes()}));
-                let status = self.actor.review("selfsubjectaccessreviews", &review).await?;
-                Ok((query, status.get("allowed").and_then(Value::as_bool).unwrap_or_default()))
+                let answer = self.allowed(&query).await?;
+                Ok((query, answer))
             }
             .boxed()
         });
-        let answers = all(reviews.collect()).await.into_iter().collect::<Result<_, _>>();
-        answers.map_err(|error| self.cannot_act(error))
+        let mut answers = Answer { value: BTreeMap::new(), reused: false };
+        for review in all(reviews.collect()).await {
+            let (query, answer) = review.map_err(|error| self.cannot_act(error))?;
+            answers.reused |= answer.is_some_and(|answer| answer.reused);
+            answers.value.insert(query, answer.is_some_and(|answer| answer.value));
+        }
+        Ok(answers)
+    }
+
+    async fn allowed(self, query: &AccessQuery) -> Result<Option<Answer<bool>>, ApiError> {
+        let attributes = query.attributes();
+        let key = (self.account.clone(), attributes.to_string());
+        let ask = async {
+            let review = review("SelfSubjectAccessReview", &json!({"resourceAttributes": attributes}));
+            let status = self.actor.review("selfsubjectaccessreviews", &review).await?;
+            Ok(Some(status.get("allowed").and_then(Value::as_bool).unwrap_or_default()))
+        };
+        self.recent.access.get(&key, ask).await
     }
 
     /// Every user may review their own permissions, so a refusal means that the controller may not impersonate the account.

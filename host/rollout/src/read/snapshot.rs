@@ -178,6 +178,9 @@ pub(crate) async fn dependents_outside_set(
 pub(crate) enum Lookup {
     /// By the label of the set, and by name if no labelled object has the name: another owner's object may have it.
     ByLabelAndName,
+    /// By the label of the set, and by name only objects that the owner may know: a dry-run create shows whether any other one
+    /// exists, and is made later.
+    ByLabelAndRecord,
     /// Only by label, because an earlier call of the same rollout looked up the names. An object that another client created
     /// since then is detected by the create request.
     ByLabel,
@@ -192,7 +195,7 @@ impl Member {
 }
 
 impl Snapshot {
-    /// Reads everything except the parent.
+    /// Reads everything except the parent, and the objects that are marked as new and have no label.
     pub(crate) async fn take(
         cluster: &Cluster,
         discovery: &Discovery,
@@ -200,6 +203,7 @@ impl Snapshot {
         parent: Value,
         desired: &[Desired],
         lookup: Lookup,
+        new: &[bool],
     ) -> Result<Self, RolloutError> {
         let members = members(cluster, discovery, owner, &parent, desired).await?;
 
@@ -213,16 +217,14 @@ impl Snapshot {
         let found: Vec<Option<Value>> = desired.iter().map(|desired| held.remove(&desired.key)).collect();
 
         let mut live = found;
-        if lookup == Lookup::ByLabelAndName {
-            let missing: Vec<&Desired> = desired
-                .iter()
-                .zip(&live)
-                .filter(|(desired, found)| found.is_none() && desired.served)
-                .map(|(desired, _)| desired)
-                .collect();
-            let mut looked = absent::find(cluster, &missing).await?.into_iter();
-            let places = desired.iter().zip(&mut live).filter(|(desired, found)| found.is_none() && desired.served);
-            places.for_each(|(_, place)| *place = looked.next().flatten());
+        if lookup != Lookup::ByLabel {
+            let is_new = |index: usize| new.get(index).copied().unwrap_or_default();
+            let places = desired.iter().zip(&mut live).enumerate();
+            let places =
+                places.filter(|(index, (desired, found))| found.is_none() && desired.served && !is_new(*index));
+            let (missing, places): (Vec<&Desired>, Vec<&mut Option<Value>>) = places.map(|(_, pair)| pair).unzip();
+            let looked = absent::find(cluster, &missing).await?;
+            places.into_iter().zip(looked).for_each(|(place, found)| *place = found);
         }
         Ok(Self { parent, live, stale })
     }

@@ -38,7 +38,7 @@ impl Rollout {
     /// cluster already matches the release.
     pub async fn advance(&self, request: &RolloutRequest<'_>) -> Result<Progress, RolloutError> {
         let RolloutRequest { owner, release, .. } = *request;
-        let actor = account::actor(&self.cluster, owner).await?;
+        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
         let result = self.advance_as(&actor, request).await;
         self.set_in_progress(owner, release, matches!(result, Ok(Progress::Waiting { .. })));
         self.with_missing_permissions(result, &actor, owner, Some(release)).await
@@ -48,11 +48,21 @@ impl Rollout {
         let RolloutRequest { owner, release, drift: drift_options, .. } = request;
         let ledger = owner.ledger()?;
         // Later calls of a rollout would otherwise look up every object of the stages that are still to come.
-        let lookup = if self.is_in_progress(owner, release) { Lookup::ByLabel } else { Lookup::ByLabelAndName };
+        let lookup = if self.is_in_progress(owner, release) { Lookup::ByLabel } else { Lookup::ByLabelAndRecord };
         let options = SurveyOptions { lookup, drift: drift_options.drift, on_refusal: OnRefusal::Stop };
         let parent = snapshot::living_parent_of(&self.cluster, owner).await?;
-        let Survey { desired, probes, dependencies, mut snapshot, mut situations, kept, mut unwanted, .. } =
-            self.survey(actor, request, parent, options).await?;
+        let Survey {
+            desired,
+            probes,
+            dependencies,
+            mut snapshot,
+            mut situations,
+            created,
+            permitted,
+            kept,
+            mut unwanted,
+            ..
+        } = self.survey(actor, request, parent, options).await?;
         let crds = unwanted.keep.iter().map(|member| member.key.clone()).collect();
         if drift_options.keeps_stale() {
             unwanted.keep_all();
@@ -65,7 +75,9 @@ impl Rollout {
         let checks = Checks {
             own: &self.cluster,
             actor,
-            access_review: self.access_review(actor, owner),
+            recent: &self.recent,
+            // The permissions for the objects of the release were reviewed before they were looked up.
+            access_review: self.access_review(actor, owner).filter(|_| !permitted || unwanted.all().next().is_some()),
             owner,
             parent: &snapshot.parent,
             desired: &desired,
@@ -73,9 +85,9 @@ impl Rollout {
             unwanted: &unwanted,
             installation: &self.installation,
         };
-        let dry_run = lookup == Lookup::ByLabelAndName;
+        let created = (lookup != Lookup::ByLabel).then_some(&created[..]);
         let Passed { mut warnings, conflicts } =
-            preflight::before_writing(&checks, &mut snapshot.live, dry_run).await?;
+            preflight::before_writing(&checks, &mut snapshot.live, created).await?;
         let writes = checks.writes();
         if writes {
             warnings.splice(0..0, kept);

@@ -23,7 +23,7 @@ impl Rollout {
     /// [`DriftPolicy::Ignore`](crate::DriftPolicy::Ignore), changed objects are not detected.
     pub async fn observe(&self, request: &RolloutRequest<'_>) -> Result<Observation, RolloutError> {
         let RolloutRequest { owner, release, .. } = *request;
-        let actor = account::actor(&self.cluster, owner).await?;
+        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
         let result = self.observe_as(&actor, request).await;
         self.with_missing_permissions(result, &actor, owner, Some(release)).await
     }

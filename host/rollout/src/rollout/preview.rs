@@ -19,7 +19,7 @@ impl Rollout {
     /// outcome cannot be predicted.
     pub async fn preview(&self, request: &RolloutRequest<'_>) -> Result<Preview, RolloutError> {
         let RolloutRequest { owner, release, .. } = *request;
-        let actor = account::actor(&self.cluster, owner).await?;
+        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
         let result = self.preview_as(&actor, request).await;
         self.with_missing_permissions(result, &actor, owner, Some(release)).await
     }
@@ -35,6 +35,7 @@ impl Rollout {
         let checks = Checks {
             own: &self.cluster,
             actor,
+            recent: &self.recent,
             access_review: self.access_review(actor, owner),
             owner,
             parent: &snapshot.parent,

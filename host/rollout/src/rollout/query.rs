@@ -30,7 +30,7 @@ use crate::{
 impl Rollout {
     /// The objects of a release that exist and belong to another owner, regardless of the owner's collision protection.
     pub async fn adoptees(&self, owner: &Owner, release: &Release) -> Result<Vec<Adoptee>, RolloutError> {
-        let actor = account::actor(&self.cluster, owner).await?;
+        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
         let options =
             SurveyOptions { lookup: Lookup::ByLabelAndName, drift: DriftPolicy::Ignore, on_refusal: OnRefusal::Stop };
         let parent = snapshot::living_parent_of(&self.cluster, owner).await?;
@@ -69,10 +69,13 @@ impl Rollout {
         let served = self.discovery.kind(group, version, kind).await.map_err(resolve::cannot_discover)?;
         let Some(Served { resource, namespaced }) = served else { return Ok(None) };
         let namespace = namespaced.then(|| key.namespace.as_deref().unwrap_or(&owner.install_namespace));
-        let actor = account::actor(&self.cluster, owner).await?;
+        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
         let live = match actor.get(&resource, namespace, &key.name).await {
             // `advance` reports every permission that the account lacks, and writes nothing that the account may not read.
-            Err(ApiError::Forbidden(_)) if owner.account.is_some() => Ok(None),
+            Err(ApiError::Forbidden(_)) if owner.account.is_some() => {
+                owner.account.iter().for_each(|account| self.recent.forget_account(account));
+                Ok(None)
+            }
             live => live.map_err(object_failure(key, "read")),
         };
         let live = live.map_err(|failure| RolloutError::Objects(vec![failure]))?;

@@ -22,7 +22,10 @@ use crate::{
         situation::Situation,
     },
     read::{
-        deletion, resolve,
+        creation::{self, CreateAnswer},
+        deletion,
+        early::{Early, EarlyChecks},
+        resolve,
         snapshot::{Lookup, Snapshot},
     },
 };
@@ -43,6 +46,10 @@ pub(super) struct Survey {
     pub(super) dependencies: ReleaseDependencies,
     pub(super) snapshot: Snapshot,
     pub(super) situations: Vec<Situation>,
+    /// The answers to dry-run creates of objects that do not exist, in the order of the release.
+    pub(super) created: Vec<Option<CreateAnswer>>,
+    /// Whether the ServiceAccount, if there is one, has all permissions for the objects of the release.
+    pub(super) permitted: bool,
     /// Warnings about CRDs that keep a newer version.
     pub(super) kept: Vec<String>,
     /// The deletion plan for objects that the release does not contain.
@@ -64,7 +71,24 @@ impl Rollout {
         let mut refusals = Refusals::new(options.on_refusal);
         let probes = refusals.check(self.compile(release, rules))?.unwrap_or_default();
         let mut desired = resolve::resolve(&self.discovery, owner, release, &mut refusals).await?;
-        let mut snapshot = Snapshot::take(actor, &self.discovery, owner, parent, &desired, options.lookup).await?;
+        let Early { new, permitted } = match options.lookup {
+            Lookup::ByLabelAndRecord => {
+                let checks = EarlyChecks {
+                    own: &self.cluster,
+                    recent: &self.recent,
+                    access_review: self.access_review(actor, owner),
+                    owner,
+                    parent: &parent,
+                    desired: &desired,
+                    installation: &self.installation,
+                };
+                checks.run().await?
+            }
+            Lookup::ByLabelAndName | Lookup::ByLabel => Early::default(),
+        };
+        let mut snapshot =
+            Snapshot::take(actor, &self.discovery, owner, parent, &desired, options.lookup, &new).await?;
+        let created = creation::ask(actor, &self.recent, &desired, &new, &mut snapshot.live).await?;
         let kept = if owner.rollback { keep_newer_crds(owner, &mut desired, &snapshot.live) } else { Vec::new() };
         let unwanted = deletion::unwanted(actor, owner, std::mem::take(&mut snapshot.stale)).await?;
         let (desired, live, situations) = situations::of_all(owner, desired, snapshot.live).await?;
@@ -89,7 +113,7 @@ impl Rollout {
         });
         let situations = all(situations.collect()).await.into_iter().collect::<Result<_, _>>()?;
         let dependencies = ReleaseDependencies::read(actor, &desired, &snapshot.live).await?;
-        Ok(Survey { desired, probes, dependencies, snapshot, situations, kept, unwanted, refusals })
+        Ok(Survey { desired, probes, dependencies, snapshot, situations, created, permitted, kept, unwanted, refusals })
     }
 
     /// Compiles the health rules of the provisioner and of the installer.

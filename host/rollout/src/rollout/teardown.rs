@@ -17,7 +17,7 @@ impl Rollout {
             // Nothing was created, so neither a ServiceAccount nor its permissions are needed.
             return Ok(Teardown::Complete { deleted: Vec::new(), orphaned: Vec::new() });
         }
-        let actor = account::actor(&self.cluster, owner).await?;
+        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
         let result = teardown::teardown(&self.cluster, &actor, &self.discovery, owner).await;
         self.with_missing_permissions(result, &actor, owner, None).await
     }
@@ -29,13 +29,13 @@ impl Rollout {
         if owner.ledger()?.holdings().is_empty() {
             return Ok(());
         }
-        let actor = account::actor(&self.cluster, owner).await?;
+        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
         teardown::remove_owner_references(&self.cluster, &actor, &self.discovery, owner).await
     }
 
     /// Reports what [`teardown`](Self::teardown) would do, and counts the custom resources of every CRD that would be deleted.
     pub async fn preview_teardown(&self, owner: &Owner) -> Result<DeletionPreview, RolloutError> {
-        let actor = account::actor(&self.cluster, owner).await?;
+        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
         deletion::preview(&self.cluster, &actor, &self.discovery, owner).await
     }
 }

@@ -14,7 +14,7 @@ use crate::{
         report::Conflict,
         situation::{Action, Situation},
     },
-    read::{checks::Checks, dry_run::dry_run_write},
+    read::{checks::Checks, creation::CreateAnswer, dry_run::dry_run_write},
     write::apply::claim_fields,
 };
 
@@ -27,18 +27,19 @@ pub(crate) struct Passed {
     pub(crate) conflicts: Vec<Conflict>,
 }
 
-/// Runs all checks before a rollout writes. If `dry_runs` is set, every object is checked by a dry run, and the field managers of
-/// `live` are prepared for the apply.
+/// Runs all checks before a rollout writes. With `created`, the answers to dry runs that were made already, every object is
+/// checked by a dry run, and the field managers of `live` are prepared for the apply.
 pub(crate) async fn before_writing(
     checks: &Checks<'_>,
     live: &mut [Option<Value>],
-    dry_runs: bool,
+    created: Option<&[Option<CreateAnswer>]>,
 ) -> Result<Passed, RolloutError> {
     let warnings = checks.run(live, &mut Refusals::new(OnRefusal::Stop)).await?;
-    let conflicts = if dry_runs && checks.writes() {
-        dry_run(checks.actor, checks.desired, checks.situations, live).await?
-    } else {
-        Vec::new()
+    let conflicts = match created {
+        Some(created) if checks.writes() => {
+            dry_run(checks.actor, checks.desired, checks.situations, live, created).await?
+        }
+        _ => Vec::new(),
     };
     Ok(Passed { warnings, conflicts })
 }
@@ -55,13 +56,16 @@ pub(crate) async fn dry_run(
     desired: &[Desired],
     situations: &[Situation],
     live: &mut [Option<Value>],
+    created: &[Option<CreateAnswer>],
 ) -> Result<Vec<Conflict>, RolloutError> {
     let redefined = redefined_kinds(desired, situations);
-    let checks = desired.iter().zip(situations).zip(live).filter_map(|((desired, situation), live)| {
-        let action = situation.action();
-        (can_be_dry_run(desired, &redefined) && matches!(action, Action::Create | Action::Update | Action::Adopt))
-            .then(|| check(cluster, desired, action, live).boxed())
-    });
+    let checks =
+        desired.iter().zip(situations).zip(live).enumerate().filter_map(|(index, ((desired, situation), live))| {
+            let action = situation.action();
+            let answer = created.get(index).and_then(Option::as_ref).filter(|_| action == Action::Create);
+            (can_be_dry_run(desired, &redefined) && matches!(action, Action::Create | Action::Update | Action::Adopt))
+                .then(|| check(cluster, desired, action, live, answer).boxed())
+        });
     let (mut conflicts, mut failures) = (Vec::new(), Vec::new());
     for result in all(checks.collect()).await {
         match result {
@@ -77,7 +81,11 @@ async fn check(
     desired: &Desired,
     action: Action,
     live: &mut Option<Value>,
+    answer: Option<&CreateAnswer>,
 ) -> Result<Option<Conflict>, ObjectFailure> {
+    if let Some(answer) = answer {
+        return answer.as_ref().err().and_then(|error| refused(desired, action, error)).map_or(Ok(None), Err);
+    }
     // Otherwise a field that the release dropped would remain in the dry run.
     if let (Some(object), Action::Update) = (live.as_mut(), action) {
         let claimed = claim_fields(cluster, desired, object).await;

@@ -1,5 +1,6 @@
 //! Releases onto the API server of `chandler-devcluster`.
 
+mod absence;
 mod adoption;
 mod atomic;
 mod crash;

@@ -26,6 +26,10 @@ const HELD_CHECK: Duration = Duration::from_secs(15);
 /// How often the refusals of a pending change are checked again: not every cause of them is watched.
 const REFUSAL_CHECK: Duration = Duration::from_mins(1);
 
+/// The longest pause, before jitter, while a permission, an account or a namespace is missing: what a user adds is noticed within
+/// ten seconds.
+const GRANT_CHECK: Duration = Duration::from_secs(8);
+
 /// What a reconcile does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
@@ -93,6 +97,8 @@ pub(crate) enum Next {
     Unchanged(Duration),
     /// Later with each failure.
     BackOff,
+    /// The same, but after this time at the latest.
+    BackOffAtMost(Duration),
 }
 
 /// How long a rollout has taken, and how long it may take.
@@ -128,6 +134,7 @@ pub(crate) fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> N
             Some(problem) if problem.reason == Reason::ServiceAccountRequired => Next::Change,
             // The tag may move to better content.
             Some(problem) if problem.terminal => poll(source),
+            Some(problem) if problem.needs_grant => Next::BackOffAtMost(GRANT_CHECK),
             _ => Next::BackOff,
         },
     }
@@ -157,6 +164,8 @@ fn poll(source: &BundleSource) -> Next {
 mod tests {
     use chandler_api::PendingChange;
     use chandler_core::{Digest, ObjectKey};
+    use chandler_permissions::Account;
+    use chandler_rollout::{PermissionsMissing, RolloutError};
     use serde_json::json;
 
     use super::*;
@@ -244,6 +253,38 @@ mod tests {
             Assessment::early(ReconcileOutcome::DeletionFailed(Problem::transient(Reason::CustomResourcesExist, "")));
         assert_eq!(next(&held, none, &digest), Next::After(HELD_CHECK));
         assert_eq!(next(&Assessment::early(ReconcileOutcome::Applied(vec![])), none, &digest), Next::Change);
+    }
+
+    #[test]
+    fn what_a_user_grants_is_noticed_within_ten_seconds() {
+        let account = Account { namespace: "n".into(), name: "a".into() };
+        let source = BundleSource::default();
+        let next = |problem: Problem, outcome: fn(Problem) -> ReconcileOutcome| {
+            next(&Assessment::early(outcome(problem)), Clock::default(), &source)
+        };
+        let missing = |error: RolloutError| Problem::from(&error);
+        for outcome in
+            [ReconcileOutcome::ApplyFailed, ReconcileOutcome::PreviewFailed, ReconcileOutcome::DeletionFailed]
+        {
+            for error in [
+                RolloutError::ServiceAccountNotFound(account.clone()),
+                RolloutError::NamespacesNotFound(vec!["n".into()]),
+                RolloutError::PermissionsMissing(Box::new(PermissionsMissing {
+                    owner: "a".into(),
+                    account: account.clone(),
+                    missing: chandler_permissions::Missing::default(),
+                    not_yet: std::collections::BTreeSet::default(),
+                })),
+            ] {
+                let Next::BackOffAtMost(longest) = next(missing(error), outcome) else { panic!("it is polled") };
+                let backoff = chandler_runtime::Backoff::<std::hash::RandomState>::default();
+                let pauses: Vec<Duration> = (0..100).map(|_| backoff.failed_at_most("a", longest)).collect();
+                assert!(pauses.iter().all(|pause| *pause <= Duration::from_secs(10)), "{pauses:?}");
+            }
+        }
+        // Whatever else fails is retried less and less often.
+        let unknown = missing(RolloutError::UnknownKinds(Vec::new()));
+        assert_eq!(next(unknown, ReconcileOutcome::ApplyFailed), Next::BackOff);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::super::{
     ReconcileError,
     assessment::Assessment,
     decide::{
-        intent::{self, Next},
+        intent::{self, Clock, Next},
         revisions, status,
     },
     handles::{ScheduleHandles, StatusHandles},
@@ -91,10 +91,15 @@ pub(in super::super) fn next(
         Next::Unchanged(pause) => Some(pause),
         Next::BackOff => {
             let requested = found.problem().map(|problem| problem.retry_after).unwrap_or_default();
-            let pause = handles.backoff.failed(&name).max(requested);
-            Some(clock.left.map_or(pause, |left| pause.min(left + Duration::from_secs(1))))
+            Some(before_deadline(clock, handles.backoff.failed(&name).max(requested)))
         }
+        Next::BackOffAtMost(longest) => Some(before_deadline(clock, handles.backoff.failed_at_most(&name, longest))),
     }
+}
+
+/// A pause that ends a second after the deadline of the rollout, if that is earlier.
+fn before_deadline(clock: Clock, pause: Duration) -> Duration {
+    clock.left.map_or(pause, |left| pause.min(left + Duration::from_secs(1)))
 }
 
 /// The next reconcile: after this pause, or earlier where something of the release that runs is due.

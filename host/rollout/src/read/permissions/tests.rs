@@ -96,18 +96,20 @@ async fn lacking(webhook: &Webhook, desired: &[Desired]) -> Vec<String> {
     let owner = owner().on_behalf_of(Some(account.clone()));
     let cluster = Cluster::new(webhook.client());
     let discovery = Discovery::new(webhook.client());
+    let recent = RecentAnswers::default();
     let installation = Installation { system_namespace: Some("chandler-system".into()), ..Installation::default() };
     let access_review = AccessReview {
         own: &cluster,
         actor: &cluster,
         discovery: &discovery,
+        recent: &recent,
         owner: &owner,
         account: &account,
         installation: &installation,
     };
     let parent = json!({});
     let missing =
-        access_review.missing(Work { parent: &parent, desired, unwanted: &DeletionPlan::default() }).await.unwrap();
+        access_review.missing_now(Work { parent: &parent, desired, unwanted: &DeletionPlan::default() }).await.unwrap();
     let shown = |rule: &PolicyRule| chandler_permissions::missing::in_words(rule, 9);
     missing.rules().values().flatten().map(shown).collect()
 }

@@ -1,0 +1,105 @@
+//! What was asked about ServiceAccounts and namespaces some seconds ago: that they exist, and what an account may do.
+//!
+//! Only that something exists is remembered, never that it does not. The API server authorizes every request itself; these
+//! answers decide what is reported early, and the permissions that no API server checks (delegations). So a permission, an
+//! account or a namespace that is gone may count as present for [`LIFETIME`], and never longer.
+
+use std::{sync::Arc, time::Duration};
+
+use chandler_permissions::{Account, PolicyRule, Scope};
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use kube::{Resource, api::ApiResource};
+
+use crate::{
+    client::{cluster::Cluster, recent::Recent},
+    pure::error::{ApiError, RolloutError},
+};
+
+/// How long an answer is used.
+const LIFETIME: Duration = Duration::from_secs(5);
+/// How many accounts, namespaces and single access reviews are remembered.
+const NAMES: usize = 4096;
+/// How many rules are remembered, of all accounts and scopes together.
+const RULES: usize = 50_000;
+
+/// The rules of an account in one scope.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub(crate) rules: Vec<PolicyRule>,
+    /// Whether an authorizer could not list all of them.
+    pub(crate) incomplete: bool,
+}
+
+/// The answers, for all owners.
+pub(crate) struct RecentAnswers {
+    accounts: Recent<Account, ()>,
+    namespaces: Recent<String, ()>,
+    /// The rules of an account in a scope.
+    pub(crate) rules: Recent<(Account, Scope), Arc<Rules>>,
+    /// Whether an account is allowed what these attributes describe.
+    pub(crate) access: Recent<(Account, String), bool>,
+}
+
+impl Default for RecentAnswers {
+    fn default() -> Self {
+        Self {
+            accounts: Recent::new(LIFETIME, NAMES, |()| 1),
+            namespaces: Recent::new(LIFETIME, NAMES, |()| 1),
+            rules: Recent::new(LIFETIME, RULES, |rules| rules.rules.len().saturating_add(1)),
+            access: Recent::new(LIFETIME, NAMES, |_| 1),
+        }
+    }
+}
+
+impl RecentAnswers {
+    /// Whether a ServiceAccount exists.
+    pub(crate) async fn account_exists(&self, own: &Cluster, account: &Account) -> Result<bool, ApiError> {
+        let ask = exists::<ServiceAccount>(own, Some(&account.namespace), &account.name);
+        Ok(self.accounts.get(account, ask).await?.is_some())
+    }
+
+    /// Whether a namespace exists.
+    pub(crate) async fn namespace_exists(&self, own: &Cluster, name: &str) -> Result<bool, ApiError> {
+        Ok(self.namespaces.get(&name.to_owned(), exists::<Namespace>(own, None, name)).await?.is_some())
+    }
+
+    /// Forgets what an account may do.
+    pub(crate) fn forget_reviews(&self, account: &Account) {
+        self.rules.forget(|(reviewed, _)| reviewed == account);
+        self.access.forget(|(reviewed, _)| reviewed == account);
+    }
+
+    /// Forgets an account, and what it may do: one of its requests was forbidden.
+    pub(crate) fn forget_account(&self, account: &Account) {
+        self.accounts.forget(|known| known == account);
+        self.forget_reviews(account);
+    }
+
+    /// Forgets a namespace: it may be gone, or terminating.
+    pub(crate) fn forget_namespace(&self, name: &str) {
+        self.namespaces.forget(|known| known == name);
+    }
+
+    /// Forgets what an error casts doubt on.
+    pub(crate) fn doubt(&self, account: Option<&Account>, error: &RolloutError) {
+        if let Some(account) = account.filter(|_| error.is_forbidden()) {
+            self.forget_account(account);
+        }
+        let RolloutError::Objects(failures) = error else { return };
+        // A terminating namespace forbids that objects are created.
+        let doubted = failures
+            .iter()
+            .filter(|failure| matches!(failure.error, ApiError::NotFound(_) | ApiError::Forbidden(_)))
+            .filter_map(|failure| failure.object.namespace.as_deref());
+        doubted.for_each(|namespace| self.forget_namespace(namespace));
+    }
+}
+
+async fn exists<K: Resource<DynamicType = ()>>(
+    own: &Cluster,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Option<()>, ApiError> {
+    let found = own.get(&ApiResource::erase::<K>(&()), namespace, name).await?;
+    Ok(found.map(drop))
+}
