@@ -106,10 +106,11 @@ pub fn account(name: &str, namespace: &str) -> Vec<Value> {
     let account = Account { namespace: namespace.to_owned(), name: "installer".to_owned() };
     let all = ["get", "list", "watch", "create", "update", "patch", "delete"];
     let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
-    let rbac = "rbac.authorization.k8s.io";
+    let (rbac, own) = ("rbac.authorization.k8s.io", format!("{name}.example.com"));
     let in_cluster = json!([
         rule("core.rukpak.io", &["bundledeployments/finalizers"], &["update"]),
         rule("apiextensions.k8s.io", &["customresourcedefinitions"], &all),
+        rule(&own, &["widgets"], &["get", "list", "watch"]),
         rule(rbac, &["clusterroles", "clusterrolebindings"], &all),
         rule(rbac, &["clusterroles"], &["bind", "escalate"]),
     ]);

@@ -50,7 +50,7 @@ impl Display for Table<'_> {
 
 impl Table<'_> {
     fn row(&self, f: &mut Formatter<'_>, name: &str, cell: impl Fn(&Step) -> String) -> fmt::Result {
-        write!(f, "| {name:<41} |")?;
+        write!(f, "| {name:<42} |")?;
         for step in self.steps {
             write!(f, " {:>9} |", cell(step))?;
         }

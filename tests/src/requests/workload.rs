@@ -28,8 +28,8 @@ use crate::{
     world::condition,
 };
 
-/// How long one step may take before the measurement fails.
-const PATIENCE: Duration = Duration::from_mins(30);
+/// How long one step may take for each bundle, besides [`wait::PATIENCE`], before the measurement fails.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What is installed.
 #[derive(Clone, Copy, Debug)]
@@ -89,8 +89,8 @@ pub async fn measure(world: &World, workload: Workload) -> Vec<Step> {
     let (api, parameters) = (world.deployments(), DeleteParams::default());
     let deleted = join_all(deployments.iter().map(|deployment| api.delete(&deployment.name, &parameters))).await;
     assert!(deleted.iter().all(Result::is_ok), "{deleted:?}");
-    for deployment in &deployments {
-        wait::within(PATIENCE, &api, &deployment.name, "gone", |deployment| deployment.is_none()).await;
+    for Deployment { name, patience, .. } in &deployments {
+        wait::within(*patience, &api, name, "gone", |deployment| deployment.is_none()).await;
     }
     meter.record("delete", begin).await;
     meter.controller.stop().await;
@@ -146,12 +146,15 @@ struct Deployment {
     name: String,
     namespace: String,
     accounts: bool,
+    /// How long a step may take.
+    patience: Duration,
     first: String,
     second: String,
 }
 
 /// Creates the namespaces, the accounts and the images of all bundles.
 async fn prepare(world: &World, workload: Workload) -> Vec<Deployment> {
+    let patience = wait::PATIENCE + PATIENCE * u32::try_from(workload.bundles).expect("a number of bundles");
     let mut deployments = Vec::new();
     for number in 0..workload.bundles {
         let name = format!("{}-{number}", world.run());
@@ -165,6 +168,7 @@ async fn prepare(world: &World, workload: Workload) -> Vec<Deployment> {
             first: world.push(&sample::bundle(&name, &name, Version::First)).await,
             second: world.push(&sample::bundle(&name, &name, Version::Second)).await,
             accounts: workload.accounts,
+            patience,
             namespace: name.clone(),
             name,
         });
@@ -208,7 +212,7 @@ impl Deployment {
     }
 
     async fn reconciled(&self, world: &World) {
-        wait::within(PATIENCE, &world.deployments(), &self.name, "reconciled", |deployment| {
+        wait::within(self.patience, &world.deployments(), &self.name, "reconciled", |deployment| {
             let status = deployment.and_then(|deployment| deployment.status.as_ref());
             status.is_some_and(|status| status.last_handled_reconcile_at.as_deref() == Some("now"))
         })
@@ -222,6 +226,6 @@ impl Deployment {
             })
         };
         let api = world.deployments();
-        wait::within(PATIENCE, &api, &self.name, "ready", |deployment| deployment.is_some_and(is_ready)).await;
+        wait::within(self.patience, &api, &self.name, "ready", |deployment| deployment.is_some_and(is_ready)).await;
     }
 }
