@@ -10,6 +10,7 @@
 //! | [`simulated_controllers`] | simulates a controller manager where there is none |
 //! | [`world`] | a cluster with a registry and a running controller |
 //! | [`large`] | large releases, and the requests and time that they take |
+//! | [`requests`] | the requests of the controller by verb and resource, for many bundles |
 //! | [`interruption`] | blocks some requests of a controller for a while |
 //! | [`hostile_registry`] | a registry that never answers, answers very slowly, or redirects |
 //! | [`controller_thread`], [`crash_point`] | crash injection: a controller that crashes at a chosen point |
@@ -41,6 +42,7 @@ pub mod interruption;
 pub mod large;
 pub mod preflight;
 pub mod renders;
+pub mod requests;
 pub mod run;
 pub mod simulated_controllers;
 pub mod state;

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinHandle};
 use tracing_subscriber::{Layer as _, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
-use crate::{Cluster, Run, bundles::Bundle, cleanup, preflight, renders, run, wait};
+use crate::{Cluster, Run, bundles::Bundle, cleanup, preflight, renders, requests::reconciles, run, wait};
 
 /// Everything that an end-to-end test needs. End the test with [`World::finish`], which deletes what the test created. If the test
 /// panics, dropping the world deletes as much as possible within two minutes.
@@ -307,5 +307,5 @@ fn logging() {
     let written = tracing_subscriber::fmt::layer()
         .with_test_writer()
         .with_filter(tracing_subscriber::EnvFilter::from_default_env());
-    let _ = tracing_subscriber::registry().with(written).with(renders::layer()).try_init();
+    let _ = tracing_subscriber::registry().with(written).with(renders::layer()).with(reconciles::layer()).try_init();
 }

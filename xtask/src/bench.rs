@@ -2,7 +2,8 @@
 
 use crate::{command, guests};
 
-/// Measure the engine, the embedded control plane, the idle controller, or large releases, in a release build.
+/// Measure the engine, the embedded control plane, the idle controller, large releases, or the requests of the
+/// controller, in a release build.
 #[derive(clap::Args)]
 pub(crate) struct Bench {
     /// Measure the embedded control plane: memory with 10,000 objects and 200 watches, latencies, in memory and on disk
@@ -17,6 +18,11 @@ pub(crate) struct Bench {
     /// Measure the rollout of 2,000 objects and of 120 CRDs: time, and requests of the controller
     #[arg(long, conflicts_with_all = ["control_plane", "idle"])]
     rollouts: bool,
+
+    /// Count the requests of the controller by verb and resource while 20 bundles are installed, upgraded, reconciled without
+    /// changes and deleted: --bundles N[,M], --accounts (default) or --no-accounts, --json FILE
+    #[arg(long, conflicts_with_all = ["control_plane", "idle", "rollouts"])]
+    requests: bool,
 
     /// Further arguments of the benchmark
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -35,6 +41,9 @@ impl Bench {
         } else if self.rollouts {
             guests::build_all()?;
             ("chandler-tests", "bench_rollouts")
+        } else if self.requests {
+            guests::build_all()?;
+            ("chandler-tests", "bench_requests")
         } else {
             guests::build_all()?;
             ("chandler-engine", "bench_engine")

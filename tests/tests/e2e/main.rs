@@ -41,6 +41,7 @@ mod permissions;
 mod plain_bundles;
 mod provisioner_classes;
 mod repair_isolation;
+mod request_counts;
 mod revisions;
 mod shared_cache;
 mod stages;

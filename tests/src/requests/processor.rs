@@ -1,0 +1,42 @@
+//! Processor time, by the names of threads.
+
+use std::{fs, path::Path};
+
+/// Processor time in seconds, in user mode and in the kernel. Zero where there is no `/proc`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProcessorTime {
+    /// The threads of the controller.
+    pub controller: f64,
+    /// Everything else in this process: the embedded API server, the registry, and the client that changes BundleDeployments.
+    pub others: f64,
+}
+
+impl ProcessorTime {
+    /// The time so far. The controller is all threads with this name; threads that have ended count as others.
+    pub fn of(controller_thread: &str) -> Self {
+        let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        let times = tasks.filter_map(|task| read(&task.path().join("stat")));
+        let controller = times.filter(|(name, _)| name == controller_thread).map(|(_, seconds)| seconds).sum();
+        let all = read(Path::new("/proc/self/stat")).map_or(0.0, |(_, seconds)| seconds);
+        Self { controller, others: (all - controller).max(0.0) }
+    }
+
+    /// The time since an earlier measurement.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            controller: (self.controller - before.controller).max(0.0),
+            others: (self.others - before.others).max(0.0),
+        }
+    }
+}
+
+/// The name and the processor time of a thread or process (`proc_pid_stat(5)`).
+fn read(file: &Path) -> Option<(String, f64)> {
+    let text = fs::read_to_string(file).ok()?;
+    let (before, fields) = text.rsplit_once(')')?;
+    let (_, name) = before.split_once('(')?;
+    let ticks: u32 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u32>().ok()).sum();
+    // USER_HZ is 100 on every platform that Linux has today.
+    Some((name.to_owned(), f64::from(ticks) / 100.0))
+}

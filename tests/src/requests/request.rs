@@ -1,0 +1,150 @@
+//! The verb and the resource of a request.
+
+use std::fmt;
+
+use http::{Method, Request, header::CONTENT_TYPE};
+
+/// The resource of requests that read which kinds the API server has.
+const DISCOVERY: &str = "discovery";
+
+/// What a request does, and to which resource.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestKind {
+    /// Such as `list`, `apply` or `create (dry run)`.
+    pub verb: String,
+    /// Such as `configmaps` or `bundledeployments/status`. Secrets and ConfigMaps in the namespace of the controller are `records`.
+    pub resource: String,
+}
+
+impl RequestKind {
+    /// Reads the method, the path and the query of a request.
+    pub fn of<B>(request: &Request<B>, system_namespace: &str) -> Self {
+        let path = Path::parse(request.uri().path());
+        let parameters: Vec<&str> = request.uri().query().unwrap_or_default().split('&').collect();
+        let is_apply = request.headers().get(CONTENT_TYPE).is_some_and(|type_| type_.as_bytes().starts_with(APPLY));
+        let verb = match (request.method(), path.name) {
+            (&Method::GET, _) if parameters.contains(&"watch=true") || parameters.contains(&"watch=1") => "watch",
+            (&Method::GET, None) if path.resource != DISCOVERY => "list",
+            (&Method::GET, _) => "get",
+            (&Method::POST, _) => "create",
+            (&Method::PUT, _) => "update",
+            (&Method::PATCH, _) if is_apply => "apply",
+            (&Method::PATCH, _) => "patch",
+            (&Method::DELETE, None) => "deletecollection",
+            (&Method::DELETE, _) => "delete",
+            (other, _) => other.as_str(),
+        };
+        let is_dry_run = parameters.iter().any(|parameter| parameter.starts_with("dryRun="));
+        let is_record = path.namespace == Some(system_namespace) && ["configmaps", "secrets"].contains(&path.resource);
+        let resource = match path.subresource {
+            _ if is_record => "records".to_owned(),
+            Some(subresource) => format!("{}/{subresource}", path.resource),
+            None => path.resource.to_owned(),
+        };
+        Self { verb: format!("{verb}{}", if is_dry_run { " (dry run)" } else { "" }), resource }
+    }
+
+    /// Whether it changes something in the API server.
+    pub fn writes(&self) -> bool {
+        let reads = ["get", "list", "watch"].contains(&self.verb.as_str());
+        !reads && !self.verb.ends_with("(dry run)") && !self.resource.ends_with("reviews")
+    }
+
+    /// Whether it changes an object of a release: neither a BundleDeployment nor a ProvisionerClass, an Event or a record.
+    pub fn writes_object(&self) -> bool {
+        let resource = self.resource.split('/').next().unwrap_or_default();
+        self.writes() && !["bundledeployments", "provisionerclasses", "events", "records", "leases"].contains(&resource)
+    }
+}
+
+impl fmt::Display for RequestKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.resource)
+    }
+}
+
+const APPLY: &[u8] = b"application/apply-patch";
+
+/// The parts of a path of the Kubernetes API.
+struct Path<'a> {
+    namespace: Option<&'a str>,
+    resource: &'a str,
+    name: Option<&'a str>,
+    subresource: Option<&'a str>,
+}
+
+impl<'a> Path<'a> {
+    fn parse(path: &'a str) -> Self {
+        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        let in_group = match segments.as_slice() {
+            ["api", _version, rest @ ..] | ["apis", _, _version, rest @ ..] => rest,
+            _ => &[],
+        };
+        let (namespace, rest) = match in_group {
+            ["namespaces", namespace, rest @ ..]
+                if rest.first().is_some_and(|next| !["status", "finalize"].contains(next)) =>
+            {
+                (Some(*namespace), rest)
+            }
+            rest => (None, rest),
+        };
+        let mut rest = rest.iter().copied();
+        Self { namespace, resource: rest.next().unwrap_or(DISCOVERY), name: rest.next(), subresource: rest.next() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(method: &str, uri: &str, content_type: &str) -> RequestKind {
+        let request = Request::builder().method(method).uri(uri).header(CONTENT_TYPE, content_type);
+        RequestKind::of(&request.body(()).expect("a request"), "chandler-system")
+    }
+
+    #[test]
+    fn a_request_has_the_verb_and_resource_that_an_audit_log_shows() {
+        let (json, apply) = ("application/json", "application/apply-patch+yaml");
+        for (method, uri, content_type, expected) in [
+            ("GET", "/version", json, "get discovery"),
+            ("GET", "/apis", json, "get discovery"),
+            ("GET", "/apis/apps/v1", json, "get discovery"),
+            ("GET", "/api/v1/namespaces", json, "list namespaces"),
+            ("GET", "/api/v1/namespaces/a", json, "get namespaces"),
+            ("GET", "/api/v1/namespaces/a/configmaps?limit=5", json, "list configmaps"),
+            ("GET", "/api/v1/configmaps?&watch=true&limit=5", json, "watch configmaps"),
+            ("GET", "/apis/apps/v1/namespaces/a/deployments/b", json, "get deployments"),
+            ("POST", "/api/v1/namespaces/a/configmaps?&dryRun=All", json, "create (dry run) configmaps"),
+            (
+                "PATCH",
+                "/apis/core.rukpak.io/v1alpha2/bundledeployments/b/status",
+                json,
+                "patch bundledeployments/status",
+            ),
+            ("PATCH", "/apis/apps/v1/namespaces/a/deployments/b?force=true", apply, "apply deployments"),
+            ("PATCH", "/api/v1/namespaces/a/secrets/b?dryRun=All", apply, "apply (dry run) secrets"),
+            ("PATCH", "/api/v1/namespaces/chandler-system/secrets/b", apply, "apply records"),
+            ("PUT", "/api/v1/namespaces/a/finalize", json, "update namespaces/finalize"),
+            ("DELETE", "/api/v1/namespaces/a/services/b", json, "delete services"),
+            ("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", json, "create selfsubjectrulesreviews"),
+        ] {
+            assert_eq!(kind(method, uri, content_type).to_string(), expected, "{method} {uri}");
+        }
+    }
+
+    #[test]
+    fn only_changes_of_objects_of_a_release_count_as_such() {
+        for (method, uri, writes, object) in [
+            ("POST", "/api/v1/namespaces/a/configmaps", true, true),
+            ("POST", "/api/v1/namespaces/a/configmaps?dryRun=All", false, false),
+            ("GET", "/api/v1/namespaces/a/configmaps/b", false, false),
+            ("PATCH", "/apis/core.rukpak.io/v1alpha2/bundledeployments/b/status", true, false),
+            ("PATCH", "/api/v1/namespaces/chandler-system/secrets/b", true, false),
+            ("POST", "/apis/events.k8s.io/v1/namespaces/default/events", true, false),
+            ("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", false, false),
+        ] {
+            let kind = kind(method, uri, "application/json");
+            assert_eq!((kind.writes(), kind.writes_object()), (writes, object), "{kind}");
+        }
+    }
+}
