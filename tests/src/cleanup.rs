@@ -79,7 +79,7 @@ pub async fn has_deployments(client: &Client, runs: &BTreeSet<Run>) -> bool {
 
 /// Like [`remove`], with its own controller, for runs without one.
 pub async fn remove_alone(config: Config, runs: &BTreeSet<Run>, bare: bool) -> anyhow::Result<Vec<String>> {
-    let client = Client::try_from(config)?;
+    let client = chandler_client::client(config)?;
     let cache = tempfile::tempdir()?;
     let options = Options {
         watch_selector: run::selector(runs),

@@ -80,7 +80,7 @@ impl Cluster {
     }
 
     async fn external(config: Config, envtest: Option<Envtest>, turn: OwnedMutexGuard<()>) -> Self {
-        let client = Client::try_from(config.clone()).expect("a client");
+        let client = chandler_client::client(config.clone()).expect("a client");
         let checked = preflight::check(&client, preflight::is_allowed()).await;
         checked.unwrap_or_else(|refusal| panic!("{refusal:#}"));
         let complete = simulated_controllers::are_needless(&client).await;

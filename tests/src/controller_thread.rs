@@ -4,7 +4,7 @@
 //! dropped at their current await points. Only work on other threads, such as writing a file, still completes.
 
 use chandler_controller::Options;
-use kube::{Config, client::ClientBuilder};
+use kube::Config;
 use tokio::{runtime::Builder, sync::oneshot};
 use tracing::{Event, Metadata, Subscriber, span};
 
@@ -88,7 +88,7 @@ fn run(
         .build()
         .expect("a runtime");
     runtime.block_on(async {
-        let builder = ClientBuilder::try_from(config).expect("a usable configuration");
+        let builder = chandler_client::builder(config).expect("a usable configuration");
         let client = builder.with_layer(injector).with_layer(interruption).build();
         let shutdown = async move {
             let _ = stopped.await;

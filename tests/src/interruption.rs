@@ -9,10 +9,7 @@ use std::{
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use kube::{
-    Client, Config,
-    client::{Body, ClientBuilder},
-};
+use kube::{Client, Config, client::Body};
 use tokio::sync::watch;
 use tower::{Layer, Service};
 
@@ -48,7 +45,7 @@ impl Interruption {
 
     /// A client whose requests are blocked while this is active.
     pub fn client(&self, config: Config) -> Client {
-        ClientBuilder::try_from(config).expect("a usable configuration").with_layer(self).build()
+        chandler_client::builder(config).expect("a usable configuration").with_layer(self).build()
     }
 
     /// Ends current watches, and blocks requests from now on.

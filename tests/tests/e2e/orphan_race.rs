@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, Config, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams},
-    client::{Body, ClientBuilder},
+    client::Body,
 };
 use serde_json::json;
 use tower::{BoxError, buffer::BufferLayer, filter::AsyncFilterLayer};
@@ -71,7 +71,7 @@ async fn an_object_orphaned_during_a_repair_is_not_adopted_again() {
         })
     };
     let config: Config = world.config();
-    let client = ClientBuilder::try_from(config).expect("a usable configuration").with_layer(&interruption);
+    let client = chandler_client::builder(config).expect("a usable configuration").with_layer(&interruption);
     // The filter needs a service that can be cloned.
     let client = client.with_layer(&BufferLayer::new(1024)).with_layer(&orphaning).build();
     world.start_controller_on(client);

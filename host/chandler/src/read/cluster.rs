@@ -86,7 +86,7 @@ pub async fn client(kubeconfig: Option<&Path>) -> Result<Client, CommandError> {
         trust_inferred()?;
         kube::Config::infer().await.map_err(|error| failed(&error))?
     };
-    let client = Client::try_from(config);
+    let client = chandler_client::client(config);
     let client = client.map_err(|error| CommandError::failed("failed to create a client").because(&error))?;
     Ok(chandler_rollout::readable(&client))
 }

@@ -1,0 +1,105 @@
+//! From a [`Config`] to a client.
+
+use std::time::Duration;
+
+use http::{Request, Response, uri::Scheme};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use kube::{
+    Client, Config, Error,
+    client::{Body, ClientBuilder, ConfigExt as _, DynBody, retry::RetryPolicy},
+};
+use tower::{BoxError, ServiceBuilder, ServiceExt as _, retry::RetryLayer, util::BoxService};
+
+use crate::{
+    connection::{Endpoint, KeepAlive},
+    transport::{Transport, TransportError},
+};
+
+/// How long a connection over HTTP/1.1 is idle before the kernel checks it.
+const TCP_KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// The time between two such checks without an answer.
+const TCP_KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// How many checks without an answer end the connection.
+const TCP_KEEP_ALIVE_RETRIES: u32 = 3;
+
+/// The layers of a client, as in kube's [`ClientBuilder`].
+pub type Stack = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
+
+/// A client with this configuration.
+pub fn client(config: Config) -> Result<Client, Error> {
+    Ok(builder(config)?.build())
+}
+
+/// A client with this configuration, to which layers can be added.
+///
+/// A configuration with a proxy makes kube's own client. `Config::read_timeout` limits the wait for the head of a response, and over
+/// HTTP/2 not the time between two parts of a body: an idle watch is alive while the server answers pings.
+pub fn builder(config: Config) -> Result<ClientBuilder<Stack>, Error> {
+    with_keep_alive(config, KeepAlive::default())
+}
+
+/// [`builder`] with other times than the usual ones.
+pub fn with_keep_alive(config: Config, keep_alive: KeepAlive) -> Result<ClientBuilder<Stack>, Error> {
+    if config.proxy_url.is_some() {
+        return ClientBuilder::try_from(config);
+    }
+    let transport = transport(&config, keep_alive)?;
+    let namespace = config.default_namespace.clone();
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.default_retry.then(|| RetryLayer::new(RetryPolicy::server_retry())))
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(|error: TransportError| match error {
+            // The client of kube recognizes this type.
+            TransportError::Send(error) => BoxError::from(error),
+            error => error.into(),
+        })
+        .service(transport);
+    let service = service.map_response(|response: Response<_>| response.map(|body| Box::new(body) as Box<DynBody>));
+    Ok(ClientBuilder::new(service.boxed(), namespace))
+}
+
+fn transport(config: &Config, keep_alive: KeepAlive) -> Result<Transport, Error> {
+    let mut http1 = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp())?);
+    http1.set_connect_timeout(config.connect_timeout);
+    http1.set_read_timeout(config.read_timeout);
+    http1.set_write_timeout(config.write_timeout);
+    http1.set_reset_reader_on_write(config.reset_reader_on_write);
+    let http1 = legacy::Client::builder(TokioExecutor::new()).build(http1);
+    if config.cluster_url.scheme() != Some(&Scheme::HTTPS) {
+        return Ok(Transport::http1(http1));
+    }
+    let endpoint = Endpoint {
+        connector: any_version(config)?,
+        server: config.cluster_url.clone(),
+        timeout: config.connect_timeout,
+        keep_alive,
+    };
+    Ok(Transport::negotiated(endpoint, http1, config.read_timeout))
+}
+
+/// The connector that offers HTTP/2 and HTTP/1.1.
+fn any_version(config: &Config) -> Result<HttpsConnector<HttpConnector>, Error> {
+    let mut builder = HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
+    // kube reports an invalid name for the connector of HTTP/1.1.
+    if let Some(Ok(name)) = config.tls_server_name.clone().map(TryInto::try_into) {
+        builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    Ok(builder.enable_all_versions().wrap_connector(tcp()))
+}
+
+fn tcp() -> HttpConnector {
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_keepalive(Some(TCP_KEEP_ALIVE));
+    connector.set_keepalive_interval(Some(TCP_KEEP_ALIVE_INTERVAL));
+    connector.set_keepalive_retries(Some(TCP_KEEP_ALIVE_RETRIES));
+    connector
+}

@@ -1,0 +1,20 @@
+//! A kube client whose requests and watches share few HTTP/2 connections to the API server.
+//!
+//! kube's own client speaks HTTP/1.1, on which every open watch takes a connection. This one offers HTTP/2 and HTTP/1.1, and the server
+//! chooses (ALPN). Everything else is that of kube's client: authentication, headers, retries, timeouts and TLS.
+//!
+//! - [`builder`] and [`client`]: from a [`kube::Config`] to a client.
+//! - `transport`: sends a request, over HTTP/2 or HTTP/1.1.
+//! - `pool`: the HTTP/2 connections of one sort of request, and how many streams each one may have.
+//! - `connection`: opens one connection, and ends it when the server stops answering.
+//! - `body`: the body of a response, whose end frees a stream.
+
+mod body;
+mod builder;
+mod connection;
+mod pool;
+mod transport;
+
+pub use builder::{Stack, builder, client, with_keep_alive};
+pub use connection::KeepAlive;
+pub use pool::MAX_STREAMS;
