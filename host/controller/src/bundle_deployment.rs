@@ -58,7 +58,7 @@ use self::{
     },
     subject::Subject,
 };
-use crate::{context::Context, problem::Problem};
+use crate::context::Context;
 
 /// A BundleDeployment, or why it cannot be decoded: one such object does not stop the watch.
 pub(crate) type Guarded = chandler_runtime::Guarded<BundleDeployment>;
@@ -99,19 +99,26 @@ async fn reconcile(name: &str, context: &Arc<Context>) -> Result<Action, Reconci
     let work = async |slot: &Slot| {
         // The object may have changed, or gone, while the reconcile waited for the slot.
         match context.deployments.get(&ObjectRef::new(name)) {
-            Some(newest) => reconcile_in_slot(&newest, slot, context).await,
+            Some(cached) => reconcile_in_slot(&context.own_writes.newest(cached), slot, context).await,
             None => Ok(Action::await_change()),
         }
     };
     context.slots.within(work).await.unwrap_or_else(|| Ok(Action::await_change()))
 }
 
-async fn reconcile_in_slot(guarded: &Guarded, slot: &Slot, context: &Arc<Context>) -> Result<Action, ReconcileError> {
+async fn reconcile_in_slot(
+    guarded: &Arc<Guarded>,
+    slot: &Slot,
+    context: &Arc<Context>,
+) -> Result<Action, ReconcileError> {
     // The runtime reports an object that cannot be decoded when the watch delivers it.
     let Ok(deployment) = &guarded.0 else { return Ok(Action::await_change()) };
     let reconciled = Box::pin(reconcile_deployment(deployment, slot, context)).await;
     if let Err(error) = &reconciled {
         let failures = context.backoff.failures(&deployment.name_any());
+        // The reconcile may have written a status before it failed.
+        let newest = context.own_writes.newest(Arc::clone(guarded));
+        let deployment = newest.0.as_ref().unwrap_or(deployment);
         failure::report(StatusHandles::of(context), deployment, error, failures).await;
     }
     reconciled
@@ -180,7 +187,11 @@ async fn finish(subject: &mut Subject, found: &Assessment, context: &Context) ->
             return Err(ReconcileError::Transient(problem.message.clone()));
         }
     }
+    if let Some(left) = intent::says_enough(found).then(|| context.memory.announcements.suffices(&name)).flatten() {
+        return Ok(report::action(Some(left), found));
+    }
     report::report(StatusHandles::of(context), subject, found).await?;
+    context.memory.announcements.forget(&name);
     if let Some(left) = found.retry_in {
         return Ok(report::action(Some(left), found));
     }
@@ -265,6 +276,7 @@ async fn bring(
     };
     subject.record.open_revision(None);
     if let Some(status) = announced.lock().await.take() {
+        context.memory.announcements.note(&subject.name());
         subject.stored = Some(BundleDeploymentStatus::clone(&status));
         subject.deployment.status = Some(status);
     }
@@ -272,7 +284,10 @@ async fn bring(
     let RolledOut { findings, result } = rolled_out?;
     let outcome = match result {
         Ok(state) => state.into(),
-        Err(failure) => ReconcileOutcome::ApplyFailed(Problem::from(&failure)),
+        Err(failure) => {
+            let persists = context.backoff.failures(&subject.name()) >= TRANSIENT_FAILURES;
+            errors::apply_failed(&failure, persists)
+        }
     };
     let mut selection = approved.selection();
     if revisions::begins(subject.history(), candidate) {

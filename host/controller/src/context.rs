@@ -9,7 +9,7 @@ use chandler_informers::Informers;
 use chandler_records::Records;
 use chandler_releases::Releases;
 use chandler_rollout::Rollout;
-use chandler_runtime::{Backoff, ClusterInfoWatch, Events, GenerationTracker, Slots, Triggers};
+use chandler_runtime::{Backoff, ClusterInfoWatch, Events, GenerationTracker, OwnWrites, Slots, Triggers};
 use chandler_source::Sources;
 use kube::{
     Client,
@@ -46,6 +46,8 @@ pub(crate) struct Context {
     pub(crate) slots: Slots,
     /// The BundleDeployments as the watch brought them last.
     pub(crate) deployments: Store<Guarded>,
+    /// What the controller wrote to them since.
+    pub(crate) own_writes: OwnWrites<BundleDeployment>,
 }
 
 impl Context {

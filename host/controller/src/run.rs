@@ -9,24 +9,22 @@ use chandler_engine::{Engine, EngineError, EngineOptions};
 use chandler_permissions::Installation;
 use chandler_records::{RecordError, Records};
 use chandler_releases::Releases;
-use chandler_rollout::{Rollout, informers, readable};
+use chandler_rollout::{PARENT_MARKS, Rollout, informers, readable};
 use chandler_runtime::{
     AlwaysLeader, Backoff, ClusterInfoWatch, Events, GenerationTracker, LogMetrics, Metrics, Reflector, Shutdown,
-    Slots, Triggers, probe, while_leader,
+    Slots, probe, while_leader,
 };
 use chandler_source::{Sources, SystemNamespace};
 use kube::{
     Client,
     api::ListParams,
-    runtime::{
-        events::Reporter,
-        reflector::{self, ObjectRef},
-    },
+    runtime::{events::Reporter, reflector::ObjectRef},
 };
+use serde::Deserialize as _;
 
 use crate::{
     Options,
-    bundle_deployment::{Approvals, BundleDeployments, Guarded},
+    bundle_deployment::{Approvals, BundleDeployments},
     context::Context,
     housekeeping,
     memory::Memory,
@@ -78,7 +76,7 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     let client = readable(&client);
     let (deployments, classes) = (Reflector::default(), Reflector::default());
     let (approvals, watch_approvals) = Approvals::new(client.clone(), deployments.triggers());
-    let context = Arc::new(context(client.clone(), options, deployments.triggers(), approvals, deployments.store())?);
+    let context = Arc::new(context(client.clone(), options, approvals, &deployments)?);
     let selector = &context.options.watch_selector;
     let provisioner_classes = ProvisionerClasses::open(&context, &classes).map_err(ControllerError::Cache)?;
     // The records of a BundleDeployment that is not selected belong to another controller.
@@ -122,9 +120,8 @@ async fn close_slots(context: &Context, shutdown: Shutdown) {
 pub(crate) fn context(
     client: Client,
     options: Options,
-    triggers: Triggers<BundleDeployment>,
     approvals: Approvals,
-    deployments: reflector::Store<Guarded>,
+    deployments: &Reflector<BundleDeployment>,
 ) -> Result<Context, ControllerError> {
     let store = Store::open(&options.cache_directory.join("content"), chandler_content::Limits::default())?;
     let images =
@@ -137,13 +134,21 @@ pub(crate) fn context(
     let installation =
         Installation { accounts: options.accounts.clone(), system_namespace: Some(options.system_namespace.clone()) };
     let rollout = chandler_rollout::Options { installation, ..chandler_rollout::Options::default() };
+    let own_writes = deployments.own_writes();
+    let written = own_writes.clone();
+    let rollout = Rollout::new(client.clone(), rollout).notifying_of_parents(move |parent| {
+        match BundleDeployment::deserialize(parent) {
+            Ok(deployment) => written.marks(deployment, PARENT_MARKS),
+            Err(error) => tracing::debug!(%error, "the response to the write of a BundleDeployment cannot be decoded"),
+        }
+    });
     let releases = Releases::open(&options.cache_directory.join("releases"), options.releases)?;
     let reporter = Reporter { controller: "chandler".to_owned(), instance: None };
     let images = Images::new(store, images);
     let system =
         SystemNamespace::new(client.clone(), options.system_namespace.clone(), options.require_pull_secret_grant);
     let informers = informers(client.clone(), chandler_informers::Options::default(), {
-        let triggers = triggers.clone();
+        let triggers = deployments.triggers();
         // A trigger without a receiver means that the controller is stopping.
         move |owner| {
             let _ = triggers.send(ObjectRef::new(owner));
@@ -161,16 +166,17 @@ pub(crate) fn context(
         engine,
         releases,
         records: Records::new(&client, &options.system_namespace),
-        rollout: Rollout::new(client.clone(), rollout).with_informers(&informers),
+        rollout: rollout.with_informers(&informers),
         cluster_info: ClusterInfoWatch::new(client.clone()),
         informers,
-        triggers,
+        triggers: deployments.triggers(),
         events: Events::new(client.clone(), reporter),
         backoff: Backoff::default(),
         memory: Memory::default(),
         generations: GenerationTracker::default(),
         slots: Slots::new(options.concurrency),
-        deployments,
+        deployments: deployments.store(),
+        own_writes,
         client,
         options,
     })

@@ -4,13 +4,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use chandler_api::BundleDeployment;
 use chandler_certificates::Policy;
 use chandler_informers::Informers;
 use chandler_permissions::AccountPolicy;
 use chandler_records::Records;
 use chandler_releases::Releases;
 use chandler_rollout::Rollout;
-use chandler_runtime::{Backoff, ClusterInfoWatch, Events, GenerationTracker, Slot};
+use chandler_runtime::{Backoff, ClusterInfoWatch, Events, GenerationTracker, OwnWrites, Slot};
 use chandler_source::Resolutions;
 use kube::Client;
 
@@ -69,6 +70,7 @@ pub(super) struct RolloutHandles<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct StatusHandles<'a> {
     pub(super) client: &'a Client,
+    pub(super) own_writes: &'a OwnWrites<BundleDeployment>,
     pub(super) events: &'a Events,
 }
 
@@ -82,6 +84,7 @@ pub(super) struct ScheduleHandles<'a> {
 /// What opening the record and finalizing a BundleDeployment use.
 pub(super) struct FinalizeHandles<'a> {
     pub(super) client: &'a Client,
+    pub(super) own_writes: &'a OwnWrites<BundleDeployment>,
     pub(super) rollout: &'a Rollout,
     pub(super) records: &'a Records,
     pub(super) accounts: &'a AccountPolicy,
@@ -136,8 +139,8 @@ impl<'a> RolloutHandles<'a> {
 
 impl<'a> StatusHandles<'a> {
     pub(super) fn of(context: &'a Context) -> Self {
-        let Context { client, events, .. } = context;
-        Self { client, events }
+        let Context { client, own_writes, events, .. } = context;
+        Self { client, own_writes, events }
     }
 }
 
@@ -150,7 +153,9 @@ impl<'a> ScheduleHandles<'a> {
 
 impl<'a> FinalizeHandles<'a> {
     pub(super) fn of(context: &'a Context) -> Self {
-        let Context { client, rollout, records, options, memory, informers, generations, backoff, .. } = context;
-        Self { client, rollout, records, accounts: &options.accounts, memory, informers, generations, backoff }
+        let Context { client, own_writes, rollout, records, options, memory, informers, generations, backoff, .. } =
+            context;
+        let accounts = &options.accounts;
+        Self { client, own_writes, rollout, records, accounts, memory, informers, generations, backoff }
     }
 }

@@ -75,8 +75,7 @@ mod tests {
         let options = Options { cache_directory: directory.path().to_owned(), ..Options::default() };
         let deployments = Reflector::default();
         let (approvals, _watch) = Approvals::new(client.clone(), deployments.triggers());
-        let context =
-            run::context(client, options, deployments.triggers(), approvals, deployments.store()).expect("a context");
+        let context = run::context(client, options, approvals, &deployments).expect("a context");
         let context = Arc::new(context);
         let classes = ProvisionerClasses::open(&context, &Reflector::default()).expect("a directory");
         classes.preload().await.expect("the start continues");

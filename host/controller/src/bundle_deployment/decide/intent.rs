@@ -7,7 +7,7 @@ use chandler_source::Source;
 use kube::ResourceExt as _;
 
 use super::{
-    super::assessment::{Assessment, ReconcileOutcome},
+    super::assessment::{Assessment, ReconcileOutcome, RolloutFindings},
     revisions::{Candidate, begins},
 };
 
@@ -150,6 +150,17 @@ pub(crate) fn due(found: &Assessment) -> impl Iterator<Item = Duration> {
     dates.chain([crds, running, refused]).flatten()
 }
 
+/// Whether the announcement of a revision reports this rollout for now: it waits, and found nothing else.
+pub(crate) fn says_enough(found: &Assessment) -> bool {
+    let RolloutFindings { warnings, conflicts, repaired, kept, drift, .. } = &found.rollout;
+    let found_nothing = warnings.is_empty() && conflicts.is_empty() && repaired.is_empty() && kept.is_empty();
+    matches!(found.outcome, ReconcileOutcome::RollingOut(_))
+        && found_nothing
+        && drift.is_none()
+        && found.running.is_none()
+        && found.selection.pending.is_none()
+}
+
 /// Whether the release that runs must be looked after beside a rollout that ended like this: it is another one than the candidate.
 pub(crate) fn running_needs_look(outcome: &ReconcileOutcome, history: &[Revision], candidate: &Candidate) -> bool {
     matches!(outcome, ReconcileOutcome::ApplyFailed(_)) && begins(history, candidate)
@@ -170,7 +181,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        bundle_deployment::assessment::{RolloutFindings, Running},
+        bundle_deployment::assessment::{RollingOut, RolloutFindings, Running},
         problem::Problem,
     };
 
@@ -285,6 +296,16 @@ mod tests {
         // Whatever else fails is retried less and less often.
         let unknown = missing(RolloutError::UnknownKinds(Vec::new()));
         assert_eq!(next(unknown, ReconcileOutcome::ApplyFailed), Next::BackOff);
+    }
+
+    #[test]
+    fn only_a_rollout_that_waits_and_found_nothing_else_is_announced_enough() {
+        let waiting = RollingOut { stage: 1, stages: 1, all_applied: false, waiting: vec!["a: not ready".into()] };
+        let waits = Assessment::early(ReconcileOutcome::RollingOut(waiting));
+        assert!(says_enough(&waits));
+        let warned = RolloutFindings { warnings: vec!["unsafe".into()], ..RolloutFindings::default() };
+        assert!(!says_enough(&Assessment { rollout: warned, ..waits }));
+        assert!(!says_enough(&Assessment::early(ReconcileOutcome::Applied(vec![]))));
     }
 
     #[test]

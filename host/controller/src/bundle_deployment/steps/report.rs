@@ -29,6 +29,8 @@ pub(in super::super) async fn report(
     let status = status::derive(&subject.deployment, found, Timestamp::now());
     if status.history != subject.record.state().history {
         subject.record.write_history(&status.history).await?;
+    } else {
+        subject.record.flush().await?;
     }
     write(handles, &subject.deployment, subject.stored.as_ref(), &status).await?;
     let repaired: Vec<String> = found.findings().flat_map(|findings| findings.repaired.iter().cloned()).collect();
@@ -45,10 +47,11 @@ pub(in super::super) async fn write(
     stored: Option<&BundleDeploymentStatus>,
     status: &BundleDeploymentStatus,
 ) -> Result<(), ReconcileError> {
-    let StatusHandles { client, events } = handles;
+    let StatusHandles { client, own_writes, events } = handles;
     let api: Api<BundleDeployment> = Api::all(client.clone());
     let written = status_patch::write(&api, &deployment.name_any(), stored, status).await;
-    if written.map_err(ReconcileError::Status)? {
+    if let Some(written) = written.map_err(ReconcileError::Status)? {
+        own_writes.status(written, status);
         let old = stored.cloned().unwrap_or_default();
         events::publish(events, deployment, &old.conditions, &status.conditions).await;
         events::publish_approval(events, deployment, &old.history, &status.history).await;
