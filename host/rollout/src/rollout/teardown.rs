@@ -17,7 +17,7 @@ impl Rollout {
             // Nothing was created, so neither a ServiceAccount nor its permissions are needed.
             return Ok(Teardown::Complete { deleted: Vec::new(), orphaned: Vec::new() });
         }
-        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
+        let actor = account::actor_now(&self.cluster, owner).await?;
         let result = teardown::teardown(&self.cluster, &actor, &self.discovery, owner).await;
         self.with_missing_permissions(result, &actor, owner, None).await
     }
@@ -29,7 +29,7 @@ impl Rollout {
         if owner.ledger()?.holdings().is_empty() {
             return Ok(());
         }
-        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
+        let actor = account::actor_now(&self.cluster, owner).await?;
         teardown::remove_owner_references(&self.cluster, &actor, &self.discovery, owner).await
     }
 
