@@ -5,7 +5,10 @@ use http::{HeaderName, HeaderValue, Request};
 use kube::{Client, client::Body};
 
 use crate::{
-    client::{cluster::Cluster, recent_answers::RecentAnswers},
+    client::{
+        cluster::Cluster,
+        recent_answers::{RecentAnswers, account_exists},
+    },
     pure::{
         error::{ApiError, RolloutError},
         owner::Owner,
@@ -35,12 +38,22 @@ pub fn impersonating(client: &Client, account: &Account) -> Result<Client, ApiEr
     Ok(Client::new(service, client.default_namespace()))
 }
 
-/// The client for the objects of an owner: it impersonates the ServiceAccount that the owner names, which must exist; without
-/// one it uses the controller's rights.
+/// The client for the objects of an owner: it impersonates the ServiceAccount that the owner names, which must exist, or have
+/// existed some seconds ago; without one it uses the controller's rights.
 pub(crate) async fn actor(own: &Cluster, recent: &RecentAnswers, owner: &Owner) -> Result<Cluster, RolloutError> {
     let Some(account) = &owner.account else { return Ok(own.clone()) };
+    impersonated(own, account, recent.account_exists(own, account).await)
+}
+
+/// The same for a deletion, which cannot be undone: the ServiceAccount must exist now.
+pub(crate) async fn actor_now(own: &Cluster, owner: &Owner) -> Result<Cluster, RolloutError> {
+    let Some(account) = &owner.account else { return Ok(own.clone()) };
+    impersonated(own, account, account_exists(own, account).await.map(|found| found.is_some()))
+}
+
+fn impersonated(own: &Cluster, account: &Account, exists: Result<bool, ApiError>) -> Result<Cluster, RolloutError> {
     let about = |error| RolloutError::Request { action: format!("act as ServiceAccount {account}"), error };
-    if !recent.account_exists(own, account).await.map_err(about)? {
+    if !exists.map_err(about)? {
         return Err(RolloutError::ServiceAccountNotFound(account.clone()));
     }
     own.on_behalf_of(account, &owner.name).map_err(about)

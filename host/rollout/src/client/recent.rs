@@ -168,7 +168,7 @@ mod tests {
     async fn an_answer_is_used_again_for_its_time_to_live() {
         let (recent, count) = (recent(9), Cell::new(0));
         assert_eq!(ask(&recent, "a", &count).await, Answer { value: 1, reused: false });
-        advance(LIFETIME - Duration::from_millis(1));
+        advance(LIFETIME.saturating_sub(Duration::from_millis(1)));
         assert_eq!(ask(&recent, "a", &count).await, Answer { value: 1, reused: true });
         assert_eq!(ask(&recent, "b", &count).await.value, 2);
         advance(Duration::from_millis(1));

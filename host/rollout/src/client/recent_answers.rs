@@ -54,8 +54,7 @@ impl Default for RecentAnswers {
 impl RecentAnswers {
     /// Whether a ServiceAccount exists.
     pub(crate) async fn account_exists(&self, own: &Cluster, account: &Account) -> Result<bool, ApiError> {
-        let ask = exists::<ServiceAccount>(own, Some(&account.namespace), &account.name);
-        Ok(self.accounts.get(account, ask).await?.is_some())
+        Ok(self.accounts.get(account, account_exists(own, account)).await?.is_some())
     }
 
     /// Whether a namespace exists.
@@ -93,6 +92,11 @@ impl RecentAnswers {
             .filter_map(|failure| failure.object.namespace.as_deref());
         doubted.for_each(|namespace| self.forget_namespace(namespace));
     }
+}
+
+/// Asks whether a ServiceAccount exists.
+pub(crate) async fn account_exists(own: &Cluster, account: &Account) -> Result<Option<()>, ApiError> {
+    exists::<ServiceAccount>(own, Some(&account.namespace), &account.name).await
 }
 
 async fn exists<K: Resource<DynamicType = ()>>(

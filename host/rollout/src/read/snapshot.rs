@@ -157,7 +157,7 @@ pub(crate) enum Lookup {
     ByLabelAndName,
     /// By the label of the set, and by name only objects that the owner may know: a dry-run create shows whether any other one
     /// exists, and is made later.
-    ByLabelAndRecord,
+    Recorded,
     /// Only by label, because an earlier call of the same rollout looked up the names. An object that another client created
     /// since then is detected by the create request.
     ByLabel,

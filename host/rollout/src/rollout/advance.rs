@@ -45,7 +45,7 @@ impl Rollout {
         let RolloutRequest { owner, release, drift: drift_options, .. } = request;
         let ledger = owner.ledger()?;
         // Later calls of a rollout would otherwise look up every object of the stages that are still to come.
-        let lookup = if self.is_in_progress(owner, release) { Lookup::ByLabel } else { Lookup::ByLabelAndRecord };
+        let lookup = if self.is_in_progress(owner, release) { Lookup::ByLabel } else { Lookup::Recorded };
         let options = SurveyOptions { lookup, drift: drift_options.drift, on_refusal: OnRefusal::Stop };
         let parent = owner_parent::living_parent_of(&self.cluster, &self.parents, owner).await?;
         let Survey {

@@ -72,7 +72,7 @@ impl Rollout {
         let probes = refusals.check(self.compile(release, rules))?.unwrap_or_default();
         let mut desired = resolve::resolve(&self.discovery, owner, release, &mut refusals).await?;
         let Early { new, permitted } = match options.lookup {
-            Lookup::ByLabelAndRecord => {
+            Lookup::Recorded => {
                 let checks = EarlyChecks {
                     own: &self.cluster,
                     recent: &self.recent,

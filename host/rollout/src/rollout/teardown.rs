@@ -19,7 +19,7 @@ impl Rollout {
             // Nothing was created, so neither a ServiceAccount nor its permissions are needed.
             return Ok(Teardown::Complete { deleted: Vec::new(), orphaned: Vec::new() });
         }
-        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
+        let actor = account::actor_now(&self.cluster, owner).await?;
         let result = self.teardown_as(&actor, owner).await;
         if matches!(result, Ok(Teardown::Complete { .. })) {
             self.parents.forget(owner);
@@ -44,7 +44,7 @@ impl Rollout {
         if owner.ledger()?.holdings().is_empty() {
             return Ok(());
         }
-        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
+        let actor = account::actor_now(&self.cluster, owner).await?;
         let parent = self.parent_or_none(owner).await?;
         self.parents.forget(owner);
         teardown::remove_owner_references(parent, &actor, &self.discovery, owner).await
