@@ -42,16 +42,21 @@ pub fn impersonating(client: &Client, account: &Account) -> Result<Client, ApiEr
 /// existed some seconds ago; without one it uses the controller's rights.
 pub(crate) async fn actor(own: &Cluster, recent: &RecentAnswers, owner: &Owner) -> Result<Cluster, RolloutError> {
     let Some(account) = &owner.account else { return Ok(own.clone()) };
-    impersonated(own, account, recent.account_exists(own, account).await)
+    impersonated(own, owner, account, recent.account_exists(own, account).await)
 }
 
 /// The same for a deletion, which cannot be undone: the ServiceAccount must exist now.
 pub(crate) async fn actor_now(own: &Cluster, owner: &Owner) -> Result<Cluster, RolloutError> {
     let Some(account) = &owner.account else { return Ok(own.clone()) };
-    impersonated(own, account, account_exists(own, account).await.map(|found| found.is_some()))
+    impersonated(own, owner, account, account_exists(own, account).await.map(|found| found.is_some()))
 }
 
-fn impersonated(own: &Cluster, account: &Account, exists: Result<bool, ApiError>) -> Result<Cluster, RolloutError> {
+fn impersonated(
+    own: &Cluster,
+    owner: &Owner,
+    account: &Account,
+    exists: Result<bool, ApiError>,
+) -> Result<Cluster, RolloutError> {
     let about = |error| RolloutError::Request { action: format!("act as ServiceAccount {account}"), error };
     if !exists.map_err(about)? {
         return Err(RolloutError::ServiceAccountNotFound(account.clone()));
