@@ -26,6 +26,9 @@ use crate::{
     permissions::{account, apply, remove_cluster_roles, spec},
 };
 
+/// The reports of a slow fetch.
+const SLOW: &str = "reports of a slow fetch";
+
 /// The requests of a controller that mention a BundleDeployment, by what they are about.
 #[derive(Clone)]
 struct Counted {
@@ -59,11 +62,11 @@ impl Counted {
         let path = uri.path();
         let deployment = path.contains(&format!("/bundledeployments/{}", self.name));
         let ours = deployment || body.contains(&self.name);
-        // A slow fetch is reported; how slow this machine is, is no matter of this test.
-        if !ours || body.contains("Unpacking") || body.contains("fetching and rendering") {
+        if !ours {
             return None;
         }
         Some(match method {
+            _ if body.contains("Unpacking") || body.contains("fetching and rendering") => SLOW,
             "GET" if deployment => "BundleDeployment reads",
             "PATCH" if path.ends_with("/status") => "status writes",
             "PATCH" if deployment => "BundleDeployment writes",
@@ -73,8 +76,14 @@ impl Counted {
         })
     }
 
+    /// The counts. A slow fetch is reported, for which an empty record is stored first: how slow this machine is, is no matter of the
+    /// test.
     fn so_far(&self) -> BTreeMap<&'static str, usize> {
-        self.counts.lock().expect("no other thread panics").clone()
+        let mut counts = self.counts.lock().expect("no other thread panics").clone();
+        if counts.remove(SLOW).is_some() {
+            counts.entry("record writes").and_modify(|writes| *writes -= 1);
+        }
+        counts
     }
 }
 

@@ -9,6 +9,7 @@ mod drift;
 mod gates;
 mod informers;
 mod install;
+mod parent;
 mod preview;
 mod record;
 mod support;
