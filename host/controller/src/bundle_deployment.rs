@@ -58,7 +58,7 @@ use self::{
     },
     subject::Subject,
 };
-use crate::{context::Context, problem::Problem};
+use crate::context::Context;
 
 /// A BundleDeployment, or why it cannot be decoded: one such object does not stop the watch.
 pub(crate) type Guarded = chandler_runtime::Guarded<BundleDeployment>;
@@ -272,7 +272,10 @@ async fn bring(
     let RolledOut { findings, result } = rolled_out?;
     let outcome = match result {
         Ok(state) => state.into(),
-        Err(failure) => ReconcileOutcome::ApplyFailed(Problem::from(&failure)),
+        Err(failure) => {
+            let persists = context.backoff.failures(&subject.name()) >= TRANSIENT_FAILURES;
+            errors::apply_failed(&failure, persists)
+        }
     };
     let mut selection = approved.selection();
     if revisions::begins(subject.history(), candidate) {

@@ -39,9 +39,19 @@ struct Known {
     holdings: Arc<Holdings>,
     /// The resource version of the Secret; none if it does not exist.
     version: Option<String>,
-    /// Whether the memory is ahead of the Secret: objects that are gone are recorded with the next write, since their
-    /// absence is detected again if that is lost.
-    is_ahead: bool,
+    ahead: Ahead,
+}
+
+/// How far the memory is ahead of the Secret. Whatever is lost in a crash is detected again: an object that is gone by its absence,
+/// a created object by its seal and by the intent, which is stored before anything is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Ahead {
+    /// The Secret holds the same.
+    No,
+    /// Recorded with the next write: objects that are gone, and a record that is still empty.
+    Lazily,
+    /// Recorded at the end of the reconcile, with the history: what was settled, and a record that must exist.
+    Settled,
 }
 
 impl fmt::Debug for Record {
@@ -53,7 +63,8 @@ impl fmt::Debug for Record {
 impl Record {
     pub(crate) fn new(secrets: Secrets, state: State, version: Option<String>) -> Self {
         let holdings = Arc::new(state.holdings.clone());
-        let known = Known { state: Arc::new(state), holdings, version, is_ahead: false };
+        let ahead = if version.is_some() { Ahead::No } else { Ahead::Lazily };
+        let known = Known { state: Arc::new(state), holdings, version, ahead };
         Self { secrets, known: Mutex::new(known), writing: tokio::sync::Mutex::default(), pending: Mutex::default() }
     }
 
@@ -72,14 +83,18 @@ impl Record {
     /// # Errors
     /// The record cannot be written.
     pub async fn begin_revision(&self) -> Result<(), RecordError> {
-        self.begin_with(Intent::default()).await
+        match self.take_pending() {
+            Some(pending) => self.begin_with(pending, Intent::default()).await,
+            None => Ok(()),
+        }
     }
 
-    async fn begin_with(&self, intent: Intent) -> Result<(), RecordError> {
-        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(PendingRevision { history, release, announce }) = pending else {
-            return self.change(|state| State { holdings: state.holdings.intending(&intent), ..state.clone() }).await;
-        };
+    fn take_pending(&self) -> Option<PendingRevision> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    async fn begin_with(&self, pending: PendingRevision, intent: Intent) -> Result<(), RecordError> {
+        let PendingRevision { history, release, announce } = pending;
         let parts = self.store(&release).await?;
         self.change(|state| {
             let mut state =
@@ -132,12 +147,24 @@ impl Record {
         }
     }
 
-    /// Writes the history and deletes releases that are no longer needed.
+    /// Writes the history, with everything that was settled before, and deletes releases that are no longer needed.
     ///
     /// # Errors
     /// The record cannot be written, or a release cannot be deleted.
     pub async fn write_history(&self, history: &[Revision]) -> Result<(), RecordError> {
         self.change(|state| State { history: history.to_vec(), ..state.clone() }).await?;
+        self.delete_surplus().await
+    }
+
+    /// Writes what was settled, and a record that must exist, unless a later write has done so.
+    ///
+    /// # Errors
+    /// The record cannot be written.
+    pub async fn flush(&self) -> Result<(), RecordError> {
+        if self.known().ahead == Ahead::Settled { self.change(State::clone).await } else { Ok(()) }
+    }
+
+    async fn delete_surplus(&self) -> Result<(), RecordError> {
         let state = self.state();
         let surplus = state.surplus();
         if surplus.is_empty() {
@@ -159,6 +186,9 @@ impl Record {
     /// # Errors
     /// The record cannot be written.
     pub async fn leave_all(&self) -> Result<(), RecordError> {
+        if self.is_new() && self.state().holdings.is_empty() {
+            return Ok(());
+        }
         self.change(|state| State { holdings: state.holdings.all_orphaned(), ..state.clone() }).await
     }
 
@@ -169,6 +199,7 @@ impl Record {
         let mut known = self.known();
         let state = State { releases: std::collections::BTreeMap::new(), ..State::clone(&known.state) };
         known.set(state);
+        known.lag(Ahead::Lazily);
         Ok(())
     }
 
@@ -177,7 +208,7 @@ impl Record {
         self.delete_releases().await?;
         let state = self.state();
         if state.holdings.has_orphaned() {
-            self.known().is_ahead = true;
+            self.known().lag(Ahead::Lazily);
             return self.change(|state| State { history: Vec::new(), ..state.clone() }).await;
         }
         if self.known().version.is_some() {
@@ -186,9 +217,22 @@ impl Record {
         Ok(())
     }
 
+    /// Has the end of the reconcile create the Secret if there is none: without it, the status would decide whether a record was lost.
+    pub(crate) fn require(&self) {
+        let mut known = self.known();
+        if known.version.is_none() {
+            known.lag(Ahead::Settled);
+        }
+    }
+
+    /// Whether there is no Secret yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.known().version.is_none()
+    }
+
     /// Writes the content in memory.
     pub(crate) async fn write(&self) -> Result<(), RecordError> {
-        self.known().is_ahead = true;
+        self.known().lag(Ahead::Lazily);
         self.change(State::clone).await
     }
 
@@ -197,18 +241,18 @@ impl Record {
     async fn change(&self, change: impl Fn(&State) -> State + Send) -> Result<(), RecordError> {
         let _one = self.writing.lock().await;
         for _ in 0..ATTEMPTS {
-            let (before, version, is_ahead) = {
+            let (before, version, ahead) = {
                 let known = self.known();
-                (Arc::clone(&known.state), known.version.clone(), known.is_ahead)
+                (Arc::clone(&known.state), known.version.clone(), known.ahead)
             };
             let after = change(&before);
-            if after == *before && version.is_some() && !is_ahead {
+            if after == *before && version.is_some() && ahead == Ahead::No {
                 return Ok(());
             }
             if let Some(version) = self.secrets.write(&after, version.as_deref()).await? {
                 let mut known = self.known();
                 known.set(after);
-                (known.version, known.is_ahead) = (Some(version), false);
+                (known.version, known.ahead) = (Some(version), Ahead::No);
                 return Ok(());
             }
             let stored = self.secrets.record(&before.name).await?;
@@ -231,6 +275,11 @@ impl Record {
 }
 
 impl Known {
+    /// Notes that the memory is at least this far ahead.
+    fn lag(&mut self, ahead: Ahead) {
+        self.ahead = self.ahead.max(ahead);
+    }
+
     fn set(&mut self, state: State) {
         self.holdings = Arc::new(state.holdings.clone());
         self.state = Arc::new(state);
@@ -243,21 +292,38 @@ impl Ledger for Record {
     }
 
     fn begin(&self, intent: Intent) -> BoxFuture<'_, Result<(), LedgerError>> {
-        async move { Ok(self.begin_with(intent).await?) }.boxed()
+        async move {
+            match self.take_pending() {
+                Some(pending) => self.begin_with(pending, intent).await?,
+                None => {
+                    let begun = |state: &State| State { holdings: state.holdings.intending(&intent), ..state.clone() };
+                    self.change(begun).await?;
+                }
+            }
+            Ok(())
+        }
+        .boxed()
     }
 
+    /// Stored at the end of the reconcile ([`Record::flush`], [`Record::write_history`]), or with the next write. Orphaned objects
+    /// are stored at once: they have lost the marks by which a created object is recognized.
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<(), LedgerError>> {
         async move {
-            let only_gone = settlement.held.is_empty() && settlement.orphaned.is_empty() && !settlement.complete;
-            if only_gone {
-                let mut known = self.known();
-                let state = State { holdings: known.state.holdings.settled(&settlement), ..State::clone(&known.state) };
-                known.set(state);
-                known.is_ahead = true;
-                return Ok(());
+            let settled = |state: &State| State { holdings: state.holdings.settled(&settlement), ..state.clone() };
+            if !settlement.orphaned.is_empty() {
+                return Ok(self.change(settled).await?);
             }
-            Ok(self.change(|state| State { holdings: state.holdings.settled(&settlement), ..state.clone() }).await?)
+            let only_gone = settlement.held.is_empty() && !settlement.complete;
+            let _one = self.writing.lock().await;
+            let mut known = self.known();
+            let state = settled(&known.state);
+            known.set(state);
+            known.lag(if only_gone { Ahead::Lazily } else { Ahead::Settled });
+            Ok(())
         }
         .boxed()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,7 +41,7 @@ pub struct Subject<'a> {
     /// Whether a release was installed for it before. If so, a missing record was lost, and objects that refer to its
     /// UID belong to it.
     pub is_known: bool,
-    /// Whether it will be installed. Otherwise no new record is created.
+    /// Whether it will be installed, so that there may be a record from now on.
     pub installs: bool,
 }
 
@@ -91,14 +91,18 @@ impl Records {
         Ok(())
     }
 
-    /// Opens the record of a BundleDeployment. If there is none, it is created, unless nothing will be installed. If
-    /// the record is that of an earlier BundleDeployment of the same name, the objects of that one count as orphaned.
+    /// Opens the record of a BundleDeployment. If there is none, its first write creates it, or the end of the reconcile where
+    /// something will be installed. If the record is that of an earlier BundleDeployment of the same name, the objects of that one
+    /// count as orphaned.
     ///
     /// # Errors
     /// The record cannot be read or written.
     pub async fn open(&self, subject: Subject<'_>) -> Result<Arc<Record>, RecordError> {
         let known = self.cached().get(subject.name).cloned();
         if let Some(record) = known.filter(|record| record.state().holdings.owner() == subject.uid) {
+            if subject.installs {
+                record.require();
+            }
             return Ok(record);
         }
         let record = Arc::new(self.open_uncached(subject).await?);
@@ -131,7 +135,12 @@ impl Records {
             }
         };
         if installs {
-            record.write().await?;
+            // Nothing is written to the cluster before the first intent, which creates the record. That a record was lost must not be
+            // forgotten before.
+            if is_known && record.is_new() {
+                record.write().await?;
+            }
+            record.require();
             if let Some(listed) = &mut *self.listed.lock().unwrap_or_else(PoisonError::into_inner) {
                 listed.insert(names::record(name));
             }

@@ -8,6 +8,7 @@ use super::{
     assessment::{ReconcileOutcome, Selection},
     decide::{account, spec_error::SpecError},
     steps::{
+        apply::ApplyError,
         approve::{ApproveError, NotApproved, PreviewError},
         certificates::CertificatesError,
         choose::ChooseError,
@@ -191,6 +192,17 @@ impl From<&RolloutFailure> for Problem {
     }
 }
 
+/// How a reconcile ended whose rollout failed. The first write of a rollout is that of the record, so a record that cannot be written is
+/// reported as such where that persists.
+pub(super) fn apply_failed(failure: &RolloutFailure, persists: bool) -> ReconcileOutcome {
+    match failure {
+        RolloutFailure::Apply(ApplyError(RolloutError::Ledger(error))) if persists || !error.transient => {
+            ReconcileOutcome::RecordUnavailable(Problem::transient(Reason::RecordUnavailable, error.to_string()))
+        }
+        failure => ReconcileOutcome::ApplyFailed(Problem::from(failure)),
+    }
+}
+
 impl From<&RecordError> for Problem {
     fn from(error: &RecordError) -> Self {
         Self::transient(Reason::RecordUnavailable, error.to_string())
@@ -217,7 +229,25 @@ impl From<&RolloutError> for Problem {
 
 #[cfg(test)]
 mod tests {
+    use chandler_rollout::LedgerError;
+
     use super::*;
+
+    #[test]
+    fn a_record_that_cannot_be_written_is_reported_as_such_when_that_persists() {
+        let failure = |transient| {
+            let error = LedgerError { message: "failed to write Secret s/r: no".into(), transient };
+            RolloutFailure::Apply(ApplyError(RolloutError::Ledger(error)))
+        };
+        let reason = |transient, persists| match apply_failed(&failure(transient), persists) {
+            ReconcileOutcome::RecordUnavailable(problem) => (true, problem.reason),
+            ReconcileOutcome::ApplyFailed(problem) => (false, problem.reason),
+            outcome => panic!("{outcome:?}"),
+        };
+        assert_eq!(reason(true, false), (false, Reason::Retrying));
+        assert_eq!(reason(true, true), (true, Reason::RecordUnavailable));
+        assert_eq!(reason(false, false), (true, Reason::RecordUnavailable));
+    }
 
     #[test]
     fn a_revision_that_cannot_be_rendered_again_is_named_in_the_message() {

@@ -29,6 +29,8 @@ pub(in super::super) async fn report(
     let status = status::derive(&subject.deployment, found, Timestamp::now());
     if status.history != subject.record.state().history {
         subject.record.write_history(&status.history).await?;
+    } else {
+        subject.record.flush().await?;
     }
     write(handles, &subject.deployment, subject.stored.as_ref(), &status).await?;
     let repaired: Vec<String> = found.findings().flat_map(|findings| findings.repaired.iter().cloned()).collect();

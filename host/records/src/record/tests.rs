@@ -1,0 +1,138 @@
+use chandler_devcluster::{DevCluster, Options};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, api::ListParams};
+
+use super::*;
+use crate::{Records, Subject};
+use chandler_rollout::ObjectId;
+
+const SUBJECT: Subject<'_> = Subject { name: "a", uid: "u", is_known: false, installs: true };
+
+fn id(name: &str) -> ObjectId {
+    ObjectId { group: String::new(), kind: "ConfigMap".into(), namespace: Some("n".into()), name: name.into() }
+}
+
+fn creating(name: &str) -> Intent {
+    Intent { created: [id(name)].into(), ..Intent::default() }
+}
+
+fn created(name: &str) -> Settlement {
+    Settlement { held: [(id(name), format!("uid-{name}"))].into(), complete: true, ..Settlement::default() }
+}
+
+fn pending(release: &Arc<Release>) -> PendingRevision {
+    let revision = Revision { number: 1, release_digest: release.digest().to_string(), ..Revision::default() };
+    PendingRevision { history: vec![revision], release: Arc::clone(release), announce: async {}.boxed() }
+}
+
+/// The resource versions of all Secrets, by name.
+async fn secrets(cluster: &DevCluster) -> Vec<(String, String)> {
+    let api: Api<Secret> = Api::namespaced(cluster.client(), "default");
+    let all = api.list(&ListParams::default()).await.unwrap().items.into_iter();
+    let version = |secret: Secret| (secret.metadata.name.unwrap(), secret.metadata.resource_version.unwrap());
+    all.map(version).collect()
+}
+
+async fn record(cluster: &DevCluster) -> Arc<Record> {
+    Records::new(&cluster.client(), "default").open(SUBJECT).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_first_intent_creates_the_record_and_one_write_at_the_end_has_the_settlement_and_the_history() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    let opened = record(&cluster).await;
+    assert_eq!(secrets(&cluster).await, [], "nothing is about to be written to the cluster");
+
+    let release = Arc::new(Release::new(Vec::new(), Vec::new(), Vec::new()));
+    opened.open_revision(Some(pending(&release)));
+    opened.begin(creating("x")).await.unwrap();
+    let begun = secrets(&cluster).await;
+    assert_eq!(begun.len(), 2, "the record and the release: {begun:?}");
+    assert_eq!(*record(&cluster).await.state(), *opened.state(), "the intent and the revision are stored");
+
+    opened.settle(created("x")).await.unwrap();
+    opened.begin_revision().await.unwrap();
+    assert_eq!(secrets(&cluster).await, begun, "the settlement follows with the history");
+    let mut history = opened.state().history.clone();
+    history[0].outcome = chandler_api::Outcome::Succeeded;
+    opened.write_history(&history).await.unwrap();
+    assert_eq!(*record(&cluster).await.state(), *opened.state());
+    assert_eq!(opened.state().holdings.settled(&created("x")), opened.state().holdings);
+
+    let settled = secrets(&cluster).await;
+    opened.flush().await.unwrap();
+    assert_eq!(secrets(&cluster).await, settled, "it is stored already");
+}
+
+#[tokio::test]
+async fn after_a_crash_before_the_settlement_is_stored_the_intent_is() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    let crashed = record(&cluster).await;
+    crashed.begin(creating("x")).await.unwrap();
+    let intended = crashed.state();
+    crashed.settle(created("x")).await.unwrap();
+    assert_ne!(crashed.state(), intended);
+    assert_eq!(record(&cluster).await.state(), intended, "with the same seal, by which the object is recognized");
+}
+
+#[tokio::test]
+async fn a_settlement_is_stored_by_the_next_write_or_by_a_flush_and_objects_that_are_gone_only_by_a_write() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    let opened = record(&cluster).await;
+    opened.begin(creating("x")).await.unwrap();
+    opened.settle(created("x")).await.unwrap();
+    opened.flush().await.unwrap();
+    assert_eq!(record(&cluster).await.state(), opened.state());
+
+    opened.settle(created("y")).await.unwrap();
+    opened.begin(creating("z")).await.unwrap();
+    assert_eq!(record(&cluster).await.state(), opened.state());
+
+    let before = secrets(&cluster).await;
+    opened.settle(Settlement { gone: [id("x")].into(), ..Settlement::default() }).await.unwrap();
+    opened.flush().await.unwrap();
+    assert_eq!(secrets(&cluster).await, before);
+    opened.begin(creating("x")).await.unwrap();
+    assert_eq!(record(&cluster).await.state(), opened.state());
+}
+
+#[tokio::test]
+async fn a_record_without_an_intent_is_stored_at_the_end_of_a_reconcile_that_may_install() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    let records = Records::new(&cluster.client(), "default");
+    let opened = records.open(Subject { installs: false, ..SUBJECT }).await.unwrap();
+    opened.flush().await.unwrap();
+    assert_eq!(secrets(&cluster).await, []);
+    records.open(SUBJECT).await.unwrap();
+    opened.flush().await.unwrap();
+    let stored = secrets(&cluster).await;
+    assert_eq!(stored.len(), 1);
+    opened.flush().await.unwrap();
+    assert_eq!(secrets(&cluster).await, stored);
+    assert_eq!(record(&cluster).await.state(), opened.state());
+}
+
+#[tokio::test]
+async fn an_orphaned_object_is_stored_at_once() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    let opened = record(&cluster).await;
+    opened.begin(creating("x")).await.unwrap();
+    opened.settle(created("x")).await.unwrap();
+    opened.settle(Settlement { orphaned: [id("x")].into(), ..Settlement::default() }).await.unwrap();
+    assert!(opened.state().holdings.has_orphaned());
+    assert_eq!(record(&cluster).await.state(), opened.state());
+}
+
+#[tokio::test]
+async fn that_a_record_was_lost_is_stored_at_once_and_an_empty_record_is_never_stored() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    let records = Records::new(&cluster.client(), "default");
+    let empty = records.open(SUBJECT).await.unwrap();
+    empty.leave_all().await.unwrap();
+    records.close("a", &empty).await.unwrap();
+    assert_eq!(secrets(&cluster).await, []);
+
+    let lost = records.open(Subject { is_known: true, ..SUBJECT }).await.unwrap();
+    assert!(lost.state().holdings.inherits());
+    assert_eq!(record(&cluster).await.state(), lost.state());
+}
