@@ -180,7 +180,11 @@ async fn finish(subject: &mut Subject, found: &Assessment, context: &Context) ->
             return Err(ReconcileError::Transient(problem.message.clone()));
         }
     }
+    if let Some(left) = intent::says_enough(found).then(|| context.memory.announcements.suffices(&name)).flatten() {
+        return Ok(report::action(Some(left), found));
+    }
     report::report(StatusHandles::of(context), subject, found).await?;
+    context.memory.announcements.forget(&name);
     if let Some(left) = found.retry_in {
         return Ok(report::action(Some(left), found));
     }
@@ -265,6 +269,7 @@ async fn bring(
     };
     subject.record.open_revision(None);
     if let Some(status) = announced.lock().await.take() {
+        context.memory.announcements.note(&subject.name());
         subject.stored = Some(BundleDeploymentStatus::clone(&status));
         subject.deployment.status = Some(status);
     }

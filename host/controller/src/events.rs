@@ -1,4 +1,4 @@
-//! The Events of status changes: one for each aspect that changed.
+//! The Events of status changes: one for each problem, and one for everything else that a status write reports.
 
 use std::fmt::Debug;
 
@@ -23,15 +23,47 @@ const REPORTED: &[ConditionType] = &[
     ConditionType::Compatible,
 ];
 
-/// Publishes an Event for each transition of a condition.
+/// Publishes the transitions of the conditions: a warning for each cause, and one Event for all that went well.
 pub(crate) async fn publish<K>(events: &Events, object: &K, old: &[Condition], new: &[Condition])
 where
     K: Resource<DynamicType = ()> + Debug,
 {
-    for (type_, condition) in transitions(old, new, classify) {
-        let Condition { type_: action, message, .. } = condition;
-        events.publish(object, Notice { type_, reason: cause(condition, new), action, message }).await;
+    for TransitionEvent { type_, reason, action, message } in of_transitions(old, new) {
+        events.publish(object, Notice { type_, reason, action, message: &message }).await;
     }
+}
+
+/// The Event about one or more transitions.
+#[derive(Debug, PartialEq)]
+struct TransitionEvent<'a> {
+    type_: EventType,
+    reason: &'a str,
+    action: &'a str,
+    message: String,
+}
+
+/// The conditions whose transition names an Event about several, the first one before the others.
+const NAMING: &[ConditionType] = &[ConditionType::Installed, ConditionType::Progressing, ConditionType::Healthy];
+
+fn of_transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<TransitionEvent<'a>> {
+    let transitions = transitions(old, new, classify);
+    let (warnings, mut normal): (Vec<_>, Vec<_>) =
+        transitions.into_iter().partition(|(type_, _)| matches!(type_, EventType::Warning));
+    let event = |type_, condition: &'a Condition, message: String| {
+        let (reason, action) = (cause(condition, new), condition.type_.as_str());
+        TransitionEvent { type_, reason, action, message }
+    };
+    let mut events: Vec<_> =
+        warnings.into_iter().map(|(type_, condition)| event(type_, condition, condition.message.clone())).collect();
+    let rank = |condition: &Condition| {
+        NAMING.iter().position(|naming| naming.as_str() == condition.type_).unwrap_or(NAMING.len())
+    };
+    normal.sort_by_key(|(_, condition)| rank(condition));
+    if let Some((_, first)) = normal.first() {
+        let lines: Vec<&str> = normal.iter().map(|(_, condition)| condition.message.as_str()).collect();
+        events.push(event(EventType::Normal, first, lines.join("\n")));
+    }
+    events
 }
 
 /// The reason of an Event about a condition: that of `Progressing` where it has the same message, since it names the cause
@@ -174,8 +206,7 @@ mod tests {
             condition("Ready", "False", "InvalidContent", "broken"),
         ];
         let published = |old: &[Condition], new: &[Condition]| -> Vec<(EventType, String)> {
-            let transitions = transitions(old, new, classify);
-            transitions.into_iter().map(|(type_, condition)| (type_, cause(condition, new).to_owned())).collect()
+            of_transitions(old, new).into_iter().map(|event| (event.type_, event.reason.to_owned())).collect()
         };
         let warning = |reason: &str| (EventType::Warning, reason.to_owned());
         assert_eq!(
@@ -190,6 +221,44 @@ mod tests {
         assert_eq!(published(&drifted, &still), [(EventType::Normal, "AsReleased".to_owned())]);
         assert_eq!(published(&still, &drifted), [warning("DriftReported")]);
         assert_eq!(published(&[], &old), [(EventType::Normal, "InstallationSucceeded".to_owned())]);
+    }
+
+    #[test]
+    fn an_installation_has_two_events() {
+        let announced = [
+            condition("Unpacked", "True", "UnpackSuccessful", "unpacked"),
+            condition("Progressing", "True", "RollingOut", "revision 1"),
+            condition("Ready", "False", "RollingOut", "revision 1"),
+        ];
+        let done = [
+            condition("Unpacked", "True", "UnpackSuccessful", "unpacked"),
+            condition("Installed", "True", "InstallationSucceeded", "every object is applied"),
+            condition("Healthy", "True", "Healthy", "it is healthy"),
+            condition("Progressing", "True", "Succeeded", "revision 1 is rolled out"),
+            condition("Ready", "True", "Succeeded", "revision 1 is rolled out"),
+        ];
+        let event = |reason, action, message: &str| TransitionEvent {
+            type_: EventType::Normal,
+            reason,
+            action,
+            message: message.to_owned(),
+        };
+        assert_eq!(of_transitions(&[], &announced), [event("RollingOut", "Progressing", "revision 1\nunpacked")]);
+        let message = "every object is applied\nrevision 1 is rolled out\nit is healthy";
+        assert_eq!(of_transitions(&announced, &done), [event("InstallationSucceeded", "Installed", message)]);
+    }
+
+    #[test]
+    fn a_problem_has_an_event_of_its_own() {
+        let old = [condition("Healthy", "False", "Unhealthy", "a: not ready")];
+        let new = [
+            condition("Unpacked", "True", "UnpackSuccessful", "unpacked"),
+            condition("Healthy", "True", "Healthy", "it is healthy"),
+            condition("Progressing", "True", "Forbidden", "may not"),
+            condition("Drifted", "True", "DriftReported", "x was set"),
+        ];
+        let reasons: Vec<_> = of_transitions(&old, &new).iter().map(|event| event.reason).collect();
+        assert_eq!(reasons, ["Forbidden", "DriftReported", "Healthy"]);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub(crate) struct Memory {
     pub(crate) debounce: HealthDebounce,
     /// Objects that other clients change again after each repair.
     pub(crate) conflicts: OwnershipConflicts,
+    /// When revisions were announced.
+    pub(crate) announcements: Announcements,
     /// Candidates that failed.
     pub(crate) failed: FailedCandidates,
     /// Candidates that are being fetched and rendered.
@@ -46,6 +48,7 @@ impl Memory {
         self.refused.forget(name);
         self.debounce.forget(name);
         self.conflicts.forget(name);
+        self.announcements.forget(name);
         self.try_again(name);
     }
 
@@ -114,6 +117,39 @@ impl OwnershipConflicts {
 
     fn forget(&self, name: &str) {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+}
+
+/// When the status last announced a revision of each BundleDeployment.
+#[derive(Default)]
+pub(crate) struct Announcements(Mutex<HashMap<String, Instant>>);
+
+impl Announcements {
+    /// How long the announcement of a revision is the whole report: most rollouts are complete by then.
+    const SUFFICES: Duration = Duration::from_millis(500);
+
+    /// Notes that the status announces a revision.
+    pub(crate) fn note(&self, name: &str) {
+        self.all().insert(name.to_owned(), Instant::now());
+    }
+
+    /// How much longer the announcement suffices; none where the status must report how far the rollout came.
+    pub(crate) fn suffices(&self, name: &str) -> Option<Duration> {
+        let mut all = self.all();
+        let left = Self::SUFFICES.checked_sub(all.get(name)?.elapsed()).filter(|left| !left.is_zero());
+        if left.is_none() {
+            all.remove(name);
+        }
+        left
+    }
+
+    /// Forgets that a revision was announced.
+    pub(crate) fn forget(&self, name: &str) {
+        self.all().remove(name);
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -268,6 +304,16 @@ mod tests {
     use chandler_core::Fact;
 
     use super::*;
+
+    #[test]
+    fn an_announcement_suffices_for_a_moment() {
+        let announcements = Announcements::default();
+        assert_eq!(announcements.suffices("a"), None);
+        announcements.note("a");
+        assert!(announcements.suffices("a").is_some_and(|left| left <= Announcements::SUFFICES));
+        announcements.forget("a");
+        assert_eq!(announcements.suffices("a"), None);
+    }
 
     #[test]
     fn the_last_two_releases_of_each_are_in_use() {

@@ -7,7 +7,7 @@ use chandler_source::Source;
 use kube::ResourceExt as _;
 
 use super::{
-    super::assessment::{Assessment, ReconcileOutcome},
+    super::assessment::{Assessment, ReconcileOutcome, RolloutFindings},
     revisions::{Candidate, begins},
 };
 
@@ -143,6 +143,17 @@ pub(crate) fn due(found: &Assessment) -> impl Iterator<Item = Duration> {
     dates.chain([crds, running, refused]).flatten()
 }
 
+/// Whether the announcement of a revision reports this rollout for now: it waits, and found nothing else.
+pub(crate) fn says_enough(found: &Assessment) -> bool {
+    let RolloutFindings { warnings, conflicts, repaired, kept, drift, .. } = &found.rollout;
+    let found_nothing = warnings.is_empty() && conflicts.is_empty() && repaired.is_empty() && kept.is_empty();
+    matches!(found.outcome, ReconcileOutcome::RollingOut(_))
+        && found_nothing
+        && drift.is_none()
+        && found.running.is_none()
+        && found.selection.pending.is_none()
+}
+
 /// Whether the release that runs must be looked after beside a rollout that ended like this: it is another one than the candidate.
 pub(crate) fn running_needs_look(outcome: &ReconcileOutcome, history: &[Revision], candidate: &Candidate) -> bool {
     matches!(outcome, ReconcileOutcome::ApplyFailed(_)) && begins(history, candidate)
@@ -159,7 +170,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::problem::Problem;
+    use crate::{bundle_deployment::assessment::RollingOut, problem::Problem};
 
     fn deployment(
         metadata: serde_json::Value,
@@ -240,6 +251,16 @@ mod tests {
             Assessment::early(ReconcileOutcome::DeletionFailed(Problem::transient(Reason::CustomResourcesExist, "")));
         assert_eq!(next(&held, none, &digest), Next::After(HELD_CHECK));
         assert_eq!(next(&Assessment::early(ReconcileOutcome::Applied(vec![])), none, &digest), Next::Change);
+    }
+
+    #[test]
+    fn only_a_rollout_that_waits_and_found_nothing_else_is_announced_enough() {
+        let waiting = RollingOut { stage: 1, stages: 1, all_applied: false, waiting: vec!["a: not ready".into()] };
+        let waits = Assessment::early(ReconcileOutcome::RollingOut(waiting));
+        assert!(says_enough(&waits));
+        let warned = RolloutFindings { warnings: vec!["unsafe".into()], ..RolloutFindings::default() };
+        assert!(!says_enough(&Assessment { rollout: warned, ..waits }));
+        assert!(!says_enough(&Assessment::early(ReconcileOutcome::Applied(vec![]))));
     }
 
     #[test]
