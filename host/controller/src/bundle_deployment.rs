@@ -99,19 +99,26 @@ async fn reconcile(name: &str, context: &Arc<Context>) -> Result<Action, Reconci
     let work = async |slot: &Slot| {
         // The object may have changed, or gone, while the reconcile waited for the slot.
         match context.deployments.get(&ObjectRef::new(name)) {
-            Some(newest) => reconcile_in_slot(&newest, slot, context).await,
+            Some(cached) => reconcile_in_slot(&context.own_writes.newest(cached), slot, context).await,
             None => Ok(Action::await_change()),
         }
     };
     context.slots.within(work).await.unwrap_or_else(|| Ok(Action::await_change()))
 }
 
-async fn reconcile_in_slot(guarded: &Guarded, slot: &Slot, context: &Arc<Context>) -> Result<Action, ReconcileError> {
+async fn reconcile_in_slot(
+    guarded: &Arc<Guarded>,
+    slot: &Slot,
+    context: &Arc<Context>,
+) -> Result<Action, ReconcileError> {
     // The runtime reports an object that cannot be decoded when the watch delivers it.
     let Ok(deployment) = &guarded.0 else { return Ok(Action::await_change()) };
     let reconciled = Box::pin(reconcile_deployment(deployment, slot, context)).await;
     if let Err(error) = &reconciled {
         let failures = context.backoff.failures(&deployment.name_any());
+        // The reconcile may have written a status before it failed.
+        let newest = context.own_writes.newest(Arc::clone(guarded));
+        let deployment = newest.0.as_ref().unwrap_or(deployment);
         failure::report(StatusHandles::of(context), deployment, error, failures).await;
     }
     reconciled

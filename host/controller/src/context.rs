@@ -6,7 +6,7 @@ use chandler_engine::Engine;
 use chandler_records::Records;
 use chandler_releases::Releases;
 use chandler_rollout::Rollout;
-use chandler_runtime::{Backoff, ClusterInfoWatch, Events, GenerationTracker, Slots};
+use chandler_runtime::{Backoff, ClusterInfoWatch, Events, GenerationTracker, OwnWrites, Slots};
 use chandler_source::Sources;
 use kube::{
     Client,
@@ -42,6 +42,8 @@ pub(crate) struct Context {
     pub(crate) slots: Slots,
     /// The BundleDeployments as the watch brought them last.
     pub(crate) deployments: Store<Guarded>,
+    /// What the controller wrote to them since.
+    pub(crate) own_writes: OwnWrites<BundleDeployment>,
 }
 
 impl Context {

@@ -15,15 +15,11 @@ use chandler_runtime::{
     Slots, probe, while_leader,
 };
 use chandler_source::{Sources, SystemNamespace};
-use kube::{
-    Client,
-    api::ListParams,
-    runtime::{events::Reporter, reflector},
-};
+use kube::{Client, api::ListParams, runtime::events::Reporter};
 
 use crate::{
     Options,
-    bundle_deployment::{Approvals, BundleDeployments, Guarded},
+    bundle_deployment::{Approvals, BundleDeployments},
     context::Context,
     housekeeping,
     memory::Memory,
@@ -77,7 +73,7 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     let (deployments, classes) = (Reflector::default(), Reflector::default());
     let watches = managed_watches(client.clone(), deployments.triggers());
     let (approvals, watch_approvals) = Approvals::new(client.clone(), deployments.triggers());
-    let context = Arc::new(context(client.clone(), options, watches, approvals, deployments.store())?);
+    let context = Arc::new(context(client.clone(), options, watches, approvals, &deployments)?);
     let selector = &context.options.watch_selector;
     let provisioner_classes = ProvisionerClasses::open(&context, &classes).map_err(ControllerError::Cache)?;
     // The records of a BundleDeployment that is not selected belong to another controller.
@@ -123,7 +119,7 @@ pub(crate) fn context(
     options: Options,
     watches: ManagedWatches,
     approvals: Approvals,
-    deployments: reflector::Store<Guarded>,
+    deployments: &Reflector<BundleDeployment>,
 ) -> Result<Context, ControllerError> {
     let store = Store::open(&options.cache_directory.join("content"), chandler_content::Limits::default())?;
     let images =
@@ -136,6 +132,7 @@ pub(crate) fn context(
     let installation =
         Installation { accounts: options.accounts.clone(), system_namespace: Some(options.system_namespace.clone()) };
     let rollout = chandler_rollout::Options { installation, ..chandler_rollout::Options::default() };
+    let own_writes = deployments.own_writes();
     let releases = Releases::open(&options.cache_directory.join("releases"), options.releases)?;
     let reporter = Reporter { controller: "chandler".to_owned(), instance: None };
     let images = Images::new(store, images);
@@ -161,7 +158,8 @@ pub(crate) fn context(
         memory: Memory::default(),
         generations: GenerationTracker::default(),
         slots: Slots::new(options.concurrency),
-        deployments,
+        deployments: deployments.store(),
+        own_writes,
         client,
         options,
     })

@@ -1,6 +1,7 @@
 //! Runs the reconciler of one kind: its watch, cache, triggers, error policy and shutdown.
 
 use std::{
+    collections::HashSet,
     fmt::Debug,
     future::Future,
     pin::pin,
@@ -22,7 +23,7 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::{Backoff, Guarded, Metrics, Outcome, Reflector, Shutdown, decode};
+use crate::{Backoff, Guarded, Metrics, Outcome, OwnWrites, Reflector, Shutdown, Triggers, decode};
 
 /// How long the events of one object are collected before it is reconciled.
 const DEBOUNCE: Duration = Duration::from_millis(50);
@@ -34,8 +35,8 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Why a reconcile failed without a report in the status.
     type Error: ReconcileError;
 
-    /// Reconciles one object, and returns when to do so again. Two reconciles of one object never overlap. The object is the
-    /// cached one at the start; after a wait, read the newest from the cache.
+    /// Reconciles one object, and returns when to do so again. Two reconciles of one object never overlap. The object is the newest
+    /// one at the start; after a wait, read it again from the cache, with [`OwnWrites::newest`].
     fn reconcile(&self, object: &Self::Object) -> impl Future<Output = Result<Action, Self::Error>> + Send;
 
     /// The delays between retries of failed reconciles.
@@ -75,14 +76,16 @@ pub struct KindController<R: Reconciler> {
     context: Arc<Context<R>>,
 }
 
-struct Context<R> {
+struct Context<R: Reconciler> {
     reconciler: Arc<R>,
     metrics: Arc<dyn Metrics>,
+    own_writes: OwnWrites<R::Object>,
+    triggers: Triggers<R::Object>,
 }
 
 impl<R: Reconciler> KindController<R> {
-    /// Reconciles the objects that `api` and `config` select, whenever one of them changes or its triggers request it. Stops on
-    /// shutdown when the reconciles in progress have ended.
+    /// Reconciles the objects that `api` and `config` select, whenever another client changes one of them or its triggers request
+    /// it. Stops on shutdown when the reconciles in progress have ended.
     ///
     /// The number of concurrent reconciles is unlimited; use [`Slots`](crate::Slots) to limit it.
     pub fn new(
@@ -93,13 +96,14 @@ impl<R: Reconciler> KindController<R> {
         metrics: Arc<dyn Metrics>,
         shutdown: &Shutdown,
     ) -> Self {
-        let store = reflector.store();
-        let controller =
-            Controller::for_stream(watch(reflector.writer, api, config, Arc::clone(&reconciler)), store.clone())
-                .with_config(Config::default().debounce(DEBOUNCE))
-                .graceful_shutdown_on(shutdown.clone())
-                .reconcile_on(reflector.requests.map(|object| ObjectRef::new(&object.name)));
-        let context = Arc::new(Context { reconciler, metrics });
+        let (store, own_writes, triggers) = (reflector.store(), reflector.own_writes(), reflector.triggers());
+        let watched =
+            Watched { store: store.clone(), own_writes: own_writes.clone(), reconciler: Arc::clone(&reconciler) };
+        let controller = Controller::for_stream(watch(reflector.writer, api, config, watched), store.clone())
+            .with_config(Config::default().debounce(DEBOUNCE))
+            .graceful_shutdown_on(shutdown.clone())
+            .reconcile_on(reflector.requests.map(|object| ObjectRef::new(&object.name)));
+        let context = Arc::new(Context { reconciler, metrics, own_writes, triggers });
         Self { controller, store, shutdown: shutdown.clone(), context }
     }
 
@@ -146,29 +150,54 @@ impl<R: Reconciler> KindController<R> {
     }
 }
 
-/// Watches a kind, fills its cache and calls the hooks of its reconciler. Yields created and changed objects.
+/// What the events of a watch concern.
+struct Watched<R: Reconciler> {
+    store: Store<Guarded<R::Object>>,
+    own_writes: OwnWrites<R::Object>,
+    reconciler: Arc<R>,
+}
+
+/// Watches a kind, fills its cache and calls the hooks of its reconciler. Yields the objects to reconcile: those that are listed,
+/// created, or changed by another client.
 fn watch<R: Reconciler>(
     writer: kube::runtime::reflector::store::Writer<Guarded<R::Object>>,
     api: Api<Guarded<R::Object>>,
     config: watcher::Config,
-    reconciler: Arc<R>,
+    watched: Watched<R>,
 ) -> impl Stream<Item = Result<Guarded<R::Object>, watcher::Error>> + Send {
     let events = watcher(api, config).default_backoff();
     // Often the larger part of an object, and no reconciler reads it.
     let events = events.modify(|object| object.managed_fields_mut().clear());
-    reflector(writer, events).inspect_ok(move |event| notify(&*reconciler, event)).applied_objects()
+    reflector(writer, events).try_filter_map(move |event| std::future::ready(Ok(watched.to_reconcile(event))))
 }
 
-fn notify<R: Reconciler>(reconciler: &R, event: &Event<Guarded<R::Object>>) {
-    match event {
-        Event::Apply(guarded) | Event::InitApply(guarded) => {
-            if let Ok(object) = &guarded.0 {
-                reconciler.observed(object);
+impl<R: Reconciler> Watched<R> {
+    /// Calls the hooks for an event that the cache holds, and returns the object if it must be reconciled.
+    fn to_reconcile(&self, event: Event<Guarded<R::Object>>) -> Option<Guarded<R::Object>> {
+        let (reconciler, own_writes) = (&self.reconciler, &self.own_writes);
+        match event {
+            Event::Apply(guarded) => {
+                guarded.0.iter().for_each(|object| reconciler.observed(object));
+                own_writes.wakes(guarded.meta()).then_some(guarded)
             }
+            // A list has only the last of several changes.
+            Event::InitApply(guarded) => {
+                guarded.0.iter().for_each(|object| reconciler.observed(object));
+                Some(guarded)
+            }
+            Event::Delete(guarded) => {
+                own_writes.forget(&guarded.name_any());
+                reconciler.removed(guarded.meta());
+                None
+            }
+            Event::InitDone => {
+                let known: HashSet<String> = self.store.state().iter().map(|guarded| guarded.name_any()).collect();
+                own_writes.retain(|name| known.contains(name));
+                reconciler.listed();
+                None
+            }
+            Event::Init => None,
         }
-        Event::Delete(guarded) => reconciler.removed(guarded.meta()),
-        Event::InitDone => reconciler.listed(),
-        Event::Init => {}
     }
 }
 
@@ -177,8 +206,14 @@ async fn reconcile<R: Reconciler>(
     context: Arc<Context<R>>,
 ) -> Result<Action, R::Error> {
     let started = Instant::now();
+    let guarded = context.own_writes.newest(guarded);
     let (result, completed) = match decode(&guarded) {
-        Ok(object) => (context.reconciler.reconcile(object).await, Outcome::Completed),
+        Ok(object) => {
+            // An error means that the controller has stopped.
+            let again = || context.triggers.send(ObjectRef::new(&object.name_any())).unwrap_or_default();
+            let _in_progress = context.own_writes.begin(object, again);
+            (context.reconciler.reconcile(object).await, Outcome::Completed)
+        }
         Err(invalid) => {
             let handled = context.reconciler.undecodable(&guarded, invalid).await;
             (handled.map(|()| Action::await_change()), Outcome::Undecodable)

@@ -21,6 +21,7 @@
 //! | [`cluster_info`] | version and kinds of the cluster | reads |
 //! | [`status_patch`] | writes a status | writes |
 //! | [`finalizers`] | writes finalizers | writes |
+//! | [`own_writes`] | own writes to reconciled objects: their events wake nothing | no |
 //! | [`events`] | publishes Events | writes |
 
 pub mod backoff;
@@ -34,8 +35,10 @@ pub mod jobs;
 pub mod leadership;
 pub mod managed_watches;
 pub mod metrics;
+pub mod own_writes;
 pub mod probe;
 pub mod reflector;
+mod resource_version;
 pub mod slots;
 pub mod status_patch;
 pub mod triggers;
@@ -51,6 +54,7 @@ pub use jobs::{Jobs, Panicked};
 pub use leadership::{AlwaysLeader, LeaderElection, Shutdown, while_leader};
 pub use managed_watches::{ManagedWatches, OwnerLabels};
 pub use metrics::{LogMetrics, Metrics, Outcome};
+pub use own_writes::OwnWrites;
 pub use probe::probe;
 pub use reflector::{Reflector, reflect_related};
 pub use slots::{Slot, Slots};

@@ -13,7 +13,7 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::{Guarded, Triggers};
+use crate::{Guarded, OwnWrites, Triggers};
 
 /// The cache and the triggers of a reconciled kind. It exists before the reconciler does, so that the reconciler's state can hold
 /// [`Self::store`] and [`Self::triggers`]; [`KindController`](crate::KindController) fills the cache.
@@ -21,6 +21,7 @@ pub struct Reflector<K: Resource<DynamicType = ()> + Clone + 'static> {
     pub(crate) store: Store<Guarded<K>>,
     pub(crate) writer: Writer<Guarded<K>>,
     pub(crate) requests: BoxStream<'static, ObjectRef<K>>,
+    pub(crate) own_writes: OwnWrites<K>,
     triggers: Triggers<K>,
 }
 
@@ -28,7 +29,7 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Default for Reflector<K> {
     fn default() -> Self {
         let (store, writer) = reflector::store();
         let (triggers, requests) = Triggers::new();
-        Self { store, writer, requests: requests.boxed(), triggers }
+        Self { store, writer, requests: requests.boxed(), own_writes: OwnWrites::default(), triggers }
     }
 }
 
@@ -36,6 +37,11 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Reflector<K> {
     /// The cached objects.
     pub fn store(&self) -> Store<Guarded<K>> {
         self.store.clone()
+    }
+
+    /// The own writes of the objects, which the reconciler notes.
+    pub fn own_writes(&self) -> OwnWrites<K> {
+        self.own_writes.clone()
     }
 
     /// Requests reconciles of the objects.

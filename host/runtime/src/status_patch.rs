@@ -11,18 +11,17 @@ use serde_json::{Map, Value, json};
 
 use crate::FIELD_MANAGER;
 
-/// Writes the status of an object where it differs from `old`. Returns whether it did.
-pub async fn write<K, S>(api: &Api<K>, name: &str, old: Option<&S>, new: &S) -> Result<bool, kube::Error>
+/// Writes the status of an object where it differs from `old`. Returns the object then.
+pub async fn write<K, S>(api: &Api<K>, name: &str, old: Option<&S>, new: &S) -> Result<Option<K>, kube::Error>
 where
     K: Clone + DeserializeOwned + Debug,
     S: Serialize + Default,
 {
     let old = serde_json::to_value(old.unwrap_or(&S::default())).map_err(kube::Error::SerdeError)?;
     let new = serde_json::to_value(new).map_err(kube::Error::SerdeError)?;
-    let Some(difference) = difference(&old, &new) else { return Ok(false) };
+    let Some(difference) = difference(&old, &new) else { return Ok(None) };
     let patch = Patch::Merge(json!({"status": difference}));
-    api.patch_status(name, &PatchParams::apply(FIELD_MANAGER), &patch).await?;
-    Ok(true)
+    api.patch_status(name, &PatchParams::apply(FIELD_MANAGER), &patch).await.map(Some)
 }
 
 /// The JSON merge patch (RFC 7386) that turns `old` into `new`; none where they are equal.

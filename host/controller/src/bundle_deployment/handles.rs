@@ -4,12 +4,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use chandler_api::BundleDeployment;
 use chandler_certificates::Policy;
 use chandler_permissions::AccountPolicy;
 use chandler_records::Records;
 use chandler_releases::Releases;
 use chandler_rollout::Rollout;
-use chandler_runtime::{Backoff, ClusterInfoWatch, Events, GenerationTracker, Slot};
+use chandler_runtime::{Backoff, ClusterInfoWatch, Events, GenerationTracker, OwnWrites, Slot};
 use chandler_source::Resolutions;
 use kube::Client;
 
@@ -70,6 +71,7 @@ pub(super) struct RolloutHandles<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct StatusHandles<'a> {
     pub(super) client: &'a Client,
+    pub(super) own_writes: &'a OwnWrites<BundleDeployment>,
     pub(super) events: &'a Events,
 }
 
@@ -83,6 +85,7 @@ pub(super) struct ScheduleHandles<'a> {
 /// What opening the record and finalizing a BundleDeployment use.
 pub(super) struct FinalizeHandles<'a> {
     pub(super) client: &'a Client,
+    pub(super) own_writes: &'a OwnWrites<BundleDeployment>,
     pub(super) rollout: &'a Rollout,
     pub(super) records: &'a Records,
     pub(super) accounts: &'a AccountPolicy,
@@ -138,8 +141,8 @@ impl<'a> RolloutHandles<'a> {
 
 impl<'a> StatusHandles<'a> {
     pub(super) fn of(context: &'a Context) -> Self {
-        let Context { client, events, .. } = context;
-        Self { client, events }
+        let Context { client, own_writes, events, .. } = context;
+        Self { client, own_writes, events }
     }
 }
 
@@ -152,7 +155,9 @@ impl<'a> ScheduleHandles<'a> {
 
 impl<'a> FinalizeHandles<'a> {
     pub(super) fn of(context: &'a Context) -> Self {
-        let Context { client, rollout, records, options, memory, watches, generations, backoff, .. } = context;
-        Self { client, rollout, records, accounts: &options.accounts, memory, watches, generations, backoff }
+        let Context { client, own_writes, rollout, records, options, memory, watches, generations, backoff, .. } =
+            context;
+        let accounts = &options.accounts;
+        Self { client, own_writes, rollout, records, accounts, memory, watches, generations, backoff }
     }
 }

@@ -76,7 +76,7 @@ mod tests {
         let deployments = Reflector::default();
         let watches = managed_watches(client.clone(), deployments.triggers());
         let (approvals, _watch) = Approvals::new(client.clone(), deployments.triggers());
-        let context = run::context(client, options, watches, approvals, deployments.store()).expect("a context");
+        let context = run::context(client, options, watches, approvals, &deployments).expect("a context");
         let context = Arc::new(context);
         let classes = ProvisionerClasses::open(&context, &Reflector::default()).expect("a directory");
         classes.preload().await.expect("the start continues");

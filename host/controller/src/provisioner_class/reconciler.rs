@@ -3,7 +3,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use chandler_api::ProvisionerClass;
-use chandler_runtime::{Backoff, KindController, Metrics, Reconciler, Reflector, Shutdown, status_patch};
+use chandler_runtime::{Backoff, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, status_patch};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{
     Api, ResourceExt as _,
@@ -33,6 +33,7 @@ pub(crate) struct ProvisionerClasses {
     pub(super) context: Arc<Context>,
     pub(super) served: ServedArtifacts,
     store: Store<Guarded>,
+    pub(super) own_writes: OwnWrites<ProvisionerClass>,
     backoff: Backoff,
 }
 
@@ -46,7 +47,8 @@ impl ProvisionerClasses {
     /// The cache directory cannot be used.
     pub(crate) fn open(context: &Arc<Context>, reflector: &Reflector<ProvisionerClass>) -> io::Result<Self> {
         let served = ServedArtifacts::open(&context.options.cache_directory.join("classes"))?;
-        Ok(Self { context: Arc::clone(context), served, store: reflector.store(), backoff: Backoff::default() })
+        let (store, own_writes) = (reflector.store(), reflector.own_writes());
+        Ok(Self { context: Arc::clone(context), served, store, own_writes, backoff: Backoff::default() })
     }
 
     /// The controller.
@@ -95,7 +97,8 @@ impl Reconciler for ProvisionerClasses {
         let outcome = self.load(class).await;
         let status = status::derive(class, &outcome, &users, Timestamp::now());
         let api: Api<ProvisionerClass> = Api::all(context.client.clone());
-        if status_patch::write(&api, &name, class.status.as_ref(), &status).await? {
+        if let Some(written) = status_patch::write(&api, &name, class.status.as_ref(), &status).await? {
+            self.own_writes.status(written, &status);
             let old = class.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
             events::publish(&context.events, class, old, &status.conditions).await;
         }

@@ -34,7 +34,10 @@ impl ProvisionerClasses {
         }
         let wanted = phase == Phase::Retained || phase == Phase::Active && waits_for_users(class);
         if wanted != has_finalizer(class) {
-            write(class, wanted, context).await?;
+            let written = write(class, wanted, context).await?;
+            if let Some(written) = written.filter(|_| wanted) {
+                self.own_writes.finalizers(written);
+            }
         }
         Ok((phase != Phase::Removed).then_some(users))
     }
@@ -76,15 +79,20 @@ async fn users(class: &str, context: &Context) -> Vec<String> {
     users
 }
 
-async fn write(class: &ProvisionerClass, with_ours: bool, context: &Context) -> Result<(), ReconcileError> {
+/// Returns the class; none where it is gone.
+async fn write(
+    class: &ProvisionerClass,
+    with_ours: bool,
+    context: &Context,
+) -> Result<Option<ProvisionerClass>, ReconcileError> {
     let mut names = class.finalizers().to_vec();
     names.retain(|name| name != IN_USE_FINALIZER);
     if with_ours {
         names.push(IN_USE_FINALIZER.to_owned());
     }
     match finalizers::write(&Api::all(context.client.clone()), class, &names).await {
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        written => written.map_err(ReconcileError::from),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        written => Ok(Some(written?)),
     }
 }
 

@@ -141,7 +141,12 @@ async fn shutdown_does_not_wait_for_a_first_list_that_never_comes() {
 #[tokio::test]
 async fn a_failed_reconcile_is_retried_with_backoff() {
     let reconciler = Arc::new(Recorder::new().0);
-    let context = Arc::new(Context { reconciler: Arc::clone(&reconciler), metrics: Arc::new(LogMetrics) });
+    let context = Arc::new(Context {
+        reconciler: Arc::clone(&reconciler),
+        metrics: Arc::new(LogMetrics),
+        own_writes: OwnWrites::default(),
+        triggers: Triggers::new().0,
+    });
     let metadata = ObjectMeta { name: Some("a".to_owned()), ..ObjectMeta::default() };
     let guarded = Arc::new(kube::core::DeserializeGuard(Ok(ConfigMap { metadata, ..ConfigMap::default() })));
     for (failures, is_conflict) in [(1, false), (2, true)] {

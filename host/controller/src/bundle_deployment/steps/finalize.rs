@@ -42,7 +42,9 @@ pub(in super::super) async fn add_finalizer(
     }
     let mut finalizers = deployment.finalizers().to_vec();
     finalizers.push(TEARDOWN_FINALIZER.to_owned());
-    write_finalizers(handles, deployment, &finalizers).await
+    let written = write_finalizers(handles, deployment, &finalizers).await?;
+    handles.own_writes.finalizers(written);
+    Ok(())
 }
 
 /// The record of a BundleDeployment, which is created for one that the controller will install.
@@ -141,7 +143,7 @@ async fn write_finalizers(
     handles: &FinalizeHandles<'_>,
     deployment: &BundleDeployment,
     finalizers: &[String],
-) -> Result<(), ReconcileError> {
+) -> Result<BundleDeployment, ReconcileError> {
     let written = finalizers::write(&Api::all(handles.client.clone()), deployment, finalizers).await;
     written.map_err(ReconcileError::Finalizers)
 }

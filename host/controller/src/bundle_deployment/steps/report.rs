@@ -47,10 +47,11 @@ pub(in super::super) async fn write(
     stored: Option<&BundleDeploymentStatus>,
     status: &BundleDeploymentStatus,
 ) -> Result<(), ReconcileError> {
-    let StatusHandles { client, events } = handles;
+    let StatusHandles { client, own_writes, events } = handles;
     let api: Api<BundleDeployment> = Api::all(client.clone());
     let written = status_patch::write(&api, &deployment.name_any(), stored, status).await;
-    if written.map_err(ReconcileError::Status)? {
+    if let Some(written) = written.map_err(ReconcileError::Status)? {
+        own_writes.status(written, status);
         let old = stored.cloned().unwrap_or_default();
         events::publish(events, deployment, &old.conditions, &status.conditions).await;
         events::publish_approval(events, deployment, &old.history, &status.history).await;

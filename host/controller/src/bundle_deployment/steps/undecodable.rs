@@ -41,7 +41,7 @@ pub(in super::super) async fn report(
     let cause = cause(&object.data).unwrap_or_else(|| invalid.error.clone());
     let old = stored(&object.data);
     let new = status(&old, object.metadata.generation, &cause, Time(whole_seconds(Timestamp::now())));
-    if status_patch::write(&api, &name, Some(&old), &new).await.map_err(ReconcileError::Status)? {
+    if status_patch::write(&api, &name, Some(&old), &new).await.map_err(ReconcileError::Status)?.is_some() {
         events::publish(handles.events, guarded, &old.conditions, &new.conditions).await;
     }
     Ok(())
