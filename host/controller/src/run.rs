@@ -9,13 +9,14 @@ use chandler_engine::{Engine, EngineError, EngineOptions};
 use chandler_permissions::Installation;
 use chandler_records::{RecordError, Records};
 use chandler_releases::Releases;
-use chandler_rollout::{Rollout, readable};
+use chandler_rollout::{PARENT_MARKS, Rollout, readable};
 use chandler_runtime::{
     AlwaysLeader, Backoff, ClusterInfoWatch, Events, GenerationTracker, LogMetrics, Metrics, Reflector, Shutdown,
     Slots, probe, while_leader,
 };
 use chandler_source::{Sources, SystemNamespace};
 use kube::{Client, api::ListParams, runtime::events::Reporter};
+use serde::Deserialize as _;
 
 use crate::{
     Options,
@@ -133,6 +134,13 @@ pub(crate) fn context(
         Installation { accounts: options.accounts.clone(), system_namespace: Some(options.system_namespace.clone()) };
     let rollout = chandler_rollout::Options { installation, ..chandler_rollout::Options::default() };
     let own_writes = deployments.own_writes();
+    let written = own_writes.clone();
+    let rollout = Rollout::new(client.clone(), rollout).notifying_of_parents(move |parent| {
+        match BundleDeployment::deserialize(parent) {
+            Ok(deployment) => written.marks(deployment, PARENT_MARKS),
+            Err(error) => tracing::debug!(%error, "the response to the write of a BundleDeployment cannot be decoded"),
+        }
+    });
     let releases = Releases::open(&options.cache_directory.join("releases"), options.releases)?;
     let reporter = Reporter { controller: "chandler".to_owned(), instance: None };
     let images = Images::new(store, images);
@@ -150,7 +158,7 @@ pub(crate) fn context(
         engine,
         releases,
         records: Records::new(&client, &options.system_namespace),
-        rollout: Rollout::new(client.clone(), rollout),
+        rollout,
         cluster_info: ClusterInfoWatch::new(client.clone()),
         watches,
         events: Events::new(client.clone(), reporter),

@@ -35,6 +35,7 @@ pub use pure::{
     ledger::{self, InMemory, Ledger, LedgerError},
     owner::{self, Owner},
     ownership::{self, Manager},
+    parent::{PARENT_MARKS, Parent},
     policy::{CollisionProtection, CrdPolicy, Deletion},
     preview::{self, Change, ChangeKind, Preview},
     report::{self, Changes, Conflict, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},

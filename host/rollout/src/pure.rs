@@ -21,6 +21,7 @@ pub(crate) mod managed_fields;
 pub(crate) mod member;
 pub mod owner;
 pub mod ownership;
+pub(crate) mod parent;
 pub(crate) mod policy;
 pub mod preview;
 pub(crate) mod record;

@@ -10,6 +10,7 @@ pub(crate) mod deletion;
 pub(crate) mod dependencies;
 pub(crate) mod discovery;
 pub(crate) mod dry_run;
+pub(crate) mod parent;
 pub(crate) mod permissions;
 pub(crate) mod places;
 pub(crate) mod preview;

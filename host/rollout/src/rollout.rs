@@ -29,8 +29,9 @@ use crate::{
     read::{
         comparisons::Comparisons,
         discovery::Discovery,
+        parent::{self, Parents},
         permissions::{AccessReview, Work},
-        resolve, snapshot,
+        resolve,
     },
 };
 
@@ -58,6 +59,8 @@ pub struct Rollout {
     compiler: Compiler,
     /// The digest of the release in progress that passed every check, by the UID of its owner.
     in_progress: Mutex<HashMap<String, Digest>>,
+    /// The parents that were written last.
+    parents: Parents,
     /// Objects that were found to match the release although they look different.
     comparisons: Comparisons,
     /// How Chandler is installed. It determines which objects a release may contain.
@@ -74,12 +77,21 @@ impl Rollout {
             installation: options.installation,
             compiler: Compiler::default(),
             in_progress: Mutex::default(),
+            parents: Parents::default(),
         }
+    }
+
+    /// Calls a function for each owner that a rollout wrote, with the object as the API server returned it. A rollout writes labels
+    /// and annotations with the prefix [`PARENT_MARKS`](crate::PARENT_MARKS).
+    #[must_use]
+    pub fn notifying_of_parents(mut self, wrote: impl Fn(&Value) + Send + Sync + 'static) -> Self {
+        self.parents.notify(Box::new(wrote));
+        self
     }
 
     /// The parent of the owner's ApplySet; null if the owner does not exist.
     async fn parent_or_null(&self, owner: &Owner) -> Result<Value, RolloutError> {
-        match snapshot::parent_of(&self.cluster, owner).await {
+        match parent::parent_of(&self.cluster, &self.parents, owner).await {
             Err(RolloutError::OwnerGone(_)) => Ok(Value::Null),
             parent => parent,
         }

@@ -155,6 +155,8 @@ fn rules_of(objects: &[Value]) -> Vec<PolicyRule> {
 const NOT_SEEN: &[&str] = &[
     // An Event is updated only if it recurs within minutes.
     r#"{APIGroups:["events.k8s.io"], Resources:["events"], Verbs:["patch"]}"#,
+    // The BundleDeployment comes from the watch. It is read only where its newest state matters, or where it cannot be decoded.
+    r#"{APIGroups:["core.rukpak.io"], Resources:["bundledeployments"], Verbs:["get"]}"#,
     // No request uses it directly: the API server checks it for a request header.
     r#"{APIGroups:[""], Resources:["serviceaccounts"], ResourceNames:["deployer"], Verbs:["impersonate"]}"#,
 ];

@@ -1,4 +1,5 @@
-//! The cost of a reconcile without changes: it reads each kind once, writes nothing and calls no provisioner, even after a restart.
+//! The cost of a reconcile without changes: it reads each kind once and the BundleDeployment not at all, writes nothing and calls no
+//! provisioner, even after a restart.
 //! Polling a tag sends requests only to the registry.
 
 use std::{
@@ -83,7 +84,7 @@ impl Reconciles {
 
     /// Waits until every kind of the release was read.
     async fn seen(&self, kinds: usize) {
-        eventually("a reconcile", || async { self.requests().len() > kinds }).await;
+        eventually("a reconcile", || async { self.requests().len() >= kinds }).await;
     }
 }
 
@@ -139,8 +140,8 @@ async fn a_reconcile_without_changes_only_reads_and_calls_no_provisioner() {
             writes.retain(|text| !(text.contains("/deployments/harbour-operator?") && text.contains("dryRun=All")));
         }
         assert_eq!(writes, [""; 0], "{round}");
-        let mut requests = reconciles.requests();
-        let reads = requests.remove(&format!("GET /apis/core.rukpak.io/v1alpha2/bundledeployments/{name}"));
+        let requests = reconciles.requests();
+        let reads = requests.values().next().copied();
         let expected = KINDS.map(|kind| (format!("GET {kind}"), reads.unwrap_or_default()));
         assert_eq!(requests, expected.into(), "{round}");
         assert_eq!(versions(&world, &name).await, before, "{round}");

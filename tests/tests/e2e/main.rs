@@ -33,6 +33,7 @@ mod hostile_provisioners;
 mod idempotence;
 mod idle_cost;
 mod install;
+mod install_cost;
 mod large;
 mod malformed;
 mod orphan_race;

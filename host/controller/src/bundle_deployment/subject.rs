@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chandler_api::{BundleDeployment, BundleDeploymentStatus, Revision};
 use chandler_permissions::AccountPolicy;
 use chandler_records::Record;
-use chandler_rollout::Owner;
+use chandler_rollout::{Owner, Parent};
 use kube::ResourceExt as _;
 
 use super::{
@@ -55,13 +55,16 @@ impl Subject {
     pub(super) fn owner(&self, candidate: &Candidate, accounts: &AccountPolicy) -> Result<Owner, SpecError> {
         let rollback = revisions::is_rollback(&self.deployment, candidate);
         let owner = owner::owner(&self.deployment, &candidate.install_namespace, accounts)?;
-        let owner = owner.rollback(rollback).ignoring(drift::ignored_fields(&self.deployment.spec)?);
+        let owner = owner
+            .with_parent(Parent::of(&self.deployment))
+            .rollback(rollback)
+            .ignoring(drift::ignored_fields(&self.deployment.spec)?);
         Ok(owner.recorded_in(Arc::<Record>::clone(&self.record)))
     }
 
     /// The owner of the objects that are about to be deleted.
     pub(super) fn owner_at_deletion(&self, accounts: &AccountPolicy) -> Result<Owner, SpecError> {
-        let owner = owner::owner_at_deletion(&self.deployment, accounts)?;
+        let owner = owner::owner_at_deletion(&self.deployment, accounts)?.with_parent(Parent::of(&self.deployment));
         Ok(owner.recorded_in(Arc::<Record>::clone(&self.record)))
     }
 }

@@ -183,6 +183,7 @@ pub(crate) mod tests {
             ignored: crate::pure::ignored::Ignored::default(),
             adopts: std::collections::BTreeMap::new(),
             ledger: None,
+            parent: None,
         }
     }
 

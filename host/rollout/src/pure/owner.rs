@@ -16,6 +16,7 @@ use crate::pure::{
     ignored::Ignored,
     ledger::Ledger,
     live,
+    parent::Parent,
     policy::{CollisionProtection, Deletion},
 };
 
@@ -73,6 +74,8 @@ pub struct Owner {
     /// The record of the objects that it created or adopted. Without a record nothing is written, and labels and references are
     /// trusted, which is sufficient for a display.
     pub ledger: Option<Arc<dyn Ledger>>,
+    /// The owner as a watch delivered it last; none to read it.
+    pub parent: Option<Parent>,
 }
 
 impl Owner {
@@ -95,6 +98,7 @@ impl Owner {
             ignored: Ignored::default(),
             adopts: BTreeMap::new(),
             ledger: None,
+            parent: None,
         })
     }
 
@@ -136,6 +140,11 @@ impl Owner {
     /// Sets the record of the owner's objects.
     pub fn recorded_in(self, ledger: Arc<dyn Ledger>) -> Self {
         Self { ledger: Some(ledger), ..self }
+    }
+
+    /// Sets the owner as a watch delivered it last, so that it is read only where its newest state matters.
+    pub fn with_parent(self, parent: Parent) -> Self {
+        Self { parent: Some(parent), ..self }
     }
 
     /// Whether an object of another owner may be adopted.
@@ -215,6 +224,7 @@ mod tests {
             ignored: Ignored::default(),
             adopts: BTreeMap::new(),
             ledger: None,
+            parent: None,
         };
         // base64url(sha256("a..BundleDeployment.core.rukpak.io")), computed with Python's hashlib and base64.
         assert_eq!(owner.set_id(), "applyset-z9uvW4yqlz70Q-WNFsaL39IvTJ7vNQP2rx34q9YUMeE-v1");

@@ -28,6 +28,17 @@ pub(crate) fn intent(desired: &[Desired], situations: &[Situation], live: &[Opti
     intent
 }
 
+/// Whether an object in the record is about to be created again. A user deleted it, or the garbage collector did, because the owner is
+/// gone.
+pub(crate) fn lacks_recorded(owner: &Owner, desired: &[Desired], situations: &[Situation]) -> bool {
+    let Some(holdings) = owner.holdings() else { return false };
+    let mut created = desired.iter().zip(situations).filter(|(_, situation)| situation.action() == Action::Create);
+    created.any(|(desired, _)| {
+        let id = ObjectId::of(&desired.key);
+        holdings.held().any(|(held, _)| *held == id)
+    })
+}
+
 /// Whether an object in the record does not refer to the owner any more. A user removed the reference, or the garbage collector
 /// did, because the owner was deleted with `--cascade=orphan`.
 pub(crate) fn is_orphaned(owner: &Owner, live: &[Option<Value>], unwanted: &DeletionPlan<Member>) -> bool {

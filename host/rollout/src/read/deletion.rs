@@ -55,13 +55,13 @@ pub(crate) fn count_mode(owner: &Owner) -> CountMode {
 
 /// The plan of a teardown; none if the parent is gone.
 pub(crate) async fn plan(
-    own: &Cluster,
+    parent: Option<Value>,
     cluster: &Cluster,
     discovery: &Discovery,
     owner: &Owner,
     custom_resources: CountMode,
 ) -> Result<Option<TeardownPlan>, RolloutError> {
-    let Some((parent, members)) = members(own, cluster, discovery, owner).await? else { return Ok(None) };
+    let Some((parent, members)) = members(parent, cluster, discovery, owner).await? else { return Ok(None) };
     // Objects that do not refer to the owner were orphaned by the garbage collector (`--cascade=orphan`), or were never
     // completely adopted.
     let (mut members, loose): (Vec<Member>, Vec<Member>) =
@@ -95,16 +95,12 @@ pub(crate) async fn plan(
 
 /// The parent and the objects of the owner; none if the parent is gone.
 pub(crate) async fn members(
-    own: &Cluster,
+    parent: Option<Value>,
     cluster: &Cluster,
     discovery: &Discovery,
     owner: &Owner,
 ) -> Result<Option<(Value, Vec<Member>)>, RolloutError> {
-    let parent = match snapshot::parent_of(own, owner).await {
-        Ok(parent) => parent,
-        Err(RolloutError::OwnerGone(_)) => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    let Some(parent) = parent else { return Ok(None) };
     let members = snapshot::members(cluster, discovery, owner, &parent, &[]).await?;
     Ok(Some((parent, members)))
 }
@@ -119,13 +115,13 @@ fn are_orphaned(referring: &[Member], loose: &[Member]) -> bool {
 
 /// What a teardown would do. Custom resources are counted for every CRD that would be deleted.
 pub(crate) async fn preview(
-    own: &Cluster,
+    parent: Option<Value>,
     cluster: &Cluster,
     discovery: &Discovery,
     owner: &Owner,
 ) -> Result<DeletionPreview, RolloutError> {
     let Some(TeardownPlan { deletion_plan, in_use, .. }) =
-        plan(own, cluster, discovery, owner, CountMode::Count).await?
+        plan(parent, cluster, discovery, owner, CountMode::Count).await?
     else {
         return Ok(DeletionPreview::default());
     };

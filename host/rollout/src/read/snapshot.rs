@@ -12,7 +12,7 @@ use crate::{
         desired::Desired,
         error::{ApiError, RolloutError},
         holdings::ObjectId,
-        inventory, live,
+        live,
         member::Member,
         owner::{Owner, PART_OF},
         situation,
@@ -33,29 +33,6 @@ pub(crate) struct Snapshot {
     pub(crate) live: Vec<Option<Value>>,
     /// Members of the set that the release does not contain.
     pub(crate) stale: Vec<Member>,
-}
-
-/// Reads the parent, which must have the UID of the owner.
-pub(crate) async fn parent_of(cluster: &Cluster, owner: &Owner) -> Result<Value, RolloutError> {
-    let name = format!("{} {}", owner.kind, owner.name);
-    let found = cluster
-        .get(&inventory::resource(owner), None, &owner.name)
-        .await
-        .map_err(|error| RolloutError::Request { action: format!("read {name}"), error })?;
-    match found {
-        Some(parent) if live::uid(&parent) == owner.uid => Ok(parent),
-        _ => Err(RolloutError::OwnerGone(name)),
-    }
-}
-
-/// Reads the parent, which must not be terminating: the garbage collector removes the references of objects that should be
-/// orphaned as soon as it is, and writing them again would undo that.
-pub(crate) async fn living_parent_of(cluster: &Cluster, owner: &Owner) -> Result<Value, RolloutError> {
-    let parent = parent_of(cluster, owner).await?;
-    if live::is_terminating(&parent) {
-        return Err(RolloutError::OwnerDeleting(format!("{} {}", owner.kind, owner.name)));
-    }
-    Ok(parent)
 }
 
 /// The objects in the owner's record, and those with the label of its set in the places of the release.

@@ -12,15 +12,12 @@ use crate::{
         error::RolloutError,
         holdings::{ObjectId, Settlement},
         inventory::Inventory,
-        record::{intent, is_orphaned},
+        record::{intent, is_orphaned, lacks_recorded},
         refusals::OnRefusal,
         report::{Changes, Progress},
         request::RolloutRequest,
     },
-    read::{
-        checks::Checks,
-        snapshot::{self, Lookup},
-    },
+    read::{checks::Checks, parent as owner_parent, snapshot::Lookup},
     write::{
         orphan, parent,
         preflight::{self, Passed},
@@ -50,7 +47,7 @@ impl Rollout {
         // Later calls of a rollout would otherwise look up every object of the stages that are still to come.
         let lookup = if self.is_in_progress(owner, release) { Lookup::ByLabel } else { Lookup::ByLabelAndName };
         let options = SurveyOptions { lookup, drift: drift_options.drift, on_refusal: OnRefusal::Stop };
-        let parent = snapshot::living_parent_of(&self.cluster, owner).await?;
+        let parent = owner_parent::living_parent_of(&self.cluster, &self.parents, owner).await?;
         let Survey { desired, probes, dependencies, mut snapshot, mut situations, kept, mut unwanted, .. } =
             self.survey(actor, request, parent, options).await?;
         let crds = unwanted.keep.iter().map(|member| member.key.clone()).collect();
@@ -58,9 +55,10 @@ impl Rollout {
             unwanted.keep_all();
         }
         let unrepaired = drift_options.apply_to(&desired, &mut situations);
-        if is_orphaned(owner, &snapshot.live, &unwanted) {
-            // If the garbage collector orphaned the objects, the deletion of the owner began before they were read.
-            snapshot::living_parent_of(&self.cluster, owner).await?;
+        let may_be_late = owner.parent.is_some() && lacks_recorded(owner, &desired, &situations);
+        if may_be_late || is_orphaned(owner, &snapshot.live, &unwanted) {
+            // If the garbage collector orphaned or deleted the objects, the deletion of the owner began before they were read.
+            snapshot.parent = owner_parent::newest_living_parent_of(&self.cluster, owner).await?;
         }
         let checks = Checks {
             own: &self.cluster,
@@ -83,7 +81,7 @@ impl Rollout {
         if writes || unwanted.deleted().next().is_some() || !unwanted.orphan.is_empty() {
             ledger.begin(intent(&desired, &situations, &snapshot.live)).await?;
             let inventory = Inventory::of(&desired, unwanted.all());
-            parent::widen(&self.cluster, owner, &mut snapshot.parent, &inventory).await?;
+            parent::widen(&self.cluster, &self.parents, owner, &mut snapshot.parent, &inventory).await?;
         }
         let context = StageContext {
             cluster: actor,
@@ -115,7 +113,7 @@ impl Rollout {
             return Ok(Progress::Waiting { stage, stages, installed: true, waiting, changes });
         }
         let inventory = Inventory::of(&desired, &keep);
-        parent::write(&self.cluster, owner, &mut snapshot.parent, &inventory).await?;
+        parent::write(&self.cluster, &self.parents, owner, &mut snapshot.parent, &inventory).await?;
         Ok(Progress::Complete { stages, changes })
     }
 }

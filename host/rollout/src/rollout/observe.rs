@@ -15,7 +15,7 @@ use crate::{
         report::{Drift, DriftKind, Observation},
         request::RolloutRequest,
     },
-    read::snapshot::{self, Lookup},
+    read::{parent, snapshot::Lookup},
 };
 
 impl Rollout {
@@ -31,7 +31,7 @@ impl Rollout {
     async fn observe_as(&self, actor: &Cluster, request: &RolloutRequest<'_>) -> Result<Observation, RolloutError> {
         let RolloutRequest { owner, drift, .. } = request;
         let options = SurveyOptions { lookup: Lookup::ByLabelAndName, drift: drift.drift, on_refusal: OnRefusal::Stop };
-        let parent = snapshot::living_parent_of(&self.cluster, owner).await?;
+        let parent = parent::living_parent_of(&self.cluster, &self.parents, owner).await?;
         let Survey { desired, probes, dependencies, snapshot, situations, unwanted, .. } =
             self.survey(actor, request, parent, options).await?;
         let inventory = Inventory::of(&desired, &unwanted.keep);

@@ -23,8 +23,8 @@ use crate::{
     },
     read::{
         adoption::{self, Adoptee},
-        resolve,
-        snapshot::{self, Lookup},
+        parent, resolve,
+        snapshot::Lookup,
     },
 };
 
@@ -34,7 +34,7 @@ impl Rollout {
         let actor = account::actor(&self.cluster, owner).await?;
         let options =
             SurveyOptions { lookup: Lookup::ByLabelAndName, drift: DriftPolicy::Ignore, on_refusal: OnRefusal::Stop };
-        let parent = snapshot::living_parent_of(&self.cluster, owner).await?;
+        let parent = parent::living_parent_of(&self.cluster, &self.parents, owner).await?;
         let request = RolloutRequest::new(owner, release);
         let Survey { desired, snapshot, situations, .. } = self.survey(&actor, &request, parent, options).await?;
         Ok(adoption::find(&actor, &desired, &situations, &snapshot.live).await)

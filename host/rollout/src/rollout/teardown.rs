@@ -1,8 +1,10 @@
 //! Deletes or orphans everything that belongs to an owner.
 
+use serde_json::Value;
+
 use super::Rollout;
 use crate::{
-    client::account,
+    client::{account, cluster::Cluster},
     pure::{deletion_plan::DeletionPreview, error::RolloutError, owner::Owner, report::Teardown},
     read::deletion,
     write::teardown,
@@ -18,8 +20,21 @@ impl Rollout {
             return Ok(Teardown::Complete { deleted: Vec::new(), orphaned: Vec::new() });
         }
         let actor = account::actor(&self.cluster, owner).await?;
-        let result = teardown::teardown(&self.cluster, &actor, &self.discovery, owner).await;
+        let result = self.teardown_as(&actor, owner).await;
+        if matches!(result, Ok(Teardown::Complete { .. })) {
+            self.parents.forget(owner);
+        }
         self.with_missing_permissions(result, &actor, owner, None).await
+    }
+
+    async fn teardown_as(&self, actor: &Cluster, owner: &Owner) -> Result<Teardown, RolloutError> {
+        let parent = self.parent_or_none(owner).await?;
+        teardown::teardown(parent, actor, &self.discovery, owner).await
+    }
+
+    async fn parent_or_none(&self, owner: &Owner) -> Result<Option<Value>, RolloutError> {
+        let parent = self.parent_or_null(owner).await?;
+        Ok(Some(parent).filter(|parent| !parent.is_null()))
     }
 
     /// Removes the reference to the owner from its objects, so that they stay when the owner is deleted. The garbage collector
@@ -30,12 +45,15 @@ impl Rollout {
             return Ok(());
         }
         let actor = account::actor(&self.cluster, owner).await?;
-        teardown::remove_owner_references(&self.cluster, &actor, &self.discovery, owner).await
+        let parent = self.parent_or_none(owner).await?;
+        self.parents.forget(owner);
+        teardown::remove_owner_references(parent, &actor, &self.discovery, owner).await
     }
 
     /// Reports what [`teardown`](Self::teardown) would do, and counts the custom resources of every CRD that would be deleted.
     pub async fn preview_teardown(&self, owner: &Owner) -> Result<DeletionPreview, RolloutError> {
         let actor = account::actor(&self.cluster, owner).await?;
-        deletion::preview(&self.cluster, &actor, &self.discovery, owner).await
+        let parent = self.parent_or_none(owner).await?;
+        deletion::preview(parent, &actor, &self.discovery, owner).await
     }
 }

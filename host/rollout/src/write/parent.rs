@@ -14,6 +14,7 @@ use crate::{
         inventory::{Inventory, is_current, resource},
         owner::{GROUP_KINDS, NAMESPACES, Owner, SET_ID, TOOL, TOOLING},
     },
+    read::parent::Parents,
 };
 
 /// The field manager of the parent's annotations, in the form that the KEP recommends.
@@ -22,17 +23,19 @@ const MANAGER: &str = "chandler-applyset";
 /// Makes the parent list this inventory and everything that it listed before.
 pub(crate) async fn widen(
     cluster: &Cluster,
+    parents: &Parents,
     owner: &Owner,
     parent: &mut Value,
     wanted: &Inventory,
 ) -> Result<(), RolloutError> {
     let wide = wanted.clone().union(Inventory::read(parent));
-    write(cluster, owner, parent, &wide).await
+    write(cluster, parents, owner, parent, &wide).await
 }
 
 /// Makes the parent list exactly this inventory.
 pub(crate) async fn write(
     cluster: &Cluster,
+    parents: &Parents,
     owner: &Owner,
     parent: &mut Value,
     wanted: &Inventory,
@@ -60,5 +63,6 @@ pub(crate) async fn write(
         .apply_part(&resource(owner), &owner.name, MANAGER, &body)
         .await
         .map_err(|error| RolloutError::Request { action: format!("annotate {} {}", owner.kind, owner.name), error })?;
+    parents.wrote(owner, parent);
     Ok(())
 }

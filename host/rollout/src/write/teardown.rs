@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use crate::{
     client::cluster::Cluster,
     pure::{
@@ -21,18 +23,18 @@ use crate::{
     },
 };
 
-/// Deletes as many objects as possible now. The parent is read with the controller's rights.
+/// Deletes as many objects as possible now. Without a parent, the owner is gone.
 ///
 /// Objects that stay are orphaned before any object is deleted, so that an interruption loses nothing.
 pub(crate) async fn teardown(
-    own: &Cluster,
+    parent: Option<Value>,
     cluster: &Cluster,
     discovery: &Discovery,
     owner: &Owner,
 ) -> Result<Teardown, RolloutError> {
     let ledger = owner.ledger()?;
     let Some(TeardownPlan { deletion_plan, in_use, orphaned, all_stay }) =
-        plan(own, cluster, discovery, owner, count_mode(owner)).await?
+        plan(parent, cluster, discovery, owner, count_mode(owner)).await?
     else {
         // Without the parent the objects are unknown. The garbage collector follows the references to the parent.
         return Ok(Teardown::Complete { deleted: Vec::new(), orphaned: Vec::new() });
@@ -56,14 +58,14 @@ pub(crate) async fn teardown(
     })
 }
 
-/// Removes the owner reference from every object that has it. The parent is read with the controller's rights.
+/// Removes the owner reference from every object that has it.
 pub(crate) async fn remove_owner_references(
-    own: &Cluster,
+    parent: Option<Value>,
     cluster: &Cluster,
     discovery: &Discovery,
     owner: &Owner,
 ) -> Result<(), RolloutError> {
-    let Some((_, members)) = members(own, cluster, discovery, owner).await? else { return Ok(()) };
+    let Some((_, members)) = members(parent, cluster, discovery, owner).await? else { return Ok(()) };
     let referring = members.into_iter().filter(|member| live::refers_to(&member.object, &owner.uid));
     orphan::orphan(cluster, owner, referring.collect(), Marks::Reference).await.map(drop)
 }

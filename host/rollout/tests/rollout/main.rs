@@ -7,6 +7,7 @@ mod crd_upgrade;
 mod drift;
 mod gates;
 mod install;
+mod parent;
 mod preview;
 mod record;
 mod support;
