@@ -1,7 +1,5 @@
 //! What it costs to find out that objects, permissions, accounts and namespaces exist, and that the answers are right.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
-
 use chandler_core::ObjectKey;
 use chandler_devcluster::{Effect, Fault, faults::Verb};
 use chandler_permissions::Account;
