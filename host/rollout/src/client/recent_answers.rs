@@ -54,7 +54,12 @@ impl Default for RecentAnswers {
 impl RecentAnswers {
     /// Whether a ServiceAccount exists.
     pub(crate) async fn account_exists(&self, own: &Cluster, account: &Account) -> Result<bool, ApiError> {
-        Ok(self.accounts.get(account, account_exists(own, account)).await?.is_some())
+        let answer = self.accounts.get(account, account_exists(own, account)).await?;
+        if answer.is_some_and(|answer| !answer.reused) {
+            // So does its namespace.
+            self.namespaces.get(&account.namespace, async { Ok::<_, ApiError>(Some(())) }).await?;
+        }
+        Ok(answer.is_some())
     }
 
     /// Whether a namespace exists.

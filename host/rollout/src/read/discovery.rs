@@ -62,14 +62,25 @@ impl Discovery {
         self.remembered(group, version)?.kind(kind).cloned()
     }
 
-    /// The API resource of a kind in any version, the preferred one first.
+    /// The API resource of a kind in any version: one that is known to be served, else the preferred one first.
     pub(crate) async fn any_version(&self, group: &str, kind: &str) -> Result<Option<Served>, ApiError> {
+        if let Some(served) = self.known_in_any_version(group, kind) {
+            return Ok(Some(served));
+        }
         for version in self.versions(group).await? {
             if let Some(served) = self.kind(group, &version, kind).await? {
                 return Ok(Some(served));
             }
         }
         Ok(None)
+    }
+
+    fn known_in_any_version(&self, group: &str, kind: &str) -> Option<Served> {
+        let documents = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
+        let trusted = documents.values().filter(|document| document.fetched.elapsed() < TRUSTED);
+        let served = trusted.filter_map(|document| document.kind(kind)).filter(|served| served.resource.group == group);
+        // Any version will do, but always the same one.
+        served.max_by(|a, b| a.resource.version.cmp(&b.resource.version)).cloned()
     }
 
     /// Every served kind in its preferred version.

@@ -20,6 +20,7 @@ use crate::{
     write::{
         orphan::{self, Marks},
         prune::{Pruned, delete_in_order},
+        record,
     },
 };
 
@@ -50,7 +51,10 @@ pub(crate) async fn teardown(
     if !ids.is_empty() {
         ledger.settle(Settlement { orphaned: ids, ..Settlement::default() }).await?;
     }
-    let Pruned { deleted, waiting, .. } = delete_in_order(cluster, owner, deletion_plan.delete).await?;
+    let Pruned { deleted, gone, waiting } = delete_in_order(cluster, owner, deletion_plan.delete).await?;
+    // The next call need not look for them.
+    let gone = gone.iter().map(ObjectId::of).collect();
+    record::note(ledger, Settlement { gone, ..Settlement::default() }).await?;
     Ok(if waiting.is_empty() {
         Teardown::Complete { deleted, orphaned: changed }
     } else {
