@@ -180,3 +180,42 @@ async fn an_unchanged_release_is_observed_without_listing_its_objects() {
     let reads: Vec<String> = stage.reads().into_iter().filter(|read| read.contains("/configmaps")).collect();
     assert_eq!(reads, [""; 0]);
 }
+
+#[tokio::test]
+async fn a_write_is_seen_before_the_watch_reports_it() {
+    let mut stage = Stage::set().await;
+    let never = Effect::SlowWatch { delay: Duration::from_secs(3600) };
+    stage.cluster.inject(Fault::new(never).verb(Verb::Watch).resource("configmaps"));
+    let client = stage.rollout_client().await;
+    stage.rollout = watching(&client);
+    for release in [wanted(7, 0), wanted(7, 1), wanted(3, 1)] {
+        stage.complete(&release).await;
+        stage.reads();
+        let observed = stage.rollout.observe(&RolloutRequest::new(&stage.owner, &release)).await.unwrap();
+        assert!(observed.matches_release(), "{observed:?}");
+        let reads: Vec<String> = stage.reads().into_iter().filter(|read| read.contains("/configmaps")).collect();
+        assert_eq!(reads, [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_while_the_watch_is_interrupted_is_noticed() {
+    let stage = Stage::set().await;
+    let watches = Fault::new(Effect::ExpireWatch(When::Events(4))).verb(Verb::Watch).resource("configmaps").times(1);
+    stage.cluster.inject(watches);
+    let (watching, release) = (watching(&stage.client), wanted(7, 0));
+    let request = RolloutRequest::new(&stage.owner, &release);
+    within(converge(&stage, &watching, &release)).await;
+    // The three creations and this change are the events before the watch ends. The next list waits for the deletion.
+    stage.cluster.inject(Fault::latency(Duration::from_secs(1)).verb(Verb::List).resource("configmaps").times(1));
+    stage.meddle(&config_map_key("a"), json!({"metadata": {"annotations": {"note": "changed"}}})).await;
+    stage.remove(&config_map_key("b")).await;
+    within(async {
+        while watching.observe(&request).await.unwrap().drift.is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    let (cached, read) = tokio::join!(watching.observe(&request), stage.rollout.observe(&request));
+    assert_eq!(cached.unwrap(), read.unwrap());
+}
