@@ -5,6 +5,7 @@ use crate::{command, guests};
 /// Measure the engine, the embedded control plane, the idle controller, large releases, or the requests of the
 /// controller, in a release build.
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Bench {
     /// Measure the embedded control plane: memory with 10,000 objects and 200 watches, latencies, in memory and on disk
     #[arg(long)]

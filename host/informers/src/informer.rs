@@ -174,7 +174,9 @@ async fn watch_once(target: &Target, shared: &Shared, wake: &Wake, failures: &mu
         // Readers wait for the first list, and so see what it contains.
         let is_first = *shared.state.borrow() == State::Starting && !*lock(&shared.missed);
         if !is_first {
-            owners.iter().for_each(|owner| wake(owner));
+            for owner in &owners {
+                wake(owner);
+            }
         }
     }
     None
@@ -184,8 +186,8 @@ async fn watch_once(target: &Target, shared: &Shared, wake: &Wake, failures: &mu
 fn refusal(error: &watcher::Error) -> Option<u16> {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => Some(status.code),
-        watcher::Error::WatchError(status) => Some(status.code),
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => Some(status.code),
         _ => None,
     }
 }

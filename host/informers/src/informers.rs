@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// After this time an informer that ended is tried again: a permission may have been granted.
-const RETRY_AFTER: Duration = Duration::from_secs(600);
+const RETRY_AFTER: Duration = Duration::from_mins(10);
 
 /// The labels of managed objects.
 #[derive(Clone, Copy, Debug)]
@@ -171,7 +171,9 @@ impl Informers {
             })
             .flat_map(|(scope, running)| change(&running.informer, scope.kind.version == kind.version))
             .collect();
-        owners.iter().for_each(|owner| (self.wake)(owner));
+        for owner in &owners {
+            (self.wake)(owner);
+        }
     }
 }
 

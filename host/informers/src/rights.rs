@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::{sync::Mutex, time::Instant};
 
 /// After this time the permissions are reviewed again: an administrator may have granted one.
-const REVIEWED_FOR: Duration = Duration::from_secs(600);
+const REVIEWED_FOR: Duration = Duration::from_mins(10);
 /// A rules review requires a namespace. No namespace can have this name, so only permissions for all namespaces are listed.
 const NO_NAMESPACE: &str = "-";
 

@@ -293,14 +293,11 @@ impl Ledger for Record {
 
     fn begin(&self, intent: Intent) -> BoxFuture<'_, Result<(), LedgerError>> {
         async move {
-            match self.take_pending() {
-                Some(pending) => self.begin_with(pending, intent).await?,
-                None => {
-                    let begun = |state: &State| State { holdings: state.holdings.intending(&intent), ..state.clone() };
-                    self.change(begun).await?;
-                }
+            if let Some(pending) = self.take_pending() {
+                return Ok(self.begin_with(pending, intent).await?);
             }
-            Ok(())
+            let begun = |state: &State| State { holdings: state.holdings.intending(&intent), ..state.clone() };
+            Ok(self.change(begun).await?)
         }
         .boxed()
     }

@@ -134,9 +134,8 @@ impl Rollout {
                     None => Vec::new(),
                 };
                 let parent = self.parent_or_null(owner).await?;
-                access_review
-                    .check(Work { parent: &parent, desired: &desired, unwanted: &DeletionPlan::default() })
-                    .await?;
+                let work = Work { parent: &parent, desired: &desired, unwanted: &DeletionPlan::default() };
+                Box::pin(access_review.check(work)).await?;
                 // The account lacks no permission. Something else forbids the request, such as a quota.
                 Err(error)
             }

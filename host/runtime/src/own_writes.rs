@@ -119,15 +119,13 @@ impl<K: Resource<DynamicType = ()> + Clone> OwnWrites<K> {
     pub fn newest(&self, cached: Arc<Guarded<K>>) -> Arc<Guarded<K>> {
         let (name, mut all) = (cached.name_any(), self.all());
         let Some(object) = all.get_mut(&name) else { return cached };
-        match object.newest.take().filter(|written| is_newer(written.meta(), cached.meta())) {
-            Some(written) => Arc::clone(object.newest.insert(written)),
-            None => {
-                if object.is_forgettable() {
-                    all.remove(&name);
-                }
-                cached
-            }
+        if let Some(written) = object.newest.take().filter(|written| is_newer(written.meta(), cached.meta())) {
+            return Arc::clone(object.newest.insert(written));
         }
+        if object.is_forgettable() {
+            all.remove(&name);
+        }
+        cached
     }
 
     /// Begins a reconcile of this object. `wake` requests another one.

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, time::Duration};
 
-use kube::{Config, client::ClientBuilder};
+use kube::Config;
 use tokio::{runtime::Builder, sync::oneshot};
 
 use crate::{
@@ -96,7 +96,7 @@ fn run(config: Config, options: chandler_controller::Options, recorder: &Recorde
     let runtime = Builder::new_multi_thread().thread_name(THREAD).thread_keep_alive(KEEP_THREADS).enable_all().build();
     let runtime = runtime.expect("a runtime");
     runtime.block_on(async {
-        let client = ClientBuilder::try_from(config).expect("a usable configuration").with_layer(recorder).build();
+        let client = chandler_client::builder(config).expect("a usable configuration").with_layer(recorder).build();
         let shutdown = async move {
             let _ = stopped.await;
         };

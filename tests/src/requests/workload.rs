@@ -10,7 +10,7 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api,
-    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams},
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
     core::{GroupVersionKind, TypeMeta},
 };
 use serde_json::{Value, json};
@@ -185,7 +185,7 @@ async fn create(world: &World, mut object: Value) {
         Some(namespace) => Api::namespaced_with(world.client.clone(), namespace, &kind),
         None => Api::all_with(world.client.clone(), &kind),
     };
-    api.create(&Default::default(), &object).await.expect("the object is accepted");
+    api.create(&PostParams::default(), &object).await.expect("the object is accepted");
 }
 
 impl Deployment {
@@ -199,8 +199,8 @@ impl Deployment {
             "provisionerClassName": PLAIN_CLASS,
             "source": {"type": "image", "image": {"ref": image}},
         });
-        if self.accounts {
-            spec["serviceAccount"] = json!({"name": "installer"});
+        if let (true, Some(spec)) = (self.accounts, spec.as_object_mut()) {
+            spec.insert("serviceAccount".to_owned(), json!({"name": "installer"}));
         }
         world.apply(&self.name, spec).await;
     }

@@ -62,7 +62,7 @@ impl Checks<'_> {
         let created = created.map(|(desired, _)| desired);
         refusals.check(check_namespaces(own, recent, owner, desired, created).await)?;
         if let Some(access_review) = self.access_review {
-            refusals.check(access_review.check(Work { parent, desired, unwanted }).await)?;
+            refusals.check(Box::pin(access_review.check(Work { parent, desired, unwanted })).await)?;
         }
         let warnings = crd_upgrade::check(actor, &owner.crd_upgrades, desired, situations, live).await;
         Ok(refusals.check(warnings)?.unwrap_or_default())

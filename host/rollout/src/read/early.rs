@@ -56,7 +56,7 @@ impl EarlyChecks<'_> {
         let created = desired.iter().zip(&new).filter(|(_, new)| **new).map(|(desired, _)| desired);
         check_namespaces(own, recent, owner, desired, created).await?;
         let Some(access_review) = self.access_review else { return Ok(Early { new, permitted: true }) };
-        match access_review.check(Work { parent, desired, unwanted: &DeletionPlan::default() }).await {
+        match Box::pin(access_review.check(Work { parent, desired, unwanted: &DeletionPlan::default() })).await {
             Ok(()) => Ok(Early { new, permitted: true }),
             // Others may be missing for objects that are no longer in the release, and all are reported at once.
             Err(RolloutError::PermissionsMissing(_))

@@ -36,7 +36,7 @@ impl Rollout {
     pub async fn advance(&self, request: &RolloutRequest<'_>) -> Result<Progress, RolloutError> {
         let RolloutRequest { owner, release, .. } = *request;
         let actor = account::actor(&self.cluster, &self.recent, owner).await?;
-        let result = self.advance_as(&actor, request).await;
+        let result = Box::pin(self.advance_as(&actor, request)).await;
         self.set_in_progress(owner, release, matches!(result, Ok(Progress::Waiting { .. })));
         self.with_missing_permissions(result, &actor, owner, Some(release)).await
     }

@@ -24,7 +24,7 @@ impl Rollout {
     pub async fn observe(&self, request: &RolloutRequest<'_>) -> Result<Observation, RolloutError> {
         let RolloutRequest { owner, release, .. } = *request;
         let actor = account::actor(&self.cluster, &self.recent, owner).await?;
-        let result = self.observe_as(&actor, request).await;
+        let result = Box::pin(self.observe_as(&actor, request)).await;
         self.with_missing_permissions(result, &actor, owner, Some(release)).await
     }
 

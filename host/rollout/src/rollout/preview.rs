@@ -20,7 +20,7 @@ impl Rollout {
     pub async fn preview(&self, request: &RolloutRequest<'_>) -> Result<Preview, RolloutError> {
         let RolloutRequest { owner, release, .. } = *request;
         let actor = account::actor(&self.cluster, &self.recent, owner).await?;
-        let result = self.preview_as(&actor, request).await;
+        let result = Box::pin(self.preview_as(&actor, request)).await;
         self.with_missing_permissions(result, &actor, owner, Some(release)).await
     }
 

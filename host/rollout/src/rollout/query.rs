@@ -43,19 +43,19 @@ impl Rollout {
     /// client, or with those of the owner's ServiceAccount in the namespaces of the release. A kind that a CRD of the release defines
     /// is among them once its first object was created. Without [informers](Self::with_informers) nothing is watched.
     pub async fn watch(&self, owner: &Owner, release: &Release) {
-        let (reader, kinds) = match &owner.account {
-            Some(account) => match self.cluster.on_behalf_of(account, &owner.name) {
-                Ok(actor) => (actor.reader, resolve::known_places(&self.discovery, owner, release)),
+        let (reader, kinds) = if let Some(account) = &owner.account {
+            let actor = match self.cluster.on_behalf_of(account, &owner.name) {
+                Ok(actor) => actor,
                 Err(error) => {
                     tracing::warn!(%account, %error, "failed to watch on behalf of the ServiceAccount");
                     return;
                 }
-            },
-            None => {
-                let mut kinds = resolve::known_kinds(&self.discovery, release);
-                kinds.extend(dependencies::watched(release.objects()));
-                (self.cluster.reader.clone(), kinds.into_iter().map(|kind| (kind, None)).collect())
-            }
+            };
+            (actor.reader, resolve::known_places(&self.discovery, owner, release))
+        } else {
+            let mut kinds = resolve::known_kinds(&self.discovery, release);
+            kinds.extend(dependencies::watched(release.objects()));
+            (self.cluster.reader.clone(), kinds.into_iter().map(|kind| (kind, None)).collect())
         };
         if let Some(reader) = reader {
             reader.watch_only(kinds).await;

@@ -1,6 +1,6 @@
 //! A rollout that reads from informers decides what one that reads the API server decides, however late or broken the watches are.
 
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
 
 use std::time::Duration;
 
@@ -102,7 +102,7 @@ async fn meddle(stage: &Stage, step: Step) {
 /// Advances until the release is complete, or is refused because of an object of another client, which is deleted then.
 async fn converge(stage: &Stage, rollout: &Rollout, release: &Release) {
     loop {
-        match rollout.advance(&RolloutRequest::new(&stage.owner, release)).await {
+        match Box::pin(rollout.advance(&RolloutRequest::new(&stage.owner, release))).await {
             Ok(Progress::Complete { .. }) => return,
             Ok(_) => {}
             Err(_) => {
@@ -126,13 +126,13 @@ async fn run(steps: Vec<Step>) {
     let complete = |release: &Release| {
         let release = release.clone();
         let (stage, watching) = (&stage, &watching);
-        async move { within(converge(stage, watching, &release)).await }
+        async move { within(Box::pin(converge(stage, watching, &release))).await }
     };
     complete(&release).await;
     for step in steps {
         match step {
             Step::Release { objects, content } => release = wanted(objects, content),
-            Step::Advance => drop(watching.advance(&RolloutRequest::new(&stage.owner, &release)).await),
+            Step::Advance => drop(Box::pin(watching.advance(&RolloutRequest::new(&stage.owner, &release))).await),
             Step::Break(number) => drop(stage.cluster.inject(faults().swap_remove(number))),
             step => meddle(&stage, step).await,
         }
@@ -142,7 +142,8 @@ async fn run(steps: Vec<Step>) {
     let request = RolloutRequest::new(&stage.owner, &release);
     within(async {
         loop {
-            let (cached, read) = tokio::join!(watching.observe(&request), reading.observe(&request));
+            let (cached, read) =
+                tokio::join!(Box::pin(watching.observe(&request)), Box::pin(reading.observe(&request)));
             if format!("{cached:?}") == format!("{read:?}") {
                 break;
             }
@@ -163,7 +164,7 @@ proptest! {
     #[test]
     fn a_rollout_with_informers_decides_as_one_that_reads(steps in prop::collection::vec(step(), 0..14)) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        runtime.block_on(run(steps));
+        runtime.block_on(Box::pin(run(steps)));
     }
 }
 
@@ -184,7 +185,7 @@ async fn an_unchanged_release_is_observed_without_listing_its_objects() {
 #[tokio::test]
 async fn a_write_is_seen_before_the_watch_reports_it() {
     let mut stage = Stage::set().await;
-    let never = Effect::SlowWatch { delay: Duration::from_secs(3600) };
+    let never = Effect::SlowWatch { delay: Duration::from_hours(1) };
     stage.cluster.inject(Fault::new(never).verb(Verb::Watch).resource("configmaps"));
     let client = stage.rollout_client().await;
     stage.rollout = watching(&client);
@@ -205,13 +206,13 @@ async fn a_deletion_while_the_watch_is_interrupted_is_noticed() {
     stage.cluster.inject(watches);
     let (watching, release) = (watching(&stage.client), wanted(7, 0));
     let request = RolloutRequest::new(&stage.owner, &release);
-    within(converge(&stage, &watching, &release)).await;
+    within(Box::pin(converge(&stage, &watching, &release))).await;
     // The three creations and this change are the events before the watch ends. The next list waits for the deletion.
     stage.cluster.inject(Fault::latency(Duration::from_secs(1)).verb(Verb::List).resource("configmaps").times(1));
     stage.meddle(&config_map_key("a"), json!({"metadata": {"annotations": {"note": "changed"}}})).await;
     stage.remove(&config_map_key("b")).await;
     within(async {
-        while watching.observe(&request).await.unwrap().drift.is_empty() {
+        while Box::pin(watching.observe(&request)).await.unwrap().drift.is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     })

@@ -1,7 +1,5 @@
 //! The parent comes from the watch of the caller, which may be late.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
-
 use chandler_api::BundleDeployment;
 use chandler_rollout::{Parent, RolloutError};
 use kube::{
@@ -25,7 +23,7 @@ fn deployments(stage: &Stage) -> Api<BundleDeployment> {
 
 #[tokio::test]
 async fn a_watched_parent_is_not_read_and_an_own_write_of_it_is_seen() {
-    let stage = watched().await;
+    let stage = Box::pin(watched()).await;
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "b"}});
     let both = release(&[(0, config_map("a", json!({}))), (0, secret)]);
     let one = release(&[(0, config_map("a", json!({"x": "1"})))]);
@@ -42,7 +40,7 @@ async fn a_watched_parent_is_not_read_and_an_own_write_of_it_is_seen() {
 #[tokio::test]
 async fn an_owner_that_is_gone_or_was_created_again_gets_no_objects() {
     for created_again in [false, true] {
-        let stage = watched().await;
+        let stage = Box::pin(watched()).await;
         deployments(&stage).delete("demo", &DeleteParams::default()).await.unwrap();
         if created_again {
             make_owner(&stage.client, "demo").await;
@@ -55,7 +53,7 @@ async fn an_owner_that_is_gone_or_was_created_again_gets_no_objects() {
 #[tokio::test]
 async fn a_reference_that_the_garbage_collector_removed_and_an_object_that_it_deleted_are_not_restored() {
     for deleted in [false, true] {
-        let stage = watched().await;
+        let stage = Box::pin(watched()).await;
         let objects = release(&[(0, config_map("a", json!({})))]);
         stage.complete(&objects).await;
         let held = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/held"]}}));

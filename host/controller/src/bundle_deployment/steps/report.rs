@@ -27,10 +27,10 @@ pub(in super::super) async fn report(
     found: &Assessment,
 ) -> Result<(), ReconcileError> {
     let status = status::derive(&subject.deployment, found, Timestamp::now());
-    if status.history != subject.record.state().history {
-        subject.record.write_history(&status.history).await?;
-    } else {
+    if status.history == subject.record.state().history {
         subject.record.flush().await?;
+    } else {
+        subject.record.write_history(&status.history).await?;
     }
     write(handles, &subject.deployment, subject.stored.as_ref(), &status).await?;
     let repaired: Vec<String> = found.findings().flat_map(|findings| findings.repaired.iter().cloned()).collect();
