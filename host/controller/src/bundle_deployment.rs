@@ -191,7 +191,11 @@ async fn finish(subject: &mut Subject, found: &Assessment, context: &Context) ->
         return Ok(report::action(Some(left), found));
     }
     report::report(StatusHandles::of(context), subject, found).await?;
-    context.memory.announcements.forget(&name);
+    if matches!(found.outcome, ReconcileOutcome::RollingOut(_)) {
+        context.memory.announcements.note(&name);
+    } else {
+        context.memory.announcements.forget(&name);
+    }
     if let Some(left) = found.retry_in {
         return Ok(report::action(Some(left), found));
     }

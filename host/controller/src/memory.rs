@@ -120,20 +120,20 @@ impl OwnershipConflicts {
     }
 }
 
-/// When the status last announced a revision of each BundleDeployment.
+/// When the status of each BundleDeployment last announced a revision, or reported how far its rollout came.
 #[derive(Default)]
 pub(crate) struct Announcements(Mutex<HashMap<String, Instant>>);
 
 impl Announcements {
-    /// How long the announcement of a revision is the whole report: most rollouts are complete by then.
-    const SUFFICES: Duration = Duration::from_millis(500);
+    /// How long such a report suffices: many rollouts are complete by then, and others change what they wait for often.
+    const SUFFICES: Duration = Duration::from_secs(2);
 
-    /// Notes that the status announces a revision.
+    /// Notes that the status announces a revision, or reports on its rollout.
     pub(crate) fn note(&self, name: &str) {
         self.all().insert(name.to_owned(), Instant::now());
     }
 
-    /// How much longer the announcement suffices; none where the status must report how far the rollout came.
+    /// How much longer the report suffices; none where the status must report how far the rollout came.
     pub(crate) fn suffices(&self, name: &str) -> Option<Duration> {
         let mut all = self.all();
         let left = Self::SUFFICES.checked_sub(all.get(name)?.elapsed()).filter(|left| !left.is_zero());
@@ -143,7 +143,7 @@ impl Announcements {
         left
     }
 
-    /// Forgets that a revision was announced.
+    /// Forgets the report: there is no rollout.
     pub(crate) fn forget(&self, name: &str) {
         self.all().remove(name);
     }
