@@ -306,10 +306,14 @@ async fn a_missing_controller_permission_is_reported_by_name() {
         apply(&world, &roles(&[(None, wide)].into(), &deployer, &name)).await;
         let client = controller(&world).await;
         world.start_controller_on(client);
-        let text = "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: wide}\n\
-                    roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\n\
-                    subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: keepers}]\n";
-        let image = world.push(&Bundle::empty().with("manifests/binding.yaml", text)).await;
+        // The namespace of the account exists if the account does.
+        let elsewhere = if *resource == "namespaces" { ", namespace: default" } else { "" };
+        let text = format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: {name}{elsewhere}}}\n\
+             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}}\n\
+             subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: Group, name: keepers}}]\n"
+        );
+        let image = world.push(&Bundle::empty().with("manifests/binding.yaml", &text)).await;
         world.apply(&name, spec(&world, PLAIN, &image, "deployer")).await;
         let deployment = world.condition(&name, "Ready", "False", "Forbidden").await;
         let message = &condition(&deployment, "Ready").expect("Ready").message;
