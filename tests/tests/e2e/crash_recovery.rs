@@ -173,13 +173,13 @@ impl Scenario {
                     .delete(&self.name(), &DeleteParams::orphan())
                     .await
                     .expect("the object exists");
-                // A controller that has not seen the deletion would repair this edit, and adopt the object again.
-                let edit = Patch::Merge(json!({"data": {"depth": "0"}}));
-                self.maps().patch("chart", &PatchParams::default(), &edit).await.expect("the edit is accepted");
                 let decided = |found: Option<&BundleDeployment>| {
                     found.is_none_or(|found| !found.finalizers().iter().any(|finalizer| finalizer == "orphan"))
                 };
                 wait::until(&self.world.deployments(), &self.name(), "orphaned", decided).await;
+                // A controller that has not seen the deletion must not repair this edit, and adopt the object again.
+                let edit = Patch::Merge(json!({"data": {"depth": "0"}}));
+                self.maps().patch("chart", &PatchParams::default(), &edit).await.expect("the edit is accepted");
                 return;
             }
             Step::AwaitApproval => spec["approval"] = json!("Manual"),
