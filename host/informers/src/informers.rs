@@ -264,14 +264,6 @@ impl Reader {
             BTreeSet::new()
         });
     }
-
-    /// The state of an object of this set is unknown: another client changed it.
-    pub fn doubt(&self, kind: &ApiResource, id: &Id, set: Option<&str>) {
-        self.informers.each(kind, id, |informer, _| {
-            informer.store().doubt(id, set);
-            BTreeSet::new()
-        });
-    }
 }
 
 /// A write in progress. If it is dropped, the outcome counts as unknown.

@@ -76,8 +76,8 @@ struct Entry {
 
 /// Writes in progress to one object.
 #[derive(Debug, Default)]
-struct Flight {
-    writes: usize,
+struct WritesInProgress {
+    count: usize,
     /// The newest event during the writes.
     held: Option<Held>,
 }
@@ -91,7 +91,7 @@ struct Held {
     /// The owners to reconcile if it is the effect of something else.
     owners: Owners,
     /// The owners that lost the object to another one: they are reconciled in any case.
-    losers: Owners,
+    former_owners: Owners,
 }
 
 impl Held {
@@ -117,7 +117,7 @@ struct Tombstone {
 pub(crate) struct Store {
     objects: HashMap<Id, Entry>,
     sets: HashMap<String, HashSet<Id>>,
-    flights: HashMap<Id, Flight>,
+    in_progress: HashMap<Id, WritesInProgress>,
     tombstones: HashMap<Id, Tombstone>,
     /// The number of lists that began.
     lists: u64,
@@ -163,8 +163,8 @@ impl Drop for Store {
 impl Store {
     /// An empty store.
     pub(crate) fn new(memory: Memory) -> Self {
-        let (objects, sets, flights, tombstones) = Default::default();
-        Self { objects, sets, flights, tombstones, lists: 0, memory, bytes: 0 }
+        let (objects, sets, in_progress, tombstones) = Default::default();
+        Self { objects, sets, in_progress, tombstones, lists: 0, memory, bytes: 0 }
     }
 
     /// The objects of a set, in one or all namespaces.
@@ -229,9 +229,9 @@ impl Store {
         }
         let (id, version, owner) = (seen.id.clone(), seen.version.clone(), seen.owner.clone());
         let before = self.insert(seen, true).and_then(|entry| entry.owner);
-        let losers = loser(before.as_deref(), owner.as_deref());
+        let former_owners = former_owner(before.as_deref(), owner.as_deref());
         let owners = before.into_iter().chain(owner).collect();
-        self.hold(&id, Held { version, deleted: false, owners, losers })
+        self.hold_back(&id, Held { version, deleted: false, owners, former_owners })
     }
 
     /// The watch reports that an object was deleted, or no longer has the label. Returns the owners to reconcile.
@@ -252,18 +252,18 @@ impl Store {
         }
         let before = self.remove(&seen.id);
         let owners = before.and_then(|entry| entry.owner).into_iter().chain(seen.owner).collect();
-        self.hold(&seen.id, Held { version: seen.version, deleted: true, owners, losers: Owners::new() })
+        self.hold_back(&seen.id, Held { version: seen.version, deleted: true, owners, former_owners: Owners::new() })
     }
 
     /// A write to an object begins: what the watch reports until it ends may be its effect.
     pub(crate) fn begin_write(&mut self, id: &Id) {
-        self.flights.entry(id.clone()).or_default().writes += 1;
+        self.in_progress.entry(id.clone()).or_default().count += 1;
     }
 
     /// A write ended with this object. Returns the owners to reconcile because of events during the write.
     pub(crate) fn end_with(&mut self, seen: Seen) -> Owners {
         let (id, version) = (seen.id.clone(), seen.version.clone());
-        let held = self.flights.get(&id).and_then(|flight| flight.held.as_ref());
+        let held = self.in_progress.get(&id).and_then(|writes| writes.held.as_ref());
         let is_current = !held.is_some_and(|held| held.is_after(&version));
         let is_current = is_current
             && self.objects.get(&id).is_none_or(|entry| {
@@ -273,7 +273,7 @@ impl Store {
                     !is_older(&version, &entry.version)
                 }
             });
-        let mut losers = Owners::new();
+        let mut former_owners = Owners::new();
         if seen.set.is_none() {
             // The watch will report that the object left its selection.
             if is_current && self.remove(&id).is_some() {
@@ -285,10 +285,10 @@ impl Store {
             self.tombstones.remove(&id);
             let owner = seen.owner.clone();
             let before = self.insert(seen, false).and_then(|entry| entry.owner);
-            losers = loser(before.as_deref(), owner.as_deref());
+            former_owners = former_owner(before.as_deref(), owner.as_deref());
         }
-        losers.extend(self.land(&id, |held| held.is_after(&version)));
-        losers
+        former_owners.extend(self.finish_write(&id, |held| held.is_after(&version)));
+        former_owners
     }
 
     /// A write ended with the deletion of the object. Returns the owners to reconcile because of events during the write.
@@ -305,22 +305,22 @@ impl Store {
         }
         let tombstone = Tombstone { uid: uid.to_owned(), version: None, after, list: self.lists };
         self.tombstones.insert(id.clone(), tombstone);
-        self.land(id, |_| false)
+        self.finish_write(id, |_| false)
     }
 
     /// A write ended without a change.
     pub(crate) fn end_refused(&mut self, id: &Id) -> Owners {
-        self.land(id, |_| true)
+        self.finish_write(id, |_| true)
     }
 
     /// A write to an object of this set ended, and its outcome is unknown: the object must be read.
     pub(crate) fn end_unknown(&mut self, id: &Id, set: Option<&str>) -> Owners {
-        self.doubt(id, set);
-        self.land(id, |_| true)
+        self.mark_unknown(id, set);
+        self.finish_write(id, |_| true)
     }
 
     /// The state of an object of this set is unknown: it must be read.
-    pub(crate) fn doubt(&mut self, id: &Id, set: Option<&str>) {
+    fn mark_unknown(&mut self, id: &Id, set: Option<&str>) {
         if self.objects.contains_key(id) {
             self.forget_body(id);
         } else if let Some(set) = set {
@@ -387,30 +387,30 @@ impl Store {
     }
 
     /// Holds an event back while the object is being written. Returns the owners to reconcile now.
-    fn hold(&mut self, id: &Id, mut event: Held) -> Owners {
-        let Some(flight) = self.flights.get_mut(id) else { return event.owners };
-        if let Some(earlier) = flight.held.take() {
+    fn hold_back(&mut self, id: &Id, mut event: Held) -> Owners {
+        let Some(writes) = self.in_progress.get_mut(id) else { return event.owners };
+        if let Some(earlier) = writes.held.take() {
             event.owners.extend(earlier.owners);
-            event.losers.extend(earlier.losers);
+            event.former_owners.extend(earlier.former_owners);
         }
-        flight.held = Some(event);
+        writes.held = Some(event);
         Owners::new()
     }
 
     /// A write ended. Returns the owners that were held back, if the newest event is not that of the write.
-    fn land(&mut self, id: &Id, is_foreign: impl Fn(&Held) -> bool) -> Owners {
-        let Some(flight) = self.flights.get_mut(id) else { return Owners::new() };
-        let held = flight.held.take();
-        flight.writes = flight.writes.saturating_sub(1);
-        if flight.writes == 0 {
-            self.flights.remove(id);
+    fn finish_write(&mut self, id: &Id, is_foreign: impl Fn(&Held) -> bool) -> Owners {
+        let Some(writes) = self.in_progress.get_mut(id) else { return Owners::new() };
+        let held = writes.held.take();
+        writes.count = writes.count.saturating_sub(1);
+        if writes.count == 0 {
+            self.in_progress.remove(id);
         }
-        held.map(|held| if is_foreign(&held) { held.owners } else { held.losers }).unwrap_or_default()
+        held.map(|held| if is_foreign(&held) { held.owners } else { held.former_owners }).unwrap_or_default()
     }
 }
 
 /// The owner before, if the object has another one now.
-fn loser(before: Option<&str>, now: Option<&str>) -> Owners {
+fn former_owner(before: Option<&str>, now: Option<&str>) -> Owners {
     before.filter(|_| now.is_some() && before != now).map(str::to_owned).into_iter().collect()
 }
 
