@@ -113,6 +113,13 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_alone_makes_options() {
+        for drift in [DriftPolicy::Repair, DriftPolicy::Report, DriftPolicy::Ignore] {
+            assert_eq!(DriftOptions::from(drift).drift, drift);
+        }
+    }
+
+    #[test]
     fn drift_that_is_not_repaired() {
         use DriftPolicy::{Ignore, Repair, Report};
         let (changed, absent) = (Situation::Changed(vec![]), Situation::Absent);

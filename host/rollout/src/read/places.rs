@@ -110,7 +110,17 @@ fn spread(kinds: impl Iterator<Item = (Served, bool)>, namespaces: Option<&BTree
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
     use super::*;
+    use crate::pure::{
+        holdings::{Holdings, ObjectId, Seal, Settlement},
+        ledger::InMemory,
+        live::tests::owner,
+        owner::NAMESPACES,
+    };
 
     fn kind(kind: &str, namespaced: bool) -> Served {
         let resource = ApiResource {
@@ -137,5 +147,26 @@ mod tests {
         assert_eq!(shown(spread(kinds(), None)), ["Pod -", "Node -", "Event -"]);
         let namespaces = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
         assert_eq!(shown(spread(kinds(), Some(&namespaces))), ["Pod a", "Pod b", "Node -", "Event a?", "Event b?"]);
+    }
+
+    #[test]
+    fn namespaces_come_from_the_record_or_without_one_from_the_parent() {
+        let id = ObjectId {
+            group: String::new(),
+            kind: "ConfigMap".into(),
+            namespace: Some("recorded".into()),
+            name: "x".into(),
+        };
+        let held = Settlement { held: [(id, "u".to_owned())].into(), ..Settlement::default() };
+        let holdings = Holdings::new("uid-a", Seal::new([1; 32])).settled(&held);
+        let recorded_in = |holdings| owner().recorded_in(Arc::new(InMemory::with(holdings)));
+        let parent = json!({"metadata": {"annotations": {NAMESPACES: "listed"}}});
+        for (owner, expected) in [
+            (owner(), ["install", "listed"]),
+            (recorded_in(holdings.clone()), ["install", "recorded"]),
+            (recorded_in(holdings.inheriting()), ["install", "listed"]),
+        ] {
+            assert_eq!(namespaces(&owner, &parent, &[]), expected.map(str::to_owned).into());
+        }
     }
 }
