@@ -56,7 +56,7 @@ mod tests {
     fn a_count_may_differ_by_a_tenth_and_two() {
         let cases: [(u64, u64, &[&str]); 5] = [
             (100, 0, &[]),
-            (112, 2, &[]),
+            (110, 2, &[]),
             (113, 0, &["install: all requests grew from 100 to 113", "install: list pods grew from 100 to 113"]),
             (87, 0, &["install: all requests shrank from 100 to 87", "install: list pods shrank from 100 to 87"]),
             (100, 3, &["install: get nodes grew from 0 to 3"]),
