@@ -4,7 +4,7 @@
 
 use std::{
     cmp::Ordering,
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeSet, HashMap},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -116,7 +116,8 @@ struct Tombstone {
 #[derive(Debug)]
 pub(crate) struct Store {
     objects: HashMap<Id, Entry>,
-    sets: HashMap<String, HashSet<Id>>,
+    /// Sorted, as the API server lists them.
+    sets: HashMap<String, BTreeSet<Id>>,
     in_progress: HashMap<Id, WritesInProgress>,
     tombstones: HashMap<Id, Tombstone>,
     /// The number of lists that began.

@@ -48,8 +48,18 @@ impl Cluster {
             }
             .boxed()
         });
+        let mut read = false;
         for object in all(reads.collect()).await {
             objects.extend(object?);
+            read = true;
+        }
+        if read {
+            // As the API server lists them: messages must not depend on what had to be read.
+            let place = |object: &Value| {
+                let text = |pointer| live::text(object, pointer).to_owned();
+                (text("/metadata/namespace"), text("/metadata/name"))
+            };
+            objects.sort_by_cached_key(place);
         }
         Ok(objects)
     }

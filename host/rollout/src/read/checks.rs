@@ -55,7 +55,9 @@ impl Checks<'_> {
         // This check is first: a user who may not write such an object must not learn whether it exists.
         refusals.check(reserved::refuse(owner, desired, self.installation))?;
         refusals.check(refuse_collisions(owner, desired, situations))?;
-        if refusals.on_refusal == OnRefusal::Stop && !self.writes() {
+        // What waits for an object that terminates is written later.
+        let is_done = !self.writes() && !situations.contains(&Situation::Terminating);
+        if refusals.on_refusal == OnRefusal::Stop && is_done {
             return Ok(Vec::new());
         }
         let created = desired.iter().zip(situations).filter(|(_, situation)| **situation == Situation::Absent);

@@ -10,8 +10,9 @@ use crate::{
     compute::cpu,
     pure::{
         crd::is_crd,
-        desired::Desired,
+        desired::{APPLIED, Desired},
         error::{ApiError, RolloutError},
+        live,
         situation::{Action, Situation},
     },
 };
@@ -29,16 +30,19 @@ pub(crate) async fn check(
 ) -> Result<Vec<String>, RolloutError> {
     let mut report = Report::default();
     for ((desired, situation), live) in desired.iter().zip(situations).zip(live) {
-        let Some(live) = live else { continue };
-        let upgrade = matches!(situation.action(), Action::Update | Action::Adopt)
+        let Some(current) = live else { continue };
+        // One that another client deletes at this moment is no reason to accept a new version that would have been refused before.
+        let replaces_terminating =
+            *situation == Situation::Terminating && live::annotation(current, APPLIED) != Some(desired.digest.as_str());
+        let upgrade = (matches!(situation.action(), Action::Update | Action::Adopt) || replaces_terminating)
             && is_crd(&desired.key)
             && desired.key.version == "v1";
         if !upgrade || policy.disabled {
             continue;
         }
-        comparable(live, &desired.value)?;
-        report.extend(compare_schemas(live, &desired.value, policy).await?);
-        if let Some(check) = ObjectCheck::plan(live, &desired.value, policy) {
+        comparable(current, &desired.value)?;
+        report.extend(compare_schemas(current, &desired.value, policy).await?);
+        if let Some(check) = ObjectCheck::plan(current, &desired.value, policy) {
             report.extend(check_objects(cluster, check).await?);
         }
     }

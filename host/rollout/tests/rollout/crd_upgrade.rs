@@ -4,7 +4,7 @@
 
 use chandler_core::Reason;
 use chandler_rollout::{Progress, RolloutError};
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::support::{Stage, config_map, key, ox, oxen, release};
@@ -43,6 +43,22 @@ async fn nothing_is_written_before_crd_upgrades_are_checked() {
     stage.meddle(&crd_key, json!({"spec": crd(&json!({"type": "integer"}))["spec"]})).await;
     let changes = stage.complete(&settings).await;
     assert_eq!(changes.recovered, [crd_key]);
+}
+
+#[tokio::test]
+async fn a_crd_that_terminates_is_compared_with_its_new_version() {
+    let stage = Stage::set().await;
+    let text = release(&[(0, crd(&json!({"type": "string"})))]);
+    stage.complete(&text).await;
+    let crd_key = key("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "oxen.example.com");
+    stage.meddle(&crd_key, json!({"metadata": {"finalizers": ["example.com/held"]}})).await;
+    stage.api(&crd_key).delete(&crd_key.name, &DeleteParams::default()).await.unwrap();
+
+    let error = stage.advance(&release(&[(0, crd(&json!({"type": "integer"})))])).await.unwrap_err();
+    assert_eq!(error.reason(), Reason::UnsafeCRDUpgrade, "{error}");
+    // The release that runs waits until it can create the CRD again.
+    let progress = stage.advance(&text).await.unwrap();
+    assert!(matches!(progress, Progress::Waiting { .. }), "{progress:?}");
 }
 
 #[tokio::test]
