@@ -19,6 +19,7 @@
 //! | [`reason`] | reasons of conditions |
 //! | [`release`] | the objects that a provisioner rendered from a bundle |
 //! | [`request`] | the request to a provisioner, and the facts that it reads |
+//! | [`resource_version`] | the order of resource versions |
 //! | [`text`] | untrusted text, escaped for output |
 
 pub mod browser;
@@ -35,6 +36,7 @@ pub mod pattern;
 pub mod reason;
 pub mod release;
 pub mod request;
+pub mod resource_version;
 mod size;
 pub mod text;
 

@@ -10,7 +10,6 @@
 //! | module | contents | effects |
 //! |---|---|---|
 //! | `body` | the compressed JSON of an object | none |
-//! | `version` | the order of resource versions | none |
 //! | `store` | the objects of one informer: events, writes, lists | none |
 //! | `observed` | an object as the watch delivers it | none |
 //! | `rights` | what the controller may watch | requests |
@@ -23,7 +22,6 @@ pub mod informers;
 mod observed;
 mod rights;
 mod store;
-mod version;
 
 pub use informers::{Identity, Informers, Options, OwnerLabels, Reader, Writing};
 pub use store::{Id, Members, Outcome};

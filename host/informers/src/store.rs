@@ -11,9 +11,10 @@ use std::{
     },
 };
 
+use chandler_core::resource_version::compare;
 use serde_json::Value;
 
-use crate::{body::Body, version::compare};
+use crate::body::Body;
 
 /// The namespace and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

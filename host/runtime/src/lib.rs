@@ -36,7 +36,6 @@ pub mod metrics;
 pub mod own_writes;
 pub mod probe;
 pub mod reflector;
-mod resource_version;
 pub mod slots;
 pub mod status_patch;
 pub mod triggers;

@@ -13,12 +13,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use chandler_core::resource_version;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource, ResourceExt as _, core::DeserializeGuard};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{Guarded, resource_version};
+use crate::Guarded;
 
 /// How many own writes of one object are awaited from the watch.
 const AWAITED: usize = 16;

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 /// The order of two resource versions of the same resource, which are decimal numbers of any length
 /// (<https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions>). None where one is not such a number: then
 /// nothing is known about their order, unless they are equal.
-pub(crate) fn compare(a: &str, b: &str) -> Option<Ordering> {
+pub fn compare(a: &str, b: &str) -> Option<Ordering> {
     if a == b && !a.is_empty() {
         return Some(Ordering::Equal);
     }
