@@ -1,7 +1,7 @@
 //! All informers, and reads and writes through them.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -22,15 +22,6 @@ use crate::{
 /// After this time an informer that ended is tried again: a permission may have been granted.
 const RETRY_AFTER: Duration = Duration::from_mins(10);
 
-/// The labels of managed objects.
-#[derive(Clone, Copy, Debug)]
-pub struct OwnerLabels {
-    /// The label with the set that an object belongs to. Only objects with this label are watched.
-    pub set: &'static str,
-    /// The label with the name of the owner.
-    pub name: &'static str,
-}
-
 /// How [`Informers`] work.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -45,21 +36,14 @@ impl Default for Options {
     }
 }
 
-/// Whose rights are used to watch.
+/// A ServiceAccount whose rights are used to watch, on behalf of an owner.
 #[derive(Clone)]
-pub enum Identity {
-    /// Those of the controller.
-    Controller,
-    /// Those of a ServiceAccount, by this client, on behalf of this owner. The rights of the controller are used where it may
-    /// watch the kind: an object of the owner's set is the same for both.
-    Account {
-        /// The ServiceAccount.
-        account: Account,
-        /// A client that impersonates it.
-        client: Client,
-        /// The name of the owner.
-        owner: String,
-    },
+struct Impersonated {
+    account: Account,
+    /// A client that impersonates it.
+    client: Client,
+    /// The name of the owner.
+    owner: String,
 }
 
 /// What one informer covers.
@@ -91,20 +75,14 @@ pub struct Informers {
 
 impl Informers {
     /// No informers yet. `wake` triggers a reconcile of the owner that the labels of a changed object name.
-    pub fn new(
-        client: Client,
-        labels: OwnerLabels,
-        options: Options,
-        wake: impl Fn(&str) + Send + Sync + 'static,
-    ) -> Self {
-        let labels = Labels { set: labels.set, owner: labels.name };
+    pub fn new(client: Client, labels: Labels, options: Options, wake: impl Fn(&str) + Send + Sync + 'static) -> Self {
         let memory = Memory::new(options.bytes);
         Self { client, labels, wake: Arc::new(wake), memory, rights: Rights::default(), running: Mutex::default() }
     }
 
-    /// Reads and writes through the informers.
-    pub fn reader(self: &Arc<Self>, identity: Identity) -> Reader {
-        Reader { informers: Arc::clone(self), identity }
+    /// Reads and writes with the rights of the controller.
+    pub fn reader(self: &Arc<Self>) -> Reader {
+        Reader { informers: Arc::clone(self), impersonated: None }
     }
 
     /// Ends the informers that ran for this owner alone.
@@ -112,29 +90,23 @@ impl Informers {
         self.stop(owner, |_| true);
     }
 
-    /// Starts the informer of a scope unless it runs. Returns a future of its state; none if it ended recently.
+    /// Starts the informer of a scope unless it runs, or ended recently. Returns a future of its state.
     fn start(&self, scope: Scope, client: &Client, user: Option<&str>) -> impl Future<Output = State> + Send + use<> {
         let mut running = self.running();
-        let mut users = BTreeSet::new();
-        let mut kept = None;
+        let mut users: BTreeSet<String> = user.map(str::to_owned).into_iter().collect();
         if let Some(known) = running.get_mut(&scope) {
-            known.users.extend(user.map(str::to_owned));
+            known.users.append(&mut users);
             let is_over = match known.informer.ended() {
                 None => false,
                 // The caller is about to use the kind, so it may be served now.
                 Some((State::NotServed, _)) => true,
                 Some((_, began)) => began.elapsed() >= RETRY_AFTER,
             };
-            if is_over {
-                users = std::mem::take(&mut known.users);
-            } else {
-                kept = Some(known.informer.synced());
+            if !is_over {
+                return known.informer.synced();
             }
+            users = std::mem::take(&mut known.users);
         }
-        if let Some(synced) = kept {
-            return synced;
-        }
-        users.extend(user.map(str::to_owned));
         tracing::debug!(kind = %scope.kind.kind, group = %scope.kind.group, namespace = ?scope.namespace, "watching");
         let target = Target {
             client: client.clone(),
@@ -183,31 +155,42 @@ impl fmt::Debug for Informers {
     }
 }
 
-/// Reads and writes of one identity.
+/// Reads and writes with the rights of the controller, or of a ServiceAccount.
 #[derive(Clone)]
 pub struct Reader {
     informers: Arc<Informers>,
-    identity: Identity,
+    /// None for the controller itself.
+    impersonated: Option<Impersonated>,
 }
 
 impl Reader {
+    /// The same on behalf of an owner, with a client that impersonates its ServiceAccount. The rights of the controller are still
+    /// used where it may watch a kind: an object of the owner's set is the same for both.
+    pub fn on_behalf_of(&self, account: Account, client: Client, owner: String) -> Self {
+        let impersonated = Some(Impersonated { account, client, owner });
+        Self { informers: Arc::clone(&self.informers), impersonated }
+    }
+
+    /// Ends the informers that ran for this owner alone.
+    pub fn forget(&self, owner: &str) {
+        self.informers.forget(owner);
+    }
+
     /// The objects of a kind that belong to a set, in one or all namespaces; starts to watch the kind if necessary. None if the
     /// kind is not watched, because it is not served or may not be watched, or because the watch is interrupted. Then the caller
     /// must make a request.
     pub async fn members(&self, kind: &ApiResource, namespace: Option<&str>, set: &str) -> Option<Members> {
         let own = Scope { kind: kind.clone(), namespace: None, account: None };
-        let scope = match (self.own(own.clone()).await, &self.identity) {
-            (State::Synced, _) => own,
-            (State::Forbidden, Identity::Account { account, client, owner }) => {
-                let namespace = namespace.map(str::to_owned);
-                let scope = Scope { kind: kind.clone(), namespace, account: Some(account.clone()) };
-                match self.informers.start(scope.clone(), client, Some(owner)).await {
-                    State::Synced => scope,
-                    _ => return None,
-                }
+        let (state, scope) = match (self.own(own.clone()).await, &self.impersonated) {
+            (State::Forbidden, Some(impersonated)) => {
+                let scope = impersonated.scope(kind.clone(), namespace.map(str::to_owned));
+                (impersonated.start(&self.informers, scope.clone()).await, scope)
             }
-            _ => return None,
+            (state, _) => (state, own),
         };
+        if state != State::Synced {
+            return None;
+        }
         let running = self.informers.running();
         let store = running.get(&scope)?.informer.store();
         Some(store.members(set, namespace))
@@ -217,28 +200,24 @@ impl Reader {
     /// owner alone and are not among them end.
     pub async fn watch_only(&self, kinds: impl IntoIterator<Item = (ApiResource, Option<String>)>) {
         let started = kinds.into_iter().map(async |(kind, namespace)| {
-            let own = Scope { kind: kind.clone(), namespace: None, account: None };
-            let state = self.own(own).await;
-            if let (State::Forbidden, Identity::Account { account, client, owner }) = (state, &self.identity) {
-                let scope = Scope { kind: kind.clone(), namespace: namespace.clone(), account: Some(account.clone()) };
-                drop(self.informers.start(scope, client, Some(owner)));
+            let state = self.own(Scope { kind: kind.clone(), namespace: None, account: None }).await;
+            let impersonated = self.impersonated.as_ref()?;
+            let scope = impersonated.scope(kind, namespace);
+            if state == State::Forbidden {
+                drop(impersonated.start(&self.informers, scope.clone()));
             }
-            (kind.api_version, kind.kind, namespace)
+            Some(scope)
         });
-        let wanted: BTreeSet<_> = join_all(started).await.into_iter().collect();
-        if let Identity::Account { owner, .. } = &self.identity {
-            let is_wanted = |scope: &Scope| {
-                let Scope { kind, namespace, .. } = scope.clone();
-                wanted.contains(&(kind.api_version, kind.kind, namespace))
-            };
-            self.informers.stop(owner, |scope| !is_wanted(scope));
+        let wanted: HashSet<Scope> = join_all(started).await.into_iter().flatten().collect();
+        if let Some(Impersonated { owner, .. }) = &self.impersonated {
+            self.informers.stop(owner, |scope| !wanted.contains(scope));
         }
     }
 
     /// Watches a kind with the rights of the controller. On behalf of a ServiceAccount this is not tried in vain.
     async fn own(&self, scope: Scope) -> State {
         let Informers { client, rights, .. } = self.informers.as_ref();
-        if matches!(self.identity, Identity::Account { .. }) && !rights.may_watch(client, &scope.kind).await {
+        if self.impersonated.is_some() && !rights.may_watch(client, &scope.kind).await {
             return State::Forbidden;
         }
         self.informers.start(scope, client, None).await
@@ -263,6 +242,16 @@ impl Reader {
             }
             BTreeSet::new()
         });
+    }
+}
+
+impl Impersonated {
+    fn scope(&self, kind: ApiResource, namespace: Option<String>) -> Scope {
+        Scope { kind, namespace, account: Some(self.account.clone()) }
+    }
+
+    fn start(&self, informers: &Informers, scope: Scope) -> impl Future<Output = State> + Send + use<> {
+        informers.start(scope, &self.client, Some(&self.owner))
     }
 }
 
@@ -306,5 +295,67 @@ impl Drop for Writing {
         if self.is_open {
             self.report(Outcome::Unknown);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    /// An API server on which the controller may watch nothing, and everything else fails.
+    fn client() -> Client {
+        let service = tower::service_fn(|request: http::Request<Body>| async move {
+            let is_review = request.uri().path().ends_with("/selfsubjectrulesreviews");
+            let body =
+                if is_review { json!({"status": {"resourceRules": [], "incomplete": false}}) } else { json!({}) };
+            Ok::<_, Infallible>(http::Response::new(Body::from(body.to_string().into_bytes())))
+        });
+        Client::new(service, "default")
+    }
+
+    fn kind(kind: &str) -> ApiResource {
+        ApiResource {
+            group: String::new(),
+            version: "v1".into(),
+            api_version: "v1".into(),
+            kind: kind.into(),
+            plural: format!("{}s", kind.to_lowercase()),
+        }
+    }
+
+    /// The running informers, as `kind account`, sorted.
+    fn running(informers: &Informers) -> Vec<String> {
+        let name = |scope: &Scope| {
+            let account = scope.account.as_ref().map_or("-", |account| account.name.as_str());
+            format!("{} {account}", scope.kind.kind)
+        };
+        let mut all: Vec<String> = informers.running().keys().map(name).collect();
+        all.sort();
+        all
+    }
+
+    #[tokio::test]
+    async fn an_owner_that_changes_its_account_or_its_kinds_ends_the_informers_that_it_no_longer_uses() {
+        let labels = Labels { set: "set", owner: "owner" };
+        let informers = Arc::new(Informers::new(client(), labels, Options::default(), |_| {}));
+        let reader = informers.reader();
+        let account = |name: &str| Account { namespace: "n".into(), name: name.into() };
+        let of = |name: &str, owner: &str| reader.on_behalf_of(account(name), client(), owner.to_owned());
+        let place = |name: &str| (kind(name), Some("n".to_owned()));
+
+        of("a", "x").watch_only([place("ConfigMap"), place("Secret")]).await;
+        assert_eq!(running(&informers), ["ConfigMap a", "Secret a"]);
+        of("a", "y").watch_only([place("Secret")]).await;
+        of("a", "x").watch_only([place("ConfigMap")]).await;
+        assert_eq!(running(&informers), ["ConfigMap a", "Secret a"], "y uses the second");
+        of("b", "x").watch_only([place("ConfigMap")]).await;
+        assert_eq!(running(&informers), ["ConfigMap b", "Secret a"]);
+        reader.forget("x");
+        assert_eq!(running(&informers), ["Secret a"]);
     }
 }

@@ -23,5 +23,6 @@ mod observed;
 mod rights;
 mod store;
 
-pub use informers::{Identity, Informers, Options, OwnerLabels, Reader, Writing};
+pub use informers::{Informers, Options, Reader, Writing};
+pub use observed::Labels;
 pub use store::{Id, Members, Outcome};

@@ -10,24 +10,20 @@ use kube::{
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::Value;
 
-use crate::{
-    body::Body,
-    store::{Id, Seen},
-};
+use crate::store::{Id, Seen};
 
 /// An object of any kind: the metadata that the watch needs, and its JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct Observed {
     /// Name, namespace, UID, resource version and labels only.
     metadata: ObjectMeta,
-    body: Body,
+    json: Vec<u8>,
 }
 
 impl<'de> Deserialize<'de> for Observed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let object = Value::deserialize(deserializer)?;
-        let metadata = metadata(&object);
-        Ok(Self { metadata, body: Body::new(serde_json::to_vec(&object).map_err(D::Error::custom)?) })
+        Ok(Self { metadata: metadata(&object), json: serde_json::to_vec(&object).map_err(D::Error::custom)? })
     }
 }
 
@@ -67,7 +63,7 @@ impl Resource for Observed {
 impl Observed {
     /// The object with the label values that the store needs.
     pub(crate) fn seen(self, labels: &Labels) -> Seen {
-        let Self { metadata, body } = self;
+        let Self { metadata, json } = self;
         let label = |name: &str| metadata.labels.as_ref().and_then(|labels| labels.get(name)).cloned();
         Seen {
             set: label(labels.set),
@@ -75,24 +71,23 @@ impl Observed {
             id: Id { namespace: metadata.namespace, name: metadata.name.unwrap_or_default() },
             uid: metadata.uid.unwrap_or_default(),
             version: metadata.resource_version.unwrap_or_default(),
-            body,
+            json,
         }
     }
 }
 
-/// The labels that the store reads.
+/// The labels of managed objects.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Labels {
-    /// The label with the set of an object.
-    pub(crate) set: &'static str,
+pub struct Labels {
+    /// The label with the set that an object belongs to. Only objects with this label are watched.
+    pub set: &'static str,
     /// The label with the name of the owner.
-    pub(crate) owner: &'static str,
+    pub owner: &'static str,
 }
 
 /// An object that the API server returned.
 pub(crate) fn seen(object: &Value, labels: &Labels) -> Option<Seen> {
-    let body = Body::new(serde_json::to_vec(object).ok()?);
-    Some(Observed { metadata: metadata(object), body }.seen(labels))
+    Some(Observed { metadata: metadata(object), json: serde_json::to_vec(object).ok()? }.seen(labels))
 }
 
 fn metadata(object: &Value) -> ObjectMeta {

@@ -4,29 +4,17 @@
 
 use std::time::Duration;
 
-use chandler_permissions::{PolicyRule, cover::is_covered};
+use chandler_permissions::{PolicyRule, ReviewedRules, Scope, cover::is_covered};
 use kube::{Client, api::ApiResource};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
 /// After this time the permissions are reviewed again: an administrator may have granted one.
 const REVIEWED_FOR: Duration = Duration::from_mins(10);
-/// A rules review requires a namespace. No namespace can have this name, so only permissions for all namespaces are listed.
-const NO_NAMESPACE: &str = "-";
 
 /// The permissions of the controller, as last reviewed.
 #[derive(Debug, Default)]
-pub(crate) struct Rights(Mutex<Option<(Instant, Reviewed)>>);
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Reviewed {
-    #[serde(rename = "resourceRules")]
-    rules: Vec<PolicyRule>,
-    /// Whether an authorizer cannot list its rules.
-    incomplete: bool,
-}
+pub(crate) struct Rights(Mutex<Option<(Instant, ReviewedRules)>>);
 
 impl Rights {
     /// Whether the controller may list and watch a kind in all namespaces. Where that cannot be known, it may try.
@@ -38,40 +26,37 @@ impl Rights {
                 Err(error) => tracing::debug!(%error, "failed to review the permissions of the controller"),
             }
         }
-        reviewed.as_ref().is_none_or(|(_, reviewed)| reviewed.allows(kind))
+        reviewed.as_ref().is_none_or(|(_, reviewed)| allows(reviewed, kind))
     }
 }
 
-impl Reviewed {
-    fn allows(&self, kind: &ApiResource) -> bool {
-        let rules: Vec<&PolicyRule> = self.rules.iter().collect();
-        let covers = |verb: &str| {
-            let part = PolicyRule {
-                verbs: vec![verb.to_owned()],
-                api_groups: vec![kind.group.clone()],
-                resources: vec![kind.plural.clone()],
-                ..PolicyRule::default()
-            };
-            is_covered(&rules, &part)
+fn allows(reviewed: &ReviewedRules, kind: &ApiResource) -> bool {
+    let rules: Vec<&PolicyRule> = reviewed.rules.iter().collect();
+    let covers = |verb: &str| {
+        let part = PolicyRule {
+            verbs: vec![verb.to_owned()],
+            api_groups: vec![kind.group.clone()],
+            resources: vec![kind.plural.clone()],
+            ..PolicyRule::default()
         };
-        self.incomplete || (covers("list") && covers("watch"))
-    }
+        is_covered(&rules, &part)
+    };
+    reviewed.incomplete || (covers("list") && covers("watch"))
 }
 
-async fn review(client: &Client) -> Result<Reviewed, kube::Error> {
-    let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview",
-                      "spec": {"namespace": NO_NAMESPACE}});
+async fn review(client: &Client) -> Result<ReviewedRules, kube::Error> {
     let request = http::Request::post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews")
         .header(http::header::CONTENT_TYPE, "application/json")
-        .body(body.to_string().into_bytes())
+        .body(ReviewedRules::request(&Scope::Cluster).to_string().into_bytes())
         .map_err(kube::Error::HttpError)?;
-    let mut answer: Value = client.request(request).await?;
-    let status = answer.get_mut("status").map(Value::take).unwrap_or_default();
-    serde_json::from_value(status).map_err(kube::Error::SerdeError)
+    let answer: Value = client.request(request).await?;
+    Ok(ReviewedRules::of_status(answer.get("status").unwrap_or(&Value::Null)))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -94,8 +79,7 @@ mod tests {
             (vec![rule(&["*"], "", &[])], false, false),
         ] {
             let status = json!({"resourceRules": rules, "nonResourceRules": [], "incomplete": incomplete});
-            let reviewed: Reviewed = serde_json::from_value(status.clone()).unwrap();
-            assert_eq!(reviewed.allows(&kind), expected, "{status}");
+            assert_eq!(allows(&ReviewedRules::of_status(&status), &kind), expected, "{status}");
         }
     }
 }

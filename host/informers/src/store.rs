@@ -35,7 +35,7 @@ pub(crate) struct Seen {
     pub(crate) set: Option<String>,
     /// The owner that its label names.
     pub(crate) owner: Option<String>,
-    pub(crate) body: Body,
+    pub(crate) json: Vec<u8>,
 }
 
 /// The objects of a set.
@@ -352,9 +352,9 @@ impl Store {
 
     /// Inserts an object, and returns the one before.
     fn insert(&mut self, seen: Seen, confirmed: bool) -> Option<Entry> {
-        let Seen { id, uid, version, set, owner, body } = seen;
+        let Seen { id, uid, version, set, owner, json } = seen;
         let before = self.remove(&id);
-        let body = Some(body).filter(|body| self.memory.take(body.len()));
+        let body = Some(Body::new(json)).filter(|body| self.memory.take(body.len()));
         self.bytes += body.as_ref().map_or(0, Body::len);
         if let Some(set) = &set {
             self.sets.entry(set.clone()).or_default().insert(id.clone());

@@ -11,6 +11,7 @@
 //! | [`grants`] | the permissions that roles and bindings grant, which their writer must hold |
 //! | [`account`] | ServiceAccounts, and which one a BundleDeployment is installed on behalf of |
 //! | [`missing`](mod@missing) | the required permissions that an account does not hold |
+//! | [`review`] | rules reviews: the request, and the rules in its answer |
 //! | [`merge`](mod@merge) | merges many small rules into few large ones |
 //! | [`roles`](mod@roles) | roles and bindings for rules |
 //! | [`kinds`] | the resources of the built-in kinds, for use without an API server |
@@ -32,6 +33,7 @@ pub mod merge;
 pub mod missing;
 pub mod quote;
 pub mod requirements;
+pub mod review;
 pub mod role;
 pub mod roles;
 pub mod rule;
@@ -43,5 +45,6 @@ pub use grants::{Escalation, ExistingRoles, RoleKey};
 pub use merge::merge;
 pub use missing::{Held, Missing, missing};
 pub use requirements::{Item, Listed, Need, Parent, Requirements, Scope, Why, requirements};
+pub use review::ReviewedRules;
 pub use roles::roles;
 pub use rule::PolicyRule;

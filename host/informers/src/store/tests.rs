@@ -234,7 +234,7 @@ fn an_object_whose_write_has_no_answer_is_unknown() {
 
 #[test]
 fn what_does_not_fit_in_memory_is_unknown() {
-    let size = stored("x", 5).body.len();
+    let size = stored("x", 5).json.len();
     let memory = Memory::new(2 * size);
     let mut store = Store::new(memory.clone());
     for name in ["x", "y", "z"] {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use chandler_informers::{Identity, Informers, Reader};
+use chandler_informers::{Informers, Reader};
 use chandler_permissions::Account;
 use kube::{
     Client, Resource as _,
@@ -35,31 +35,28 @@ type List = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, kube::co
 #[derive(Clone)]
 pub(crate) struct Cluster {
     pub(super) client: Client,
-    /// The informers, which see every write before the caller does; none if the cluster is always read.
-    informers: Option<Arc<Informers>>,
-    /// The informers that answer reads with the rights of this client.
+    /// The informers that answer reads with the rights of this client, and see every write before the caller does; none if the
+    /// cluster is always read.
     pub(crate) reader: Option<Reader>,
 }
 
 impl Cluster {
     /// A cluster that is always read.
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, informers: None, reader: None }
+        Self { client, reader: None }
     }
 
     /// A cluster whose objects are read from informers where possible.
     pub(crate) fn with_informers(self, informers: &Arc<Informers>) -> Self {
-        let reader = Some(informers.reader(Identity::Controller));
-        Self { informers: Some(Arc::clone(informers)), reader, ..self }
+        Self { reader: Some(informers.reader()), ..self }
     }
 
     /// The same cluster with a ServiceAccount impersonated on behalf of an owner.
     pub(crate) fn on_behalf_of(&self, account: &Account, owner: &str) -> Result<Self, ApiError> {
         let client = impersonating(&self.client, account)?;
-        let (account, owner) = (account.clone(), owner.to_owned());
-        let identity = Identity::Account { account, client: client.clone(), owner };
-        let reader = self.informers.as_ref().map(|informers| informers.reader(identity));
-        Ok(Self { client, informers: self.informers.clone(), reader })
+        let reader = self.reader.as_ref();
+        let reader = reader.map(|reader| reader.on_behalf_of(account.clone(), client.clone(), owner.to_owned()));
+        Ok(Self { client, reader })
     }
 
     /// Reads an object, if it exists.

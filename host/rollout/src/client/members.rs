@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chandler_informers::{Informers, Options, OwnerLabels};
+use chandler_informers::{Informers, Labels, Options};
 use futures::FutureExt as _;
 use kube::{Client, api::ApiResource};
 use serde_json::Value;
@@ -21,7 +21,7 @@ use crate::{
 
 /// Informers for the objects that a [`Rollout`](crate::Rollout) creates. `wake` triggers a reconcile of the owner with this name.
 pub fn informers(client: Client, options: Options, wake: impl Fn(&str) + Send + Sync + 'static) -> Arc<Informers> {
-    Arc::new(Informers::new(client, OwnerLabels { set: PART_OF, name: OWNER_NAME }, options, wake))
+    Arc::new(Informers::new(client, Labels { set: PART_OF, owner: OWNER_NAME }, options, wake))
 }
 
 impl Cluster {

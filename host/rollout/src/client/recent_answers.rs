@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chandler_permissions::{Account, PolicyRule, Scope};
+use chandler_permissions::{Account, ReviewedRules, Scope};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::{Resource, api::ApiResource};
 
@@ -22,20 +22,12 @@ const NAMES: usize = 4096;
 /// How many rules are remembered, of all accounts and scopes together.
 const RULES: usize = 50_000;
 
-/// The rules of an account in one scope.
-#[derive(Debug)]
-pub(crate) struct Rules {
-    pub(crate) rules: Vec<PolicyRule>,
-    /// Whether an authorizer could not list all of them.
-    pub(crate) incomplete: bool,
-}
-
 /// The answers, for all owners.
 pub(crate) struct RecentAnswers {
     accounts: Recent<Account, ()>,
     namespaces: Recent<String, ()>,
     /// The rules of an account in a scope.
-    pub(crate) rules: Recent<(Account, Scope), Arc<Rules>>,
+    pub(crate) rules: Recent<(Account, Scope), Arc<ReviewedRules>>,
     /// Whether an account is allowed what these attributes describe.
     pub(crate) access: Recent<(Account, String), bool>,
 }

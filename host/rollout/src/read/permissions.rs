@@ -15,20 +15,14 @@ use std::{
 
 use chandler_permissions::{
     Account, Escalation, ExistingRoles, Held, Installation, Item, Listed, Missing, Need, Parent, PolicyRule,
-    Requirements, RoleKey, Scope, Why, missing as missing_permissions, requirements, role::GROUP,
+    Requirements, ReviewedRules, RoleKey, Scope, Why, missing as missing_permissions, requirements, role::GROUP,
 };
 use futures::FutureExt as _;
 use kube::api::ApiResource;
-use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    client::{
-        cluster::Cluster,
-        concurrent::all,
-        recent::Answer,
-        recent_answers::{RecentAnswers, Rules},
-    },
+    client::{cluster::Cluster, concurrent::all, recent::Answer, recent_answers::RecentAnswers},
     pure::{
         deletion_plan::DeletionPlan,
         desired::Desired,
@@ -43,9 +37,6 @@ use crate::{
 /// The maximum number of access reviews in one check. Permissions beyond it count as granted: the API server decides in the
 /// end.
 const REVIEWS: usize = 200;
-/// Stands for the whole cluster in a rules review, which requires a namespace. No namespace can have this name, so it contains
-/// no RoleBinding.
-const NO_NAMESPACE: &str = "-";
 
 /// A review of the permissions of a ServiceAccount.
 #[derive(Clone, Copy)]
@@ -221,13 +212,10 @@ impl AccessReview<'_> {
     }
 
     /// The rules of the account in one scope.
-    async fn rules(self, scope: &Scope) -> Result<Option<Answer<Arc<Rules>>>, ApiError> {
+    async fn rules(self, scope: &Scope) -> Result<Option<Answer<Arc<ReviewedRules>>>, ApiError> {
         let ask = async {
-            let spec = json!({"namespace": scope.namespace().unwrap_or(NO_NAMESPACE)});
-            let review = review("SelfSubjectRulesReview", &spec);
-            let status = self.actor.review("selfsubjectrulesreviews", &review).await?;
-            let incomplete = status.get("incomplete").and_then(Value::as_bool).unwrap_or_default();
-            Ok(Some(Arc::new(Rules { rules: rules_of(&status), incomplete })))
+            let status = self.actor.review("selfsubjectrulesreviews", &ReviewedRules::request(scope)).await?;
+            Ok(Some(Arc::new(ReviewedRules::of_status(&status))))
         };
         self.recent.rules.get(&(self.account.clone(), scope.clone()), ask).await
     }
@@ -386,13 +374,6 @@ impl AccessQuery {
 
 fn review(kind: &str, spec: &Value) -> Value {
     json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec})
-}
-
-/// The rules in the status of a rules review.
-fn rules_of(status: &Value) -> Vec<PolicyRule> {
-    let lists = ["resourceRules", "nonResourceRules"].map(|field| status.get(field).and_then(Value::as_array));
-    let rules = lists.into_iter().flatten().flatten();
-    rules.filter_map(|rule| PolicyRule::deserialize(rule).ok()).collect()
 }
 
 fn role_resource(cluster: bool) -> ApiResource {

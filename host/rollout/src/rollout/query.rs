@@ -55,6 +55,8 @@ impl Rollout {
         } else {
             let mut kinds = resolve::known_kinds(&self.discovery, release);
             kinds.extend(dependencies::watched(release.objects()));
+            // It may have had an account before.
+            self.cluster.reader.iter().for_each(|reader| reader.forget(&owner.name));
             (self.cluster.reader.clone(), kinds.into_iter().map(|kind| (kind, None)).collect())
         };
         if let Some(reader) = reader {

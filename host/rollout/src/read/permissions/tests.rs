@@ -2,23 +2,10 @@ use std::sync::{Arc, Mutex};
 
 use chandler_core::Object;
 use kube::{Client, client::Body};
+use serde::Deserialize as _;
 
 use super::*;
 use crate::pure::{deletion_plan::DeletionPlan, desired::Served, live::tests::owner};
-
-#[test]
-fn rules_are_read_from_both_lists_of_a_review() {
-    let status = json!({
-        "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}, "not a rule"],
-        "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}],
-    });
-    let shown: Vec<String> = rules_of(&status).iter().map(ToString::to_string).collect();
-    assert_eq!(
-        shown,
-        [r#"{APIGroups:[""], Resources:["pods"], Verbs:["get"]}"#, r#"{NonResourceURLs:["/healthz"], Verbs:["get"]}"#]
-    );
-    assert_eq!(rules_of(&Value::Null), []);
-}
 
 #[test]
 fn needs_become_questions() {
