@@ -4,6 +4,7 @@ use std::{cell::Cell, time::Duration};
 
 use kube::Config;
 use tokio::{runtime::Builder, sync::oneshot};
+use tower::util::MapRequestLayer;
 
 use crate::{
     World,
@@ -38,8 +39,6 @@ pub struct CountedController {
 pub struct Snapshot {
     /// The requests.
     pub requests: Counts,
-    /// The connections that were opened.
-    pub connections: usize,
     /// The reconciles that ended.
     pub reconciles: Reconciles,
     /// The processor time.
@@ -54,7 +53,7 @@ impl CountedController {
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::Builder::new().name(THREAD.to_owned()).spawn({
             let recorder = recorder.clone();
-            move || run(config, options, &recorder, stopped)
+            move || run(config, options, recorder, stopped)
         });
         let thread = thread.expect("a thread");
         Self { recorder, run: world.run().name().to_owned(), stop, thread }
@@ -64,7 +63,6 @@ impl CountedController {
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             requests: self.recorder.counts(),
-            connections: self.recorder.connections(),
             reconciles: Reconciles::of(&self.run),
             processor: ProcessorTime::of(THREAD),
         }
@@ -92,11 +90,12 @@ impl CountedController {
     }
 }
 
-fn run(config: Config, options: chandler_controller::Options, recorder: &Recorder, stopped: oneshot::Receiver<()>) {
+fn run(config: Config, options: chandler_controller::Options, recorder: Recorder, stopped: oneshot::Receiver<()>) {
     let runtime = Builder::new_multi_thread().thread_name(THREAD).thread_keep_alive(KEEP_THREADS).enable_all().build();
     let runtime = runtime.expect("a runtime");
     runtime.block_on(async {
-        let client = chandler_client::builder(config).expect("a usable configuration").with_layer(recorder).build();
+        let recording = MapRequestLayer::new(move |request| recorder.record(request));
+        let client = chandler_client::builder(config).expect("a usable configuration").with_layer(&recording).build();
         let shutdown = async move {
             let _ = stopped.await;
         };

@@ -41,7 +41,6 @@ impl Display for Table<'_> {
         self.row(f, "that wrote objects", |step| count(step.reconciles.with_object_writes))?;
         self.row(f, "that wrote only status, Events or records", |step| count(step.reconciles.with_other_writes))?;
         self.row(f, "that wrote nothing", |step| count(step.reconciles.without_writes))?;
-        self.row(f, "connections opened", |step| count(step.connections as u64))?;
         self.row(f, "processor time of the controller", |step| seconds(step.processor.controller))?;
         self.row(f, "processor time of everything else", |step| seconds(step.processor.others))?;
         self.row(f, "duration", |step| seconds(step.time.as_secs_f64()))
@@ -65,7 +64,6 @@ impl Table<'_> {
                 "seconds": step.time.as_secs_f64(),
                 "total": step.total(),
                 "requests": by_name(step),
-                "connections": step.connections,
                 "reconciles": step.reconciles,
                 "controllerProcessorSeconds": step.processor.controller,
                 "otherProcessorSeconds": step.processor.others,

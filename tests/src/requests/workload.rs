@@ -49,8 +49,6 @@ pub struct Step {
     pub time: Duration,
     /// The requests of the controller, until it is idle.
     pub requests: Counts,
-    /// The connections that the controller opened.
-    pub connections: usize,
     /// The reconciles of BundleDeployments.
     pub reconciles: Reconciles,
     /// The processor time.
@@ -134,7 +132,6 @@ impl Meter {
             name,
             time,
             requests: now.requests.into_iter().filter_map(since).collect(),
-            connections: now.connections - before.connections,
             reconciles: now.reconciles.since(before.reconciles),
             processor: now.processor.since(before.processor),
         });

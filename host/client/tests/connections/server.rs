@@ -283,7 +283,7 @@ impl Silence {
         this
     }
 
-    /// Nothing passes on the open connections any more; nobody hears of it.
+    /// Nothing passes on the open connections any more, and neither side is notified.
     pub(super) fn begin(&self) {
         self.generation.send_modify(|generation| *generation += 1);
     }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use chandler_core::{ObjectKey, Release};
 use chandler_devcluster::faults::{Effect, Fault, Verb, When};
-use chandler_rollout::{Options, Progress, Rollout, RolloutRequest, informers};
+use chandler_rollout::{Options, Rollout, RolloutRequest, informers};
 use kube::{Client, api::DeleteParams};
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::support::{Stage, config_map, config_map_key, release, within};
+use crate::support::{Stage, config_map, config_map_key, eventually, release};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -99,36 +99,33 @@ async fn meddle(stage: &Stage, step: Step) {
     }
 }
 
-/// Advances until the release is complete, or is refused because of an object of another client, which is deleted then.
-async fn converge(stage: &Stage, rollout: &Rollout, release: &Release) {
-    loop {
-        match Box::pin(rollout.advance(&RolloutRequest::new(&stage.owner, release))).await {
-            Ok(Progress::Complete { .. }) => return,
-            Ok(_) => {}
-            Err(_) => {
-                for name in NAMES {
-                    let key = config_map_key(name);
-                    let live = stage.live(&key).await;
-                    if live.is_some_and(|live| live["metadata"].get("ownerReferences").is_none()) {
-                        stage.remove(&key).await;
-                    }
+/// Advances, and deletes the objects of another client that a refusal is about. Returns whether the release is complete.
+async fn advance(stage: &Stage, rollout: &Rollout, release: &Release) -> bool {
+    match Box::pin(rollout.advance(&RolloutRequest::new(&stage.owner, release))).await {
+        Ok(progress) => return progress.is_complete(),
+        Err(_) => {
+            for name in NAMES {
+                let key = config_map_key(name);
+                let live = stage.live(&key).await;
+                if live.is_some_and(|live| live["metadata"].get("ownerReferences").is_none()) {
+                    stage.remove(&key).await;
                 }
             }
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    false
+}
+
+/// Advances until the release is complete.
+async fn complete(stage: &Stage, rollout: &Rollout, release: &Release) {
+    eventually(|| Box::pin(advance(stage, rollout, release))).await;
 }
 
 async fn run(steps: Vec<Step>) {
     let stage = Stage::set().await;
     let (watching, reading) = (watching(&stage.client), &stage.rollout);
     let mut release = wanted(7, 0);
-    let complete = |release: &Release| {
-        let release = release.clone();
-        let (stage, watching) = (&stage, &watching);
-        async move { within(Box::pin(converge(stage, watching, &release))).await }
-    };
-    complete(&release).await;
+    complete(&stage, &watching, &release).await;
     for step in steps {
         match step {
             Step::Release { objects, content } => release = wanted(objects, content),
@@ -140,18 +137,12 @@ async fn run(steps: Vec<Step>) {
     stage.cluster.clear_faults();
     // Nothing happens any more: once the watch has caught up, both see the same.
     let request = RolloutRequest::new(&stage.owner, &release);
-    within(async {
-        loop {
-            let (cached, read) =
-                tokio::join!(Box::pin(watching.observe(&request)), Box::pin(reading.observe(&request)));
-            if format!("{cached:?}") == format!("{read:?}") {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+    eventually(|| async {
+        let (cached, read) = tokio::join!(Box::pin(watching.observe(&request)), Box::pin(reading.observe(&request)));
+        format!("{cached:?}") == format!("{read:?}")
     })
     .await;
-    complete(&release).await;
+    complete(&stage, &watching, &release).await;
     let observed = reading.observe(&request).await.unwrap();
     assert!(observed.matches_release(), "{observed:?}");
     let again = reading.advance(&request).await.unwrap();
@@ -206,17 +197,12 @@ async fn a_deletion_while_the_watch_is_interrupted_is_noticed() {
     stage.cluster.inject(watches);
     let (watching, release) = (watching(&stage.client), wanted(7, 0));
     let request = RolloutRequest::new(&stage.owner, &release);
-    within(Box::pin(converge(&stage, &watching, &release))).await;
+    complete(&stage, &watching, &release).await;
     // The three creations and this change are the events before the watch ends. The next list waits for the deletion.
     stage.cluster.inject(Fault::latency(Duration::from_secs(1)).verb(Verb::List).resource("configmaps").times(1));
     stage.meddle(&config_map_key("a"), json!({"metadata": {"annotations": {"note": "changed"}}})).await;
     stage.remove(&config_map_key("b")).await;
-    within(async {
-        while Box::pin(watching.observe(&request)).await.unwrap().drift.is_empty() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
+    eventually(|| async { !Box::pin(watching.observe(&request)).await.unwrap().drift.is_empty() }).await;
     let (cached, read) = tokio::join!(watching.observe(&request), stage.rollout.observe(&request));
     assert_eq!(cached.unwrap(), read.unwrap());
 }

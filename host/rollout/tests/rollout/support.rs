@@ -205,6 +205,20 @@ pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("in time")
 }
 
+/// Polls until the condition holds, for state that cannot be watched.
+pub(crate) async fn eventually<F: Future<Output = bool>>(mut condition: impl FnMut() -> F) {
+    let mut tick = tokio::time::interval(Duration::from_millis(10));
+    within(async {
+        loop {
+            tick.tick().await;
+            if condition().await {
+                return;
+            }
+        }
+    })
+    .await;
+}
+
 fn merge(all: &mut Changes, changes: Changes) {
     all.created.extend(changes.created);
     all.updated.extend(changes.updated);
