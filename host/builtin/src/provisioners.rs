@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chandler_core::Content;
 use chandler_engine::{CallError, Engine, Limits, LoadError, Provisioner};
+use futures::future::join_all;
 use tokio::sync::OnceCell;
 
 use crate::{BUILTINS, Builtin};
@@ -67,6 +68,16 @@ impl Provisioners {
         cell.get_or_try_init(|| self.engine.load(builtin.component)).await.cloned().map(Some)
     }
 
+    /// Loads all of them, so that the first bundle does not wait until they are compiled. Returns the classes that could not be
+    /// loaded; the next use tries again.
+    pub async fn load_all(&self) -> Vec<(&'static str, LoadError)> {
+        let loads = self.loaded.iter().map(async |(builtin, cell)| {
+            let loaded = cell.get_or_try_init(|| self.engine.load(builtin.component)).await;
+            loaded.err().map(|error| (builtin.class, error))
+        });
+        join_all(loads).await.into_iter().flatten().collect()
+    }
+
     /// The first class whose provisioner recognises the content, and the format that it returned.
     pub async fn detect(
         &self,
@@ -83,5 +94,20 @@ impl Provisioners {
             }
         }
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_engine::EngineOptions;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn all_are_loaded_before_the_first_use() {
+        let engine = Engine::new(EngineOptions::default()).expect("an engine");
+        let provisioners = Provisioners::new(engine);
+        assert!(provisioners.load_all().await.is_empty());
+        assert!(provisioners.loaded.iter().all(|(_, cell)| cell.initialized()));
     }
 }

@@ -147,9 +147,6 @@ async fn reconcile_deployment(
     // A BundleDeployment that may not be installed, or is not installed yet, needs neither a finalizer nor a record.
     let installs = intent == Intent::Deploy && account(deployment, &context.options.accounts).is_ok();
     let finalize = FinalizeHandles::of(context);
-    if installs {
-        finalize::add_finalizer(&finalize, deployment).await?;
-    }
     let record = finalize::open_record(&finalize, deployment, installs).await?;
     let mut subject = Subject::new(deployment.clone(), record, began);
     let found = match intent {

@@ -2,7 +2,7 @@
 
 use std::{future::Future, sync::Arc};
 
-use chandler_api::{BundleDeployment, ChangeApproval};
+use chandler_api::{BundleDeployment, ChangeApproval, names::TEARDOWN_FINALIZER};
 use chandler_builtin::Provisioners;
 use chandler_content::{ImageOptions, Images, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
@@ -138,7 +138,7 @@ pub(crate) fn context(
     let written = own_writes.clone();
     let rollout = Rollout::new(client.clone(), rollout).notifying_of_parents(move |parent| {
         match BundleDeployment::deserialize(parent) {
-            Ok(deployment) => written.marks(deployment, PARENT_MARKS),
+            Ok(deployment) => written.marks(deployment, PARENT_MARKS, TEARDOWN_FINALIZER),
             Err(error) => tracing::debug!(%error, "the response to the write of a BundleDeployment cannot be decoded"),
         }
     });

@@ -125,14 +125,16 @@ impl Record {
     async fn store(&self, release: &Release) -> Result<usize, RecordError> {
         let state = self.state();
         match state.releases.get(release.digest()) {
-            Some(parts) => Ok(*parts),
-            None => release_store::store(&self.secrets, &state.name, state.holdings.owner(), release).await,
+            // One that was not needed may be deleted already.
+            Some(parts) if !state.is_surplus(release.digest()) => Ok(*parts),
+            _ => release_store::store(&self.secrets, &state.name, state.holdings.owner(), release).await,
         }
     }
 
-    /// Whether a release is stored.
+    /// Whether a release is stored, and stays so.
     pub fn keeps(&self, digest: &Digest) -> bool {
-        self.state().releases.contains_key(digest)
+        let state = self.state();
+        state.releases.contains_key(digest) && !state.is_surplus(digest)
     }
 
     /// Reads a stored release; none if it is not stored.
@@ -164,21 +166,22 @@ impl Record {
         if self.known().ahead == Ahead::Settled { self.change(State::clone).await } else { Ok(()) }
     }
 
+    /// Deletes releases that are no longer needed. The record tells with its next write, and until then they count as deleted.
     async fn delete_surplus(&self) -> Result<(), RecordError> {
         let state = self.state();
         let surplus = state.surplus();
-        if surplus.is_empty() {
-            return Ok(());
-        }
         for (digest, parts) in &surplus {
             release_store::delete(&self.secrets, state.holdings.owner(), digest, *parts).await?;
         }
-        self.change(|state| {
-            let mut state = state.clone();
+        if !surplus.is_empty() {
+            let _one = self.writing.lock().await;
+            let mut known = self.known();
+            let mut state = State::clone(&known.state);
             state.releases.retain(|digest, _| !surplus.iter().any(|(gone, _)| gone == digest));
-            state
-        })
-        .await
+            known.set(state);
+            known.lag(Ahead::Lazily);
+        }
+        Ok(())
     }
 
     /// Records that all objects were orphaned.
@@ -186,7 +189,7 @@ impl Record {
     /// # Errors
     /// The record cannot be written.
     pub async fn leave_all(&self) -> Result<(), RecordError> {
-        if self.is_new() && self.state().holdings.is_empty() {
+        if !self.is_stored() && self.state().holdings.is_empty() {
             return Ok(());
         }
         self.change(|state| State { holdings: state.holdings.all_orphaned(), ..state.clone() }).await
@@ -225,9 +228,9 @@ impl Record {
         }
     }
 
-    /// Whether there is no Secret yet.
-    pub(crate) fn is_new(&self) -> bool {
-        self.known().version.is_none()
+    /// Whether its Secret exists.
+    pub fn is_stored(&self) -> bool {
+        self.known().version.is_some()
     }
 
     /// Writes the content in memory.
@@ -295,6 +298,11 @@ impl Ledger for Record {
         async move {
             if let Some(pending) = self.take_pending() {
                 return Ok(self.begin_with(pending, intent).await?);
+            }
+            // An intent is stored before it is in memory, so one that is known already needs no write.
+            let state = self.state();
+            if self.is_stored() && state.holdings.intending(&intent) == state.holdings {
+                return Ok(());
             }
             let begun = |state: &State| State { holdings: state.holdings.intending(&intent), ..state.clone() };
             Ok(self.change(begun).await?)

@@ -43,6 +43,8 @@ pub struct Subject<'a> {
     pub is_known: bool,
     /// Whether it will be installed, so that there may be a record from now on.
     pub installs: bool,
+    /// Whether it has our finalizer, with which the record is deleted. Without it no record must exist.
+    pub is_held: bool,
 }
 
 /// The records of one installation of Chandler.
@@ -91,8 +93,8 @@ impl Records {
         Ok(())
     }
 
-    /// Opens the record of a BundleDeployment. If there is none, its first write creates it, or the end of the reconcile where
-    /// something will be installed. If the record is that of an earlier BundleDeployment of the same name, the objects of that one
+    /// Opens the record of a BundleDeployment. If there is none, its first write creates it, or the end of the reconcile of one that
+    /// will be installed and has our finalizer. If the record is that of an earlier BundleDeployment of the same name, the objects of that one
     /// count as orphaned.
     ///
     /// # Errors
@@ -100,7 +102,7 @@ impl Records {
     pub async fn open(&self, subject: Subject<'_>) -> Result<Arc<Record>, RecordError> {
         let known = self.cached().get(subject.name).cloned();
         if let Some(record) = known.filter(|record| record.state().holdings.owner() == subject.uid) {
-            if subject.installs {
+            if subject.installs && subject.is_held {
                 record.require();
             }
             return Ok(record);
@@ -111,7 +113,7 @@ impl Records {
     }
 
     async fn open_uncached(&self, subject: Subject<'_>) -> Result<Record, RecordError> {
-        let Subject { name, uid, is_known, installs } = subject;
+        let Subject { name, uid, is_known, installs, is_held } = subject;
         let found = if self.may_exist(name) { self.secrets.record(name).await? } else { None };
         let seal = Seal::new(random()?);
         let record = match found {
@@ -137,10 +139,12 @@ impl Records {
         if installs {
             // Nothing is written to the cluster before the first intent, which creates the record. That a record was lost must not be
             // forgotten before.
-            if is_known && record.is_new() {
+            if is_known && !record.is_stored() {
                 record.write().await?;
             }
-            record.require();
+            if is_held {
+                record.require();
+            }
             if let Some(listed) = &mut *self.listed.lock().unwrap_or_else(PoisonError::into_inner) {
                 listed.insert(names::record(name));
             }

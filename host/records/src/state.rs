@@ -36,10 +36,14 @@ impl State {
         newest.into_iter().flatten().filter_map(|revision| revision.release_digest.parse().ok()).collect()
     }
 
+    /// Whether a release need not be stored any longer.
+    pub(crate) fn is_surplus(&self, digest: &Digest) -> bool {
+        !self.needed().contains(digest)
+    }
+
     /// The stored releases that are no longer needed.
     pub(crate) fn surplus(&self) -> Vec<(Digest, usize)> {
-        let needed = self.needed();
-        let surplus = self.releases.iter().filter(|(digest, _)| !needed.contains(digest));
+        let surplus = self.releases.iter().filter(|(digest, _)| self.is_surplus(digest));
         surplus.map(|(digest, parts)| (digest.clone(), *parts)).collect()
     }
 }

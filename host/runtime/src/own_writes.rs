@@ -177,10 +177,16 @@ impl<K: Resource<DynamicType = ()> + Clone + Serialize> OwnWrites<K> {
         });
     }
 
-    /// Notes the response to a write of the labels and annotations with this prefix.
-    pub fn marks(&self, written: K, prefix: &str) {
+    /// Notes the response to a write of the labels and annotations with this prefix, and of this finalizer.
+    pub fn marks(&self, written: K, prefix: &str, finalizer: &str) {
         self.note(written, |object| {
             let Some(metadata) = metadata(object) else { return false };
+            if let Some(Value::Array(finalizers)) = metadata.get_mut("finalizers") {
+                finalizers.retain(|other| other != finalizer);
+                if finalizers.is_empty() {
+                    metadata.remove("finalizers");
+                }
+            }
             for marks in ["labels", "annotations"] {
                 let Some(Value::Object(all)) = metadata.get_mut(marks) else { continue };
                 all.retain(|name, _| !name.starts_with(prefix));

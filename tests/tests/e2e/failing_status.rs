@@ -45,7 +45,8 @@ async fn a_finalizer_that_cannot_be_written_is_reported_until_it_can() {
     world.embedded().expect("it is embedded").inject(fault.client(CONTROLLER));
     world.deploy(&name, PLAIN, &image).await;
     let deployment = world.condition(&name, "Progressing", "True", "Retrying").await;
-    assert!(message(&deployment, "Ready").starts_with("failed to write the finalizers: "), "{deployment:?}");
+    let expected = format!("cannot add the finalizer chandler.dev/teardown to BundleDeployment {name}: ");
+    assert!(message(&deployment, "Ready").starts_with(&expected), "{deployment:?}");
     assert!(condition(&deployment, "Stalled").is_none(), "the controller retries");
     world.embedded().expect("it is embedded").clear_faults();
     world.ready(&name).await;

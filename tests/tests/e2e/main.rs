@@ -26,6 +26,7 @@ mod drift_atomic;
 mod drift_random_edits;
 mod failed_update;
 mod failing_status;
+mod finalizer;
 mod forged_managed_fields;
 mod generated_secrets;
 mod health;

@@ -85,12 +85,12 @@ impl Reconciler for BundleDeployments {
         self.0.generations.observe(deployment);
     }
 
-    /// Cancels the reconcile in progress of a BundleDeployment that is no longer selected, and drops its state. One that is being
-    /// deleted ends by its finalizer instead.
+    /// Cancels the reconcile in progress of a BundleDeployment that is no longer selected, or was deleted before it had our finalizer,
+    /// and drops its state. Others that are deleted end by the finalizer.
     fn removed(&self, deployment: &ObjectMeta) {
         let Some(name) = deployment.name.as_deref().filter(|_| deployment.deletion_timestamp.is_none()) else { return };
         let context = &self.0;
-        tracing::info!(deployment = name, "the BundleDeployment is no longer selected");
+        tracing::info!(deployment = name, "the BundleDeployment is gone or no longer selected");
         context.generations.cancel(name);
         context.memory.forget(name);
         context.records.forget(name);

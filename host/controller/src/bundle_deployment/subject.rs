@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chandler_api::{BundleDeployment, BundleDeploymentStatus, Revision};
+use chandler_api::{BundleDeployment, BundleDeploymentStatus, Revision, names::TEARDOWN_FINALIZER};
 use chandler_permissions::AccountPolicy;
 use chandler_records::Record;
 use chandler_rollout::{Owner, Parent};
@@ -57,6 +57,7 @@ impl Subject {
         let owner = owner::owner(&self.deployment, &candidate.install_namespace, accounts)?;
         let owner = owner
             .with_parent(Parent::of(&self.deployment))
+            .held_by(TEARDOWN_FINALIZER)
             .rollback(rollback)
             .ignoring(drift::ignored_fields(&self.deployment.spec)?);
         Ok(owner.recorded_in(Arc::<Record>::clone(&self.record)))

@@ -53,6 +53,13 @@ impl Classes {
         }
     }
 
+    /// Loads the built-in classes. Where that fails, the first BundleDeployment that uses the class reports it.
+    pub(crate) async fn load_builtin(&self) {
+        for (class, error) in self.builtin.load_all().await {
+            tracing::warn!(class, %error, "failed to load a built-in provisioner");
+        }
+    }
+
     /// The class of this name that a ProvisionerClass defines, if it is ready for use.
     pub(crate) fn in_use(&self, name: &str) -> Option<Class> {
         self.defined.read().unwrap_or_else(PoisonError::into_inner).get(name)?.as_ref().ok().cloned()

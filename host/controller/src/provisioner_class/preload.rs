@@ -1,9 +1,9 @@
-//! Loads the classes before the first reconcile.
+//! Loads the classes before the first reconcile, also the built-in ones.
 
 use std::time::Duration;
 
 use chandler_runtime::decode;
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use kube::{Api, ResourceExt as _};
 
 use super::reconciler::{Guarded, ProvisionerClasses};
@@ -33,7 +33,8 @@ impl ProvisionerClasses {
                 Err(invalid) => self.define_undecodable(guarded, invalid),
             }
         });
-        if tokio::time::timeout(TIMEOUT, join_all(loads)).await.is_err() {
+        let loads = join(join_all(loads), context.classes.load_builtin());
+        if tokio::time::timeout(TIMEOUT, loads).await.is_err() {
             tracing::warn!("some ProvisionerClasses are still loading; the controller starts without them");
         }
         Ok(())

@@ -6,7 +6,7 @@ use super::*;
 use crate::{Records, Subject};
 use chandler_rollout::ObjectId;
 
-const SUBJECT: Subject<'_> = Subject { name: "a", uid: "u", is_known: false, installs: true };
+const SUBJECT: Subject<'_> = Subject { name: "a", uid: "u", is_known: false, installs: true, is_held: true };
 
 fn id(name: &str) -> ObjectId {
     ObjectId { group: String::new(), kind: "ConfigMap".into(), namespace: Some("n".into()), name: name.into() }
@@ -135,4 +135,50 @@ async fn that_a_record_was_lost_is_stored_at_once_and_an_empty_record_is_never_s
     let lost = records.open(Subject { is_known: true, ..SUBJECT }).await.unwrap();
     assert!(lost.state().holdings.inherits());
     assert_eq!(record(&cluster).await.state(), lost.state());
+}
+
+#[tokio::test]
+async fn an_intent_that_is_stored_is_not_stored_again() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    let opened = record(&cluster).await;
+    let both = Intent { created: [id("x"), id("y")].into(), ..Intent::default() };
+    opened.begin(both).await.unwrap();
+    let begun = secrets(&cluster).await;
+    opened.settle(Settlement { complete: false, ..created("x") }).await.unwrap();
+    opened.begin(creating("y")).await.unwrap();
+    assert_eq!(secrets(&cluster).await, begun, "the second stage of a rollout");
+    opened.begin(creating("z")).await.unwrap();
+    assert_eq!(record(&cluster).await.state(), opened.state());
+}
+
+#[tokio::test]
+async fn a_release_that_was_deleted_is_stored_again_even_if_a_crash_kept_the_record_from_telling() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    let opened = record(&cluster).await;
+    let release = Arc::new(Release::new(Vec::new(), Vec::new(), Vec::new()));
+    opened.open_revision(Some(pending(&release)));
+    opened.begin(creating("x")).await.unwrap();
+    let other = Revision { number: 2, outcome: chandler_api::Outcome::Succeeded, ..Revision::default() };
+    opened.write_history(&[other]).await.unwrap();
+    assert_eq!(secrets(&cluster).await.len(), 1, "no revision needs the release");
+    assert!(!opened.keeps(release.digest()));
+
+    let after_crash = record(&cluster).await;
+    assert!(after_crash.state().releases.contains_key(release.digest()), "the record does not tell yet");
+    assert!(!after_crash.keeps(release.digest()));
+    after_crash.open_revision(Some(pending(&release)));
+    after_crash.begin(creating("y")).await.unwrap();
+    assert!(after_crash.release(release.digest()).await.unwrap().is_some());
+    assert!(after_crash.keeps(release.digest()));
+}
+
+#[tokio::test]
+async fn a_bundle_deployment_without_our_finalizer_gets_a_record_only_by_an_intent() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    let records = Records::new(&cluster.client(), "default");
+    let opened = records.open(Subject { is_held: false, ..SUBJECT }).await.unwrap();
+    opened.flush().await.unwrap();
+    assert!(!opened.is_stored());
+    opened.begin(creating("x")).await.unwrap();
+    assert!(opened.is_stored());
 }

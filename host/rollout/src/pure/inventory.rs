@@ -79,9 +79,10 @@ pub(crate) fn group_kinds(parent: &Value) -> Option<Vec<(String, String)>> {
     )
 }
 
-/// Whether the parent lists exactly this inventory.
+/// Whether the parent lists exactly this inventory, and has the finalizer of the owner.
 pub(crate) fn is_current(parent: &Value, owner: &Owner, wanted: &Inventory) -> bool {
-    live::label(parent, SET_ID) == Some(&owner.set_id())
+    owner.finalizer.as_ref().is_none_or(|finalizer| live::has_finalizer(parent, finalizer))
+        && live::label(parent, SET_ID) == Some(&owner.set_id())
         && live::annotation(parent, TOOLING) == Some(TOOL)
         && live::annotation(parent, GROUP_KINDS).is_some()
         && Inventory::read(parent) == *wanted
@@ -129,6 +130,11 @@ mod tests {
         }
         let empty = json!({"metadata": {"labels": {SET_ID: id}, "annotations": {TOOLING: TOOL}}});
         assert!(!is_current(&empty, &owner, &Inventory::default()), "an empty list is a list");
+        let held = owner.held_by("example.com/f");
+        let mut parent = parent(&id, TOOL, "ConfigMap");
+        assert!(!is_current(&parent, &held, &wanted));
+        parent["metadata"]["finalizers"] = json!(["other", "example.com/f"]);
+        assert!(is_current(&parent, &held, &wanted));
     }
 
     #[test]

@@ -23,6 +23,11 @@ pub(crate) fn is_terminating(object: &Value) -> bool {
     !text(object, "/metadata/deletionTimestamp").is_empty()
 }
 
+pub(crate) fn has_finalizer(object: &Value, name: &str) -> bool {
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    finalizers.is_some_and(|finalizers| finalizers.iter().any(|finalizer| finalizer == name))
+}
+
 pub(crate) fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get("metadata")?.get("labels")?.get(name)?.as_str()
 }
@@ -184,6 +189,7 @@ pub(crate) mod tests {
             adopts: std::collections::BTreeMap::new(),
             ledger: None,
             parent: None,
+            finalizer: None,
         }
     }
 

@@ -76,6 +76,8 @@ pub struct Owner {
     pub ledger: Option<Arc<dyn Ledger>>,
     /// The owner as a watch delivered it last; none to read it.
     pub parent: Option<Parent>,
+    /// The finalizer that it gets with the marks of its ApplySet, before anything is recorded or written.
+    pub finalizer: Option<String>,
 }
 
 impl Owner {
@@ -99,6 +101,7 @@ impl Owner {
             adopts: BTreeMap::new(),
             ledger: None,
             parent: None,
+            finalizer: None,
         })
     }
 
@@ -145,6 +148,11 @@ impl Owner {
     /// Sets the owner as a watch delivered it last, so that it is read only where its newest state matters.
     pub fn with_parent(self, parent: Parent) -> Self {
         Self { parent: Some(parent), ..self }
+    }
+
+    /// Sets the finalizer that it gets before anything is written.
+    pub fn held_by(self, finalizer: &str) -> Self {
+        Self { finalizer: Some(finalizer.to_owned()), ..self }
     }
 
     /// Whether an object of another owner may be adopted.
@@ -225,6 +233,7 @@ mod tests {
             adopts: BTreeMap::new(),
             ledger: None,
             parent: None,
+            finalizer: None,
         };
         // base64url(sha256("a..BundleDeployment.core.rukpak.io")), computed with Python's hashlib and base64.
         assert_eq!(owner.set_id(), "applyset-z9uvW4yqlz70Q-WNFsaL39IvTJ7vNQP2rx34q9YUMeE-v1");

@@ -11,7 +11,7 @@ use crate::pure::live;
 /// The prefix of the labels and annotations that a rollout writes to its owner.
 pub const PARENT_MARKS: &str = "applyset.kubernetes.io/";
 
-/// What a rollout uses of its owner: identity, version, deletion, and the marks of its ApplySet.
+/// What a rollout uses of its owner: identity, version, deletion, finalizers, and the marks of its ApplySet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parent(Value);
 
@@ -28,6 +28,7 @@ impl Parent {
             "uid": metadata.uid,
             "resourceVersion": metadata.resource_version,
             "deletionTimestamp": metadata.deletion_timestamp,
+            "finalizers": metadata.finalizers,
             "labels": marks(object.labels()),
             "annotations": marks(object.annotations()),
         }}))
@@ -48,6 +49,7 @@ impl Parent {
             "uid": copy("uid"),
             "resourceVersion": copy("resourceVersion"),
             "deletionTimestamp": copy("deletionTimestamp"),
+            "finalizers": copy("finalizers"),
             "labels": marks("labels"),
             "annotations": marks("annotations"),
         }}))
@@ -83,6 +85,7 @@ mod tests {
         let object = json!({
             "metadata": {
                 "name": "a", "uid": "u", "resourceVersion": "7", "generation": 2, "deletionTimestamp": "2026-01-01T00:00:00Z",
+                "finalizers": ["f"],
                 "labels": {"applyset.kubernetes.io/id": "i", "other": "x"},
                 "annotations": {"applyset.kubernetes.io/tooling": "t", "other": "x"},
             },

@@ -1,9 +1,9 @@
 //! The permissions that the ServiceAccount of an owner lacks, reviewed before the first write and when a request was forbidden.
 //!
-//! One SelfSubjectRulesReview per namespace returns the rules of the account. With RBAC they are complete. With an authorizer
-//! that cannot list its rules (a webhook) they are incomplete; then SelfSubjectAccessReviews check what seems to be missing.
-//! Whether roles may be written or bound depends on RBAC rules alone, except for `escalate` and `bind`, which any authorizer
-//! may grant.
+//! One SelfSubjectRulesReview returns the rules of the account for the whole cluster and, where these do not suffice, one for each
+//! namespace those that apply there. With RBAC they are complete. With an authorizer that cannot list its rules (a webhook) they
+//! are incomplete; then SelfSubjectAccessReviews check what seems to be missing. Whether roles may be written or bound depends on
+//! RBAC rules alone, except for `escalate` and `bind`, which any authorizer may grant.
 //!
 //! Reviews are shared by all owners of an account for some seconds. A refusal never rests on a review that was made earlier, so
 //! a permission that was granted counts at once.
@@ -187,16 +187,31 @@ impl AccessReview<'_> {
         Ok(existing)
     }
 
-    /// The rules of the account where they matter.
+    /// The rules of the account where they matter. Rules for the whole cluster apply in every namespace, so the namespaces are
+    /// reviewed only for what those lack.
     async fn held(self, required: &Requirements) -> Result<HeldRules, RolloutError> {
-        let reviews = required.scopes().into_iter().map(|scope| {
+        let mut found = HeldRules { held: Held::default(), incomplete: false, reused: false };
+        self.review_scopes(&mut found, [Scope::Cluster]).await?;
+        if !missing_permissions(required, &found.held, Escalation::Hold).is_empty() {
+            let namespaces = required.scopes().into_iter().filter(|scope| *scope != Scope::Cluster);
+            self.review_scopes(&mut found, namespaces).await?;
+        }
+        Ok(found)
+    }
+
+    /// Adds the rules of the account in these scopes.
+    async fn review_scopes(
+        self,
+        found: &mut HeldRules,
+        scopes: impl IntoIterator<Item = Scope>,
+    ) -> Result<(), RolloutError> {
+        let reviews = scopes.into_iter().map(|scope| {
             async move {
                 let rules = self.rules(&scope).await?;
                 Ok((scope, rules))
             }
             .boxed()
         });
-        let mut found = HeldRules { held: Held::default(), incomplete: false, reused: false };
         for review in all(reviews.collect()).await {
             let (scope, answer) = review.map_err(|error| self.cannot_act(error))?;
             let Some(Answer { value, reused }) = answer else { continue };
@@ -208,7 +223,7 @@ impl AccessReview<'_> {
                 Scope::Namespace(namespace) => drop(found.held.namespaces.insert(namespace, rules)),
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     /// The rules of the account in one scope.

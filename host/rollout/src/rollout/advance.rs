@@ -91,9 +91,10 @@ impl Rollout {
             warnings.splice(0..0, kept);
         }
         if writes || unwanted.deleted().next().is_some() || !unwanted.orphan.is_empty() {
-            ledger.begin(intent(&desired, &situations, &snapshot.live)).await?;
+            // The finalizer of the owner comes before the record, which is deleted with the finalizer.
             let inventory = Inventory::of(&desired, unwanted.all());
             parent::widen(&self.cluster, &self.parents, owner, &mut snapshot.parent, &inventory).await?;
+            ledger.begin(intent(&desired, &situations, &snapshot.live)).await?;
         }
         let context = StageContext {
             cluster: actor,

@@ -1,6 +1,6 @@
-//! Writes the annotations of an ApplySet's parent (KEP-3659).
+//! Writes the annotations of an ApplySet's parent (KEP-3659), and its finalizer.
 //!
-//! They are widened before the first write of a release and narrowed after its last prune, so that after a crash they still
+//! The annotations are widened before the first write of a release and narrowed after its last prune, so that after a crash they still
 //! list every kind that the set may contain.
 
 use std::collections::BTreeSet;
@@ -12,15 +12,16 @@ use crate::{
     pure::{
         error::RolloutError,
         inventory::{Inventory, is_current, resource},
+        live,
         owner::{GROUP_KINDS, NAMESPACES, Owner, SET_ID, TOOL, TOOLING},
     },
     read::parent::Parents,
 };
 
-/// The field manager of the parent's annotations, in the form that the KEP recommends.
+/// The field manager of what is written to the parent, in the form that the KEP recommends.
 const MANAGER: &str = "chandler-applyset";
 
-/// Makes the parent list this inventory and everything that it listed before.
+/// Makes the parent list this inventory and everything that it listed before, and have the finalizer of the owner.
 pub(crate) async fn widen(
     cluster: &Cluster,
     parents: &Parents,
@@ -32,7 +33,7 @@ pub(crate) async fn widen(
     write(cluster, parents, owner, parent, &wide).await
 }
 
-/// Makes the parent list exactly this inventory.
+/// Makes the parent list exactly this inventory, and have the finalizer of the owner.
 pub(crate) async fn write(
     cluster: &Cluster,
     parents: &Parents,
@@ -57,12 +58,23 @@ pub(crate) async fn write(
                 GROUP_KINDS: join(&wanted.group_kinds),
                 NAMESPACES: join(&wanted.namespaces),
             },
+            // Always: an apply without a finalizer that this manager has set removes it.
+            "finalizers": owner.finalizer.iter().collect::<Vec<_>>(),
         },
     });
     *parent = cluster
         .apply_part(&resource(owner), &owner.name, MANAGER, &body)
         .await
-        .map_err(|error| RolloutError::Request { action: format!("annotate {} {}", owner.kind, owner.name), error })?;
+        .map_err(|error| RolloutError::Request { action: action(parent, owner), error })?;
     parents.wrote(owner, parent);
     Ok(())
+}
+
+/// What the write does, for a message.
+fn action(parent: &Value, owner: &Owner) -> String {
+    let lacking = owner.finalizer.as_ref().filter(|finalizer| !live::has_finalizer(parent, finalizer));
+    match lacking {
+        Some(finalizer) => format!("add the finalizer {finalizer} to {} {}", owner.kind, owner.name),
+        None => format!("annotate {} {}", owner.kind, owner.name),
+    }
 }

@@ -112,9 +112,11 @@ fn only_what_was_written_may_differ() {
     let changed = object(2, &[("example.com/a", "2"), ("set.example.com/kinds", "ConfigMap")], "Old");
     let mut held = object(2, &[("example.com/a", "1")], "Old");
     held.metadata.finalizers = Some(vec!["example.com/held".to_owned()]);
-    assert!(!wakes(&marked, |writes, object| writes.marks(object, "set.example.com/")));
-    assert!(wakes(&changed, |writes, object| writes.marks(object, "set.example.com/")));
-    assert!(wakes(&held, |writes, object| writes.marks(object, "set.example.com/")));
+    assert!(!wakes(&marked, |writes, object| writes.marks(object, "set.example.com/", "example.com/ours")));
+    assert!(wakes(&changed, |writes, object| writes.marks(object, "set.example.com/", "example.com/ours")));
+    assert!(wakes(&held, |writes, object| writes.marks(object, "set.example.com/", "example.com/ours")));
+    let ours = |writes: &OwnWrites<Namespace>, object| writes.marks(object, "set.example.com/", "example.com/held");
+    assert!(!wakes(&held, ours));
     assert!(!wakes(&held, OwnWrites::finalizers));
     assert!(wakes(&marked, OwnWrites::finalizers));
 }

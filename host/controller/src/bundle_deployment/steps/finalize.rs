@@ -32,32 +32,28 @@ pub(crate) enum FinalizeError {
     Rollout(#[from] RolloutError),
 }
 
-/// Adds our finalizer before anything is created. That includes the record, which is deleted with the finalizer.
-pub(in super::super) async fn add_finalizer(
-    handles: &FinalizeHandles<'_>,
-    deployment: &BundleDeployment,
-) -> Result<(), ReconcileError> {
-    if has_finalizer(deployment) {
-        return Ok(());
-    }
-    let mut finalizers = deployment.finalizers().to_vec();
-    finalizers.push(TEARDOWN_FINALIZER.to_owned());
-    let written = write_finalizers(handles, deployment, &finalizers).await?;
-    handles.own_writes.finalizers(written);
-    Ok(())
-}
-
 /// The record of a BundleDeployment, which is created for one that the controller will install.
+///
+/// Our finalizer comes before the record, which is deleted with it, and before anything else is created: the first rollout adds both.
+/// One that has a record and no finalizer has lost it and gets it back here.
 pub(in super::super) async fn open_record(
     handles: &FinalizeHandles<'_>,
     deployment: &BundleDeployment,
     installs: bool,
 ) -> Result<Arc<Record>, ReconcileError> {
     let (name, uid) = (deployment.name_any(), deployment.uid().unwrap_or_default());
-    // The record follows our finalizer, and revisions follow the record: an object that has both had a record, which was lost.
-    let is_known =
-        has_finalizer(deployment) && deployment.status.as_ref().is_some_and(|status| !status.history.is_empty());
-    Ok(handles.records.open(RecordSubject { name: &name, uid: &uid, is_known, installs }).await?)
+    let is_held = has_finalizer(deployment);
+    // Revisions follow the record: an object that has both a finalizer and revisions had a record, which was lost.
+    let is_known = is_held && deployment.status.as_ref().is_some_and(|status| !status.history.is_empty());
+    let subject = RecordSubject { name: &name, uid: &uid, is_known, installs, is_held };
+    let record = handles.records.open(subject).await?;
+    if installs && !is_held && record.is_stored() {
+        let mut finalizers = deployment.finalizers().to_vec();
+        finalizers.push(TEARDOWN_FINALIZER.to_owned());
+        let written = write_finalizers(handles, deployment, &finalizers).await?;
+        handles.own_writes.finalizers(written);
+    }
+    Ok(record)
 }
 
 /// Deletes or orphans the objects of the release. None once that is done and the finalizers can be removed.

@@ -79,10 +79,14 @@ fn desired(kind: &str, group: &str, plural: &str, name: &str, more: &Value) -> D
 }
 
 async fn lacking(webhook: &Webhook, desired: &[Desired]) -> Vec<String> {
+    lacking_for(webhook.client(), desired).await
+}
+
+async fn lacking_for(client: Client, desired: &[Desired]) -> Vec<String> {
     let account = Account { namespace: "shop".into(), name: "deployer".into() };
     let owner = owner().on_behalf_of(Some(account.clone()));
-    let cluster = Cluster::new(webhook.client());
-    let discovery = Discovery::new(webhook.client());
+    let cluster = Cluster::new(client.clone());
+    let discovery = Discovery::new(client);
     let recent = RecentAnswers::default();
     let installation = Installation { system_namespace: Some("chandler-system".into()), ..Installation::default() };
     let access_review = AccessReview {
@@ -204,4 +208,45 @@ async fn so_many_questions_are_asked_and_no_more() {
     let shown = lacking(&webhook, &objects).await;
     assert_eq!(webhook.asked.lock().unwrap().len(), REVIEWS);
     assert!(shown.iter().any(|rule| rule.starts_with("create")), "{shown:?}");
+}
+
+/// An API server whose authorizer lists all rules: these for the whole cluster, and those for any namespace.
+fn rules_of(cluster: &Value, namespace: &Value, reviewed: &Arc<Mutex<Vec<String>>>) -> Client {
+    let (cluster, namespace, reviewed) = (cluster.clone(), namespace.clone(), Arc::clone(reviewed));
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let (cluster, namespace, reviewed) = (cluster.clone(), namespace.clone(), Arc::clone(&reviewed));
+        async move {
+            let body = request.into_body().collect_bytes().await.unwrap();
+            let review: Value = serde_json::from_slice(&body).unwrap();
+            let name = review["spec"]["namespace"].as_str().unwrap().to_owned();
+            // The API server adds the rules for the whole cluster to those for a namespace.
+            let mut rules = cluster.as_array().unwrap().clone();
+            if name == "install" {
+                rules.extend(namespace.as_array().unwrap().clone());
+            }
+            reviewed.lock().unwrap().push(name);
+            let answer = json!({"status": {"incomplete": false, "nonResourceRules": [], "resourceRules": rules}});
+            Ok::<_, std::convert::Infallible>(http::Response::new(Body::from(answer.to_string().into_bytes())))
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test]
+async fn namespaces_are_reviewed_only_for_what_the_rules_for_the_cluster_lack() {
+    let all = |resource: &str| json!({"verbs": ["*"], "apiGroups": ["*"], "resources": [resource]});
+    let objects =
+        [desired("ConfigMap", "", "configmaps", "a", &json!({"metadata": {"name": "a", "namespace": "install"}}))];
+    for (cluster, namespace, reviewed, permitted) in [
+        (json!([all("*")]), json!([]), &["-"][..], true),
+        (json!([all("bundledeployments/finalizers")]), json!([all("configmaps")]), &["-", "install"], true),
+        // A rule for a namespace grants nothing in the whole cluster.
+        (json!([all("configmaps")]), json!([all("bundledeployments/finalizers")]), &["-", "install"], false),
+        (json!([]), json!([]), &["-", "install"], false),
+    ] {
+        let seen = Arc::<Mutex<Vec<String>>>::default();
+        let lacking = lacking_for(rules_of(&cluster, &namespace, &seen), &objects).await;
+        assert_eq!(seen.lock().unwrap()[..], *reviewed, "{lacking:?}");
+        assert_eq!(lacking.is_empty(), permitted, "{lacking:?}");
+    }
 }
