@@ -133,6 +133,11 @@ impl Cluster {
         self.0.controllers
     }
 
+    /// The process of the API server, if this process started one.
+    pub fn process(&self) -> Option<u32> {
+        self.0.envtest.as_ref().and_then(|envtest| envtest.process("kube-apiserver"))
+    }
+
     /// The embedded control plane, if this cluster is one.
     pub fn devcluster(&self) -> Option<&DevCluster> {
         self.0.embedded.as_ref()

@@ -100,6 +100,11 @@ impl Envtest {
         self.processes.iter().any(|(name, _)| *name == "kube-controller-manager")
     }
 
+    /// The process of a binary.
+    pub fn process(&self, binary: &str) -> Option<u32> {
+        self.processes.iter().find(|(name, _)| *name == binary).map(|(_, process)| process.0.id())
+    }
+
     fn start_controllers(&mut self, binary: &Path) -> anyhow::Result<()> {
         if !binary.exists() {
             return Ok(());

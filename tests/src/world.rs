@@ -124,6 +124,11 @@ impl World {
         self.cluster.is_embedded()
     }
 
+    /// The process of the API server, if this process started one.
+    pub fn server_process(&self) -> Option<u32> {
+        self.cluster.process()
+    }
+
     /// Whether a garbage collector runs, which also orphans objects.
     pub fn collects_garbage(&self) -> bool {
         self.cluster.has_controllers()

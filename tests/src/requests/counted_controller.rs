@@ -31,6 +31,8 @@ pub struct CountedController {
     recorder: Recorder,
     /// The prefix of the names of its BundleDeployments.
     run: String,
+    /// The process of the API server, if there is one.
+    server: Option<u32>,
     stop: oneshot::Sender<()>,
     thread: std::thread::JoinHandle<()>,
 }
@@ -59,7 +61,7 @@ impl CountedController {
             move || run(config, options, recorder, stopped)
         });
         let thread = thread.expect("a thread");
-        Self { recorder, run: world.run().name().to_owned(), stop, thread }
+        Self { recorder, run: world.run().name().to_owned(), server: world.server_process(), stop, thread }
     }
 
     /// What was counted so far.
@@ -67,7 +69,7 @@ impl CountedController {
         Snapshot {
             requests: self.recorder.counts(),
             reconciles: Reconciles::of(&self.run),
-            processor: ProcessorTime::of(THREAD),
+            processor: ProcessorTime::of(THREAD, self.server),
         }
     }
 

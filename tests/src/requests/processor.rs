@@ -9,16 +9,20 @@ pub struct ProcessorTime {
     pub controller: f64,
     /// Everything else in this process: the embedded API server, the registry, and the client that changes BundleDeployments.
     pub others: f64,
+    /// The API server, if it is a process that this one started.
+    pub server: Option<f64>,
 }
 
 impl ProcessorTime {
-    /// The time so far. The controller is all threads with this name; threads that have ended count as others.
-    pub fn of(controller_thread: &str) -> Self {
+    /// The time so far. The controller is all threads with this name; threads that have ended count as others. `server` is the process
+    /// of the API server.
+    pub fn of(controller_thread: &str, server: Option<u32>) -> Self {
         let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
         let times = tasks.filter_map(|task| read(&task.path().join("stat")));
         let controller = times.filter(|(name, _)| name == controller_thread).map(|(_, seconds)| seconds).sum();
         let all = read(Path::new("/proc/self/stat")).map_or(0.0, |(_, seconds)| seconds);
-        Self { controller, others: (all - controller).max(0.0) }
+        let server = server.and_then(|process| read(Path::new(&format!("/proc/{process}/stat"))));
+        Self { controller, others: (all - controller).max(0.0), server: server.map(|(_, seconds)| seconds) }
     }
 
     /// The time since an earlier measurement.
@@ -27,6 +31,7 @@ impl ProcessorTime {
         Self {
             controller: (self.controller - before.controller).max(0.0),
             others: (self.others - before.others).max(0.0),
+            server: self.server.map(|server| (server - before.server.unwrap_or_default()).max(0.0)),
         }
     }
 }

@@ -43,6 +43,9 @@ impl Display for Table<'_> {
         self.row(f, "that wrote nothing", |step| count(step.reconciles.without_writes))?;
         self.row(f, "processor time of the controller", |step| seconds(step.processor.controller))?;
         self.row(f, "processor time of everything else", |step| seconds(step.processor.others))?;
+        if self.steps.iter().any(|step| step.processor.server.is_some()) {
+            self.row(f, "processor time of the API server", |step| seconds(step.processor.server.unwrap_or_default()))?;
+        }
         self.row(f, "duration", |step| seconds(step.time.as_secs_f64()))
     }
 }
@@ -67,6 +70,7 @@ impl Table<'_> {
                 "reconciles": step.reconciles,
                 "controllerProcessorSeconds": step.processor.controller,
                 "otherProcessorSeconds": step.processor.others,
+                "serverProcessorSeconds": step.processor.server,
             })
         });
         json!({
