@@ -35,7 +35,7 @@ impl ProvisionerClasses {
         });
         let loads = join(join_all(loads), context.classes.load_builtin());
         if tokio::time::timeout(TIMEOUT, loads).await.is_err() {
-            tracing::warn!("some ProvisionerClasses are still loading; the controller starts without them");
+            tracing::warn!("some provisioners are still loading; the controller starts without them");
         }
         Ok(())
     }
