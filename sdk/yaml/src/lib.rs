@@ -10,6 +10,7 @@
 //! | `parse` | parsing a stream into documents, and the limits |
 //! | `text` | encodings, and forbidden characters |
 //! | `load` | YAML: anchors, keys, and their limits |
+//! | `block` | a fast reader of the block style that generators write |
 //! | `repair` | white space that go-yaml accepts and the scanner does not |
 //! | `mapping` | duplicate keys and merge keys |
 //! | `scalar`, `number` | the meaning of scalars |
@@ -30,6 +31,7 @@
 //! assert_eq!(documents[0].root.to_json().to_string(), r#"{"mode":420,"true":true}"#);
 //! ```
 
+mod block;
 pub mod de;
 mod json;
 pub mod list;

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashMap};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
 
 use crate::{
-    Document, Kind, Limits, Node, ParseError, Warning,
+    Document, Kind, Limits, Node, ParseError, Warning, block,
     mapping::{Building, Key},
     number,
     repair::{Added, lines, repair},
@@ -22,6 +22,21 @@ const READINGS: usize = 4;
 
 /// Parses a stream of YAML.
 pub(crate) fn load(text: &str, limits: &Limits) -> Result<Vec<Document>, ParseError> {
+    if let Some(documents) = by_lines(text, limits) {
+        return Ok(documents);
+    }
+    by_scanner(text, limits)
+}
+
+/// Reads a stream by its lines. Nothing if it needs the scanner, or if there is an error to report.
+pub(crate) fn by_lines(text: &str, limits: &Limits) -> Option<Vec<Document>> {
+    let mut loader = Loader::new(limits);
+    block::read(text, &mut loader)?;
+    Some(loader.documents)
+}
+
+/// Reads a stream with the scanner.
+pub(crate) fn by_scanner(text: &str, limits: &Limits) -> Result<Vec<Document>, ParseError> {
     read(text, limits).map_err(|error| inside(text, error))
 }
 
@@ -62,15 +77,7 @@ fn attempt(
     added: &Added,
     end: (u32, u32),
 ) -> Result<Result<Vec<Document>, ScanError>, ParseError> {
-    let mut loader = Loader {
-        limits,
-        stack: Vec::new(),
-        anchors: HashMap::new(),
-        spent: Cost::default(),
-        root: None,
-        warnings: Vec::new(),
-        documents: Vec::new(),
-    };
+    let mut loader = Loader::new(limits);
     let mut parser = Parser::new_from_str(text);
     while let Some(event) = parser.next_event() {
         let (event, span) = match event {
@@ -123,7 +130,25 @@ struct Loader<'a> {
     documents: Vec<Document>,
 }
 
-impl Loader<'_> {
+impl<'t> block::Sink<'t> for Loader<'_> {
+    fn event(&mut self, event: Event<'t>, line: u32, column: u32) -> Option<()> {
+        self.take(event, (line, column)).ok()
+    }
+}
+
+impl<'a> Loader<'a> {
+    fn new(limits: &'a Limits) -> Self {
+        Self {
+            limits,
+            stack: Vec::new(),
+            anchors: HashMap::new(),
+            spent: Cost::default(),
+            root: None,
+            warnings: Vec::new(),
+            documents: Vec::new(),
+        }
+    }
+
     fn take(&mut self, event: Event<'_>, (line, column): (u32, u32)) -> Result<(), ParseError> {
         let at = |message: String| ParseError { line, column, message };
         match event {

@@ -54,25 +54,31 @@ async fn bundles(provisioner: &Provisioner, directories: &[PathBuf]) -> Result<(
         "\nmilliseconds                                      natively            |          in the sandbox            |"
     );
     println!("  kB   parse  render    emit   total allocations |   parse  render    emit   total | ratio");
-    let (mut native, mut sandboxed) = (Steps::default(), Steps::default());
+    let (mut native, mut sandboxed, mut ratios) = (Steps::default(), Steps::default(), Vec::new());
     for (index, directory) in directories.iter().enumerate() {
         let bundle = chandler_sdk::testing::Bundle::from_directory(directory)?;
-        let ours = steps::natively(&bundle);
-        let theirs = steps::sandboxed(provisioner, &bundle, ours.emit).await?;
+        let (ours, theirs) = steps::measure(provisioner, &bundle).await?;
+        ratios.push(ratio(&ours, &theirs));
         if index < ROWS {
             println!("{}", row(&ours, &theirs, name(directory)));
         }
         native.add(&ours);
         sandboxed.add(&theirs);
     }
-    println!("{}\n", row(&native, &sandboxed, &format!("all {}", directories.len())));
+    println!("{}", row(&native, &sandboxed, &format!("all {}", directories.len())));
+    ratios.sort_by(f64::total_cmp);
+    println!("the median of the ratios: {:.2}\n", ratios.get(ratios.len() / 2).copied().unwrap_or_default());
     Ok(())
 }
 
 fn row(native: &Steps, sandboxed: &Steps, name: &str) -> String {
-    let ratio = sandboxed.total().as_secs_f64() / native.total().as_secs_f64().max(f64::EPSILON);
+    let ratio = ratio(native, sandboxed);
     let kilobytes = native.bytes / 1000;
     format!("{kilobytes:>5} {native} {:>11} | {sandboxed} | {ratio:>5.2} {name}", native.allocations)
+}
+
+fn ratio(native: &Steps, sandboxed: &Steps) -> f64 {
+    sandboxed.total().as_secs_f64() / native.total().as_secs_f64().max(f64::EPSILON)
 }
 
 fn name(directory: &Path) -> &str {
@@ -82,11 +88,11 @@ fn name(directory: &Path) -> &str {
 
 async fn instance(provisioner: &Provisioner) -> Result<Duration> {
     let (empty, limits) = (empty(), Limits::default());
-    steps::median_async(200, async || provisioner.detect(Arc::clone(&empty), &limits).await.map(drop)).await
+    steps::least(200, async || provisioner.detect(Arc::clone(&empty), &limits).await.map(drop)).await
 }
 
 async fn cold_start(options: &EngineOptions, wasm: &[u8]) -> Result<Duration> {
-    steps::median_async(20, async || {
+    steps::least(20, async || {
         let engine = Engine::new(options.clone()).map_err(|error| error.to_string())?;
         let provisioner = engine.load(wasm).await.map_err(|error| error.to_string())?;
         provisioner.detect(empty(), &Limits::default()).await.map_err(|error| error.to_string())?;
