@@ -6,7 +6,7 @@ use chandler_api::{
     BundleDeployment,
     names::{PLAIN_CLASS, REQUESTED_AT_ANNOTATION},
 };
-use futures::future::join_all;
+use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api,
@@ -30,6 +30,9 @@ use crate::{
 
 /// How long one step may take for each bundle, besides [`wait::PATIENCE`], before the measurement fails.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How many requests of the benchmark run at once: a thousand would be refused connections.
+const CONCURRENCY: usize = 64;
 
 /// What is installed.
 #[derive(Clone, Copy, Debug)]
@@ -69,23 +72,23 @@ pub async fn measure(world: &World, workload: Workload) -> Vec<Step> {
     let mut meter = Meter::start(world).await;
 
     let begin = Instant::now();
-    join_all(deployments.iter().map(|deployment| deployment.apply(world, Version::First))).await;
+    each(&deployments, |deployment| deployment.apply(world, Version::First)).await;
     ready(world, &deployments).await;
     meter.record("install", begin).await;
 
     let begin = Instant::now();
-    join_all(deployments.iter().map(|deployment| deployment.apply(world, Version::Second))).await;
+    each(&deployments, |deployment| deployment.apply(world, Version::Second)).await;
     ready(world, &deployments).await;
     meter.record("upgrade", begin).await;
 
     let begin = Instant::now();
-    join_all(deployments.iter().map(|deployment| deployment.request_reconcile(world))).await;
-    join_all(deployments.iter().map(|deployment| deployment.reconciled(world))).await;
+    each(&deployments, |deployment| deployment.request_reconcile(world)).await;
+    each(&deployments, |deployment| deployment.reconciled(world)).await;
     meter.record("reconcile", begin).await;
 
     let begin = Instant::now();
     let (api, parameters) = (world.deployments(), DeleteParams::default());
-    let deleted = join_all(deployments.iter().map(|deployment| api.delete(&deployment.name, &parameters))).await;
+    let deleted = each(&deployments, |deployment| api.delete(&deployment.name, &parameters)).await;
     assert!(deleted.iter().all(Result::is_ok), "{deleted:?}");
     for Deployment { name, patience, .. } in &deployments {
         wait::within(*patience, &api, name, "gone", |deployment| deployment.is_none()).await;
@@ -93,6 +96,11 @@ pub async fn measure(world: &World, workload: Workload) -> Vec<Step> {
     meter.record("delete", begin).await;
     meter.controller.stop().await;
     meter.steps
+}
+
+/// Does something with each of them, many at a time.
+async fn each<'a, F: Future>(deployments: &'a [Deployment], act: impl Fn(&'a Deployment) -> F) -> Vec<F::Output> {
+    stream::iter(deployments).map(act).buffered(CONCURRENCY).collect().await
 }
 
 async fn ready(world: &World, deployments: &[Deployment]) {
