@@ -15,11 +15,7 @@ use chandler_runtime::{
     Slots, probe, while_leader,
 };
 use chandler_source::{Sources, SystemNamespace};
-use kube::{
-    Client,
-    api::ListParams,
-    runtime::{events::Reporter, reflector::ObjectRef},
-};
+use kube::{Client, api::ListParams, runtime::reflector::ObjectRef};
 use serde::Deserialize as _;
 
 use crate::{
@@ -143,7 +139,6 @@ pub(crate) fn context(
         }
     });
     let releases = Releases::open(&options.cache_directory.join("releases"), options.releases)?;
-    let reporter = Reporter { controller: "chandler".to_owned(), instance: None };
     let images = Images::new(store, images);
     let system =
         SystemNamespace::new(client.clone(), options.system_namespace.clone(), options.require_pull_secret_grant);
@@ -170,7 +165,7 @@ pub(crate) fn context(
         cluster_info: ClusterInfoWatch::new(client.clone()),
         informers,
         triggers: deployments.triggers(),
-        events: Events::new(client.clone(), reporter),
+        events: Events::new(client.clone(), "chandler"),
         backoff: Backoff::default(),
         memory: Memory::default(),
         generations: GenerationTracker::default(),

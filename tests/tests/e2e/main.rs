@@ -24,6 +24,7 @@ mod deletion_policy;
 mod drift;
 mod drift_atomic;
 mod drift_random_edits;
+mod events;
 mod failed_update;
 mod failing_status;
 mod forged_managed_fields;
