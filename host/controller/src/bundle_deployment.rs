@@ -129,7 +129,8 @@ async fn reconcile_deployment(
     slot: &Slot,
     context: &Arc<Context>,
 ) -> Result<Action, ReconcileError> {
-    let (name, intent) = (deployment.name_any(), intent::decide(deployment));
+    let name = deployment.name_any();
+    let intent = intent::decide(deployment, &context.options.foreign_class_prefixes);
     if intent == Intent::Ignore {
         return Ok(Action::await_change());
     }
@@ -144,8 +145,10 @@ async fn reconcile_deployment(
             return Ok(Action::requeue(pause));
         }
     }
-    // A BundleDeployment that may not be installed, or is not installed yet, needs neither a finalizer nor a record.
-    let installs = intent == Intent::Deploy && account(deployment, &context.options.accounts).is_ok();
+    // A BundleDeployment that may not be installed, or is not installed yet, needs neither a finalizer nor a record. Another provisioner
+    // may handle one of a class that does not exist here.
+    let is_ours = intent::has_finalizer(deployment) || context.classes.has(&deployment.spec.provisioner_class_name);
+    let installs = intent == Intent::Deploy && is_ours && account(deployment, &context.options.accounts).is_ok();
     let finalize = FinalizeHandles::of(context);
     if installs {
         finalize::add_finalizer(&finalize, deployment).await?;

@@ -27,6 +27,7 @@ mod drift_random_edits;
 mod events;
 mod failed_update;
 mod failing_status;
+mod foreign_classes;
 mod forged_managed_fields;
 mod generated_secrets;
 mod health;

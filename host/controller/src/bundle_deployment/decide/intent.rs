@@ -33,7 +33,7 @@ const GRANT_CHECK: Duration = Duration::from_secs(8);
 /// What a reconcile does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
-    /// Nothing: it is being deleted and has no finalizer of ours.
+    /// Nothing: it is being deleted and has no finalizer of ours, or it belongs to another provisioner.
     Ignore,
     /// Report that it is suspended, and look at the release that runs.
     Suspend,
@@ -53,11 +53,15 @@ pub(crate) fn has_finalizer(deployment: &BundleDeployment) -> bool {
 /// The finalizer of a deletion that leaves dependents alone (`metav1.FinalizerOrphanDependents`).
 const ORPHAN: &str = "orphan";
 
-/// What a reconcile does about this object. Deletion comes first: an object that is being deleted is never installed again (RukPak
-/// did, and left a cached archive behind).
-pub(crate) fn decide(deployment: &BundleDeployment) -> Intent {
+/// What a reconcile does about this object, where classes with these prefixes are those of other provisioners. Deletion comes first: an
+/// object that is being deleted is never installed again (RukPak did, and left a cached archive behind).
+pub(crate) fn decide(deployment: &BundleDeployment, foreign: &[String]) -> Intent {
     let held = has_finalizer(deployment);
     let orphans = deployment.finalizers().iter().any(|finalizer| finalizer == ORPHAN);
+    let class = deployment.spec.provisioner_class_name.as_str();
+    if !held && foreign.iter().any(|prefix| class.starts_with(prefix.as_str())) {
+        return Intent::Ignore;
+    }
     match (deployment.metadata.deletion_timestamp.is_some(), held) {
         (true, true) if orphans => Intent::RemoveFinalizer,
         (true, true) => Intent::TearDown,
@@ -221,7 +225,21 @@ mod tests {
             (json!({"deletionTimestamp": deleted}), false, Intent::Ignore),
         ] {
             let deployment = deployment(metadata.clone(), &json!({"suspend": suspend}), &json!(null));
-            assert_eq!(decide(&deployment), intent, "{metadata} {suspend}");
+            assert_eq!(decide(&deployment, &[]), intent, "{metadata} {suspend}");
+        }
+    }
+
+    #[test]
+    fn a_deployment_of_another_provisioner_is_left_alone_unless_it_is_held() {
+        let foreign = ["other-".to_owned(), "c-".to_owned()];
+        for (class, metadata, intent) in [
+            ("c", json!({}), Intent::Deploy),
+            ("c-1", json!({}), Intent::Ignore),
+            ("c-1", json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["other"]}), Intent::Ignore),
+            ("c-1", json!({"finalizers": [TEARDOWN_FINALIZER]}), Intent::Deploy),
+        ] {
+            let deployment = deployment(metadata.clone(), &json!({"provisionerClassName": class}), &json!(null));
+            assert_eq!(decide(&deployment, &foreign), intent, "{class} {metadata}");
         }
     }
 
