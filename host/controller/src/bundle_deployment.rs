@@ -82,9 +82,12 @@ pub(crate) enum ReconcileError {
 }
 
 impl ReconcileError {
-    /// Whether an object was written that had changed since it was read.
+    /// Whether an object was written that had changed since it was read, or was deleted.
     fn is_conflict(&self) -> bool {
-        matches!(self, Self::Status(kube::Error::Api(status)) | Self::Finalizers(kube::Error::Api(status)) if status.is_conflict())
+        let (Self::Status(kube::Error::Api(status)) | Self::Finalizers(kube::Error::Api(status))) = self else {
+            return false;
+        };
+        status.is_conflict() || status.is_not_found()
     }
 }
 

@@ -63,8 +63,8 @@ pub trait Reconciler: Send + Sync + 'static {
 
 /// The error of a reconcile.
 pub trait ReconcileError: std::error::Error + Send + 'static {
-    /// Whether the reconcile wrote an object that had changed since it was read. The watch delivers the newer object, so this is
-    /// not reported as a failure.
+    /// Whether the reconcile wrote an object that had changed since it was read, or was deleted. The watch delivers what became of it, so
+    /// this is not reported as a failure.
     fn is_conflict(&self) -> bool;
 }
 
@@ -232,7 +232,7 @@ async fn reconcile<R: Reconciler>(
 fn retry<R: Reconciler>(guarded: Arc<Guarded<R::Object>>, error: &R::Error, context: Arc<Context<R>>) -> Action {
     let (kind, name) = (R::Object::kind(&()), guarded.name_any());
     if error.is_conflict() {
-        tracing::debug!(%kind, name, %error, "the object changed during its reconcile");
+        tracing::debug!(%kind, name, %error, "the object changed or was deleted during its reconcile");
     } else {
         tracing::warn!(%kind, name, %error, "reconcile failed");
     }

@@ -129,6 +129,7 @@ mod tests {
         let conflict = || answer(409, "Conflict");
         let is_conflict = |error: ReconcileError| chandler_runtime::ReconcileError::is_conflict(&error);
         assert!(is_conflict(ReconcileError::Status(conflict())) && is_conflict(ReconcileError::Finalizers(conflict())));
+        assert!(is_conflict(ReconcileError::Status(answer(404, "NotFound"))), "it was deleted");
         assert!(!is_conflict(ReconcileError::Status(answer(403, "Forbidden"))));
         assert!(!is_conflict(ReconcileError::Transient("the object has been modified".into())));
     }

@@ -24,7 +24,7 @@ pub(crate) struct ReconcileError(#[from] kube::Error);
 
 impl chandler_runtime::ReconcileError for ReconcileError {
     fn is_conflict(&self) -> bool {
-        matches!(&self.0, kube::Error::Api(status) if status.is_conflict())
+        matches!(&self.0, kube::Error::Api(status) if status.is_conflict() || status.is_not_found())
     }
 }
 
