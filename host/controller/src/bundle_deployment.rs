@@ -13,6 +13,7 @@
 
 mod approvals;
 mod assessment;
+mod awaited;
 mod decide;
 mod errors;
 mod failed_candidates;
@@ -183,8 +184,9 @@ async fn reconcile_deployment(
 }
 
 /// Reports what the reconcile found, and schedules the next one.
-async fn finish(subject: &mut Subject, found: &Assessment, context: &Context) -> Result<Action, ReconcileError> {
+async fn finish(subject: &mut Subject, found: &Assessment, context: &Arc<Context>) -> Result<Action, ReconcileError> {
     let name = subject.name();
+    awaited::note(subject, found, context);
     if let Some(problem) = found.problem() {
         let is_reported = !problem.is_api_unavailable() || context.backoff.failures(&name) >= TRANSIENT_FAILURES;
         // The reconcile that sees the deletion reports on it.

@@ -43,6 +43,7 @@ mod ownership;
 mod permissions;
 mod plain_bundles;
 mod provisioner_classes;
+mod recovery;
 mod repair_isolation;
 mod request_counts;
 mod revisions;

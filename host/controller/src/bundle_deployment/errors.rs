@@ -244,7 +244,13 @@ impl From<&RolloutError> for Problem {
             _ => Vec::new(),
         };
         let needs_grant = error.needs_grant();
-        Self { terminal, needs_grant, missing_permissions, ..Self::transient(reason, error.to_string()) }
+        let collisions = match error {
+            RolloutError::Collisions(collisions) => {
+                collisions.found.iter().map(|collision| collision.object.clone()).collect()
+            }
+            _ => Vec::new(),
+        };
+        Self { terminal, needs_grant, missing_permissions, collisions, ..Self::transient(reason, error.to_string()) }
     }
 }
 

@@ -81,6 +81,10 @@ impl Reconciler for BundleDeployments {
         &self.0.backoff
     }
 
+    fn answers_again(&self, name: &str) {
+        self.0.memory.try_again(name);
+    }
+
     fn observed(&self, deployment: &BundleDeployment) {
         self.0.generations.observe(deployment);
     }
