@@ -50,7 +50,8 @@ fn log_to_standard_error(arguments: &Arguments, terminal: &Terminal) -> Result<(
     // kube logs responses that it cannot parse, including Secrets, and reports as errors and warnings what is retried: the caller logs
     // what the user should know of it.
     let silenced = ["kube_client::client=error", "kube_client::client::builder=off", "kube_runtime::watcher=error"];
-    let silenced = silenced.into_iter().filter(|_| !directives.contains("kube_"));
+    let named = |directive: &str| directives.contains(directive.split(':').next().unwrap_or_default());
+    let silenced = silenced.into_iter().filter(|directive| !named(directive));
     let filter = silenced.filter_map(|directive| directive.parse().ok()).fold(filter, EnvFilter::add_directive);
     let lines = match format {
         LogFormat::Json => Lines::Json,
