@@ -218,9 +218,9 @@ mod tests {
         assert!(client.send(request).await.is_ok());
     }
 
-    async fn until(what: &str, wanted: impl Fn() -> bool) {
+    async fn until(what: &str, is_so: impl Fn() -> bool) {
         let waited = async {
-            while !wanted() {
+            while !is_so() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };

@@ -176,7 +176,7 @@ mod tests {
         assert!(waits.failed("r", "a", at(0)));
         assert!((1..100).all(|number| !waits.failed("r", &format!("b{number}"), at(1))));
         assert!(waits.failed("r", "a", at(4)) && waits.failed("other", "c", at(4)));
-        assert!(!waits.failed("r", "b1", at(4) + RETIRED - at(1)));
+        assert!(!waits.failed("r", "b1", at(3) + RETIRED));
         assert!(waits.failed("r", "b1", at(4) + RETIRED), "the scout is gone");
         assert!(!waits.failed("r", "a", at(5) + RETIRED));
     }
