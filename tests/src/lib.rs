@@ -12,6 +12,7 @@
 //! | [`large`] | large releases, and the requests and time that they take |
 //! | [`requests`] | the requests of the controller by verb and resource, for many bundles |
 //! | [`interruption`] | blocks some requests of a controller for a while |
+//! | [`proxy`] | takes a server away for a while, and brings it back |
 //! | [`hostile_registry`] | a registry that never answers, answers very slowly, or redirects |
 //! | [`controller_thread`], [`crash_point`] | crash injection: a controller that crashes at a chosen point |
 //! | [`state`] | a BundleDeployment and its objects, normalized so that runs compare equal |
@@ -41,6 +42,7 @@ pub mod hostile_registry;
 pub mod interruption;
 pub mod large;
 pub mod preflight;
+pub mod proxy;
 pub mod renders;
 pub mod requests;
 pub mod run;
@@ -54,5 +56,6 @@ pub use cluster::Cluster;
 pub use controller_thread::ControllerThread;
 pub use crash_point::CrashPoint;
 pub use interruption::Interruption;
+pub use proxy::Proxy;
 pub use run::Run;
 pub use world::World;

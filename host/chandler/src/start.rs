@@ -47,9 +47,12 @@ fn log_to_standard_error(arguments: &Arguments, terminal: &Terminal) -> Result<(
             "write `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,chandler_controller=debug`",
         )
     })?;
-    // At lower levels kube logs responses that it cannot parse, including Secrets.
-    let silenced = "kube_client::client=error".parse().ok().filter(|_| !directives.contains("kube_client"));
-    let filter = silenced.into_iter().fold(filter, EnvFilter::add_directive);
+    // kube logs responses that it cannot parse, including Secrets, and reports as errors and warnings what is retried: the caller logs
+    // what the user should know of it.
+    let silenced = ["kube_client::client=error", "kube_client::client::builder=off", "kube_runtime::watcher=error"];
+    let named = |directive: &str| directives.contains(directive.split(':').next().unwrap_or_default());
+    let silenced = silenced.into_iter().filter(|directive| !named(directive));
+    let filter = silenced.filter_map(|directive| directive.parse().ok()).fold(filter, EnvFilter::add_directive);
     let lines = match format {
         LogFormat::Json => Lines::Json,
         LogFormat::Text if terminal.look() == Look::Colour => Lines::Coloured,

@@ -7,14 +7,17 @@
 //! - `transport`: sends a request, over HTTP/2 or HTTP/1.1.
 //! - `pool`: the HTTP/2 connections of one sort of request, and how many streams each one may have.
 //! - `connection`: opens one connection, and ends it when the server stops answering.
+//! - [`monitored`] and [`Availability`]: whether the API server answers, and when it answers again.
 //! - `body`: the body of a response, whose end frees a stream.
 
+mod availability;
 mod body;
 mod builder;
 mod connection;
 mod pool;
 mod transport;
 
+pub use availability::{Availability, monitored};
 pub use builder::{Stack, builder, client, with_keep_alive};
 pub use connection::KeepAlive;
 pub use pool::MAX_STREAMS;

@@ -102,6 +102,14 @@ impl ContentError {
         }
     }
 
+    /// The registry that did not answer, where that is the failure: `host` or `host:port`.
+    pub fn silent_registry(&self) -> Option<&str> {
+        match self {
+            Self::Registry(error) if error.failure.is_silence() => Some(error.registry()),
+            _ => None,
+        }
+    }
+
     /// How long the registry asks clients to wait, if it does.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

@@ -17,6 +17,7 @@ mod manifest;
 mod pace;
 mod pull_secret;
 mod reference;
+mod silent;
 mod tls;
 
 pub use self::{

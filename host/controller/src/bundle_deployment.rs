@@ -13,6 +13,7 @@
 
 mod approvals;
 mod assessment;
+mod awaited;
 mod decide;
 mod errors;
 mod failed_candidates;
@@ -82,9 +83,12 @@ pub(crate) enum ReconcileError {
 }
 
 impl ReconcileError {
-    /// Whether an object was written that had changed since it was read.
+    /// Whether an object was written that had changed since it was read, or was deleted.
     fn is_conflict(&self) -> bool {
-        matches!(self, Self::Status(kube::Error::Api(status)) | Self::Finalizers(kube::Error::Api(status)) if status.is_conflict())
+        let (Self::Status(kube::Error::Api(status)) | Self::Finalizers(kube::Error::Api(status))) = self else {
+            return false;
+        };
+        status.is_conflict() || status.is_not_found()
     }
 }
 
@@ -129,7 +133,8 @@ async fn reconcile_deployment(
     slot: &Slot,
     context: &Arc<Context>,
 ) -> Result<Action, ReconcileError> {
-    let (name, intent) = (deployment.name_any(), intent::decide(deployment));
+    let name = deployment.name_any();
+    let intent = intent::decide(deployment, &context.options.foreign_class_prefixes);
     if intent == Intent::Ignore {
         return Ok(Action::await_change());
     }
@@ -144,8 +149,10 @@ async fn reconcile_deployment(
             return Ok(Action::requeue(pause));
         }
     }
-    // A BundleDeployment that may not be installed, or is not installed yet, needs neither a finalizer nor a record.
-    let installs = intent == Intent::Deploy && account(deployment, &context.options.accounts).is_ok();
+    // A BundleDeployment that may not be installed, or is not installed yet, needs neither a finalizer nor a record. Another provisioner
+    // may handle one of a class that does not exist here.
+    let is_ours = intent::has_finalizer(deployment) || context.classes.has(&deployment.spec.provisioner_class_name);
+    let installs = intent == Intent::Deploy && is_ours && account(deployment, &context.options.accounts).is_ok();
     let finalize = FinalizeHandles::of(context);
     let record = finalize::open_record(&finalize, deployment, installs).await?;
     let mut subject = Subject::new(deployment.clone(), record, began);
@@ -174,8 +181,9 @@ async fn reconcile_deployment(
 }
 
 /// Reports what the reconcile found, and schedules the next one.
-async fn finish(subject: &mut Subject, found: &Assessment, context: &Context) -> Result<Action, ReconcileError> {
+async fn finish(subject: &mut Subject, found: &Assessment, context: &Arc<Context>) -> Result<Action, ReconcileError> {
     let name = subject.name();
+    awaited::note(subject, found, context);
     if let Some(problem) = found.problem() {
         let is_reported = !problem.is_api_unavailable() || context.backoff.failures(&name) >= TRANSIENT_FAILURES;
         // The reconcile that sees the deletion reports on it.

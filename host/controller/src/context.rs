@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chandler_api::BundleDeployment;
+use chandler_client::Availability;
 use chandler_content::Images;
 use chandler_engine::Engine;
 use chandler_informers::Informers;
@@ -26,6 +27,7 @@ use crate::{
 /// Handles and shared state. A step of a reconcile takes the ones that it uses (`bundle_deployment::handles`), not all of them.
 pub(crate) struct Context {
     pub(crate) client: Client,
+    pub(crate) availability: Availability,
     pub(crate) options: Options,
     pub(crate) images: Images,
     pub(crate) sources: Sources,

@@ -14,23 +14,28 @@
 //! | `memory` | state between reconciles that may be lost |
 //! | `contention` | managed objects that another field manager changes repeatedly |
 //! | `problem` | why a step failed, as the status reports it |
+//! | `collisions` | watches of the objects of other owners that are in the way |
+//! | `grants` | permissions, accounts and namespaces that users add |
+//! | `registries` | registries that do not answer, and who waits for them |
 //! | `polls` | resolves sources that can move again, at an interval |
 //! | [`certificates`] | Secrets that a release requests: serving certificates and generated values |
-//! | `watches` | the watches of managed objects |
 //! | `events` | the Events of status changes |
 //! | `housekeeping` | keeps the caches within their budgets, and removes orphaned records |
 
 mod bundle_deployment;
 pub mod certificates;
+mod collisions;
 mod contention;
 mod context;
 mod events;
+mod grants;
 mod housekeeping;
 mod memory;
 pub mod options;
 mod polls;
 mod problem;
 mod provisioner_class;
+mod registries;
 pub mod run;
 
 pub use bundle_deployment::drift::{ignored_fields, of_rollout as drift_policy};

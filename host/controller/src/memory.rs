@@ -13,7 +13,10 @@ use chandler_source::Resolutions;
 
 use crate::{
     bundle_deployment::{FailedCandidates, Preparations},
+    collisions::Collisions,
     contention::Contention,
+    grants::Grants,
+    registries::Registries,
 };
 
 /// Everything that is remembered.
@@ -37,6 +40,12 @@ pub(crate) struct Memory {
     pub(crate) failed: FailedCandidates,
     /// Candidates that are being fetched and rendered.
     pub(crate) preparing: Preparations,
+    /// Who waits for a registry that does not answer.
+    pub(crate) registries: Registries,
+    /// Who waits for a permission, an account or a namespace.
+    pub(crate) grants: Grants,
+    /// The objects of other owners that are watched.
+    pub(crate) collisions: Collisions,
 }
 
 impl Memory {
@@ -49,6 +58,9 @@ impl Memory {
         self.debounce.forget(name);
         self.conflicts.forget(name);
         self.announcements.forget(name);
+        self.registries.with(|waits, _| waits.forget(name));
+        self.grants.note(name, false);
+        self.collisions.end(name);
         self.try_again(name);
     }
 

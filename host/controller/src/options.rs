@@ -14,6 +14,9 @@ pub struct Options {
     /// Selects by label the BundleDeployments and ProvisionerClasses that this controller reconciles. It neither reads nor writes
     /// others. Default: all. Several controllers on one cluster need disjoint selectors and a cache directory each.
     pub watch_selector: WatchSelector,
+    /// BundleDeployments whose class begins with one of these are left alone, unless this controller installed them: another
+    /// provisioner handles them. Default: none. The status of one whose class does not exist says so.
+    pub foreign_class_prefixes: Vec<String>,
     /// The namespace of pull secrets and content ConfigMaps. Default `chandler-system`.
     pub system_namespace: String,
     /// The directory for cached content, compiled code and releases. It can be deleted while no controller runs.
@@ -50,6 +53,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             watch_selector: WatchSelector::default(),
+            foreign_class_prefixes: Vec::new(),
             system_namespace: "chandler-system".to_owned(),
             cache_directory: PathBuf::from("/var/cache/chandler"),
             compiler: Compiler::InProcess,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chandler_api::{MissingPermissions, Reason};
 use chandler_content::{ContentError, FailureClass};
+use chandler_core::ObjectKey;
 use chandler_engine::{CallError, LoadError, Retry};
 use chandler_source::SourceError;
 
@@ -16,20 +17,33 @@ pub(crate) struct Problem {
     pub(crate) message: String,
     /// Whether only a change of the spec, the content or the class helps, so that the controller does not retry.
     pub(crate) terminal: bool,
-    /// Whether a permission, an account or a namespace is missing. A user may add it at any time, and the controller watches none
-    /// of these.
+    /// Whether a permission, an account or a namespace is missing. A user may add it at any time, and the controller may not be able to
+    /// watch these.
     pub(crate) needs_grant: bool,
     /// The permissions that a ServiceAccount lacks, where that is the problem.
     pub(crate) missing_permissions: Vec<MissingPermissions>,
     /// How long the server asked the controller to wait (`Retry-After`); zero where it did not.
     pub(crate) retry_after: Duration,
+    /// The registry that did not answer, where that is the problem.
+    pub(crate) silent_registry: Option<String>,
+    /// The objects of other owners that are in the way, where that is the problem.
+    pub(crate) collisions: Vec<ObjectKey>,
 }
 
 impl Problem {
     /// A problem that the controller retries.
     pub(crate) fn transient(reason: Reason, message: impl Into<String>) -> Self {
         let (message, missing_permissions) = (message.into(), Vec::new());
-        Self { reason, message, terminal: false, needs_grant: false, missing_permissions, retry_after: Duration::ZERO }
+        Self {
+            reason,
+            message,
+            terminal: false,
+            needs_grant: false,
+            missing_permissions,
+            retry_after: Duration::ZERO,
+            silent_registry: None,
+            collisions: Vec::new(),
+        }
     }
 
     /// A problem that only a change by the user fixes.
@@ -47,14 +61,16 @@ impl Problem {
 pub(crate) fn content(reason: Reason, error: &ContentError) -> Problem {
     let terminal = error.class() == FailureClass::Permanent;
     let retry_after = error.retry_after().unwrap_or_default();
-    Problem { terminal, retry_after, ..Problem::transient(reason, error.to_string()) }
+    let silent_registry = error.silent_registry().map(str::to_owned);
+    Problem { terminal, retry_after, silent_registry, ..Problem::transient(reason, error.to_string()) }
 }
 
 /// A source whose content is not available; `reason` is that of the object's own condition.
 pub(crate) fn source(reason: Reason, error: &SourceError) -> Problem {
     let terminal = error.class() == FailureClass::Permanent;
     let retry_after = error.retry_after().unwrap_or_default();
-    Problem { terminal, retry_after, ..Problem::transient(reason, error.to_string()) }
+    let silent_registry = error.silent_registry().map(str::to_owned);
+    Problem { terminal, retry_after, silent_registry, ..Problem::transient(reason, error.to_string()) }
 }
 
 impl From<&CallError> for Problem {
@@ -76,15 +92,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn retry_after_of_a_registry_is_honoured() {
+    fn how_long_and_for_which_registry_to_wait_is_part_of_the_problem() {
         let refused = |failure, seconds: Option<u64>| {
             let retry_after = seconds.map(Duration::from_secs);
-            let error = RegistryError { image: "a:v1".into(), failure, message: "no".into(), retry_after };
+            let error = RegistryError { image: "example.com/a:v1".into(), failure, message: "no".into(), retry_after };
             let problem = content(Reason::UnpackFailed, &error.into());
+            assert_eq!(
+                problem.silent_registry.as_deref(),
+                (failure == RegistryFailure::Network).then_some("example.com")
+            );
             (problem.terminal, problem.retry_after.as_secs())
         };
         assert_eq!(refused(RegistryFailure::RateLimited, Some(600)), (false, 600));
         assert_eq!(refused(RegistryFailure::RateLimited, None), (false, 0));
         assert_eq!(refused(RegistryFailure::Protocol, None), (true, 0));
+        assert_eq!(refused(RegistryFailure::Network, None), (false, 0));
     }
 }

@@ -4,6 +4,7 @@ use std::{future::Future, sync::Arc};
 
 use chandler_api::{BundleDeployment, ChangeApproval, names::TEARDOWN_FINALIZER};
 use chandler_builtin::Provisioners;
+use chandler_client::{Availability, monitored};
 use chandler_content::{ImageOptions, Images, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
 use chandler_permissions::Installation;
@@ -15,21 +16,18 @@ use chandler_runtime::{
     Slots, probe, while_leader,
 };
 use chandler_source::{Sources, SystemNamespace};
-use kube::{
-    Client,
-    api::ListParams,
-    runtime::{events::Reporter, reflector::ObjectRef},
-};
+use kube::{Client, api::ListParams, runtime::reflector::ObjectRef};
 use serde::Deserialize as _;
 
 use crate::{
     Options,
     bundle_deployment::{Approvals, BundleDeployments},
     context::Context,
-    housekeeping,
+    grants, housekeeping,
     memory::Memory,
     polls,
     provisioner_class::{Classes, ProvisionerClasses},
+    registries,
 };
 
 /// The controller could not start.
@@ -73,10 +71,10 @@ pub async fn run(
 }
 
 async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Result<(), ControllerError> {
-    let client = readable(&client);
-    let (deployments, classes) = (Reflector::default(), Reflector::default());
-    let (approvals, watch_approvals) = Approvals::new(client.clone(), deployments.triggers());
-    let context = Arc::new(context(client.clone(), options, approvals, &deployments)?);
+    let (client, availability) = monitored(&readable(&client));
+    let (deployments, classes) = (Reflector::new(availability.clone()), Reflector::new(availability.clone()));
+    let (approvals, watch_approvals) = Approvals::new(client.clone(), availability.clone(), deployments.triggers());
+    let context = Arc::new(context(client.clone(), availability, options, approvals, &deployments)?);
     let selector = &context.options.watch_selector;
     let provisioner_classes = ProvisionerClasses::open(&context, &classes).map_err(ControllerError::Cache)?;
     // The records of a BundleDeployment that is not selected belong to another controller.
@@ -97,10 +95,13 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
         () = watch_approvals => {}
         () = housekeeping::run(&context) => {}
         () = polls::run(&context) => {}
+        () = registries::run(&context) => {}
+        () = grants::run(&context) => {}
         () = context.cluster_info.run(context.options.cluster_poll_interval) => {}
         () = close_slots(&context, shutdown) => {}
     }
     context.memory.preparing.end_all();
+    context.memory.collisions.end_all();
     tracing::info!("the controller stopped");
     Ok(())
 }
@@ -119,6 +120,7 @@ async fn close_slots(context: &Context, shutdown: Shutdown) {
 
 pub(crate) fn context(
     client: Client,
+    availability: Availability,
     options: Options,
     approvals: Approvals,
     deployments: &Reflector<BundleDeployment>,
@@ -143,11 +145,12 @@ pub(crate) fn context(
         }
     });
     let releases = Releases::open(&options.cache_directory.join("releases"), options.releases)?;
-    let reporter = Reporter { controller: "chandler".to_owned(), instance: None };
     let images = Images::new(store, images);
     let system =
         SystemNamespace::new(client.clone(), options.system_namespace.clone(), options.require_pull_secret_grant);
-    let informers = informers(client.clone(), chandler_informers::Options::default(), {
+    let watching =
+        chandler_informers::Options { availability: availability.clone(), ..chandler_informers::Options::default() };
+    let informers = informers(client.clone(), watching, {
         let triggers = deployments.triggers();
         // A trigger without a receiver means that the controller is stopping.
         move |owner| {
@@ -167,10 +170,10 @@ pub(crate) fn context(
         releases,
         records: Records::new(&client, &options.system_namespace),
         rollout: rollout.with_informers(&informers),
-        cluster_info: ClusterInfoWatch::new(client.clone()),
+        cluster_info: ClusterInfoWatch::new(client.clone(), availability.clone()),
         informers,
         triggers: deployments.triggers(),
-        events: Events::new(client.clone(), reporter),
+        events: Events::new(client.clone(), "chandler"),
         backoff: Backoff::default(),
         memory: Memory::default(),
         generations: GenerationTracker::default(),
@@ -178,6 +181,7 @@ pub(crate) fn context(
         deployments: deployments.store(),
         own_writes,
         client,
+        availability,
         options,
     })
 }

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use chandler_client::Availability;
 use futures::StreamExt as _;
 use kube::{
     Api, Client,
@@ -28,6 +29,8 @@ const PAUSES: [Duration; 5] = [
     Duration::from_secs(10),
     Duration::from_secs(30),
 ];
+/// The longest pause while the API server does not answer.
+const OUTAGE: Duration = Duration::from_secs(30);
 /// How long a read waits for a watch that just began.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a read waits for a watch that was interrupted. After that it makes a request instead.
@@ -55,6 +58,7 @@ pub(crate) struct Target {
     /// None for all namespaces.
     pub(crate) namespace: Option<String>,
     pub(crate) labels: Labels,
+    pub(crate) availability: Availability,
 }
 
 /// One watch and its objects. Dropping it ends the watch.
@@ -141,14 +145,15 @@ async fn run(target: Target, shared: Arc<Shared>, wake: Wake) {
         if state != State::Interrupted {
             return;
         }
-        tokio::time::sleep(PAUSES.get(failures).or(PAUSES.last()).copied().unwrap_or_default()).await;
-        failures = (failures + 1).min(PAUSES.len());
+        let pause = PAUSES.get(failures).or(PAUSES.last()).copied().unwrap_or_default();
+        let answers_again = target.availability.pause(pause, OUTAGE).await;
+        failures = if answers_again { 0 } else { (failures + 1).min(PAUSES.len()) };
     }
 }
 
 /// Watches until the first error.
 async fn watch_once(target: &Target, shared: &Shared, wake: &Wake, failures: &mut usize) -> Option<watcher::Error> {
-    let Target { client, kind, namespace, labels } = target;
+    let Target { client, kind, namespace, labels, .. } = target;
     let api: Api<Observed> = match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, kind),
         None => Api::all_with(client.clone(), kind),

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use chandler_client::Availability;
 use chandler_permissions::Account;
 use futures::future::join_all;
 use kube::{Client, api::ApiResource};
@@ -15,7 +16,7 @@ use serde_json::Value;
 use crate::{
     informer::{Informer, State, Target, Wake},
     observed::{Labels, seen},
-    rights::Rights,
+    rights::{Rights, refused_for},
     store::{Id, Members, Memory, Outcome},
 };
 
@@ -23,16 +24,18 @@ use crate::{
 const RETRY_AFTER: Duration = Duration::from_mins(10);
 
 /// How [`Informers`] work.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// The maximum number of bytes of objects in memory, compressed. The state of further objects is unknown, so that each read of
     /// them is a request.
     pub bytes: usize,
+    /// Whether the API server answers. By default it counts as available.
+    pub availability: Availability,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { bytes: 128 << 20 }
+        Self { bytes: 128 << 20, availability: Availability::default() }
     }
 }
 
@@ -70,19 +73,26 @@ pub struct Informers {
     wake: Wake,
     memory: Memory,
     rights: Rights,
+    availability: Availability,
     running: Mutex<HashMap<Scope, Running>>,
 }
 
 impl Informers {
     /// No informers yet. `wake` triggers a reconcile of the owner that the labels of a changed object name.
     pub fn new(client: Client, labels: Labels, options: Options, wake: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        let memory = Memory::new(options.bytes);
-        Self { client, labels, wake: Arc::new(wake), memory, rights: Rights::default(), running: Mutex::default() }
+        let Options { bytes, availability } = options;
+        let (memory, rights) = (Memory::new(bytes), Rights::new(availability.clone()));
+        Self { client, labels, wake: Arc::new(wake), memory, rights, availability, running: Mutex::default() }
     }
 
     /// Reads and writes with the rights of the controller.
     pub fn reader(self: &Arc<Self>) -> Reader {
         Reader { informers: Arc::clone(self), impersonated: None }
+    }
+
+    /// Whether the controller may list and watch a kind in all namespaces. Where that cannot be known, it may try.
+    pub async fn may_watch(&self, kind: &ApiResource) -> bool {
+        self.rights.may_watch(&self.client, kind).await
     }
 
     /// Ends the informers that ran for this owner alone.
@@ -100,7 +110,7 @@ impl Informers {
                 None => false,
                 // The caller is about to use the kind, so it may be served now.
                 Some((State::NotServed, _)) => true,
-                Some((_, began)) => began.elapsed() >= RETRY_AFTER,
+                Some((_, began)) => began.elapsed() >= refused_for(&self.availability, began, RETRY_AFTER),
             };
             if !is_over {
                 return known.informer.synced();
@@ -113,6 +123,7 @@ impl Informers {
             kind: scope.kind.clone(),
             namespace: scope.namespace.clone(),
             labels: self.labels,
+            availability: self.availability.clone(),
         };
         let informer = Informer::start(target, self.memory.clone(), Arc::clone(&self.wake));
         let synced = informer.synced();

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use chandler_client::Availability;
 use chandler_permissions::{PolicyRule, ReviewedRules, Scope, cover::is_covered};
 use kube::{Client, api::ApiResource};
 use serde_json::Value;
@@ -12,21 +13,58 @@ use tokio::{sync::Mutex, time::Instant};
 /// After this time the permissions are reviewed again: an administrator may have granted one.
 const REVIEWED_FOR: Duration = Duration::from_mins(10);
 
+/// After this time a review that failed is made again.
+const FAILED_FOR: Duration = Duration::from_secs(5);
+/// How long an API server that answers again may refuse more than it should, since it does not know all roles yet.
+const SETTLES: Duration = Duration::from_secs(30);
+/// After this time a refusal of such a server is doubted.
+const DOUBTED_AFTER: Duration = Duration::from_secs(5);
+
 /// The permissions of the controller, as last reviewed.
 #[derive(Debug, Default)]
-pub(crate) struct Rights(Mutex<Option<(Instant, ReviewedRules)>>);
+pub(crate) struct Rights {
+    reviewed: Mutex<Option<Review>>,
+    availability: Availability,
+}
+
+#[derive(Debug)]
+struct Review {
+    when: Instant,
+    /// None where the review failed.
+    rules: Option<ReviewedRules>,
+}
+
+/// How long a refusal counts that began then: not for long if the API server had just begun to answer again.
+pub(crate) fn refused_for(availability: &Availability, began: Instant, otherwise: Duration) -> Duration {
+    let doubtful = availability.returned().is_some_and(|returned| began < returned + SETTLES);
+    if doubtful { DOUBTED_AFTER } else { otherwise }
+}
 
 impl Rights {
+    /// No review yet.
+    pub(crate) fn new(availability: Availability) -> Self {
+        Self { reviewed: Mutex::default(), availability }
+    }
+
     /// Whether the controller may list and watch a kind in all namespaces. Where that cannot be known, it may try.
     pub(crate) async fn may_watch(&self, client: &Client, kind: &ApiResource) -> bool {
-        let mut reviewed = self.0.lock().await;
-        if reviewed.as_ref().is_none_or(|(when, _)| when.elapsed() >= REVIEWED_FOR) {
-            match review(client).await {
-                Ok(found) => *reviewed = Some((Instant::now(), found)),
-                Err(error) => tracing::debug!(%error, "failed to review the permissions of the controller"),
-            }
+        let mut last = self.reviewed.lock().await;
+        if last.as_ref().is_none_or(|last| last.when.elapsed() >= self.lasts(last)) {
+            let rules = match review(client).await {
+                Ok(rules) => Some(rules),
+                Err(error) => {
+                    tracing::debug!(%error, "failed to review the permissions of the controller");
+                    last.take().and_then(|last| last.rules)
+                }
+            };
+            *last = Some(Review { when: Instant::now(), rules });
         }
-        reviewed.as_ref().is_none_or(|(_, reviewed)| allows(reviewed, kind))
+        let rules = last.as_ref().and_then(|last| last.rules.as_ref());
+        rules.is_none_or(|rules| allows(rules, kind))
+    }
+
+    fn lasts(&self, review: &Review) -> Duration {
+        if review.rules.is_none() { FAILED_FOR } else { refused_for(&self.availability, review.when, REVIEWED_FOR) }
     }
 }
 

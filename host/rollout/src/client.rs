@@ -2,6 +2,7 @@
 
 pub(crate) mod account;
 pub(crate) mod answers;
+pub(crate) mod changes;
 pub(crate) mod cluster;
 pub(crate) mod concurrent;
 pub(crate) mod members;

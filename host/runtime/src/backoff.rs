@@ -52,6 +52,11 @@ impl<S: BuildHasher> Backoff<S> {
         self.lock().remove(key);
     }
 
+    /// Resets all counts. Returns the objects that had one.
+    pub fn reset(&self) -> Vec<String> {
+        self.lock().drain().map(|(key, _)| key).collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, u32>> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,5 +115,8 @@ mod tests {
         assert_eq!((backoff.failures("a"), backoff.failures("b")), (2, 1));
         backoff.succeeded("a");
         assert_eq!((backoff.failures("a"), backoff.failed("a")), (0, first));
+        let mut failed = backoff.reset();
+        failed.sort();
+        assert_eq!((failed, backoff.failures("a")), (vec!["a".to_owned(), "b".to_owned()], 0));
     }
 }

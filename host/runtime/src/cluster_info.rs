@@ -5,12 +5,13 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use chandler_client::Availability;
 use futures::Stream;
 use kube::{Client, Discovery, discovery::verbs};
 use tokio::sync::{Mutex, watch};
 use tokio_stream::wrappers::WatchStream;
 
-/// The delay before the next refresh where the API server did not answer, unless the interval is shorter.
+/// The delay before the next refresh where a request failed, unless the interval is shorter. It ends when the API server answers again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The version of a cluster and the kinds that it serves.
@@ -25,6 +26,7 @@ pub struct ClusterInfo {
 /// Caches the cluster info and refreshes it.
 pub struct ClusterInfoWatch {
     client: Client,
+    availability: Availability,
     current: Mutex<Option<Arc<ClusterInfo>>>,
     /// The last cluster info that differed from the one before.
     changes: watch::Sender<Arc<ClusterInfo>>,
@@ -32,8 +34,8 @@ pub struct ClusterInfoWatch {
 
 impl ClusterInfoWatch {
     /// Makes no request yet.
-    pub fn new(client: Client) -> Self {
-        Self { client, current: Mutex::default(), changes: watch::Sender::new(Arc::default()) }
+    pub fn new(client: Client, availability: Availability) -> Self {
+        Self { client, availability, current: Mutex::default(), changes: watch::Sender::new(Arc::default()) }
     }
 
     /// The cached cluster info. The first call makes the requests.
@@ -54,8 +56,11 @@ impl ClusterInfoWatch {
     /// Refreshes at this interval. Never returns.
     pub async fn run(&self, interval: Duration) {
         loop {
-            let complete = self.refresh().await;
-            tokio::time::sleep(if complete { interval } else { interval.min(RETRY_INTERVAL) }).await;
+            if self.refresh().await {
+                tokio::time::sleep(interval).await;
+            } else {
+                self.availability.pause(interval.min(RETRY_INTERVAL), RETRY_INTERVAL).await;
+            }
         }
     }
 

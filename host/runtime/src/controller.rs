@@ -9,21 +9,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::{Stream, StreamExt as _, TryStreamExt as _, future::Either};
+use chandler_client::Availability;
+use futures::{Stream, StreamExt as _, future::Either, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, Resource, ResourceExt as _,
     core::{PartialObjectMeta, error_boundary::InvalidObject},
     runtime::{
-        Controller, WatchStreamExt as _,
+        Controller,
         controller::{Action, Config, Error},
-        reflector::{ObjectRef, Store, reflector},
+        reflector::{ObjectRef, Store, store::Writer},
         watcher::{self, Event, watcher},
     },
 };
 use serde::de::DeserializeOwned;
 
-use crate::{Backoff, Guarded, Metrics, Outcome, OwnWrites, Reflector, Shutdown, Triggers, decode};
+use crate::{
+    Backoff, Guarded, Metrics, Outcome, OwnWrites, Reflector, Shutdown, Triggers, decode, reconnect::reconnecting,
+    reflector::without_managers,
+};
 
 /// How long the events of one object are collected before it is reconciled.
 const DEBOUNCE: Duration = Duration::from_millis(50);
@@ -59,12 +63,15 @@ pub trait Reconciler: Send + Sync + 'static {
 
     /// The watch delivered a complete list, which the cache holds. A deletion while the watch was interrupted shows only in it.
     fn listed(&self) {}
+
+    /// The API server answers again. An object whose reconcile failed before is reconciled next, whatever its backoff.
+    fn answers_again(&self, _name: &str) {}
 }
 
 /// The error of a reconcile.
 pub trait ReconcileError: std::error::Error + Send + 'static {
-    /// Whether the reconcile wrote an object that had changed since it was read. The watch delivers the newer object, so this is
-    /// not reported as a failure.
+    /// Whether the reconcile wrote an object that had changed since it was read, or was deleted. The watch delivers what became of it, so
+    /// this is not reported as a failure.
     fn is_conflict(&self) -> bool;
 }
 
@@ -72,6 +79,7 @@ pub trait ReconcileError: std::error::Error + Send + 'static {
 pub struct KindController<R: Reconciler> {
     controller: Controller<Guarded<R::Object>>,
     store: Store<Guarded<R::Object>>,
+    availability: Availability,
     shutdown: Shutdown,
     context: Arc<Context<R>>,
 }
@@ -99,12 +107,14 @@ impl<R: Reconciler> KindController<R> {
         let (store, own_writes, triggers) = (reflector.store(), reflector.own_writes(), reflector.triggers());
         let watched =
             Watched { store: store.clone(), own_writes: own_writes.clone(), reconciler: Arc::clone(&reconciler) };
-        let controller = Controller::for_stream(watch(reflector.writer, api, config, watched), store.clone())
+        let availability = reflector.availability;
+        let events = watch(reflector.writer, api, config, availability.clone(), watched);
+        let controller = Controller::for_stream(events.map(Ok), store.clone())
             .with_config(Config::default().debounce(DEBOUNCE))
             .graceful_shutdown_on(shutdown.clone())
             .reconcile_on(reflector.requests.map(|object| ObjectRef::new(&object.name)));
         let context = Arc::new(Context { reconciler, metrics, own_writes, triggers });
-        Self { controller, store, shutdown: shutdown.clone(), context }
+        Self { controller, store, availability, shutdown: shutdown.clone(), context }
     }
 
     /// Also reconciles the objects that `dependents` returns for an object of another kind that is created, changed or deleted.
@@ -114,14 +124,18 @@ impl<R: Reconciler> KindController<R> {
         mut self,
         api: Api<PartialObjectMeta<O>>,
         config: watcher::Config,
-        dependents: impl Fn(PartialObjectMeta<O>) -> I + Send + Sync + 'static,
+        dependents: impl Fn(PartialObjectMeta<O>) -> I + Send + 'static,
     ) -> Self
     where
         O: Resource<DynamicType = ()> + Clone + Debug + Send + 'static,
-        I: IntoIterator<Item = ObjectRef<Guarded<R::Object>>> + 'static,
-        I::IntoIter: Send,
+        I: IntoIterator<Item = ObjectRef<Guarded<R::Object>>>,
     {
-        self.controller = self.controller.watches(api, config, dependents);
+        // The watches of kube's controller share one backoff, in which nothing at all is reconciled.
+        let events = reconnecting(watcher(api, config), self.availability.clone());
+        let touched = events.filter_map(|event| std::future::ready(touched(event)));
+        let dependents =
+            touched.flat_map(move |object| stream::iter(dependents(object).into_iter().collect::<Vec<_>>()));
+        self.controller = self.controller.reconcile_on(dependents);
         self
     }
 
@@ -134,6 +148,7 @@ impl<R: Reconciler> KindController<R> {
 
     /// Runs until shutdown.
     pub async fn run(self) {
+        let again = retry_all(self.availability.returns(), Arc::clone(&self.context));
         let running = self.controller.run(reconcile, retry, self.context).for_each(async |result| {
             if let Err(Error::QueueError(error)) = result {
                 tracing::debug!(kind = %R::Object::kind(&()), %error, "the watch was interrupted");
@@ -143,6 +158,7 @@ impl<R: Reconciler> KindController<R> {
         let started = async move { store.wait_until_ready().await.is_ok() };
         tokio::select! {
             () = running => {}
+            () = again => {}
             () = shut_down_before_start(self.shutdown, started) => {
                 tracing::info!(kind = %R::Object::kind(&()), "shut down before the first list was complete");
             }
@@ -157,18 +173,42 @@ struct Watched<R: Reconciler> {
     reconciler: Arc<R>,
 }
 
+/// Whenever the API server answers again, reconciles the objects whose last reconcile failed. Few run at once ([`Slots`](crate::Slots)),
+/// so that this is no stampede. Never completes.
+async fn retry_all<R: Reconciler>(returns: impl Stream<Item = ()>, context: Arc<Context<R>>) {
+    let mut returns = pin!(returns);
+    while returns.next().await.is_some() {
+        for name in context.reconciler.backoff().reset() {
+            context.reconciler.answers_again(&name);
+            // An error means that the controller has stopped.
+            context.triggers.send(ObjectRef::new(&name)).unwrap_or_default();
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+/// The object that an event is about.
+fn touched<O>(event: Event<O>) -> Option<O> {
+    match event {
+        Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => Some(object),
+        Event::Init | Event::InitDone => None,
+    }
+}
+
 /// Watches a kind, fills its cache and calls the hooks of its reconciler. Yields the objects to reconcile: those that are listed,
 /// created, or changed by another client.
 fn watch<R: Reconciler>(
-    writer: kube::runtime::reflector::store::Writer<Guarded<R::Object>>,
+    mut writer: Writer<Guarded<R::Object>>,
     api: Api<Guarded<R::Object>>,
     config: watcher::Config,
+    availability: Availability,
     watched: Watched<R>,
-) -> impl Stream<Item = Result<Guarded<R::Object>, watcher::Error>> + Send {
-    let events = watcher(api, config).default_backoff();
-    // Often the larger part of an object, and no reconciler reads it.
-    let events = events.modify(|object| object.managed_fields_mut().clear());
-    reflector(writer, events).try_filter_map(move |event| std::future::ready(Ok(watched.to_reconcile(event))))
+) -> impl Stream<Item = Guarded<R::Object>> + Send {
+    reconnecting(watcher(api, config), availability).filter_map(move |event| {
+        let event = without_managers(event);
+        writer.apply_watcher_event(&event);
+        std::future::ready(watched.to_reconcile(event))
+    })
 }
 
 impl<R: Reconciler> Watched<R> {
@@ -232,7 +272,7 @@ async fn reconcile<R: Reconciler>(
 fn retry<R: Reconciler>(guarded: Arc<Guarded<R::Object>>, error: &R::Error, context: Arc<Context<R>>) -> Action {
     let (kind, name) = (R::Object::kind(&()), guarded.name_any());
     if error.is_conflict() {
-        tracing::debug!(%kind, name, %error, "the object changed during its reconcile");
+        tracing::debug!(%kind, name, %error, "the object changed or was deleted during its reconcile");
     } else {
         tracing::warn!(%kind, name, %error, "reconcile failed");
     }

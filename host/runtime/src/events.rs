@@ -1,38 +1,49 @@
 //! Publishes Events.
+//!
+//! They are `events.k8s.io/v1`. An Event that recurs with the same note is counted in a series ([`series`]); any other one is a new
+//! object, so that no text is lost.
+
+mod series;
 
 use std::{
     collections::BTreeSet,
     fmt::Debug,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
-use chandler_core::text::printable;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use chandler_core::{Digest, text::printable};
+use k8s_openapi::{
+    api::{
+        core::v1::ObjectReference,
+        events::v1::{Event, EventSeries},
+    },
+    apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, ObjectMeta},
+    jiff::Timestamp,
+};
 pub use kube::runtime::events::EventType;
 use kube::{
-    Client, Resource,
-    runtime::events::{Event, Recorder, Reporter},
+    Api, Client, Resource,
+    api::{Patch, PatchParams, PostParams},
 };
+use serde_json::json;
+
+use self::series::{Published, Write};
 
 /// The bytes of an Event's note that the API server accepts (`events.k8s.io/v1`: at most 1 KiB).
 const NOTE_BYTES: usize = 1000;
 
-/// The number of Events that one recorder publishes.
-const EVENTS_PER_RECORDER: u32 = 1000;
+/// The bytes of an object's name that the name of an Event begins with; a point and a number follow, and 253 are allowed.
+const NAME_BYTES: usize = 220;
 
-/// Publishes Events.
-///
-/// A recorder of kube keeps every Event of the last six minutes to count recurring ones, and scans all of them for each Event that
-/// it publishes. Where thousands of objects change, that takes hundreds of MiB and most of the time. So a recorder is replaced after
-/// a while; an Event that recurs afterwards is counted anew.
+/// The namespace of Events about cluster-scoped objects.
+const CLUSTER_NAMESPACE: &str = "default";
+
+/// Publishes Events in the name of one reporter.
 pub struct Events {
-    new_recorder: Box<dyn Fn() -> Recorder + Send + Sync>,
-    current: Mutex<Current>,
-}
-
-struct Current {
-    recorder: Recorder,
-    published: u32,
+    client: Client,
+    reporter: String,
+    published: Mutex<Published>,
 }
 
 /// The content of an Event.
@@ -49,14 +60,9 @@ pub struct Notice<'a> {
 }
 
 impl Events {
-    /// Publishes with this client in the name of this reporter.
-    pub fn new(client: Client, reporter: Reporter) -> Self {
-        Self::with_recorders(move || Recorder::new(client.clone(), reporter.clone()))
-    }
-
-    fn with_recorders(new_recorder: impl Fn() -> Recorder + Send + Sync + 'static) -> Self {
-        let current = Mutex::new(Current { recorder: new_recorder(), published: 0 });
-        Self { new_recorder: Box::new(new_recorder), current }
+    /// Publishes with this client in the name of this controller.
+    pub fn new(client: Client, reporter: impl Into<String>) -> Self {
+        Self { client, reporter: reporter.into(), published: Mutex::default() }
     }
 
     /// Publishes one Event about an object. A failure is only logged: no reconcile depends on an Event.
@@ -64,27 +70,78 @@ impl Events {
     where
         K: Resource<DynamicType = ()> + Debug,
     {
-        let event = Event {
-            type_: notice.type_,
-            reason: notice.reason.to_owned(),
-            note: Some(note(notice.message)),
-            action: notice.action.to_owned(),
-            secondary: None,
-        };
-        if let Err(error) = self.recorder().publish(&event, &object.object_ref(&())).await {
+        if let Err(error) = self.write(object.object_ref(&()), notice).await {
             tracing::debug!(%error, "failed to publish an Event");
         }
     }
 
-    /// The recorder for the next Event.
-    fn recorder(&self) -> Recorder {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if current.published == EVENTS_PER_RECORDER {
-            *current = Current { recorder: (self.new_recorder)(), published: 0 };
+    async fn write(&self, regarding: ObjectReference, notice: Notice<'_>) -> Result<(), kube::Error> {
+        let namespace = regarding.namespace.as_deref().unwrap_or(CLUSTER_NAMESPACE);
+        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let event = self.event(regarding.clone(), namespace, notice, Timestamp::now());
+        let content = content(&event);
+        let write = self.published().write(&content, Instant::now());
+        if let Write::Count { name, count } = write {
+            let series = EventSeries { count, last_observed_time: MicroTime(Timestamp::now()) };
+            let patch = Patch::Merge(json!({"series": series}));
+            match api.patch(&name, &PatchParams::default(), &patch).await {
+                // The API server removes Events after an hour or so.
+                Err(kube::Error::Api(status)) if status.is_not_found() => self.published().forget(&content),
+                counted => return counted.map(drop),
+            }
         }
-        current.published += 1;
-        current.recorder.clone()
+        api.create(&PostParams::default(), &event).await?;
+        let name = event.metadata.name.unwrap_or_default();
+        self.published().created(content, name, Instant::now());
+        Ok(())
     }
+
+    fn event(&self, regarding: ObjectReference, namespace: &str, notice: Notice<'_>, now: Timestamp) -> Event {
+        let Notice { type_, reason, action, message } = notice;
+        let object = cut(regarding.name.as_deref().unwrap_or(&self.reporter), NAME_BYTES);
+        let type_ = match type_ {
+            EventType::Normal => "Normal",
+            EventType::Warning => "Warning",
+        };
+        Event {
+            metadata: ObjectMeta {
+                name: Some(format!("{}.{:x}", object.trim_end_matches(['.', '-']), now.as_nanosecond())),
+                namespace: Some(namespace.to_owned()),
+                ..ObjectMeta::default()
+            },
+            type_: Some(type_.to_owned()),
+            reason: Some(reason.to_owned()),
+            action: Some(action.to_owned()),
+            note: Some(cut(&printable(message), NOTE_BYTES).to_owned()),
+            event_time: Some(MicroTime(now)),
+            regarding: Some(regarding),
+            reporting_controller: Some(self.reporter.clone()),
+            reporting_instance: Some(self.reporter.clone()),
+            ..Event::default()
+        }
+    }
+
+    fn published(&self) -> MutexGuard<'_, Published> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The digest of everything that a user sees of an Event but its time.
+fn content(event: &Event) -> Digest {
+    let object = event
+        .regarding
+        .as_ref()
+        .map(|object| (&object.api_version, &object.kind, &object.namespace, &object.name, &object.uid));
+    Digest::of_json(&json!([object, event.type_, event.reason, event.action, event.note]))
+}
+
+/// The first bytes of a text, to the end of a character.
+fn cut(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
 }
 
 /// The conditions whose status or reason changed, with the Event types that `classify` assigns to them. It receives the condition
@@ -105,23 +162,15 @@ pub fn transitions<'a>(
     changed.filter(|(_, condition)| messages.insert(&condition.message)).collect()
 }
 
-fn note(message: &str) -> String {
-    let message = printable(message);
-    let mut end = message.len().min(NOTE_BYTES);
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
-    message.get(..end).unwrap_or_default().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    };
+    use std::{convert::Infallible, sync::Arc};
 
-    use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+    use http::{Method, Request, Response};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use kube::client::Body;
+    use serde_json::Value;
 
     use super::*;
 
@@ -136,22 +185,89 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_recorder_is_replaced_before_it_keeps_too_many_events() {
-        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
-        let client = Client::try_from(config).unwrap();
-        let recorders = Arc::new(AtomicU32::new(0));
-        let count = Arc::clone(&recorders);
-        let events = Events::with_recorders(move || {
-            count.fetch_add(1, Ordering::Relaxed);
-            Recorder::new(client.clone(), "test".into())
-        });
-        for (published, expected) in [(EVENTS_PER_RECORDER, 1), (1, 2), (EVENTS_PER_RECORDER, 3)] {
-            for _ in 0..published {
-                let _ = events.recorder();
-            }
-            assert_eq!(recorders.load(Ordering::Relaxed), expected);
+    /// The requests of `Events` to an API server, which has no Events any more if `expired`.
+    struct Server {
+        events: Events,
+        requests: Arc<Mutex<Vec<(Method, String, Value)>>>,
+    }
+
+    impl Server {
+        fn new(expired: bool) -> Self {
+            let requests = Arc::<Mutex<Vec<_>>>::default();
+            let received = Arc::clone(&requests);
+            let service = tower::service_fn(move |request: Request<Body>| {
+                let received = Arc::clone(&received);
+                async move {
+                    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+                    let body = request.into_body().collect_bytes().await.unwrap();
+                    let body: Value = serde_json::from_slice(&body).unwrap();
+                    let gone = expired && method == Method::PATCH;
+                    let (code, answer) = if gone {
+                        (
+                            404,
+                            json!({"kind": "Status", "code": 404, "reason": "NotFound", "status": "Failure", "message": ""}),
+                        )
+                    } else {
+                        (200, json!({"metadata": {}, "eventTime": null}))
+                    };
+                    received.lock().unwrap().push((method, path, body));
+                    let answer = Body::from(answer.to_string().into_bytes());
+                    Ok::<_, Infallible>(Response::builder().status(code).body(answer).unwrap())
+                }
+            });
+            Self { events: Events::new(Client::new(service, "default"), "chandler"), requests }
         }
+
+        async fn publish(&self, object: &str, message: &str) {
+            let object = ConfigMap {
+                metadata: ObjectMeta { name: Some(object.to_owned()), ..ObjectMeta::default() },
+                ..ConfigMap::default()
+            };
+            let notice = Notice { type_: EventType::Normal, reason: "DriftRepaired", action: "Repair", message };
+            self.events.publish(&object, notice).await;
+        }
+
+        /// Method and note, or count, of each request.
+        fn requests(&self) -> Vec<String> {
+            let describe = |(method, path, body): &(Method, String, Value)| {
+                assert!(path.starts_with("/apis/events.k8s.io/v1/namespaces/default/events"), "{path}");
+                let what = if body["series"].is_null() { &body["note"] } else { &body["series"]["count"] };
+                format!("{method} {what}")
+            };
+            self.requests.lock().unwrap().iter().map(describe).collect()
+        }
+    }
+
+    #[tokio::test]
+    async fn events_with_other_notes_are_not_merged() {
+        let server = Server::new(false);
+        for number in 0..12 {
+            server.publish("a", &format!("repaired {number}")).await;
+        }
+        let expected: Vec<String> = (0..12).map(|number| format!("POST \"repaired {number}\"")).collect();
+        assert_eq!(server.requests(), expected);
+    }
+
+    #[tokio::test]
+    async fn an_event_that_recurs_is_counted() {
+        for (expired, third) in [(false, vec!["PATCH 3"]), (true, vec!["PATCH 2", "POST \"same\""])] {
+            let server = Server::new(expired);
+            server.publish("a", "same").await;
+            server.publish("b", "same").await;
+            server.publish("a", "same").await;
+            server.publish("a", "same").await;
+            let second = if expired { vec!["PATCH 2", "POST \"same\""] } else { vec!["PATCH 2"] };
+            assert_eq!(server.requests(), [vec!["POST \"same\"", "POST \"same\""], second, third].concat());
+        }
+    }
+
+    #[tokio::test]
+    async fn the_name_of_an_event_is_never_too_long() {
+        let server = Server::new(false);
+        server.publish(&format!("{}.x", "a".repeat(219)), "").await;
+        let name = server.requests.lock().unwrap()[0].2["metadata"]["name"].as_str().unwrap().to_owned();
+        let (object, number) = name.split_once('.').unwrap();
+        assert!(object == "a".repeat(219) && number.len() >= 15 && name.len() < 253, "{name}");
     }
 
     #[test]
@@ -179,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_note_is_cut_between_characters() {
-        let note = note(&"ä".repeat(600));
-        assert_eq!(note.chars().count(), NOTE_BYTES / 2);
+        assert_eq!(cut(&"ä".repeat(600), NOTE_BYTES + 1).chars().count(), NOTE_BYTES / 2);
+        assert_eq!(cut("short", NOTE_BYTES), "short");
     }
 }

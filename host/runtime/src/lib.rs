@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | [`controller`] | the trait of a reconciler, and the controller that runs one | yes |
 //! | [`reflector`] | caches of watched kinds | watches |
+//! | `reconnect` | watches that are tried again | no |
 //! | [`triggers`] | requests to reconcile an object | no |
 //! | [`guard`] | objects that may not decode | no |
 //! | [`leadership`] | leader election and shutdown | the election's |
@@ -35,6 +36,7 @@ pub mod leadership;
 pub mod metrics;
 pub mod own_writes;
 pub mod probe;
+mod reconnect;
 pub mod reflector;
 pub mod slots;
 pub mod status_patch;

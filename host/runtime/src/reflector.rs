@@ -2,18 +2,18 @@
 
 use std::{fmt::Debug, pin::pin};
 
+use chandler_client::Availability;
 use futures::{FutureExt as _, Stream, StreamExt as _, future::BoxFuture, stream::BoxStream};
 use kube::{
     Api, Resource, ResourceExt as _,
     runtime::{
-        WatchStreamExt as _,
-        reflector::{self, ObjectRef, Store, reflector, store::Writer},
+        reflector::{self, ObjectRef, Store, store::Writer},
         watcher::{self, Event, watcher},
     },
 };
 use serde::de::DeserializeOwned;
 
-use crate::{Guarded, OwnWrites, Triggers};
+use crate::{Guarded, OwnWrites, Triggers, reconnect::reconnecting};
 
 /// The cache and the triggers of a reconciled kind. It exists before the reconciler does, so that the reconciler's state can hold
 /// [`Self::store`] and [`Self::triggers`]; [`KindController`](crate::KindController) fills the cache.
@@ -22,18 +22,18 @@ pub struct Reflector<K: Resource<DynamicType = ()> + Clone + 'static> {
     pub(crate) writer: Writer<Guarded<K>>,
     pub(crate) requests: BoxStream<'static, ObjectRef<K>>,
     pub(crate) own_writes: OwnWrites<K>,
+    pub(crate) availability: Availability,
     triggers: Triggers<K>,
 }
 
-impl<K: Resource<DynamicType = ()> + Clone + 'static> Default for Reflector<K> {
-    fn default() -> Self {
+impl<K: Resource<DynamicType = ()> + Clone + 'static> Reflector<K> {
+    /// An empty cache of objects of an API server that is available as this reports.
+    pub fn new(availability: Availability) -> Self {
         let (store, writer) = reflector::store();
         let (triggers, requests) = Triggers::new();
-        Self { store, writer, requests: requests.boxed(), own_writes: OwnWrites::default(), triggers }
+        Self { store, writer, requests: requests.boxed(), own_writes: OwnWrites::default(), availability, triggers }
     }
-}
 
-impl<K: Resource<DynamicType = ()> + Clone + 'static> Reflector<K> {
     /// The cached objects.
     pub fn store(&self) -> Store<Guarded<K>> {
         self.store.clone()
@@ -54,6 +54,7 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Reflector<K> {
 /// created, changed or deleted, once the cache holds the new state. The future never completes while the controller runs.
 pub fn reflect_related<O, K>(
     api: Api<O>,
+    availability: Availability,
     triggers: Triggers<K>,
     dependent: impl Fn(&O) -> &str + Send + 'static,
 ) -> (Store<O>, BoxFuture<'static, ()>)
@@ -61,15 +62,17 @@ where
     O: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     K: Resource<DynamicType = ()> + 'static,
 {
-    let (store, writer) = reflector::store();
-    let events = watcher(api, watcher::Config::default()).default_backoff();
-    let events = events.modify(|object| object.managed_fields_mut().clear());
-    let events = reflector(writer, events);
+    let (store, mut writer) = reflector::store();
+    let events = reconnecting(watcher(api, watcher::Config::default()), availability).map(move |event| {
+        let event = without_managers(event);
+        writer.apply_watcher_event(&event);
+        event
+    });
     (store.clone(), trigger_dependents(events, store, triggers, dependent).boxed())
 }
 
 async fn trigger_dependents<O, K>(
-    events: impl Stream<Item = Result<Event<O>, watcher::Error>> + Send,
+    events: impl Stream<Item = Event<O>> + Send,
     store: Store<O>,
     triggers: Triggers<K>,
     dependent: impl Fn(&O) -> &str + Send,
@@ -80,14 +83,10 @@ async fn trigger_dependents<O, K>(
     let mut events = pin!(events);
     while let Some(event) = events.next().await {
         let names: Vec<String> = match event {
-            Ok(Event::Apply(object) | Event::Delete(object)) => vec![dependent(&object).to_owned()],
+            Event::Apply(object) | Event::Delete(object) => vec![dependent(&object).to_owned()],
             // The store holds a list only once the list is complete.
-            Ok(Event::InitDone) => store.state().iter().map(|object| dependent(object).to_owned()).collect(),
-            Ok(Event::Init | Event::InitApply(_)) => Vec::new(),
-            Err(error) => {
-                tracing::debug!(kind = %O::kind(&()), %error, "the watch was interrupted");
-                Vec::new()
-            }
+            Event::InitDone => store.state().iter().map(|object| dependent(object).to_owned()).collect(),
+            Event::Init | Event::InitApply(_) => Vec::new(),
         };
         for name in names {
             if triggers.send(ObjectRef::new(&name)).is_err() {
@@ -95,4 +94,12 @@ async fn trigger_dependents<O, K>(
             }
         }
     }
+}
+
+/// An event without the managed fields: often the larger part of an object, and no reconciler reads them.
+pub(crate) fn without_managers<O: Resource>(mut event: Event<O>) -> Event<O> {
+    if let Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) = &mut event {
+        object.managed_fields_mut().clear();
+    }
+    event
 }

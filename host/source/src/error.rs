@@ -85,6 +85,14 @@ impl SourceError {
         }
     }
 
+    /// The registry that did not answer, where that is the failure: `host` or `host:port`.
+    pub fn silent_registry(&self) -> Option<&str> {
+        match self {
+            Self::Content(error) => error.silent_registry(),
+            _ => None,
+        }
+    }
+
     /// How long the server asked clients to wait, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

@@ -54,8 +54,15 @@ fn every_policy_has_a_binding_and_fails_closed() {
     }
     let mut bound: Vec<&Value> = Vec::new();
     for binding in of_kind(&objects, "ValidatingAdmissionPolicyBinding") {
-        // Without a selector, the binding covers everything that the policy matches.
-        assert_eq!(binding["spec"].as_object().map(serde_json::Map::len), Some(2), "{binding:#}");
+        // Without a selector, the binding covers everything that the policy matches, and with an empty one all parameters.
+        let mut spec = binding["spec"].as_object().expect("a spec").clone();
+        if let Some(parameters) = spec.remove("paramRef") {
+            assert_eq!(
+                (&parameters["selector"], &parameters["parameterNotFoundAction"]),
+                (&json!({}), &json!("Allow"))
+            );
+        }
+        assert_eq!(spec.len(), 2, "{binding:#}");
         assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]), "{binding:#}");
         bound.push(&binding["spec"]["policyName"]);
     }
@@ -117,7 +124,7 @@ impl Users {
             {"apiGroups": ["core.rukpak.io", "chandler.dev"],
              "resources": ["bundledeployments", "bundledeployments/status", "provisionerclasses/status", "changeapprovals"],
              "verbs": ["get", "create", "update", "patch", "delete"]},
-            {"apiGroups": [""], "resources": ["secrets"],
+            {"apiGroups": [""], "resources": ["secrets", "configmaps"],
              "verbs": ["get", "list", "create", "update", "patch", "delete", "deletecollection"]},
             {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["friend"], "verbs": ["impersonate"]},
         ]);
@@ -154,6 +161,17 @@ fn deployment(world: &World, name: &str, more: &Value) -> Value {
 fn record(world: &World, name: &str, type_: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "type": type_,
            "metadata": {"name": name, "namespace": world.system_namespace}})
+}
+
+fn config_map(world: &World, name: &str, immutable: bool) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "immutable": immutable,
+           "metadata": {"name": name, "namespace": world.system_namespace}})
+}
+
+/// A source of these ConfigMaps, as a change of the spec.
+fn from_maps(names: &[&str]) -> Value {
+    let maps: Vec<Value> = names.iter().map(|name| json!({"configMap": {"name": name}})).collect();
+    json!({"source": {"type": "configMaps", "image": null, "configMaps": maps}})
 }
 
 fn approval(name: &str, deployment: &str, by: &str) -> Value {
@@ -227,6 +245,26 @@ fn about_status<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
     cases
 }
 
+fn about_config_maps<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
+    let author = &users.author;
+    let map = |name: &str, immutable| config_map(world, name, immutable);
+    let from = |names: &[&str]| {
+        let object = deployment(world, "friends", &json!({}));
+        Request::Change(object, "", json!({"spec": from_maps(names)}))
+    };
+    let (maps, sources) = (Some("chandler-config-maps"), Some("chandler-config-map-sources"));
+    vec![
+        (author, Request::Create(map("wanted", false)), maps),
+        (author, Request::Delete(map("used", true)), maps),
+        (author, from(&["used", "loose"]), sources),
+        (author, Request::Create(map("wanted", true)), None),
+        (author, Request::Create(map("other", false)), None),
+        (author, Request::Delete(map("loose", false)), None),
+        (author, from(&["used"]), None),
+        (author, from(&["used", "missing"]), None),
+    ]
+}
+
 fn about_approval<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
     let policy = Some("chandler-approval");
     let spec = |spec: Value| Request::Change(deployment(world, "friends", &json!({})), "", json!({"spec": spec}));
@@ -262,11 +300,16 @@ async fn the_policies_deny_exactly_the_documented_requests() {
     };
     let mut held = by("held", "friend", json!({}));
     held["metadata"]["finalizers"] = json!(["chandler.dev/teardown"]);
+    let mut mapped = from_maps(&["used", "wanted"]);
+    mapped["source"].as_object_mut().expect("a source").remove("image");
     let objects = [
         by("deployers", "deployer", json!({})),
         by("friends", "friend", json!({"approval": "Manual"})),
         held,
         record(&world, "record", "chandler.dev/record"),
+        config_map(&world, "used", true),
+        config_map(&world, "loose", false),
+        by("mapped", "friend", mapped),
     ];
     apply(&world, &objects).await;
     let policies = policies(&world);
@@ -276,6 +319,7 @@ async fn the_policies_deny_exactly_the_documented_requests() {
     cases.extend(about_records(&world, &users));
     cases.extend(about_status(&world, &users));
     cases.extend(about_approval(&world, &users));
+    cases.extend(about_config_maps(&world, &users));
     // Denied requests first: they show that the policies are in force.
     cases.sort_by_key(|(_, _, policy)| policy.is_none());
     for (client, request, policy) in &cases {
@@ -284,7 +328,8 @@ async fn the_policies_deny_exactly_the_documented_requests() {
             match (request.send(client).await, policy) {
                 (Ok(()), None) => true,
                 (Err(kube::Error::Api(status)), Some(policy)) => {
-                    status.code == 403 && status.message.contains(&format!("{}-{policy}", world.namespace))
+                    [403, 422].contains(&status.code)
+                        && status.message.contains(&format!("{}-{policy}", world.namespace))
                 }
                 _ => false,
             }

@@ -43,6 +43,12 @@ pub struct Controller {
     #[arg(long, value_name = "SELECTOR", env = "CHANDLER_WATCH_SELECTOR", hide_env_values = true)]
     pub watch_selector: Option<WatchSelector>,
 
+    /// Leave BundleDeployments alone whose provisionerClassName begins with this: another provisioner handles them. Repeatable
+    ///
+    /// One that this controller has installed before stays its own until it is deleted.
+    #[arg(long = "foreign-class-prefix", value_name = "PREFIX", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub foreign_class_prefixes: Vec<String>,
+
     /// Directory for unpacked bundles and compiled components. No other user may have write access
     #[arg(
         long,
@@ -116,6 +122,7 @@ impl Controller {
         let client = cluster::client(self.kubeconfig.as_deref()).await?;
         let options = Options {
             watch_selector: self.watch_selector.clone().unwrap_or_default(),
+            foreign_class_prefixes: self.foreign_class_prefixes.clone(),
             system_namespace: self.system_namespace.clone(),
             cache_directory: self.cache_directory.clone(),
             compiler: provisioner::compiler()?,

@@ -21,6 +21,7 @@ use super::{
     addresses::{Forbidden, Guard, Reach, reach},
     challenge::{Challenge, encode, token_fields},
     pace::Pace,
+    silent::Silent,
     tls::{self, SystemRoots},
 };
 use crate::{ContentError, causes::causes};
@@ -40,6 +41,7 @@ pub(super) struct Client {
     credentials: Option<Credentials>,
     plain: bool,
     options: Arc<ImageOptions>,
+    silent: Arc<Silent>,
     /// The last challenge of the registry.
     authorization: Mutex<Option<HeaderValue>>,
 }
@@ -50,6 +52,7 @@ impl Client {
         access: &ImageAccess,
         options: &Arc<ImageOptions>,
         system: &SystemRoots,
+        silent: &Arc<Silent>,
     ) -> Result<Self, ContentError> {
         // Certificates only make sense with TLS: a spec that gives some wants it, on loopback as well.
         let plain = access.certificate_authority.is_none()
@@ -86,12 +89,26 @@ impl Client {
             credentials: access.credentials.clone(),
             plain,
             options: Arc::clone(options),
+            silent: Arc::clone(silent),
             authorization: Mutex::new(None),
         })
     }
 
     /// Requests a path of the repository, such as `manifests/v1`.
     pub(super) async fn request(
+        &self,
+        method: Method,
+        what: &str,
+        accept: Option<&'static str>,
+    ) -> Result<Response, RegistryError> {
+        let answer = self.request_authorized(method, what, accept).await;
+        if answer.as_ref().map_or_else(|error| error.failure.is_refusal(), |_| true) {
+            self.silent.answered(self.image.registry_name());
+        }
+        answer
+    }
+
+    async fn request_authorized(
         &self,
         method: Method,
         what: &str,
@@ -362,6 +379,7 @@ impl Client {
     }
 
     fn error(&self, failure: RegistryFailure, message: String) -> RegistryError {
+        self.silent.failed(self.image.registry_name(), failure);
         RegistryError { image: self.image.to_string(), failure, message, retry_after: None }
     }
 }

@@ -41,7 +41,24 @@ pub enum RegistryFailure {
     Plaintext,
 }
 
+impl RegistryError {
+    /// The registry, as the reference of the image writes it.
+    pub fn registry(&self) -> &str {
+        self.image.split('/').next().unwrap_or_default()
+    }
+}
+
 impl RegistryFailure {
+    /// Whether the registry did not answer, or could not. An answer that refuses the request is no silence.
+    pub fn is_silence(self) -> bool {
+        matches!(self, Self::Network | Self::Unavailable | Self::TooSlow)
+    }
+
+    /// Whether the registry answered, and refused the request.
+    pub(super) fn is_refusal(self) -> bool {
+        matches!(self, Self::NotFound | Self::Unauthorized)
+    }
+
     /// A CamelCase word for metrics and events.
     pub fn reason(self) -> &'static str {
         match self {

@@ -9,7 +9,10 @@ use std::{
 
 use chandler_core::Digest;
 use reqwest::{Method, Response, header::HeaderMap};
-use tokio::{io::AsyncWriteExt, sync::Mutex};
+use tokio::{
+    io::AsyncWriteExt,
+    sync::{Mutex, broadcast},
+};
 
 use super::{
     ImageAccess, ImageError, ImageReference, Platform,
@@ -17,6 +20,7 @@ use super::{
     client::Client,
     crowd::Crowd,
     manifest::{ACCEPTED, Descriptor, Manifest, check_layers, choose, refused},
+    silent::Silent,
     tls::SystemRoots,
 };
 use crate::{
@@ -99,6 +103,7 @@ struct Inner {
     options: Arc<ImageOptions>,
     roots: SystemRoots,
     crowd: Crowd,
+    silent: Arc<Silent>,
     /// Running fetches, so that the same image is fetched once.
     fetches: Mutex<HashMap<ImageKey, Weak<Mutex<()>>>>,
 }
@@ -113,13 +118,19 @@ impl Images {
     /// Images that are kept in `store`.
     pub fn new(store: Store, options: ImageOptions) -> Self {
         let (options, roots, crowd) = (Arc::new(options), SystemRoots::default(), Crowd::default());
-        let inner = Inner { store, options, roots, crowd, fetches: Mutex::default() };
+        let silent = Arc::default();
+        let inner = Inner { store, options, roots, crowd, silent, fetches: Mutex::default() };
         Self { inner: Arc::new(inner) }
     }
 
     /// The store.
     pub fn store(&self) -> &Store {
         &self.inner.store
+    }
+
+    /// Receives each registry that did not answer and answers again, as references write it.
+    pub fn returns(&self) -> broadcast::Receiver<String> {
+        self.inner.silent.returns()
     }
 
     /// The digest that a reference resolves to now. A reference with a digest needs no request; whether the image exists shows
@@ -244,7 +255,7 @@ impl Images {
     }
 
     pub(super) fn client(&self, image: &ImageReference, access: &ImageAccess) -> Result<Client, ContentError> {
-        Client::new(image, access, &self.inner.options, &self.inner.roots)
+        Client::new(image, access, &self.inner.options, &self.inner.roots, &self.inner.silent)
     }
 
     /// The layers of an image by digest; for an index, the layers of the image for the platform.

@@ -1,6 +1,7 @@
 //! The ChangeApprovals in the cluster, from a watch.
 
 use chandler_api::{BundleDeployment, ChangeApproval};
+use chandler_client::Availability;
 use chandler_runtime::{Triggers, reflect_related};
 use futures::future::BoxFuture;
 use kube::{Api, Client, runtime::reflector::Store};
@@ -11,8 +12,12 @@ pub(crate) struct Approvals(Store<ChangeApproval>);
 
 impl Approvals {
     /// No approvals yet. The future watches them, and triggers the BundleDeployments that they name.
-    pub(crate) fn new(client: Client, triggers: Triggers<BundleDeployment>) -> (Self, BoxFuture<'static, ()>) {
-        let (store, watch) = reflect_related(Api::all(client), triggers, deployment_of);
+    pub(crate) fn new(
+        client: Client,
+        availability: Availability,
+        triggers: Triggers<BundleDeployment>,
+    ) -> (Self, BoxFuture<'static, ()>) {
+        let (store, watch) = reflect_related(Api::all(client), availability, triggers, deployment_of);
         (Self(store), watch)
     }
 

@@ -1,6 +1,7 @@
 //! How the errors of the steps become the problem that the status reports, and the outcome of the reconcile. In one place.
 
 use chandler_api::Reason;
+use chandler_engine::CallError;
 use chandler_records::RecordError;
 use chandler_rollout::RolloutError;
 
@@ -80,11 +81,30 @@ impl From<PrepareFailure> for Halted {
             PrepareError::Class(error) => ReconcileOutcome::ProvisionerUnavailable(error.0.clone()),
             PrepareError::Unpack(error) => ReconcileOutcome::UnpackFailed(error.0.clone()),
             PrepareError::Spec(error) => ReconcileOutcome::RenderFailed(Problem::from(error)),
-            PrepareError::Render(error) => ReconcileOutcome::RenderFailed(Problem::from(error)),
+            PrepareError::Render(error) => {
+                let class = provisioner.as_ref().map(|provisioner| provisioner.class.as_str());
+                ReconcileOutcome::RenderFailed(as_rukpak(class.unwrap_or_default(), error))
+            }
             PrepareError::Panicked(error) => ReconcileOutcome::RenderFailed(Problem::from(error)),
         };
         Self { selection: Selection { unpacked, provisioner, ..Selection::default() }, outcome }
     }
+}
+
+/// The class of bundles in the format registry+v1.
+const REGISTRY: &str = "core-rukpak-io-registry";
+
+/// The problem of a bundle that the provisioner refuses. That of registry+v1 begins as rukpak's does, which scripts match.
+fn as_rukpak(class: &str, error: &RenderError) -> Problem {
+    let problem = Problem::from(error);
+    let is_refusal = matches!(
+        error.0,
+        CallError::InvalidContent(_) | CallError::InvalidConfiguration(_) | CallError::UnsupportedContent(_)
+    );
+    if class != REGISTRY || !is_refusal {
+        return problem;
+    }
+    Problem { message: format!("convert registry+v1 bundle to plain+v0 bundle: {}", problem.message), ..problem }
 }
 
 impl From<NotApproved> for Halted {
@@ -224,12 +244,20 @@ impl From<&RolloutError> for Problem {
             _ => Vec::new(),
         };
         let needs_grant = error.needs_grant();
-        Self { terminal, needs_grant, missing_permissions, ..Self::transient(reason, error.to_string()) }
+        let collisions = match error {
+            RolloutError::Collisions(collisions) => {
+                collisions.found.iter().map(|collision| collision.object.clone()).collect()
+            }
+            _ => Vec::new(),
+        };
+        Self { terminal, needs_grant, missing_permissions, collisions, ..Self::transient(reason, error.to_string()) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use chandler_rollout::LedgerError;
 
     use super::*;
@@ -269,6 +297,18 @@ mod tests {
             (Reason::PermissionsMissing, false, 2)
         );
         assert_eq!(Problem::from(&RolloutError::Cancelled).missing_permissions, []);
+    }
+
+    #[test]
+    fn a_refused_bundle_of_registry_v1_begins_as_with_rukpak() {
+        let message = |class, error| as_rukpak(class, &RenderError(error)).message;
+        let invalid = || CallError::InvalidContent(vec![]);
+        let text = message("core-rukpak-io-plain", invalid());
+        assert!(chandler_builtin::find(REGISTRY).is_some());
+        assert_eq!(message(REGISTRY, invalid()), format!("convert registry+v1 bundle to plain+v0 bundle: {text}"));
+        let limit = Duration::from_secs(1);
+        let timeout = message("core-rukpak-io-plain", CallError::Timeout { limit });
+        assert_eq!(message(REGISTRY, CallError::Timeout { limit }), timeout, "it is not about the bundle");
     }
 
     #[test]

@@ -19,6 +19,7 @@ use super::{approvals::Approvals, steps::prepare::Preparations};
 use crate::{
     context::Context,
     memory::{HealthDebounce, Memory, OwnershipConflicts, Refused, ReleasesInUse, Sizes},
+    registries::Registries,
 };
 
 /// What rendering uses: caches, and the facts about the cluster. The provisioner comes with its class.
@@ -78,6 +79,7 @@ pub(super) struct StatusHandles<'a> {
 pub(super) struct ScheduleHandles<'a> {
     pub(super) backoff: &'a Backoff,
     pub(super) resolutions: &'a Resolutions,
+    pub(super) registries: &'a Registries,
     pub(super) poll_interval: Duration,
 }
 
@@ -147,7 +149,12 @@ impl<'a> StatusHandles<'a> {
 impl<'a> ScheduleHandles<'a> {
     pub(super) fn of(context: &'a Context) -> Self {
         let Context { backoff, memory, options, .. } = context;
-        Self { backoff, resolutions: &memory.resolutions, poll_interval: options.image_poll_interval }
+        Self {
+            backoff,
+            resolutions: &memory.resolutions,
+            registries: &memory.registries,
+            poll_interval: options.image_poll_interval,
+        }
     }
 }
 

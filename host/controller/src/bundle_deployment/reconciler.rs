@@ -81,6 +81,10 @@ impl Reconciler for BundleDeployments {
         &self.0.backoff
     }
 
+    fn answers_again(&self, name: &str) {
+        self.0.memory.try_again(name);
+    }
+
     fn observed(&self, deployment: &BundleDeployment) {
         self.0.generations.observe(deployment);
     }
@@ -129,6 +133,7 @@ mod tests {
         let conflict = || answer(409, "Conflict");
         let is_conflict = |error: ReconcileError| chandler_runtime::ReconcileError::is_conflict(&error);
         assert!(is_conflict(ReconcileError::Status(conflict())) && is_conflict(ReconcileError::Finalizers(conflict())));
+        assert!(is_conflict(ReconcileError::Status(answer(404, "NotFound"))), "it was deleted");
         assert!(!is_conflict(ReconcileError::Status(answer(403, "Forbidden"))));
         assert!(!is_conflict(ReconcileError::Transient("the object has been modified".into())));
     }

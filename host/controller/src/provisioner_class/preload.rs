@@ -45,6 +45,7 @@ impl ProvisionerClasses {
 mod tests {
     use std::sync::Arc;
 
+    use chandler_client::Availability;
     use chandler_runtime::{Reconciler as _, Reflector};
     use kube::{Client, client::Body};
     use serde_json::{Value, json};
@@ -74,11 +75,13 @@ mod tests {
                                     "metadata": {}, "items": items}));
         let directory = tempfile::tempdir().expect("a directory");
         let options = Options { cache_directory: directory.path().to_owned(), ..Options::default() };
-        let deployments = Reflector::default();
-        let (approvals, _watch) = Approvals::new(client.clone(), deployments.triggers());
-        let context = run::context(client, options, approvals, &deployments).expect("a context");
+        let deployments = Reflector::new(Availability::default());
+        let (approvals, _watch) = Approvals::new(client.clone(), Availability::default(), deployments.triggers());
+        let context =
+            run::context(client, Availability::default(), options, approvals, &deployments).expect("a context");
         let context = Arc::new(context);
-        let classes = ProvisionerClasses::open(&context, &Reflector::default()).expect("a directory");
+        let classes =
+            ProvisionerClasses::open(&context, &Reflector::new(Availability::default())).expect("a directory");
         classes.preload().await.expect("the start continues");
         let message = async |name: &str| context.classes.get(name).await.err().map(|problem| problem.message);
         let odd = message("odd").await.unwrap_or_default();

@@ -12,7 +12,7 @@ use kube::{
 };
 
 use super::{load::LoadOutcome, served::ServedArtifacts, status};
-use crate::{context::Context, events};
+use crate::{context::Context, events, registries::SCOUT};
 
 /// How often the controller checks whether a deleted class is still in use.
 const IN_USE_INTERVAL: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ pub(crate) struct ReconcileError(#[from] kube::Error);
 
 impl chandler_runtime::ReconcileError for ReconcileError {
     fn is_conflict(&self) -> bool {
-        matches!(&self.0, kube::Error::Api(status) if status.is_conflict())
+        matches!(&self.0, kube::Error::Api(status) if status.is_conflict() || status.is_not_found())
     }
 }
 
@@ -103,6 +103,10 @@ impl Reconciler for ProvisionerClasses {
             events::publish(&context.events, class, old, &status.conditions).await;
         }
         Ok(match &outcome {
+            // There are few classes, and many wait for each.
+            LoadOutcome::Failed { problem, .. } if problem.silent_registry.is_some() => {
+                Action::requeue(self.backoff.failed_at_most(&name, SCOUT).max(problem.retry_after))
+            }
             LoadOutcome::Failed { problem, .. } if !problem.terminal => Action::requeue(self.backoff.failed(&name)),
             _ => {
                 self.backoff.succeeded(&name);

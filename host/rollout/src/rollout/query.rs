@@ -1,6 +1,7 @@
 //! Questions about single objects and kinds of a release.
 
 use chandler_core::{ObjectKey, Release};
+use futures::{StreamExt as _, stream::FuturesUnordered};
 use serde_json::Value;
 
 use super::{
@@ -8,7 +9,7 @@ use super::{
     survey::{Survey, SurveyOptions},
 };
 use crate::{
-    client::account,
+    client::{account, cluster::Cluster},
     pure::{
         dependencies,
         desired::Served,
@@ -62,6 +63,29 @@ impl Rollout {
         if let Some(reader) = reader {
             reader.watch_only(kinds).await;
         }
+    }
+
+    /// Completes when one of these objects, which belong to other owners, is gone or may have another owner, as far as the owner's account
+    /// may watch them. Returns whether that is so, and not that none of them can be watched any longer.
+    pub async fn owners_change(&self, owner: &Owner, objects: &[ObjectKey]) -> bool {
+        let Ok(actor) = account::actor(&self.cluster, &self.recent, owner).await else { return false };
+        let mut changes: FuturesUnordered<_> =
+            objects.iter().map(|key| self.owner_changes(&actor, owner, key)).collect();
+        while let Some(changed) = changes.next().await {
+            match changed {
+                Ok(()) => return true,
+                Err(error) => tracing::debug!(%error, "an object of another owner is not watched"),
+            }
+        }
+        false
+    }
+
+    async fn owner_changes(&self, actor: &Cluster, owner: &Owner, key: &ObjectKey) -> Result<(), ApiError> {
+        let served = self.discovery.kind(&key.group, &key.version, &key.kind).await?;
+        // Its CRD was deleted, and the object with it.
+        let Some(Served { resource, namespaced }) = served else { return Ok(()) };
+        let namespace = namespaced.then(|| key.namespace.as_deref().unwrap_or(&owner.install_namespace));
+        actor.owner_changes(&resource, namespace, &key.name).await
     }
 
     /// Reads an object of the owner; none if it does not exist. An object of another owner is refused, as

@@ -42,7 +42,7 @@ fn cluster(answers: &Answers) -> ClusterInfoWatch {
         let answer = answer(request.uri().path(), version, &kinds);
         async move { Ok::<_, std::convert::Infallible>(answer) }
     });
-    ClusterInfoWatch::new(Client::new(service, "default"))
+    ClusterInfoWatch::new(Client::new(service, "default"), Availability::default())
 }
 
 fn answer(path: &str, version: Option<&str>, kinds: &[&str]) -> Response<Body> {

@@ -69,6 +69,10 @@ impl Reconciler for Recorder {
     fn listed(&self) {
         self.record("listed".to_owned());
     }
+
+    fn answers_again(&self, name: &str) {
+        self.record(format!("answers again for {name}"));
+    }
 }
 
 struct Outcomes(mpsc::UnboundedSender<String>);
@@ -101,7 +105,7 @@ fn client() -> Client {
 async fn objects_are_reconciled_and_one_that_does_not_decode_is_reported_until_shutdown() {
     let (reconciler, mut calls) = Recorder::new();
     let metrics = Arc::new(Outcomes(reconciler.calls.clone()));
-    let reflector = Reflector::default();
+    let reflector = Reflector::new(Availability::default());
     let store = reflector.store();
     let (stop, stopped) = oneshot::channel::<()>();
     let shutdown = stopped.map(drop).boxed().shared();
@@ -135,7 +139,16 @@ async fn shutdown_does_not_wait_for_a_first_list_that_never_comes() {
     let (api, config) = (Api::all(Client::new(service, "default")), watcher::Config::default());
     let shutdown = std::future::ready(()).boxed().shared();
     let reconciler = Arc::new(Recorder::new().0);
-    KindController::new(Reflector::default(), api, config, reconciler, Arc::new(LogMetrics), &shutdown).run().await;
+    KindController::new(
+        Reflector::new(Availability::default()),
+        api,
+        config,
+        reconciler,
+        Arc::new(LogMetrics),
+        &shutdown,
+    )
+    .run()
+    .await;
 }
 
 #[tokio::test]
@@ -154,4 +167,24 @@ async fn a_failed_reconcile_is_retried_with_backoff() {
         assert_ne!(action, Action::await_change());
         assert_eq!(reconciler.backoff.failures("a"), failures);
     }
+}
+
+#[tokio::test]
+async fn what_failed_is_reconciled_when_the_api_server_answers_again() {
+    let (reconciler, mut received) = Recorder::new();
+    for _ in 0..20 {
+        reconciler.backoff.failed("a");
+    }
+    let (triggers, requests) = Triggers::new();
+    let (own_writes, metrics) = (OwnWrites::default(), Arc::new(LogMetrics));
+    let context = Arc::new(Context { reconciler: Arc::new(reconciler), metrics, own_writes, triggers });
+    let returns = stream::iter([()]).chain(stream::pending());
+    let retrying = retry_all(returns, Arc::clone(&context));
+    let mut requests = Box::pin(requests);
+    tokio::select! {
+        () = retrying => panic!("it never ends"),
+        object = requests.next() => assert_eq!(object.map(|object| object.name), Some("a".to_owned())),
+    }
+    assert_eq!(received.try_recv().as_deref(), Ok("answers again for a"));
+    assert_eq!(context.reconciler.backoff.failures("a"), 0);
 }

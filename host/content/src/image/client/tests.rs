@@ -5,7 +5,7 @@ use super::*;
 fn client(registry: &str, credentials: Option<Credentials>, options: ImageOptions) -> Client {
     let image = format!("{registry}/x:v1").parse().unwrap();
     let access = ImageAccess { credentials, ..ImageAccess::default() };
-    Client::new(&image, &access, &Arc::new(options), &SystemRoots::default()).unwrap()
+    Client::new(&image, &access, &Arc::new(options), &SystemRoots::default(), &Arc::default()).unwrap()
 }
 
 fn challenge(text: &str) -> HeaderMap {

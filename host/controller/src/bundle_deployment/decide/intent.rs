@@ -10,6 +10,7 @@ use super::{
     super::assessment::{Assessment, ReconcileOutcome, RolloutFindings},
     revisions::{Candidate, begins},
 };
+use crate::problem::Problem;
 
 /// How soon a rollout that has just begun is checked without a watch event.
 const SOON: Duration = Duration::from_secs(1);
@@ -33,7 +34,7 @@ const GRANT_CHECK: Duration = Duration::from_secs(8);
 /// What a reconcile does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
-    /// Nothing: it is being deleted and has no finalizer of ours.
+    /// Nothing: it is being deleted and has no finalizer of ours, or it belongs to another provisioner.
     Ignore,
     /// Report that it is suspended, and look at the release that runs.
     Suspend,
@@ -53,10 +54,14 @@ pub(crate) fn has_finalizer(deployment: &BundleDeployment) -> bool {
 /// The finalizer of a deletion that leaves dependents alone (`metav1.FinalizerOrphanDependents`).
 const ORPHAN: &str = "orphan";
 
-/// What a reconcile does about this object. Deletion comes first: an object that is being deleted is never installed again (RukPak
-/// did, and left a cached archive behind).
-pub(crate) fn decide(deployment: &BundleDeployment) -> Intent {
+/// What a reconcile does about this object, where classes with these prefixes are those of other provisioners. Deletion comes first: an
+/// object that is being deleted is never installed again (RukPak did, and left a cached archive behind).
+pub(crate) fn decide(deployment: &BundleDeployment, foreign: &[String]) -> Intent {
     let held = has_finalizer(deployment);
+    let class = deployment.spec.provisioner_class_name.as_str();
+    if !held && foreign.iter().any(|prefix| class.starts_with(prefix.as_str())) {
+        return Intent::Ignore;
+    }
     let orphans = deployment.finalizers().iter().any(|finalizer| finalizer == ORPHAN);
     match (deployment.metadata.deletion_timestamp.is_some(), held) {
         (true, true) if orphans => Intent::RemoveFinalizer,
@@ -85,7 +90,7 @@ pub(crate) fn route(history: &[Revision], candidate: &Candidate) -> Route {
 }
 
 /// When a BundleDeployment is reconciled again without a trigger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Only when something changes.
     Change,
@@ -99,6 +104,8 @@ pub(crate) enum Next {
     BackOff,
     /// The same, but after this time at the latest.
     BackOffAtMost(Duration),
+    /// The same, or when this registry answers; one of those who wait for it asks often.
+    Registry(String),
 }
 
 /// How long a rollout has taken, and how long it may take.
@@ -130,6 +137,7 @@ pub(crate) fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> N
             Next::After(HELD_CHECK)
         }
         _ => match found.problem() {
+            Some(Problem { silent_registry: Some(registry), .. }) => Next::Registry(registry.clone()),
             // Without an account nothing is polled.
             Some(problem) if problem.reason == Reason::ServiceAccountRequired => Next::Change,
             // The tag may move to better content.
@@ -180,10 +188,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{
-        bundle_deployment::assessment::{RollingOut, RolloutFindings, Running},
-        problem::Problem,
-    };
+    use crate::bundle_deployment::assessment::{RollingOut, RolloutFindings, Running};
 
     fn deployment(
         metadata: serde_json::Value,
@@ -221,7 +226,21 @@ mod tests {
             (json!({"deletionTimestamp": deleted}), false, Intent::Ignore),
         ] {
             let deployment = deployment(metadata.clone(), &json!({"suspend": suspend}), &json!(null));
-            assert_eq!(decide(&deployment), intent, "{metadata} {suspend}");
+            assert_eq!(decide(&deployment, &[]), intent, "{metadata} {suspend}");
+        }
+    }
+
+    #[test]
+    fn a_deployment_of_another_provisioner_is_left_alone_unless_it_is_held() {
+        let foreign = ["other-".to_owned(), "c-".to_owned()];
+        for (class, metadata, intent) in [
+            ("c", json!({}), Intent::Deploy),
+            ("c-1", json!({}), Intent::Ignore),
+            ("c-1", json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["other"]}), Intent::Ignore),
+            ("c-1", json!({"finalizers": [TEARDOWN_FINALIZER]}), Intent::Deploy),
+        ] {
+            let deployment = deployment(metadata.clone(), &json!({"provisionerClassName": class}), &json!(null));
+            assert_eq!(decide(&deployment, &foreign), intent, "{class} {metadata}");
         }
     }
 
@@ -296,6 +315,17 @@ mod tests {
         // Whatever else fails is retried less and less often.
         let unknown = missing(RolloutError::UnknownKinds(Vec::new()));
         assert_eq!(next(unknown, ReconcileOutcome::ApplyFailed), Next::BackOff);
+    }
+
+    #[test]
+    fn who_waits_for_a_registry_is_told_when_it_answers() {
+        let registry = "registry.example.com".to_owned();
+        let silent_registry = Some(registry.clone());
+        let problem = Problem { silent_registry, ..Problem::transient(Reason::UnpackFailed, "away") };
+        for outcome in [ReconcileOutcome::UnpackFailed, ReconcileOutcome::RenderFailed] {
+            let found = Assessment::early(outcome(problem.clone()));
+            assert_eq!(next(&found, Clock::default(), &BundleSource::default()), Next::Registry(registry.clone()));
+        }
     }
 
     #[test]

@@ -26,7 +26,8 @@ use super::{
 pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Timestamp) -> BundleDeploymentStatus {
     let status = deployment.status.clone().unwrap_or_default();
     let had_release = status.release.clone();
-    let mut draft = Draft { status, generation: deployment.metadata.generation, now: Time(whole_seconds(now)) };
+    let name = deployment.metadata.name.clone().unwrap_or_default();
+    let mut draft = Draft { name, status, generation: deployment.metadata.generation, now: Time(whole_seconds(now)) };
     draft.status.observed_generation = draft.generation;
     draft.status.missing_permissions =
         found.problem().map(|found| found.missing_permissions.clone()).unwrap_or_default();
@@ -128,6 +129,7 @@ pub(crate) fn whole_seconds(now: Timestamp) -> Timestamp {
 }
 
 struct Draft {
+    name: String,
     status: BundleDeploymentStatus,
     generation: Option<i64>,
     now: Time,
@@ -352,8 +354,10 @@ impl Draft {
         }
     }
 
+    /// The message is rukpak's, which scripts match.
     fn installed(&mut self) {
-        self.yes(Type::Installed, Reason::InstallationSucceeded, "every object of the release is applied");
+        let message = format!("Instantiated bundle {} successfully", self.name);
+        self.yes(Type::Installed, Reason::InstallationSucceeded, &message);
     }
 }
 

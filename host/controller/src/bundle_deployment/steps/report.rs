@@ -18,7 +18,7 @@ use super::super::{
     handles::{ScheduleHandles, StatusHandles},
     subject::Subject,
 };
-use crate::events;
+use crate::{events, registries::SCOUT};
 
 /// Writes what a reconcile found: first the record, then the status, which is a copy for users.
 pub(in super::super) async fn report(
@@ -75,7 +75,12 @@ pub(in super::super) fn next(
     if revisions::has_just_failed(deployment, &found.selection) {
         return Some(Duration::ZERO);
     }
-    match intent::next(found, clock, &deployment.spec.source) {
+    let next = intent::next(found, clock, &deployment.spec.source);
+    // While it is being fetched, it is not known whether the registry answers.
+    if !matches!(next, Next::Registry(_) | Next::Unchanged(_)) {
+        handles.registries.with(|waits, _| waits.forget(&name));
+    }
+    match next {
         Next::Change => {
             handles.backoff.succeeded(&name);
             None
@@ -95,6 +100,13 @@ pub(in super::super) fn next(
         Next::BackOff => {
             let requested = found.problem().map(|problem| problem.retry_after).unwrap_or_default();
             Some(before_deadline(clock, handles.backoff.failed(&name).max(requested)))
+        }
+        Next::Registry(registry) => {
+            let is_scout = handles.registries.with(|waits, now| waits.failed(&registry, &name, now));
+            let requested = found.problem().map(|problem| problem.retry_after).unwrap_or_default();
+            let pause =
+                if is_scout { handles.backoff.failed_at_most(&name, SCOUT) } else { handles.backoff.failed(&name) };
+            Some(before_deadline(clock, pause.max(requested)))
         }
         Next::BackOffAtMost(longest) => Some(before_deadline(clock, handles.backoff.failed_at_most(&name, longest))),
     }

@@ -90,7 +90,7 @@ fn a_first_installation() {
     );
     insta::assert_snapshot!(lines(&status), @r"
     Unpacked=True/UnpackSuccessful @1: Successfully unpacked the image Bundle
-    Installed=True/InstallationSucceeded @2: every object of the release is applied
+    Installed=True/InstallationSucceeded @2: Instantiated bundle a successfully
     Healthy=True/Healthy @3: BundleDeployment is healthy
     Progressing=False/Succeeded @3: desired state outcome
     Ready=True/Succeeded @3: BundleDeployment is healthy
@@ -138,7 +138,7 @@ fn missing_content_does_not_change_installed() {
     let status = reconciles(deployment(&json!(null)), &[installed, gone]);
     insta::assert_snapshot!(lines(&status), @r"
     Unpacked=False/UnpackFailed @2: no such image
-    Installed=True/InstallationSucceeded @1: every object of the release is applied
+    Installed=True/InstallationSucceeded @1: Instantiated bundle a successfully
     Healthy=True/Healthy @1: BundleDeployment is healthy
     Progressing=True/UnpackFailed @2: no such image
     Ready=False/UnpackFailed @2: no such image

@@ -147,7 +147,7 @@ fn conditions_of_the_same_spec_stay_while_a_bundle_is_prepared() {
     let status = derive(&next, &preparing(), Timestamp::UNIX_EPOCH);
     insta::assert_snapshot!(lines(&status), @r"
     Unpacked=False/Unpacking @0: fetching and rendering registry.example.com/a:v1
-    Installed=True/InstallationSucceeded @1: every object of the release is applied
+    Installed=True/InstallationSucceeded @1: Instantiated bundle a successfully
     Healthy=True/Healthy @1: BundleDeployment is healthy
     Progressing=True/Unpacking @0: fetching and rendering registry.example.com/a:v1
     Drifted=False/AsReleased @1: every object matches the release

@@ -1,0 +1,122 @@
+//! Watches that are tried again after errors.
+//!
+//! The pauses grow with each error in a row, by what the error means. Where the API server does not answer, the watch waits until it does.
+//! kube's own backoff waits up to half a minute, whatever happens meanwhile.
+
+use std::{fmt::Debug, time::Duration};
+
+use chandler_client::Availability;
+use futures::{Stream, StreamExt as _};
+use kube::{
+    Resource,
+    runtime::watcher::{self, Event},
+};
+
+/// The pauses after errors of the connection: another attempt costs little.
+const INTERRUPTED: Pauses = Pauses { first: Duration::from_millis(200), longest: Duration::from_secs(3) };
+/// The pauses after refusals: the identity may not watch the kind, or the kind is not served.
+const REFUSED: Pauses = Pauses { first: Duration::from_secs(1), longest: Duration::from_secs(30) };
+/// The longest pause while the API server does not answer.
+const OUTAGE: Duration = Duration::from_secs(30);
+
+struct Pauses {
+    first: Duration,
+    longest: Duration,
+}
+
+impl Pauses {
+    fn after(&self, errors: u32) -> Duration {
+        self.first.saturating_mul(2_u32.saturating_pow(errors)).min(self.longest)
+    }
+}
+
+/// The events of a watch, without the errors, after each of which the watch is tried again.
+pub(crate) fn reconnecting<O>(
+    events: impl Stream<Item = watcher::Result<Event<O>>> + Send,
+    availability: Availability,
+) -> impl Stream<Item = Event<O>> + Send
+where
+    O: Resource<DynamicType = ()> + Debug + Send + 'static,
+{
+    let state = (Box::pin(events), availability, 0);
+    futures::stream::unfold(state, |(mut events, availability, mut errors)| async move {
+        loop {
+            match events.next().await? {
+                // Each attempt begins like this.
+                Ok(Event::Init) => return Some((Event::Init, (events, availability, errors))),
+                Ok(event) => return Some((event, (events, availability, 0))),
+                Err(error) => {
+                    log::<O>(&error, errors);
+                    let pauses = if is_refusal(&error) { REFUSED } else { INTERRUPTED };
+                    let returned = availability.pause(pauses.after(errors), OUTAGE).await;
+                    errors = if returned { 0 } else { errors.saturating_add(1) };
+                }
+            }
+        }
+    })
+}
+
+fn is_refusal(error: &watcher::Error) -> bool {
+    let code = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.code,
+        _ => 0,
+    };
+    // A version that is too old (410) is no refusal: the next attempt lists.
+    matches!(code, 400..=499 if code != 410 && code != 429)
+}
+
+/// Watches end all the time, and are continued. A user has to do something about a refusal.
+fn log<O: Resource<DynamicType = ()>>(error: &watcher::Error, errors: u32) {
+    let kind = O::kind(&());
+    if is_refusal(error) && errors == 0 {
+        tracing::warn!(%kind, %error, "the API server refuses the watch; it is tried again");
+    } else {
+        tracing::debug!(%kind, %error, "the watch was interrupted");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::core::Status;
+
+    use super::*;
+
+    fn refused(code: u16) -> watcher::Error {
+        let status = Status { code, ..Status::default() };
+        watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status)))
+    }
+
+    #[test]
+    fn pauses_after_refusals_grow_and_those_after_interruptions_stay_short() {
+        let seconds = |pauses: &Pauses| (0..8).map(|errors| pauses.after(errors).as_secs_f64()).collect::<Vec<_>>();
+        assert_eq!(seconds(&REFUSED), [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]);
+        assert_eq!(seconds(&INTERRUPTED), [0.2, 0.4, 0.8, 1.6, 3.0, 3.0, 3.0, 3.0]);
+        assert_eq!(REFUSED.after(u32::MAX), REFUSED.longest);
+    }
+
+    #[test]
+    fn only_an_answer_refuses() {
+        for (code, expected) in
+            [(403, true), (404, true), (401, true), (410, false), (429, false), (500, false), (503, false)]
+        {
+            assert_eq!(is_refusal(&refused(code)), expected, "{code}");
+        }
+        assert!(!is_refusal(&watcher::Error::NoResourceVersion));
+    }
+
+    #[tokio::test]
+    async fn a_watch_goes_on_after_errors() {
+        let events = stream::iter([
+            Ok(Event::Init),
+            Err(watcher::Error::NoResourceVersion),
+            Ok(Event::<ConfigMap>::Init),
+            Ok(Event::InitDone),
+        ]);
+        let events: Vec<_> = reconnecting(events, Availability::default()).collect().await;
+        assert!(matches!(events.as_slice(), [Event::Init, Event::Init, Event::InitDone]), "{events:?}");
+    }
+}

@@ -1,0 +1,53 @@
+//! Events say what happened to which object.
+
+use std::collections::BTreeSet;
+
+use chandler_tests::{World, bundles::Bundle, wait};
+use k8s_openapi::api::events::v1::Event;
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, ListParams},
+};
+
+use crate::PLAIN;
+
+/// The notes of the Events with this reason about an object.
+async fn notes(world: &World, name: &str, reason: &str) -> Vec<String> {
+    let events: Api<Event> = Api::namespaced(world.client.clone(), "default");
+    let events = events.list(&ListParams::default()).await.expect("Events").items.into_iter();
+    let about = events.filter(|event| event.regarding.as_ref().and_then(|object| object.name.as_deref()) == Some(name));
+    about.filter(|event| event.reason.as_deref() == Some(reason)).filter_map(|event| event.note).collect()
+}
+
+#[tokio::test]
+async fn each_repaired_object_is_named() {
+    let world = World::new().await;
+    let name = world.name();
+    let objects: Vec<String> = (0..6).map(|number| format!("note-{number}")).collect();
+    let mut bundle = Bundle::empty();
+    for object in &objects {
+        let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {object}}}\n");
+        bundle = bundle.with(&format!("manifests/{object}.yaml"), &text);
+    }
+    let image = world.push(&bundle).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.ready(&name).await;
+    for object in &objects {
+        let before = world.config_maps().get(object).await.expect("the object is installed").uid();
+        world.config_maps().delete(object, &DeleteParams::default()).await.expect("the deletion is accepted");
+        wait::until(&world.config_maps(), object, "created again", |map| map.is_some_and(|map| map.uid() != before))
+            .await;
+    }
+    wait::eventually("each object is named by an Event", || async {
+        let notes: BTreeSet<String> = notes(&world, &name, "DriftRepaired").await.into_iter().collect();
+        objects.iter().all(|object| notes.iter().any(|note| note.contains(object.as_str())))
+    })
+    .await;
+    // The others are one about the beginning of the installation and one about its end.
+    for (reason, expected) in [("RollingOut", 1), ("InstallationSucceeded", 1)] {
+        assert_eq!(notes(&world, &name, reason).await.len(), expected, "{reason}");
+    }
+    let installed = notes(&world, &name, "InstallationSucceeded").await;
+    assert!(installed[0].starts_with(&format!("Instantiated bundle {name} successfully")), "{installed:?}");
+    world.finish().await;
+}
