@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     CommandError,
-    arguments::values,
+    arguments::{connection::Connection, values},
     read::{cluster, provisioner},
     signals::StopSignals,
 };
@@ -113,7 +113,7 @@ impl Controller {
     pub async fn run(&self) -> Result<(), CommandError> {
         let mut signals = StopSignals::listen()
             .map_err(|error| CommandError::failed("failed to listen for signals").because(&error))?;
-        let client = cluster::client(self.kubeconfig.as_deref()).await?;
+        let client = cluster::client(&Connection::of(self.kubeconfig.clone())).await?;
         let options = Options {
             watch_selector: self.watch_selector.clone().unwrap_or_default(),
             system_namespace: self.system_namespace.clone(),
