@@ -51,7 +51,6 @@ impl Session {
     }
 
     /// Runs a command that succeeds, and returns its output.
-    #[track_caller]
     async fn data(&self, arguments: &[&str]) -> String {
         self.run(arguments).await.data()
     }
