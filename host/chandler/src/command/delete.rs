@@ -38,7 +38,6 @@ Examples:
     chandler delete my-operator --crds Keep
   Keep all objects:
     chandler delete my-operator --orphan")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a command-line flag")]
 pub struct Delete {
     /// Name of the BundleDeployment
     #[arg(value_name = "NAME")]

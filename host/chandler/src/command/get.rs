@@ -80,9 +80,10 @@ impl Get {
             Part::Values => return output::print(&output::yaml(&[values()])?),
             Part::Notes if as_json => return output::print(&output::json(&manifest::notes(&deployment))?),
             Part::Notes => {
-                return output::print(
-                    &manifest::notes(&deployment).iter().map(|note| format!("{note}\n")).collect::<String>(),
-                );
+                let mut lines = manifest::notes(&deployment);
+                // Each line ends with a line feed; without notes there is no output.
+                lines.extend((!lines.is_empty()).then(String::new));
+                return output::print(&lines.join("\n"));
             }
             Part::All | Part::Manifest => {}
         }

@@ -86,7 +86,9 @@ pub(super) async fn install(
 ) -> Result<(), CommandError> {
     let install_namespace = arguments.namespace.clone().unwrap_or_else(|| naming::namespace(name));
     let config = configuration::combined(&arguments.configuration, Map::new())?;
-    secrets::warnings(&config).iter().for_each(|warning| terminal.line(warning));
+    for warning in secrets::warnings(&config) {
+        terminal.line(warning);
+    }
     if !arguments.dry_run {
         // A name that is taken is reported before the bundle is fetched.
         check_free(client, name).await?;
@@ -222,7 +224,6 @@ pub(super) fn print(
 mod tests {
     use clap::Parser as _;
 
-    use super::*;
     use crate::{Arguments, command::Command};
 
     fn parsed(words: &[&str]) -> Option<(Option<String>, String)> {

@@ -89,7 +89,9 @@ impl Upgrade {
         self.check(existing)?;
         let base = if self.reset_config { Map::new() } else { existing.spec.config.clone().unwrap_or_default() };
         let config = configuration::combined(&arguments.configuration, base)?;
-        secrets::warnings(&config).iter().for_each(|warning| terminal.line(warning));
+        for warning in secrets::warnings(&config) {
+            terminal.line(warning);
+        }
         let delivered = match &self.bundle {
             Some(bundle) => {
                 let class = arguments.class.as_deref().unwrap_or(&existing.spec.provisioner_class_name);

@@ -157,13 +157,13 @@ mod tests {
             path
         };
         let arguments = ConfigurationArguments {
-            files: vec![file("a.yaml", "a: {x: 1, y: 1}\nb: 1\n"), file("b.yaml", "a: {y: 2}\nc: null\n")],
+            files: vec![file("a.yaml", "a: {x: 1, m: 1}\nb: 1\n"), file("b.yaml", "a: {m: 2}\nc: null\n")],
             assignments: vec!["a.z=3,b=null".to_owned()],
             strings: vec!["d=1.10".to_owned()],
         };
         let base = json!({"a": {"w": 0}, "c": 1});
         let combined = combined(&arguments, base.as_object().cloned().unwrap()).unwrap();
-        assert_eq!(Value::Object(combined), json!({"a": {"w": 0, "x": 1, "y": 2, "z": 3}, "d": "1.10"}));
+        assert_eq!(Value::Object(combined), json!({"a": {"w": 0, "x": 1, "m": 2, "z": 3}, "d": "1.10"}));
     }
 
     #[test]

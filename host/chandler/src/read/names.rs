@@ -5,7 +5,7 @@ use std::{fmt::Debug, path::PathBuf, time::Duration};
 
 use chandler_api::{BundleDeployment, ProvisionerClass};
 use k8s_openapi::{ClusterResourceScope, api::core::v1::Namespace};
-use kube::{Api, Client, Resource, ResourceExt as _, api::ListParams, core::PartialObjectMeta};
+use kube::{Api, Client, Resource, api::ListParams, core::PartialObjectMeta};
 use serde::de::DeserializeOwned;
 
 use super::cluster;
@@ -51,11 +51,11 @@ pub fn names(named: Named, connection: &Connection) -> Vec<String> {
     });
     // A request that was given up may still hold a thread.
     runtime.shutdown_background();
-    let mut names = listed.unwrap_or_default();
+    let mut found = listed.unwrap_or_default();
     if named == Named::Classes {
-        names.extend(chandler_builtin::BUILTINS.iter().map(|builtin| builtin.class.to_owned()));
+        found.extend(chandler_builtin::BUILTINS.iter().map(|builtin| builtin.class.to_owned()));
     }
-    names
+    found
 }
 
 async fn list<K>(client: Client) -> Option<Vec<String>>
@@ -64,7 +64,7 @@ where
 {
     let objects: Api<PartialObjectMeta<K>> = Api::all(client);
     let list = objects.list_metadata(&ListParams::default().limit(MOST)).await.ok()?;
-    Some(list.items.iter().map(|object| object.name_any()).collect())
+    Some(list.items.iter().map(kube::ResourceExt::name_any).collect())
 }
 
 fn contexts(kubeconfig: Option<PathBuf>) -> Vec<String> {
