@@ -11,6 +11,7 @@ use crate::{
 
 pub mod adopt;
 pub mod approve;
+pub mod completion;
 pub mod controller;
 pub mod crds;
 pub mod delete;
@@ -20,14 +21,21 @@ pub mod dev;
 #[path = "command/without_dev.rs"]
 pub mod dev;
 pub mod diff;
+pub mod get;
 pub mod history;
+pub mod install;
 pub mod lint;
+pub mod list;
 pub mod rbac;
+pub mod reconcile;
 pub mod reference;
 pub mod render;
+pub mod resume;
 pub mod rollback;
 pub mod status;
+pub mod suspend;
 pub mod tree;
+pub mod upgrade;
 
 /// Install software bundles on Kubernetes with sandboxed provisioners
 #[derive(Debug, Parser)]
@@ -55,7 +63,7 @@ const AFTER_HELP: &str = "\
 Data goes to standard output; everything else goes to standard error.
 
 Exit codes:
-  0    success (`dev` and `status`: the bundle is healthy)
+  0    success (`dev`, `install`, `upgrade` and `status`: the bundle is healthy)
   1    failure, or the bundle is not healthy
   2    wrong usage
   3    a timeout expired
@@ -69,6 +77,7 @@ Examples:
     chandler render ./my-operator
   On a cluster:
     chandler crds | kubectl apply --server-side -f -
+    chandler install my-operator ./my-operator --create-namespace
     chandler status my-operator";
 
 #[cfg(not(feature = "dev"))]
@@ -76,7 +85,7 @@ const AFTER_HELP: &str = "\
 Data goes to standard output; everything else goes to standard error.
 
 Exit codes:
-  0    success (`status`: the bundle is healthy)
+  0    success (`install`, `upgrade` and `status`: the bundle is healthy)
   1    failure, or the bundle is not healthy
   2    wrong usage
   3    a timeout expired
@@ -88,6 +97,7 @@ Examples:
     chandler render ./my-operator
   On a cluster:
     chandler crds | kubectl apply --server-side -f -
+    chandler install my-operator ./my-operator --create-namespace
     chandler status my-operator";
 
 /// The commands.
@@ -96,6 +106,10 @@ Examples:
 pub enum Command {
     #[cfg_attr(not(feature = "dev"), command(hide = true))]
     Dev(dev::Dev),
+    Install(Box<install::Install>),
+    Upgrade(Box<upgrade::Upgrade>),
+    List(list::List),
+    Get(get::Get),
     Render(render::Render),
     Lint(lint::Lint),
     Rbac(rbac::Rbac),
@@ -107,8 +121,12 @@ pub enum Command {
     History(history::History),
     Rollback(rollback::Rollback),
     Delete(delete::Delete),
+    Suspend(suspend::Suspend),
+    Resume(resume::Resume),
+    Reconcile(reconcile::Reconcile),
     Controller(controller::Controller),
     Crds(crds::Crds),
+    Completion(completion::Completion),
     /// Print the command-line reference as Markdown
     #[command(hide = true)]
     Reference,
@@ -119,6 +137,10 @@ impl Command {
     pub async fn run(&self, terminal: &Terminal) -> Result<ExitCode, CommandError> {
         match self {
             Self::Dev(dev) => return dev.run(terminal).await,
+            Self::Install(install) => Box::pin(install.run(terminal)).await?,
+            Self::Upgrade(upgrade) => Box::pin(upgrade.run(terminal)).await?,
+            Self::List(list) => list.run(terminal).await?,
+            Self::Get(get) => get.run(terminal).await?,
             Self::Render(render) => render.run(terminal).await?,
             Self::Lint(lint) => lint.run(terminal).await?,
             Self::Rbac(rbac) => Box::pin(rbac.run(terminal)).await?,
@@ -128,10 +150,14 @@ impl Command {
             Self::Approve(approve) => approve.run(terminal).await?,
             Self::Adopt(adopt) => Box::pin(adopt.run(terminal)).await?,
             Self::Delete(delete) => Box::pin(delete.run(terminal)).await?,
+            Self::Suspend(suspend) => suspend.run(terminal).await?,
+            Self::Resume(resume) => resume.run(terminal).await?,
+            Self::Reconcile(reconcile) => reconcile.run(terminal).await?,
             Self::History(history) => history.run().await?,
             Self::Rollback(rollback) => rollback.run(terminal).await?,
             Self::Controller(controller) => Box::pin(controller.run()).await?,
             Self::Crds(crds) => crds.run()?,
+            Self::Completion(completion) => completion.run()?,
             Self::Reference => output::print(&reference::markdown())?,
         }
         Ok(ExitCode::SUCCESS)

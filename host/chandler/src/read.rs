@@ -3,10 +3,15 @@
 pub mod cache;
 pub mod cluster;
 pub mod configuration;
+pub mod delivery;
 pub mod deployed;
 pub mod file;
 pub mod follow;
+pub mod names;
+pub mod objects;
+pub mod packaging;
 pub mod preview;
 pub mod provisioner;
 pub mod rendering;
+pub mod settled;
 pub mod source;

@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     Arguments, CommandError,
-    command::{Command, controller::LogFormat},
+    command::{Command, completion, controller::LogFormat},
     read::provisioner,
     view::{
         log::{Lines, Printable},
@@ -21,6 +21,7 @@ pub fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == provisioner::COMPILE) {
         return chandler_engine::compile_child_main();
     }
+    completion::answer();
     let arguments = Arguments::parse();
     let terminal = Terminal::detect();
     match run(&arguments, &terminal) {

@@ -2,9 +2,12 @@
 
 pub mod adoption;
 pub mod approval;
+pub mod content;
 #[cfg(feature = "dev")]
 pub mod control_plane;
 pub mod deletion;
+pub mod deployment;
 #[cfg(feature = "dev")]
 pub mod installation;
+pub mod namespace;
 pub mod rollback;

@@ -16,7 +16,7 @@ pub struct BundleArguments {
     pub provisioner: Option<String>,
 
     /// Namespace to install into [default: NAME-system]
-    #[arg(long, value_name = "NAMESPACE", value_parser = values::dns_label)]
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = values::dns_label)]
     pub namespace: Option<String>,
 
     /// Name of the BundleDeployment [default: derived from BUNDLE]

@@ -52,6 +52,14 @@ pub fn deployment_name(text: &str) -> Result<String, String> {
     name(text, 52)
 }
 
+/// Parses a label: `KEY=VALUE`. The API server checks both.
+pub fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("{text:?} is not a label: write `KEY=VALUE`")),
+    }
+}
+
 fn name(text: &str, longest: usize) -> Result<String, String> {
     let edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     let valid = text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));

@@ -7,7 +7,7 @@ use chandler_rollout::Adoptee;
 
 use crate::{
     CommandError,
-    arguments::{bundle::BundleArguments, format::OutputFormat, registry::RegistryArguments},
+    arguments::{bundle::BundleArguments, connection::Connection, format::OutputFormat, registry::RegistryArguments},
     confirmation,
     read::{cluster, deployed, preview},
     view::{adoption::Adoption, output, terminal::Terminal, text::count},
@@ -72,9 +72,9 @@ pub struct Adopt {
     #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
     pub cache_directory: Option<PathBuf>,
 
-    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
 }
 
 /// An object on the command line.
@@ -110,7 +110,7 @@ impl Adopt {
     /// Lists the objects, asks, and adopts them.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let name = &self.name;
-        let client = cluster::client(self.kubeconfig.as_deref()).await?;
+        let client = cluster::client(&self.connection).await?;
         let deployment = cluster::deployment(&client, name).await?;
         let mut opened = deployed::open(&self.bundle_arguments(), &deployment, self.bundle.as_deref()).await?;
         let release = deployed::release(&client, &mut opened).await?;

@@ -1,11 +1,11 @@
 //! `chandler approve`.
 
-use std::path::PathBuf;
-
 use chandler_api::ChangeApproval;
 
 use crate::{
-    CommandError, confirmation,
+    CommandError,
+    arguments::connection::Connection,
+    confirmation,
     read::cluster,
     view::{output, pending_change, terminal::Terminal, text::one_line},
     write::approval::{self, Approved},
@@ -56,15 +56,15 @@ pub struct Approve {
     #[arg(short, long)]
     pub yes: bool,
 
-    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
 }
 
 impl Approve {
     /// Prints the change, asks, and approves it.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let client = cluster::client(self.kubeconfig.as_deref()).await?;
+        let client = cluster::client(&self.connection).await?;
         let deployment = cluster::deployment(&client, &self.name).await?;
         let pending = pending_change::pending(&deployment, self.digest.as_deref())?;
         output::print(&pending_change::text(pending))?;

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     CommandError,
-    arguments::values,
+    arguments::{connection::Connection, values},
     read::{cluster, provisioner},
     signals::StopSignals,
 };
@@ -119,7 +119,7 @@ impl Controller {
     pub async fn run(&self) -> Result<(), CommandError> {
         let mut signals = StopSignals::listen()
             .map_err(|error| CommandError::failed("failed to listen for signals").because(&error))?;
-        let client = cluster::client(self.kubeconfig.as_deref()).await?;
+        let client = cluster::client(&Connection::of(self.kubeconfig.clone())).await?;
         let options = Options {
             watch_selector: self.watch_selector.clone().unwrap_or_default(),
             foreign_class_prefixes: self.foreign_class_prefixes.clone(),

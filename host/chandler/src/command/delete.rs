@@ -1,14 +1,12 @@
 //! `chandler delete`.
 
-use std::{path::PathBuf, time::Duration};
-
 use chandler_api::{BundleDeployment, CrdDeletion, Deletion, DeletionPolicy};
 use chandler_rollout::deletion_plan;
 use kube::Api;
 
 use crate::{
     CommandError,
-    arguments::{format::OutputFormat, values},
+    arguments::{connection::Connection, format::OutputFormat, wait::Wait},
     confirmation,
     read::{cluster, follow, preview},
     view::{
@@ -24,6 +22,7 @@ use crate::{
 /// Lists the objects that are deleted and the objects that are kept, and counts the custom resources that would be deleted with their
 /// CRDs. After confirmation it deletes the BundleDeployment, as `kubectl delete` does, and waits until it no longer exists.
 #[derive(Debug, clap::Args)]
+#[command(visible_alias = "uninstall", mut_arg("wait", |argument| argument.help("Wait until the BundleDeployment no longer exists")))]
 #[command(after_long_help = "\
 Output:
   The preview on standard output; with -o json, every field.
@@ -39,7 +38,6 @@ Examples:
     chandler delete my-operator --crds Keep
   Keep all objects:
     chandler delete my-operator --orphan")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a command-line flag")]
 pub struct Delete {
     /// Name of the BundleDeployment
     #[arg(value_name = "NAME")]
@@ -61,21 +59,17 @@ pub struct Delete {
     #[arg(short, long)]
     pub yes: bool,
 
-    /// Wait until the BundleDeployment no longer exists
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
-    pub wait: bool,
-
-    /// Timeout of --wait
-    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = values::duration)]
-    pub timeout: Duration,
+    /// Whether and how long the command waits.
+    #[command(flatten)]
+    pub waiting: Wait,
 
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
 
-    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
 }
 
 /// What happens to CRDs.
@@ -92,7 +86,7 @@ impl Delete {
     /// Prints the preview, asks, and deletes the BundleDeployment.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let name = &self.name;
-        let client = cluster::client(self.kubeconfig.as_deref()).await?;
+        let client = cluster::client(&self.connection).await?;
         let deployment = cluster::deployment(&client, name).await?;
         let options = self.options(&deployment);
         let preview = preview::deletion(client.clone(), &deployment, options).await?;
@@ -114,7 +108,7 @@ impl Delete {
         }
         let deployments: Api<BundleDeployment> = Api::all(client);
         write::deletion::delete(&deployments, &deployment, options).await?;
-        if !self.wait {
+        if !self.waiting.wait {
             terminal.line(format!("deleting {name}: `chandler status {name}` shows the progress"));
             return Ok(());
         }
@@ -145,13 +139,13 @@ impl Delete {
         let mut progress = Progress::new(terminal);
         let mut last = String::new();
         let deleted = follow::until_deleted(deployments, &self.name, uid, &mut progress, &mut last);
-        let in_time = tokio::time::timeout(self.timeout, deleted).await.is_ok();
+        let in_time = tokio::time::timeout(self.waiting.timeout, deleted).await.is_ok();
         progress.finish();
         if in_time {
             terminal.line(format!("deleted: {}", self.name));
             return Ok(());
         }
-        let after = seconds(self.timeout);
+        let after = seconds(self.waiting.timeout);
         Err(CommandError::timeout(format!("{} still exists after {after}; it is waiting for: {last}", self.name)))
     }
 }

@@ -1,7 +1,5 @@
 //! `chandler diff`.
 
-use std::path::PathBuf;
-
 use chandler_api::BundleDeployment;
 use kube::Api;
 
@@ -9,6 +7,7 @@ use crate::{
     CommandError,
     arguments::{
         bundle::{BundleArguments, is_bundle},
+        connection::Connection,
         format::OutputFormat,
     },
     read::{cluster, deployed, preview, rendering},
@@ -49,9 +48,9 @@ pub struct Diff {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
 
-    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
 }
 
 /// The exit code if something would change.
@@ -60,7 +59,7 @@ pub const CHANGES: u8 = 4;
 impl Diff {
     /// Prints the changes, and returns the exit code.
     pub async fn run(&self, terminal: &Terminal) -> Result<u8, CommandError> {
-        let client = cluster::client(self.kubeconfig.as_deref()).await?;
+        let client = cluster::client(&self.connection).await?;
         let is_bundle = is_bundle(&self.bundle.bundle);
         let (deployment, mut opened) = if is_bundle {
             let mut opened = rendering::open(&self.bundle).await?;

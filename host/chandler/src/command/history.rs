@@ -1,10 +1,8 @@
 //! `chandler history`.
 
-use std::path::PathBuf;
-
 use crate::{
     CommandError,
-    arguments::format::OutputFormat,
+    arguments::{connection::Connection, format::OutputFormat},
     read::cluster,
     view::{output, revisions},
 };
@@ -33,15 +31,15 @@ pub struct History {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
 
-    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
 }
 
 impl History {
     /// Prints the revisions.
     pub async fn run(&self) -> Result<(), CommandError> {
-        let client = cluster::client(self.kubeconfig.as_deref()).await?;
+        let client = cluster::client(&self.connection).await?;
         let deployment = cluster::deployment(&client, &self.name).await?;
         match self.output {
             OutputFormat::Text => output::print(&revisions::table(&deployment)),

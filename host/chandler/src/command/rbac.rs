@@ -1,6 +1,6 @@
 //! `chandler rbac`.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::collections::BTreeMap;
 
 use chandler_api::{BundleDeployment, Reason};
 use chandler_certificates::Declarations;
@@ -15,7 +15,10 @@ use kube::{Api, Client, ResourceExt as _};
 
 use crate::{
     CommandError,
-    arguments::bundle::{BundleArguments, is_bundle},
+    arguments::{
+        bundle::{BundleArguments, is_bundle},
+        connection::Connection,
+    },
     read::{cluster, deployed, rendering},
     view::{
         output::{self, Format},
@@ -72,9 +75,9 @@ pub struct Rbac {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = RbacFormat::Yaml)]
     pub output: RbacFormat,
 
-    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
 }
 
 /// The format of permissions.
@@ -95,7 +98,7 @@ impl Rbac {
             return self.of_bundle(terminal).await;
         }
         let name = &self.bundle.bundle;
-        let client = cluster::client(self.kubeconfig.as_deref()).await?;
+        let client = cluster::client(&self.connection).await?;
         let deployment = cluster::deployment(&client, name).await?;
         let account = self.account_of(&deployment)?;
         if self.all {

@@ -1,9 +1,8 @@
 //! `chandler rollback`.
 
-use std::path::PathBuf;
-
 use crate::{
     CommandError,
+    arguments::connection::Connection,
     read::cluster,
     view::{revisions, terminal::Terminal},
     write::rollback,
@@ -42,16 +41,16 @@ pub struct Rollback {
     #[arg(long, conflicts_with = "to")]
     pub cancel: bool,
 
-    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
 }
 
 impl Rollback {
     /// Sets or removes spec.rollout.toRevision.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let name = &self.name;
-        let client = cluster::client(self.kubeconfig.as_deref()).await?;
+        let client = cluster::client(&self.connection).await?;
         let deployment = cluster::deployment(&client, name).await?;
         let number = if self.cancel { None } else { Some(revisions::target(&deployment, self.to)?.number) };
         rollback::set_revision(client, &deployment, number).await?;

@@ -1,10 +1,10 @@
 //! `chandler status`.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use crate::{
     CommandError,
-    arguments::{format::OutputFormat, values},
+    arguments::{connection::Connection, format::OutputFormat, values},
     read::{cluster, follow},
     view::{
         explanation::Explanation,
@@ -50,15 +50,15 @@ pub struct Status {
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = values::duration, requires = "watch")]
     pub timeout: Duration,
 
-    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
 }
 
 impl Status {
     /// Prints the status.
     pub async fn run(&self, terminal: &Terminal) -> Result<ExitCode, CommandError> {
-        let client = cluster::client(self.kubeconfig.as_deref()).await?;
+        let client = cluster::client(&self.connection).await?;
         if self.watch {
             let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
             let mut progress = Progress::new(terminal);

@@ -1,10 +1,8 @@
 //! `chandler tree`.
 
-use std::path::PathBuf;
-
 use crate::{
     CommandError,
-    arguments::format::OutputFormat,
+    arguments::{connection::Connection, format::OutputFormat},
     read::cluster,
     view::{output, terminal::Terminal, text::one_line, tree},
 };
@@ -33,15 +31,15 @@ pub struct Tree {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
 
-    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
 }
 
 impl Tree {
     /// Prints the tree.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let client = cluster::client(self.kubeconfig.as_deref()).await?;
+        let client = cluster::client(&self.connection).await?;
         let deployment = cluster::deployment(&client, &self.name).await?;
         let mut members = cluster::members(&client, &deployment).await;
         if let Some(drift) = deployment.status.as_ref().and_then(|status| status.drift.as_ref()) {

@@ -16,21 +16,23 @@ use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::{
     Api, Client, ResourceExt as _,
     api::{ApiResource, DynamicObject, ListParams, PostParams, TypeMeta},
+    config::KubeConfigOptions,
     discovery,
 };
 
 use super::file::{self, TrustedError};
 use crate::{
     CommandError,
+    arguments::connection::Connection,
     view::tree::{ObjectHealth, ObjectStatus},
 };
 
 /// The label on the parent of an ApplySet: its ID.
-const ID: &str = "applyset.kubernetes.io/id";
+pub(super) const ID: &str = "applyset.kubernetes.io/id";
 /// The annotation on the parent: the kinds of the members as `Kind.group`, separated by commas.
-const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
+pub(super) const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 /// The label on each member: the ID of the ApplySet.
-const PART_OF: &str = "applyset.kubernetes.io/part-of";
+pub(super) const PART_OF: &str = "applyset.kubernetes.io/part-of";
 /// The hint for a command that has no usable kubeconfig.
 const NO_KUBECONFIG: &str = if cfg!(feature = "dev") {
     "set --kubeconfig or $KUBECONFIG; `chandler dev --keep` creates a cluster and a kubeconfig"
@@ -40,7 +42,7 @@ const NO_KUBECONFIG: &str = if cfg!(feature = "dev") {
 /// The largest kubeconfig that is read, in bytes.
 const KUBECONFIG: u64 = 16 << 20;
 /// The page size of list requests, in objects.
-const PAGE: u32 = 250;
+pub(super) const PAGE: u32 = 250;
 
 /// The objects that were found, and the kinds that could not be read.
 #[derive(Debug, Default)]
@@ -72,16 +74,19 @@ fn trust(path: &Path) -> Result<(), CommandError> {
     }
 }
 
-/// A client for the cluster of this kubeconfig, else of the environment.
-pub async fn client(kubeconfig: Option<&Path>) -> Result<Client, CommandError> {
+/// A client for the cluster that the arguments select, else of the environment.
+pub async fn client(connection: &Connection) -> Result<Client, CommandError> {
     let failed = |error: &(dyn std::error::Error + 'static)| {
         CommandError::failed("failed to read the kubeconfig").because(error).hint(NO_KUBECONFIG)
     };
-    let config = if let Some(path) = kubeconfig {
+    let options = KubeConfigOptions { context: connection.context.clone(), ..KubeConfigOptions::default() };
+    let config = if let Some(path) = &connection.kubeconfig {
         trust(path)?;
         let kubeconfig = kube::config::Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
-        let options = kube::config::KubeConfigOptions::default();
         kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| failed(&error))?
+    } else if options.context.is_some() {
+        trust_inferred()?;
+        kube::Config::from_kubeconfig(&options).await.map_err(|error| failed(&error))?
     } else {
         trust_inferred()?;
         kube::Config::infer().await.map_err(|error| failed(&error))?
@@ -102,7 +107,7 @@ pub fn not_read(name: &str, error: &kube::Error) -> CommandError {
     let failed = CommandError::failed(format!("failed to read BundleDeployment {name}")).because(error);
     match error {
         kube::Error::Api(status) if status.is_not_found() => {
-            failed.hint("`kubectl get bundledeployments` lists them all")
+            failed.hint("`kubectl get bundledeployments` or `chandler list` lists them all")
         }
         _ => failed,
     }
@@ -195,7 +200,7 @@ fn object_health(health: &Health) -> (ObjectHealth, Option<String>) {
 }
 
 /// Parses `Kind.group,Kind` into kinds by group.
-fn group_kinds(text: &str) -> BTreeMap<&str, Vec<&str>> {
+pub(super) fn group_kinds(text: &str) -> BTreeMap<&str, Vec<&str>> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for group_kind in text.split(',').map(str::trim).filter(|text| !text.is_empty()) {
         let (kind, group) = group_kind.split_once('.').unwrap_or((group_kind, ""));

@@ -9,6 +9,10 @@ use serde_json::{Map, Value};
 use super::file;
 use crate::{
     CommandError,
+    arguments::{
+        assignment::{self, Typing},
+        configuration::ConfigurationArguments,
+    },
     view::diagnostics::{self, Finding, NamedText, Sources},
 };
 
@@ -67,6 +71,26 @@ impl Configuration {
     }
 }
 
+/// The files, merged in their order over `base`, with the single values over them.
+pub fn combined(
+    arguments: &ConfigurationArguments,
+    base: Map<String, Value>,
+) -> Result<Map<String, Value>, CommandError> {
+    let mut config = base;
+    for file in &arguments.files {
+        assignment::merge(&mut config, Configuration::read(file)?.value);
+    }
+    let typed = arguments.assignments.iter().map(|text| ("--set", text, Typing::Typed));
+    let strings = arguments.strings.iter().map(|text| ("--set-string", text, Typing::Strings));
+    for (option, text, typing) in typed.chain(strings) {
+        let invalid = |error| CommandError::usage(format!("{option} is invalid")).because(&error);
+        for assignment in assignment::parse(text, typing).map_err(invalid)? {
+            assignment.apply(&mut config).map_err(invalid)?;
+        }
+    }
+    Ok(config)
+}
+
 /// The parsed value and the warnings.
 type Parsed = (Map<String, Value>, Vec<Diagnostic>);
 
@@ -122,6 +146,24 @@ mod tests {
         assert_eq!(value("# nothing\n"), json!({}));
         assert_eq!(value("{\"a\": 1}"), json!({"a": 1}));
         assert_eq!(value("a: yes\nb: 0644\nc: 2021-01-01\n"), json!({"a": true, "b": 420, "c": "2021-01-01"}));
+    }
+
+    #[test]
+    fn files_are_merged_and_single_values_win() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let arguments = ConfigurationArguments {
+            files: vec![file("a.yaml", "a: {x: 1, m: 1}\nb: 1\n"), file("b.yaml", "a: {m: 2}\nc: null\n")],
+            assignments: vec!["a.z=3,b=null".to_owned()],
+            strings: vec!["d=1.10".to_owned()],
+        };
+        let base = json!({"a": {"w": 0}, "c": 1});
+        let combined = combined(&arguments, base.as_object().cloned().unwrap()).unwrap();
+        assert_eq!(Value::Object(combined), json!({"a": {"w": 0, "x": 1, "m": 2, "z": 3}, "d": "1.10"}));
     }
 
     #[test]

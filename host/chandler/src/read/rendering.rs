@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chandler_core::{Diagnostic, Release, Request, Target};
+use chandler_core::{Content, Diagnostic, Release, Request, Target};
 use chandler_engine::{CallError, Limits};
 
 use super::{
@@ -66,6 +66,11 @@ impl OpenedBundle {
     pub async fn release(&self) -> Result<Release, CommandError> {
         let release = self.provision().await;
         release.map_err(|error| provisioner::call_failed(&self.chosen.name, &error, &self.sources()))
+    }
+
+    /// The files of the bundle.
+    pub fn content(&self) -> &Arc<dyn Content> {
+        &self.bundle.content
     }
 
     /// The texts that findings refer to.

@@ -1,0 +1,91 @@
+//! What `install` and `upgrade` set of a BundleDeployment.
+
+use std::path::PathBuf;
+
+use super::{
+    configuration::ConfigurationArguments, connection::Connection, registry::RegistryArguments, values, wait::Wait,
+};
+
+/// Which BundleDeployment is written, and how.
+#[derive(Debug, clap::Args)]
+pub struct InstallationArguments {
+    /// Namespace to install into [default: NAME-system]
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = values::dns_label)]
+    pub namespace: Option<String>,
+
+    /// Create the namespace if it does not exist
+    #[arg(long)]
+    pub create_namespace: bool,
+
+    /// Pod Security level that a created namespace enforces (label pod-security.kubernetes.io/enforce) [default: that of the cluster]
+    #[arg(long, value_enum, value_name = "LEVEL", requires = "create_namespace")]
+    pub pod_security: Option<PodSecurity>,
+
+    /// Provisioner class [default: the first built-in class that detects the format of the bundle]
+    #[arg(long, visible_alias = "provisioner", value_name = "CLASS")]
+    pub class: Option<String>,
+
+    /// The configuration.
+    #[command(flatten)]
+    pub configuration: ConfigurationArguments,
+
+    /// ServiceAccount whose permissions install the bundle (spec.serviceAccount), in the namespace to install into
+    #[arg(long, value_name = "NAME")]
+    pub service_account: Option<String>,
+
+    /// Secret in the controller's namespace that the controller pulls the image with (spec.source.image.pullSecret)
+    #[arg(long, value_name = "NAME")]
+    pub pull_secret: Option<String>,
+
+    /// Label of a BundleDeployment that is created. Repeatable
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = values::label)]
+    pub labels: Vec<(String, String)>,
+
+    /// Print the objects that would be written, as YAML, and write nothing. `kubectl apply --server-side -f -` accepts them
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Whether and how long the command waits.
+    #[command(flatten)]
+    pub waiting: Wait,
+
+    /// Namespace of the controller, for ConfigMaps with the files of a directory
+    #[arg(long, value_name = "NAMESPACE", default_value = "chandler-system", env = "CHANDLER_SYSTEM_NAMESPACE", hide_env_values = true,
+          value_parser = values::dns_label)]
+    pub system_namespace: String,
+
+    /// Directory for unpacked bundles and compiled components
+    /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
+    #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
+    pub cache_directory: Option<PathBuf>,
+
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+
+    /// How the command connects to the registry of an image.
+    #[command(flatten)]
+    pub registry: RegistryArguments,
+}
+
+/// A level of the Pod Security Standards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum PodSecurity {
+    /// No restriction
+    Privileged,
+    /// Known privilege escalations are refused
+    Baseline,
+    /// Hardened Pods only
+    Restricted,
+}
+
+impl PodSecurity {
+    /// The value of the label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Privileged => "privileged",
+            Self::Baseline => "baseline",
+            Self::Restricted => "restricted",
+        }
+    }
+}

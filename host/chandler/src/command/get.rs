@@ -1,0 +1,106 @@
+//! `chandler get`.
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{
+    CommandError,
+    arguments::{connection::Connection, format::OutputFormat},
+    read::{cluster, objects},
+    view::{
+        listing::Row,
+        manifest,
+        output::{self, Format},
+        terminal::Terminal,
+        text::one_line,
+    },
+};
+
+/// Print the values, notes and objects of a BundleDeployment
+///
+/// Prints the configuration in the spec (values), warnings about the bundle (notes), and the current objects in the cluster as manifests:
+/// without status, and without fields that the API server sets. Values of Secrets are hidden.
+#[derive(Debug, clap::Args)]
+#[command(
+    allow_missing_positional = true,
+    after_long_help = "\
+Output:
+  The parts on standard output: values and manifest as YAML; with -o json as JSON. Kinds that could not
+  be read on standard error.
+
+Exit codes: 0 success; 1 failed, or a kind could not be read; 2 wrong usage
+
+Examples:
+  chandler get harbour
+  The configuration, as a file for `chandler upgrade -f`:
+    chandler get values harbour > values.yaml
+  The objects:
+    chandler get manifest harbour"
+)]
+pub struct Get {
+    /// What is printed
+    #[arg(value_enum, value_name = "PART", default_value_t = Part::All)]
+    pub part: Part,
+
+    /// Name of the BundleDeployment
+    #[arg(value_name = "NAME", required = true)]
+    pub name: String,
+
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
+    pub output: OutputFormat,
+
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// What is printed of a BundleDeployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// All parts, and the version and state
+    All,
+    /// The configuration in the spec
+    Values,
+    /// Warnings about the bundle and its release
+    Notes,
+    /// The current objects in the cluster
+    Manifest,
+}
+
+impl Get {
+    /// Prints the parts.
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        let client = cluster::client(&self.connection).await?;
+        let deployment = cluster::deployment(&client, &self.name).await?;
+        let values = || Value::Object(manifest::values(&deployment));
+        let as_json = self.output == OutputFormat::Json;
+        match self.part {
+            Part::Values if as_json => return output::print(&output::json(&values())?),
+            Part::Values => return output::print(&output::yaml(&[values()])?),
+            Part::Notes if as_json => return output::print(&output::json(&manifest::notes(&deployment))?),
+            Part::Notes => {
+                let mut lines = manifest::notes(&deployment);
+                // Each line ends with a line feed; without notes there is no output.
+                lines.extend((!lines.is_empty()).then(String::new));
+                return output::print(&lines.join("\n"));
+            }
+            Part::All | Part::Manifest => {}
+        }
+        let live = objects::live(&client, &deployment).await;
+        let objects: Vec<Value> = live.objects.into_iter().map(manifest::manifest).collect();
+        let row = Row::new(&deployment, Timestamp::now());
+        let text = match self.part {
+            Part::Manifest => output::write(&objects, if as_json { Format::Json } else { Format::Yaml })?,
+            _ if as_json => output::json(&json!({
+                "release": row, "values": values(), "notes": manifest::notes(&deployment), "manifest": objects,
+            }))?,
+            _ => manifest::all(&deployment, &row, &objects)?,
+        };
+        output::print(&text)?;
+        for problem in &live.unreadable {
+            terminal.line(format!("failed to read {}", one_line(problem)));
+        }
+        if live.unreadable.is_empty() { Ok(()) } else { Err(CommandError::failed("some kinds could not be read")) }
+    }
+}

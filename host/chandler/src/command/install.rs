@@ -1,0 +1,247 @@
+//! `chandler install`.
+
+use chandler_api::{BundleDeployment, BundleDeploymentSpec, ServiceAccountReference};
+use chandler_core::Release;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Map, Value};
+
+use crate::{
+    CommandError,
+    arguments::{installation::InstallationArguments, naming, values},
+    read::{
+        cluster, configuration,
+        delivery::{Delivered, Delivery},
+        settled,
+    },
+    view::{output, secrets, terminal::Terminal, text::count},
+    write::{
+        content,
+        deployment::{self, Effect},
+        namespace,
+    },
+};
+
+/// Install a bundle
+///
+/// Creates a BundleDeployment for an image, or for a directory or an archive of this machine, and follows its rollout. Files of this
+/// machine reach the cluster in ConfigMaps in the controller's namespace; a registry is not needed. Files are rendered before anything
+/// is written, so that an invalid bundle or configuration is reported with its lines. Without NAME, the name is derived from BUNDLE.
+#[derive(Debug, clap::Args)]
+#[command(
+    allow_missing_positional = true,
+    after_long_help = "\
+Output:
+  What was created, the progress and the result on standard error; with --dry-run, the objects on
+  standard output.
+
+Exit codes: 0 healthy, or created with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before the
+  timeout
+
+Required permissions: `create` on bundledeployments.core.rukpak.io; for files of this machine, `create`
+and `patch` on configmaps in the controller's namespace.
+
+Examples:
+  Install an image as `harbour` into the namespace `harbour-system`:
+    chandler install harbour quay.io/example/harbour-bundle:v1.2.0 --create-namespace
+  Install a directory, with a configuration:
+    chandler install harbour ./harbour-operator -n tenant -f values.yaml --set replicas=2
+  Write a manifest for Git, and create nothing:
+    chandler install harbour quay.io/example/harbour-bundle:v1.2.0 --class core-rukpak-io-registry --dry-run"
+)]
+pub struct Install {
+    /// Name of the BundleDeployment [default: derived from BUNDLE]
+    #[arg(value_name = "NAME", value_parser = values::deployment_name)]
+    pub name: Option<String>,
+
+    /// An image reference, a directory or an archive (.tar, .tar.gz, .tgz)
+    #[arg(value_name = "BUNDLE", required = true)]
+    pub bundle: String,
+
+    /// What is set of the BundleDeployment, and how.
+    #[command(flatten)]
+    pub installation: InstallationArguments,
+}
+
+impl Install {
+    /// Creates the BundleDeployment, and follows it.
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        let client = cluster::client(&self.installation.connection).await?;
+        let name = self.name.clone().unwrap_or_else(|| {
+            let name = naming::deployment(&self.bundle);
+            terminal.line(format!("name: {name} (derived from {})", self.bundle));
+            name
+        });
+        install(&client, &name, &self.bundle, &self.installation, terminal).await
+    }
+}
+
+/// Creates a BundleDeployment for a bundle, and follows it.
+pub(super) async fn install(
+    client: &Client,
+    name: &str,
+    bundle: &str,
+    arguments: &InstallationArguments,
+    terminal: &Terminal,
+) -> Result<(), CommandError> {
+    let install_namespace = arguments.namespace.clone().unwrap_or_else(|| naming::namespace(name));
+    let config = configuration::combined(&arguments.configuration, Map::new())?;
+    for warning in secrets::warnings(&config) {
+        terminal.line(warning);
+    }
+    if !arguments.dry_run {
+        // A name that is taken is reported before the bundle is fetched.
+        check_free(client, name).await?;
+    }
+    let delivery =
+        Delivery { bundle, name, namespace: &install_namespace, class: arguments.class.as_deref(), config: &config };
+    let delivered = delivery.prepare(client, arguments).await?;
+    let wanted = wanted(name, &install_namespace, config, &delivered, arguments);
+    let own = arguments.create_namespace.then(|| namespace::namespace(&install_namespace, arguments.pod_security));
+    if arguments.dry_run {
+        return print(own.as_ref(), &delivered, &wanted);
+    }
+    if own.is_none() {
+        check_namespace(client, &install_namespace, delivered.release.as_ref()).await?;
+    }
+    // The API server checks the object before anything is created for it.
+    deployment::create(client, &wanted, Effect::Check).await?;
+    if let Some(own) = &own
+        && namespace::create(client, own).await?
+    {
+        terminal.line(format!("created namespace {install_namespace}"));
+    }
+    content::create(client, &delivered.config_maps).await?;
+    let created = deployment::create(client, &wanted, Effect::Store).await?;
+    content::own(client, &created, &delivered.config_maps).await?;
+    terminal.line(format!(
+        "created BundleDeployment {name} for namespace {install_namespace}, class {}{}",
+        delivered.class,
+        in_config_maps(&delivered)
+    ));
+    follow(client, name, arguments, terminal).await
+}
+
+/// Waits for the result, if the arguments say so.
+pub(super) async fn follow(
+    client: &Client,
+    name: &str,
+    arguments: &InstallationArguments,
+    terminal: &Terminal,
+) -> Result<(), CommandError> {
+    if !arguments.waiting.wait {
+        terminal.line(format!("`chandler status {name} --watch` follows the rollout"));
+        return Ok(());
+    }
+    settled::until_healthy(client, name, terminal, arguments.waiting.timeout).await
+}
+
+/// `, files in 3 ConfigMaps`, if there are any.
+pub(super) fn in_config_maps(delivered: &Delivered) -> String {
+    match delivered.config_maps.len() {
+        0 => String::new(),
+        number => format!(", files in {}", count(number, "ConfigMap")),
+    }
+}
+
+fn wanted(
+    name: &str,
+    install_namespace: &str,
+    config: Map<String, Value>,
+    delivered: &Delivered,
+    arguments: &InstallationArguments,
+) -> BundleDeployment {
+    let spec = BundleDeploymentSpec {
+        install_namespace: install_namespace.to_owned(),
+        provisioner_class_name: delivered.class.clone(),
+        source: delivered.source.clone(),
+        config: (!config.is_empty()).then_some(config),
+        service_account: arguments
+            .service_account
+            .clone()
+            .map(|name| ServiceAccountReference { name, ..ServiceAccountReference::default() }),
+        ..BundleDeploymentSpec::default()
+    };
+    let mut wanted = BundleDeployment::new(name, spec);
+    wanted.labels_mut().extend(arguments.labels.iter().cloned());
+    wanted
+}
+
+async fn check_free(client: &Client, name: &str) -> Result<(), CommandError> {
+    match Api::<BundleDeployment>::all(client.clone()).get_opt(name).await {
+        Ok(Some(_)) => Err(CommandError::failed(format!("BundleDeployment {name} exists"))
+            .hint(format!("change it with `chandler upgrade {name} BUNDLE`, or choose another name"))),
+        Ok(None) => Ok(()),
+        // A user may have the permission to create and none to read.
+        Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(()),
+        Err(error) => Err(cluster::not_read(name, &error)),
+    }
+}
+
+/// Fails if the namespace does not exist and the release does not contain it: the rollout would wait for it.
+async fn check_namespace(client: &Client, name: &str, release: Option<&Release>) -> Result<(), CommandError> {
+    let is_own = |object: &chandler_core::Object| {
+        let key = &object.key;
+        key.group.is_empty() && key.kind == "Namespace" && key.name == name
+    };
+    if release.is_some_and(|release| release.objects().iter().any(is_own)) {
+        return Ok(());
+    }
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    match namespaces.get_opt(name).await {
+        Ok(None) => Err(CommandError::failed(format!("namespace {name} does not exist"))
+            .hint("--create-namespace creates it; -n names another one")),
+        // Without the permission to read namespaces, the controller reports a missing one.
+        Ok(Some(_)) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(()),
+        Err(error) => Err(CommandError::failed(format!("failed to read namespace {name}")).because(&error)),
+    }
+}
+
+/// Prints the objects in the order in which they must be created.
+pub(super) fn print(
+    namespace: Option<&Namespace>,
+    delivered: &Delivered,
+    deployment: &BundleDeployment,
+) -> Result<(), CommandError> {
+    let failed = |error: serde_json::Error| CommandError::failed("failed to write the objects as YAML").because(&error);
+    let mut objects = Vec::new();
+    if let Some(namespace) = namespace {
+        objects.push(serde_json::to_value(namespace).map_err(failed)?);
+    }
+    for config_map in &delivered.config_maps {
+        objects.push(serde_json::to_value(config_map).map_err(failed)?);
+    }
+    let mut deployment = serde_json::to_value(deployment).map_err(failed)?;
+    if let Some(members) = deployment.as_object_mut() {
+        members.remove("status");
+    }
+    objects.push(crate::view::manifest::manifest(deployment));
+    output::print(&output::yaml(&objects)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use crate::{Arguments, command::Command};
+
+    fn parsed(words: &[&str]) -> Option<(Option<String>, String)> {
+        let arguments = Arguments::try_parse_from([&["chandler", "install"], words].concat()).ok()?;
+        match arguments.command {
+            Command::Install(install) => Some((install.name, install.bundle)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_name_comes_first_and_may_be_omitted() {
+        let own = |text: &str| text.to_owned();
+        assert_eq!(parsed(&["harbour", "./dir"]), Some((Some(own("harbour")), own("./dir"))));
+        assert_eq!(parsed(&["./dir"]), Some((None, own("./dir"))));
+        assert_eq!(parsed(&["./dir", "--wait=false", "-n", "x"]), Some((None, own("./dir"))));
+        assert_eq!(parsed(&["./dir", "harbour"]), None, "a path is no name");
+        assert_eq!(parsed(&[]), None);
+        assert_eq!(parsed(&["./dir", "--pod-security", "baseline"]), None, "no namespace is created");
+    }
+}

@@ -1,0 +1,119 @@
+//! `chandler list`.
+
+use chandler_api::BundleDeployment;
+use k8s_openapi::jiff::Timestamp;
+use kube::{Api, api::ListParams};
+use serde_json::Value;
+
+use crate::{
+    CommandError,
+    arguments::{connection::Connection, values},
+    read::cluster,
+    view::{
+        listing::{self, Columns, Row},
+        output,
+        terminal::Terminal,
+        text::one_line,
+    },
+};
+
+/// List BundleDeployments
+///
+/// Lists all BundleDeployments, with the version that is installed, the version that is pending (being rolled out, waiting for approval,
+/// or refused), and the state. A bundle without a version is listed by the digest of its content.
+#[derive(Debug, clap::Args)]
+#[command(
+    visible_alias = "ls",
+    after_long_help = "\
+Output:
+  A table on standard output. The states are Ready, Progressing, Failed, Suspended, Deleting and Pending
+  (not observed by the controller yet); the reason is that of the condition Ready.
+
+Exit codes: 0 success, 1 failed, 2 wrong usage
+
+Examples:
+  chandler list
+  With source, class and message:
+    chandler list -o wide
+  What has failed:
+    chandler list -o json | jq -r '.[] | select(.state == \"Failed\") | .name + \": \" + .message'
+  Delete all in a namespace:
+    chandler list -n tenant -o name | xargs -n 1 chandler uninstall --yes"
+)]
+pub struct List {
+    /// Only those that install into this namespace
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = values::dns_label)]
+    pub namespace: Option<String>,
+
+    /// Only those whose labels match, in the syntax of kubectl
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    pub selector: Option<String>,
+
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Text)]
+    pub output: ListFormat,
+
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// The format of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ListFormat {
+    /// A table
+    Text,
+    /// A table with more columns
+    Wide,
+    /// JSON, a list with every field of each row
+    Json,
+    /// YAML, as JSON
+    Yaml,
+    /// Names, one per line
+    Name,
+}
+
+impl List {
+    /// Prints the list.
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        let client = cluster::client(&self.connection).await?;
+        let parameters = match &self.selector {
+            Some(selector) => ListParams::default().labels(selector),
+            None => ListParams::default(),
+        };
+        let deployments = Api::<BundleDeployment>::all(client).list(&parameters).await;
+        let deployments = deployments.map_err(|error| {
+            let failed = CommandError::failed("failed to list BundleDeployments").because(&error);
+            match &error {
+                kube::Error::Api(status) if status.is_not_found() => {
+                    failed.hint("Chandler's CRDs are not installed: `chandler crds | kubectl apply --server-side -f -`")
+                }
+                _ => failed,
+            }
+        })?;
+        let now = Timestamp::now();
+        let is_wanted = |row: &Row| self.namespace.as_ref().is_none_or(|namespace| *namespace == row.namespace);
+        let mut rows: Vec<Row> =
+            deployments.items.iter().map(|deployment| Row::new(deployment, now)).filter(is_wanted).collect();
+        rows.sort_by(|one, other| one.name.cmp(&other.name));
+        if rows.is_empty() && matches!(self.output, ListFormat::Text | ListFormat::Wide) {
+            terminal.line("no BundleDeployments: `chandler install BUNDLE` installs one");
+            return Ok(());
+        }
+        output::print(&self.text(&rows)?)
+    }
+
+    fn text(&self, rows: &[Row]) -> Result<String, CommandError> {
+        match self.output {
+            ListFormat::Text => Ok(listing::table(rows, Columns::Short)),
+            ListFormat::Wide => Ok(listing::table(rows, Columns::Wide)),
+            ListFormat::Json => output::json(&rows),
+            ListFormat::Yaml => {
+                let value: Value = serde_json::to_value(rows)
+                    .map_err(|error| CommandError::failed("failed to write YAML").because(&error))?;
+                output::yaml(&[value])
+            }
+            ListFormat::Name => Ok(rows.iter().map(|row| one_line(&row.name) + "\n").collect()),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! `chandler upgrade`.
+
+use chandler_api::{BundleDeployment, BundleSource, ServiceAccountReference};
+use kube::{Api, Client};
+use serde_json::{Map, Value};
+
+use super::install;
+use crate::{
+    CommandError,
+    arguments::{installation::InstallationArguments, values},
+    read::{
+        cluster, configuration,
+        delivery::{Delivered, Delivery},
+    },
+    view::{secrets, terminal::Terminal},
+    write::{
+        content,
+        deployment::{self, Effect, SpecChange},
+    },
+};
+
+/// Upgrade a bundle, or change its configuration
+///
+/// Changes spec.source and spec.config of a BundleDeployment, and follows the rollout. The configuration of the spec stays, with that of
+/// the arguments merged over it; --reset-config starts from an empty one. A rollback (spec.rollout.toRevision) ends. The installed release
+/// runs until the new one is healthy.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Output:
+  What was changed, the progress and the result on standard error; with --dry-run, the objects on
+  standard output.
+
+Exit codes: 0 healthy, or changed with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before the
+  timeout
+
+Examples:
+  Upgrade to another image:
+    chandler upgrade harbour quay.io/example/harbour-bundle:v1.3.0
+  Change one value:
+    chandler upgrade harbour --set replicas=3
+  Install or upgrade:
+    chandler upgrade --install harbour ./harbour-operator -n tenant --create-namespace
+  Show what an upgrade would change:
+    chandler diff ./harbour-operator --name harbour")]
+pub struct Upgrade {
+    /// Name of the BundleDeployment
+    #[arg(value_name = "NAME", value_parser = values::deployment_name)]
+    pub name: String,
+
+    /// An image reference, a directory or an archive [default: the source in the spec]
+    #[arg(value_name = "BUNDLE")]
+    pub bundle: Option<String>,
+
+    /// Install the bundle if the BundleDeployment does not exist
+    #[arg(short, long, requires = "bundle")]
+    pub install: bool,
+
+    /// Drop the configuration in the spec
+    #[arg(long)]
+    pub reset_config: bool,
+
+    /// What is set of the BundleDeployment, and how.
+    #[command(flatten)]
+    pub installation: InstallationArguments,
+}
+
+impl Upgrade {
+    /// Changes the BundleDeployment, and follows it.
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        let (name, arguments) = (&self.name, &self.installation);
+        let client = cluster::client(&arguments.connection).await?;
+        let existing = Api::<BundleDeployment>::all(client.clone()).get_opt(name).await;
+        let existing = existing.map_err(|error| cluster::not_read(name, &error))?;
+        match (existing, &self.bundle) {
+            (Some(existing), _) => self.upgrade(&client, &existing, terminal).await,
+            (None, Some(bundle)) if self.install => install::install(&client, name, bundle, arguments, terminal).await,
+            (None, _) => Err(CommandError::failed(format!("BundleDeployment {name} does not exist"))
+                .hint("`chandler list` lists them all; --install installs a bundle under a new name")),
+        }
+    }
+
+    async fn upgrade(
+        &self,
+        client: &Client,
+        existing: &BundleDeployment,
+        terminal: &Terminal,
+    ) -> Result<(), CommandError> {
+        let (name, arguments) = (&self.name, &self.installation);
+        self.check(existing)?;
+        let base = if self.reset_config { Map::new() } else { existing.spec.config.clone().unwrap_or_default() };
+        let config = configuration::combined(&arguments.configuration, base)?;
+        for warning in secrets::warnings(&config) {
+            terminal.line(warning);
+        }
+        let delivered = match &self.bundle {
+            Some(bundle) => {
+                let class = arguments.class.as_deref().unwrap_or(&existing.spec.provisioner_class_name);
+                let delivery = Delivery {
+                    bundle,
+                    name,
+                    namespace: &existing.spec.install_namespace,
+                    class: Some(class),
+                    config: &config,
+                };
+                Some(delivery.prepare(client, arguments).await?)
+            }
+            None => None,
+        };
+        let change = self.change(existing, config, delivered.as_ref())?;
+        if change.is_done(existing) {
+            terminal.line(format!("{name} already has this spec; nothing was changed"));
+            return if arguments.dry_run { Ok(()) } else { install::follow(client, name, arguments, terminal).await };
+        }
+        let checked = deployment::change(client, existing, &change, Effect::Check).await?;
+        if arguments.dry_run {
+            let nothing = Delivered {
+                source: BundleSource::default(),
+                class: String::new(),
+                config_maps: Vec::new(),
+                release: None,
+            };
+            return install::print(None, delivered.as_ref().unwrap_or(&nothing), &checked);
+        }
+        let config_maps = delivered.as_ref().map(|delivered| delivered.config_maps.as_slice()).unwrap_or_default();
+        content::create(client, config_maps).await?;
+        content::own(client, existing, config_maps).await?;
+        let changed = deployment::change(client, existing, &change, Effect::Store).await?;
+        let files = delivered.as_ref().map(install::in_config_maps).unwrap_or_default();
+        terminal.line(format!("changed BundleDeployment {name}{files}"));
+        if let Some(revision) = deployment::to_revision(existing) {
+            terminal.line(format!("the rollback to revision {revision} has ended: the spec is rolled out again"));
+        }
+        if changed.spec.suspend {
+            terminal.line(format!("{name} is suspended: `chandler resume {name}` rolls out the change"));
+            return Ok(());
+        }
+        install::follow(client, name, arguments, terminal).await?;
+        if existing.spec.source.config_maps.is_some() {
+            let current = cluster::deployment(client, name).await?;
+            content::prune(client, &current, &arguments.system_namespace).await?;
+        }
+        Ok(())
+    }
+
+    /// Refuses what an upgrade cannot change.
+    fn check(&self, existing: &BundleDeployment) -> Result<(), CommandError> {
+        let (name, arguments) = (&self.name, &self.installation);
+        let installed = &existing.spec.install_namespace;
+        if let Some(other) = arguments.namespace.as_ref().filter(|other| *other != installed) {
+            return Err(CommandError::usage(format!("{name} is installed in namespace {installed}, not in {other}"))
+                .hint("omit -n, or install the bundle under another name"));
+        }
+        if existing.metadata.deletion_timestamp.is_some() {
+            return Err(CommandError::failed(format!("{name} is being deleted"))
+                .hint(format!("`chandler status {name}` shows what the deletion waits for")));
+        }
+        let asks = arguments.class.is_some() || arguments.service_account.is_some() || arguments.pull_secret.is_some();
+        if self.bundle.is_none() && arguments.configuration.is_empty() && !self.reset_config && !asks {
+            return Err(CommandError::usage("nothing to change").hint(format!(
+                "name a bundle or a value: `chandler upgrade {name} BUNDLE --set KEY=VALUE`; `chandler reconcile {name}` resolves the \
+                 tag of the image again"
+            )));
+        }
+        Ok(())
+    }
+
+    fn change(
+        &self,
+        existing: &BundleDeployment,
+        config: Map<String, Value>,
+        delivered: Option<&Delivered>,
+    ) -> Result<SpecChange, CommandError> {
+        let failed = |error: serde_json::Error| CommandError::failed("failed to write the spec").because(&error);
+        let mut change = SpecChange::default();
+        change.set("config", (!config.is_empty()).then_some(Value::Object(config)));
+        if let Some(class) = &self.installation.class {
+            change.set("provisionerClassName", Some(class.as_str().into()));
+        }
+        if let Some(name) = &self.installation.service_account {
+            let account = ServiceAccountReference { name: name.clone(), ..ServiceAccountReference::default() };
+            change.set("serviceAccount", Some(serde_json::to_value(account).map_err(failed)?));
+        }
+        let mut source = delivered.map_or_else(|| existing.spec.source.clone(), |delivered| delivered.source.clone());
+        if let Some(image) = &mut source.image {
+            // Credentials and certificates of the registry stay.
+            if let Some(before) = &existing.spec.source.image {
+                *image = chandler_api::ImageSource { reference: image.reference.clone(), ..before.clone() };
+            }
+            if let Some(secret) = &self.installation.pull_secret {
+                image.pull_secret = Some(secret.clone());
+            }
+        }
+        change.set("source", Some(serde_json::to_value(source).map_err(failed)?));
+        Ok(change)
+    }
+}

@@ -1,0 +1,118 @@
+//! How a bundle reaches a cluster: an image by its reference, files of this machine in ConfigMaps. Checks the bundle on the way.
+
+use chandler_api::{BundleSource, ImageSource};
+use chandler_core::Release;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Client;
+use serde_json::{Map, Value};
+
+use super::{
+    cache, deployed,
+    packaging::{self, Packed, PackingError},
+    rendering,
+    source::{self, Origin},
+};
+use crate::{
+    CommandError,
+    arguments::{bundle::BundleArguments, installation::InstallationArguments},
+};
+
+/// A bundle and the BundleDeployment that it is for.
+#[derive(Clone, Debug)]
+pub struct Delivery<'a> {
+    /// The bundle, as on the command line.
+    pub bundle: &'a str,
+    /// The name of the BundleDeployment.
+    pub name: &'a str,
+    /// The namespace to install into.
+    pub namespace: &'a str,
+    /// The provisioner class; none to detect it.
+    pub class: Option<&'a str>,
+    /// The configuration.
+    pub config: &'a Map<String, Value>,
+}
+
+/// What the spec says about the bundle, and what must exist before.
+#[derive(Clone, Debug)]
+pub struct Delivered {
+    /// `spec.source`.
+    pub source: BundleSource,
+    /// `spec.provisionerClassName`.
+    pub class: String,
+    /// ConfigMaps with the files, if they are not in a registry.
+    pub config_maps: Vec<ConfigMap>,
+    /// The release, if the bundle was rendered here.
+    pub release: Option<Release>,
+}
+
+impl Delivery<'_> {
+    /// Opens the bundle where its files or its class are needed, and renders it for the cluster, so that an invalid bundle or
+    /// configuration is reported with its lines before anything is written.
+    ///
+    /// An image of a known class is not fetched: this machine may not reach its registry.
+    pub async fn prepare(&self, client: &Client, arguments: &InstallationArguments) -> Result<Delivered, CommandError> {
+        let origin = Origin::parse(self.bundle)?;
+        let custom = self.class.filter(|class| chandler_builtin::find(class).is_none());
+        let (class, content, release) = match (&origin, self.class, custom) {
+            (Origin::Image(_), Some(class), _) => (class.to_owned(), None, None),
+            (_, _, Some(class)) => {
+                let cache = cache::directory(arguments.cache_directory.as_deref())?;
+                let bundle = source::open(&origin, &cache, &arguments.registry).await?;
+                (class.to_owned(), Some(bundle.content), None)
+            }
+            _ => {
+                let mut opened = rendering::open(&self.bundle_arguments(arguments)).await.map_err(|error| {
+                    if matches!(origin, Origin::Image(_)) {
+                        error.hint("--class names the provisioner class; then this command does not fetch the image")
+                    } else {
+                        error
+                    }
+                })?;
+                opened.request.config = self.config.clone();
+                let release = deployed::release(client, &mut opened).await?;
+                (opened.chosen.name.clone(), Some(opened.content().clone()), Some(release))
+            }
+        };
+        let mut delivered = Delivered { source: BundleSource::default(), class, config_maps: Vec::new(), release };
+        match (origin, content) {
+            (Origin::Image(_), _) => {
+                let reference = self.bundle.to_owned();
+                let image =
+                    ImageSource { reference, pull_secret: arguments.pull_secret.clone(), ..ImageSource::default() };
+                delivered.source = BundleSource::image(image);
+            }
+            (_, Some(content)) => {
+                let packed = packaging::pack(self.name, &arguments.system_namespace, content.as_ref());
+                let Packed { config_maps, sources } = packed.map_err(|error| self.not_packed(&error))?;
+                delivered.source = BundleSource::config_maps(sources);
+                delivered.config_maps = config_maps;
+            }
+            (_, None) => return Err(CommandError::failed(format!("{} has no content", self.bundle))),
+        }
+        Ok(delivered)
+    }
+
+    fn bundle_arguments(&self, arguments: &InstallationArguments) -> BundleArguments {
+        BundleArguments {
+            bundle: self.bundle.to_owned(),
+            provisioner: self.class.map(str::to_owned),
+            namespace: Some(self.namespace.to_owned()),
+            name: Some(self.name.to_owned()),
+            config: None,
+            kubernetes_version: None,
+            registry: arguments.registry.clone(),
+            cache_directory: arguments.cache_directory.clone(),
+        }
+    }
+
+    fn not_packed(&self, error: &PackingError) -> CommandError {
+        let failed = CommandError::failed(format!("{} does not fit into ConfigMaps", self.bundle)).because(error);
+        match error {
+            PackingError::Read(_) => failed,
+            _ => failed.hint(
+                "push it as an image, and install that: `tar -C DIR -cf - . | crane append -f - -t REGISTRY/NAME:TAG`, or build one \
+                 `FROM scratch` with `COPY . /`",
+            ),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Waits for the result of a change, within a timeout.
+
+use std::time::Duration;
+
+use chandler_api::{BundleDeployment, Reason};
+use kube::{Api, Client, runtime::wait::await_condition};
+
+use super::follow;
+use crate::{
+    CommandError,
+    view::{
+        advice::advice,
+        progress::{Progress, seconds},
+        progress_reporter::RolloutState,
+        terminal::Terminal,
+    },
+};
+
+/// Reports progress until the BundleDeployment is healthy.
+///
+/// # Errors
+/// It has failed, or is not healthy in time.
+pub async fn until_healthy(
+    client: &Client,
+    name: &str,
+    terminal: &Terminal,
+    timeout: Duration,
+) -> Result<(), CommandError> {
+    let mut progress = Progress::new(terminal);
+    let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
+    let settled = tokio::time::timeout(timeout, follow::until_settled(client, name, &mut progress, &mut last)).await;
+    progress.finish();
+    match settled {
+        Ok(RolloutState::Failed { reason, message }) => {
+            Err(advised(CommandError::failed(format!("{name} has failed: {reason}: {message}")), Some(&reason), name))
+        }
+        Ok(_) => {
+            terminal.line(format!("{name} is healthy after {}", seconds(progress.elapsed())));
+            Ok(())
+        }
+        Err(_) => {
+            let (message, reason) = match last {
+                RolloutState::Waiting { message, reason } => (message, reason),
+                _ => (String::new(), None),
+            };
+            let error = CommandError::timeout(format!(
+                "{name} is not healthy after {}; it is waiting for: {message}",
+                seconds(timeout)
+            ));
+            Err(advised(error, reason.as_deref(), name))
+        }
+    }
+}
+
+/// Waits until the controller has handled this value of the annotation that requests a reconcile, within the timeout.
+pub async fn until_handled(client: &Client, name: &str, request: &str, timeout: Duration) -> Result<(), CommandError> {
+    let deployments: Api<BundleDeployment> = Api::all(client.clone());
+    let handled = await_condition(deployments, name, |deployment: Option<&BundleDeployment>| {
+        let status = deployment.and_then(|deployment| deployment.status.as_ref());
+        status.and_then(|status| status.last_handled_reconcile_at.as_deref()) == Some(request)
+    });
+    match tokio::time::timeout(timeout, handled).await {
+        Ok(handled) => handled
+            .map(drop)
+            .map_err(|error| CommandError::failed(format!("failed to watch BundleDeployment {name}")).because(&error)),
+        Err(_) => Err(CommandError::timeout(format!(
+            "the controller has not handled the request within {}",
+            seconds(timeout)
+        ))
+        .hint("check that the controller is running, and that its --watch-selector selects the BundleDeployment")),
+    }
+}
+
+fn advised(error: CommandError, reason: Option<&str>, name: &str) -> CommandError {
+    let advice = reason.and_then(Reason::from_name).and_then(|reason| advice(reason, name));
+    match advice {
+        Some(advice) => error.hint(advice),
+        None => error.hint(format!("`chandler status {name}` shows the objects and their health")),
+    }
+}

@@ -1,0 +1,304 @@
+//! All BundleDeployments in a table, one row each.
+
+use std::time::Duration;
+
+use chandler_api::{BundleDeployment, ConditionType, Outcome, Reason, Revision, find_condition};
+use k8s_openapi::jiff::Timestamp;
+use serde::Serialize;
+
+use super::text::one_line;
+
+/// A BundleDeployment in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    /// The name.
+    pub name: String,
+    /// The namespace to install into.
+    pub namespace: String,
+    /// The version that is installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub installed_version: Option<String>,
+    /// The version that is being rolled out, waits for approval or was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending_version: Option<String>,
+    /// The number of the revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
+    /// The state.
+    pub state: State,
+    /// The reason of the state, as in the conditions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The message of the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The provisioner class.
+    pub class: String,
+    /// The source.
+    pub source: String,
+    /// When it was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<String>,
+    #[serde(skip)]
+    age: Option<Duration>,
+}
+
+/// The state of a BundleDeployment in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum State {
+    /// The current spec is installed and healthy.
+    Ready,
+    /// The controller works on it, or waits for something.
+    Progressing,
+    /// Only a change by the user helps.
+    Failed,
+    /// It is suspended.
+    Suspended,
+    /// It is being deleted.
+    Deleting,
+    /// The controller has not observed the current spec.
+    Pending,
+}
+
+impl State {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::Progressing => "Progressing",
+            Self::Failed => "Failed",
+            Self::Suspended => "Suspended",
+            Self::Deleting => "Deleting",
+            Self::Pending => "Pending",
+        }
+    }
+}
+
+impl Row {
+    /// The row of a BundleDeployment at this time.
+    pub fn new(deployment: &BundleDeployment, now: Timestamp) -> Self {
+        let status = deployment.status.clone().unwrap_or_default();
+        let state = state(deployment);
+        let ready = find_condition(&status.conditions, ConditionType::Ready);
+        let cause = ready.filter(|ready| ready.status != "True");
+        let created = deployment.metadata.creation_timestamp.as_ref().map(|created| created.0);
+        Self {
+            name: deployment.metadata.name.clone().unwrap_or_default(),
+            namespace: deployment.spec.install_namespace.clone(),
+            installed_version: installed(&status.history).map(version),
+            pending_version: pending(deployment),
+            revision: status.revision,
+            state,
+            reason: cause.map(|cause| cause.reason.clone()),
+            message: cause.map(|cause| cause.message.clone()).filter(|message| !message.is_empty()),
+            class: deployment.spec.provisioner_class_name.clone(),
+            source: chandler_source::describe(status.resolved_source.as_ref().unwrap_or(&deployment.spec.source)),
+            created: created.map(|created| format!("{created:.0}")),
+            age: created.and_then(|created| Duration::try_from(now.duration_since(created)).ok()),
+        }
+    }
+
+    pub(super) fn state_text(&self) -> String {
+        let explains = matches!(self.state, State::Failed | State::Progressing);
+        match &self.reason {
+            Some(reason) if explains && reason != self.state.as_str() => format!("{} ({reason})", self.state.as_str()),
+            _ => self.state.as_str().to_owned(),
+        }
+    }
+}
+
+fn state(deployment: &BundleDeployment) -> State {
+    if deployment.metadata.deletion_timestamp.is_some() {
+        return State::Deleting;
+    }
+    if deployment.spec.suspend {
+        return State::Suspended;
+    }
+    let Some(status) = &deployment.status else { return State::Pending };
+    if status.observed_generation < deployment.metadata.generation {
+        return State::Pending;
+    }
+    let is_true = |kind| find_condition(&status.conditions, kind).is_some_and(|condition| condition.status == "True");
+    if is_true(ConditionType::Ready) {
+        return State::Ready;
+    }
+    let progressing = find_condition(&status.conditions, ConditionType::Progressing);
+    let stopped = progressing
+        .is_some_and(|progressing| progressing.status == "False" && progressing.reason != Reason::Succeeded.as_str());
+    if stopped || is_true(ConditionType::Stalled) { State::Failed } else { State::Progressing }
+}
+
+/// The last revision that succeeded.
+fn installed(history: &[Revision]) -> Option<&Revision> {
+    history.iter().rfind(|revision| revision.outcome == Outcome::Succeeded)
+}
+
+/// The version of what is not installed yet: the current revision, or a candidate that is no revision.
+fn pending(deployment: &BundleDeployment) -> Option<String> {
+    let status = deployment.status.as_ref()?;
+    if let Some(candidate) = &status.candidate {
+        return candidate.version.clone().or_else(|| Some(shortened(&candidate.release_digest)));
+    }
+    let current = status.history.last()?;
+    matches!(current.outcome, Outcome::RollingOut | Outcome::Failed).then(|| version(current))
+}
+
+/// The version of a revision; of a bundle without one, the digest of its content.
+fn version(revision: &Revision) -> String {
+    revision.version.clone().unwrap_or_else(|| shortened(&revision.content_digest))
+}
+
+fn shortened(digest: &str) -> String {
+    const DIGITS: usize = "sha256:".len() + 7;
+    digest.chars().take(DIGITS).collect()
+}
+
+/// The columns of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Columns {
+    /// What fits a terminal.
+    Short,
+    /// Also the class, the source and the message.
+    Wide,
+}
+
+/// The table, with a header.
+pub fn table(rows: &[Row], columns: Columns) -> String {
+    let mut lines: Vec<Vec<String>> = Vec::new();
+    let mut header = vec!["NAME", "NAMESPACE", "VERSION", "PENDING", "STATE", "AGE"];
+    if columns == Columns::Wide {
+        header.extend(["REVISION", "CLASS", "SOURCE", "MESSAGE"]);
+    }
+    lines.push(header.into_iter().map(str::to_owned).collect());
+    for row in rows {
+        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+        let mut line = vec![
+            row.name.clone(),
+            row.namespace.clone(),
+            text(&row.installed_version),
+            text(&row.pending_version),
+            row.state_text(),
+            row.age.map_or_else(|| "-".to_owned(), age),
+        ];
+        if columns == Columns::Wide {
+            line.extend([
+                row.revision.map_or_else(|| "-".to_owned(), |revision| revision.to_string()),
+                row.class.clone(),
+                row.source.clone(),
+                text(&row.message),
+            ]);
+        }
+        lines.push(line.iter().map(|cell| one_line(cell)).collect());
+    }
+    let columns = lines.first().map_or(0, Vec::len);
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max())
+        .map(Option::unwrap_or_default)
+        .collect();
+    let mut text = String::new();
+    for line in &lines {
+        let cells: Vec<String> =
+            line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// An age as kubectl prints it: `45s`, `12m`, `5h`, `3d`.
+fn age(age: Duration) -> String {
+    match age.as_secs() {
+        seconds @ 0..120 => format!("{seconds}s"),
+        seconds @ 120..7200 => format!("{}m", seconds / 60),
+        seconds @ 7200..172_800 => format!("{}h", seconds / 3600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn row(spec: &Value, status: &Value) -> Row {
+        let mut object = json!({
+            "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+            "metadata": {"name": "harbour", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"installNamespace": "harbour-system", "provisionerClassName": "c",
+                "source": {"type": "image", "image": {"ref": "quay.io/example/harbour:v1"}}},
+            "status": status,
+        });
+        object["spec"].as_object_mut().unwrap().extend(spec.as_object().cloned().unwrap_or_default());
+        Row::new(&serde_json::from_value(object).unwrap(), "2026-01-01T03:00:00Z".parse().unwrap())
+    }
+
+    fn revision(number: i64, outcome: &str, version: Option<&str>) -> Value {
+        json!({
+            "number": number, "outcome": outcome, "version": version, "contentDigest": "sha256:0123456789abcdef",
+            "configDigest": "", "installNamespace": "n", "provisioner": {"class": "c", "digest": ""},
+            "releaseDigest": "", "source": {"type": "image"},
+        })
+    }
+
+    fn condition(type_: &str, status: &str, reason: &str) -> Value {
+        json!({"type": type_, "status": status, "reason": reason, "message": "a message",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    }
+
+    #[test]
+    fn the_installed_version_stands_beside_the_pending_one() {
+        let versions = |status: Value| {
+            let row = row(&json!({}), &status);
+            (row.installed_version, row.pending_version)
+        };
+        let own = |text: &str| Some(text.to_owned());
+        let first = revision(1, "Succeeded", Some("1.0.0"));
+        assert_eq!(versions(json!({})), (None, None));
+        assert_eq!(versions(json!({"history": [first]})), (own("1.0.0"), None));
+        let second = revision(2, "RollingOut", Some("1.1.0"));
+        assert_eq!(versions(json!({"history": [first, second]})), (own("1.0.0"), own("1.1.0")));
+        let candidate = json!({"version": "1.2.0", "releaseDigest": "sha256:77"});
+        assert_eq!(versions(json!({"history": [first], "candidate": candidate})), (own("1.0.0"), own("1.2.0")));
+        let plain = revision(1, "Succeeded", None);
+        assert_eq!(versions(json!({"history": [plain]})), (own("sha256:0123456"), None));
+    }
+
+    #[test]
+    fn a_state_is_one_word_with_its_reason() {
+        let state = |spec: Value, status: Value| row(&spec, &status).state_text();
+        let observed = |conditions: Value| json!({"observedGeneration": 1, "conditions": conditions});
+        let ready = |status: &str, reason: &str| condition("Ready", status, reason);
+        assert_eq!(state(json!({}), json!({})), "Pending");
+        assert_eq!(state(json!({}), observed(json!([ready("True", "Succeeded")]))), "Ready");
+        assert_eq!(state(json!({"suspend": true}), observed(json!([ready("True", "Suspended")]))), "Suspended");
+        let going = json!([condition("Progressing", "True", "RollingOut"), ready("False", "RollingOut")]);
+        assert_eq!(state(json!({}), observed(going)), "Progressing (RollingOut)");
+        let failed = json!([condition("Progressing", "False", "InvalidContent"), ready("False", "InvalidContent")]);
+        assert_eq!(state(json!({}), observed(failed)), "Failed (InvalidContent)");
+    }
+
+    #[test]
+    fn the_table_has_a_row_for_each() {
+        let history = json!([revision(1, "Succeeded", Some("1.0.0"))]);
+        let status = json!({"observedGeneration": 1, "history": history, "revision": 1,
+            "conditions": [condition("Ready", "True", "Succeeded")]});
+        let rows = [row(&json!({}), &status), row(&json!({"installNamespace": "n"}), &json!({}))];
+        insta::assert_snapshot!(table(&rows, Columns::Short), @r"
+        NAME     NAMESPACE       VERSION  PENDING  STATE    AGE
+        harbour  harbour-system  1.0.0    -        Ready    3h
+        harbour  n               -        -        Pending  3h
+        ");
+        insta::assert_snapshot!(table(&rows[..1], Columns::Wide), @r"
+        NAME     NAMESPACE       VERSION  PENDING  STATE  AGE  REVISION  CLASS  SOURCE                            MESSAGE
+        harbour  harbour-system  1.0.0    -        Ready  3h   1         c      image quay.io/example/harbour:v1  -
+        ");
+    }
+
+    #[test]
+    fn ages_are_those_of_kubectl() {
+        for (seconds, text) in [(0, "0s"), (119, "119s"), (120, "2m"), (7200, "2h"), (172_800, "2d")] {
+            assert_eq!(age(Duration::from_secs(seconds)), text);
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The commands of a day's work, from `install` to `uninstall`, on the API server that the environment selects.
+
+use std::{fs, path::PathBuf};
+
+use chandler_tests::{World, bundles, run::LABEL};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::{
+    Api, Resource as _,
+    api::{DeleteParams, ListParams},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{self, Outcome};
+
+/// A cluster with a controller, and the binary with a kubeconfig for it.
+struct Session {
+    world: World,
+    directory: TempDir,
+}
+
+impl Session {
+    async fn start() -> Self {
+        let session = Self { world: World::new().await, directory: tempfile::tempdir().unwrap() };
+        if let Some(kubeconfig) = session.world.kubeconfig() {
+            let path = session.kubeconfig();
+            fs::write(&path, kubeconfig).unwrap();
+            fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        }
+        session
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.directory.path().join("kubeconfig")
+    }
+
+    /// Runs a command for this cluster.
+    async fn run(&self, arguments: &[&str]) -> Outcome {
+        let mut command = support::command(&support::cache());
+        command.args(arguments).env("CHANDLER_SYSTEM_NAMESPACE", &self.world.system_namespace);
+        if self.world.kubeconfig().is_some() {
+            command.arg("--kubeconfig").arg(self.kubeconfig());
+        }
+        // The controller runs on the threads of this test.
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        Outcome {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Runs a command that succeeds, and returns its output.
+    async fn data(&self, arguments: &[&str]) -> String {
+        self.run(arguments).await.data()
+    }
+
+    async fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.data(arguments).await).unwrap()
+    }
+
+    /// The label that the controller selects.
+    fn label(&self) -> String {
+        format!("{LABEL}={}", self.world.run())
+    }
+
+    /// Installs a bundle, and waits until it is healthy.
+    async fn install(&self, name: &str, bundle: &str, more: &[&str]) -> Outcome {
+        let label = self.label();
+        let fixed = ["install", name, bundle, "--namespace", &self.world.namespace, "--label", &label];
+        self.run(&[&fixed, more].concat()).await
+    }
+
+    async fn row(&self, name: &str) -> Value {
+        let rows = self.json(&["list", "-o", "json"]).await;
+        rows.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone()
+    }
+
+    /// The ConfigMaps with content of this BundleDeployment.
+    async fn content(&self, name: &str) -> Vec<ConfigMap> {
+        let config_maps: Api<ConfigMap> = Api::namespaced(self.world.client.clone(), &self.world.system_namespace);
+        let of = ListParams::default().labels(&format!("chandler.dev/content-of={name}"));
+        config_maps.list(&of).await.unwrap().items
+    }
+}
+
+const OLD: &str = "./tests/fixtures/registry/harbour-operator.v0.1.0";
+const NEW: &str = "./tests/fixtures/registry/harbour-operator.v0.2.0";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_is_installed_upgraded_and_uninstalled() {
+    let session = Session::start().await;
+    let name = session.world.name();
+    let installed = session.install(&name, OLD, &[]).await;
+    assert_eq!((installed.code, installed.stdout.as_str()), (Some(0), ""), "{}", installed.stderr);
+    let created = format!(
+        "created BundleDeployment {name} for namespace {}, class core-rukpak-io-registry, files in 2 ConfigMaps\n",
+        session.world.namespace
+    );
+    assert!(installed.stderr.contains(&created), "{}", installed.stderr);
+    assert!(installed.stderr.contains(" is healthy after "), "{}", installed.stderr);
+    let first = session.content(&name).await;
+    let uid = session.world.deployments().get(&name).await.unwrap().metadata.uid.unwrap();
+    assert_eq!(first.len(), 2);
+    assert!(first.iter().all(|map| map.meta().owner_references.as_ref().unwrap()[0].uid == uid));
+    let row = session.row(&name).await;
+    assert_eq!((&row["installedVersion"], &row["state"]), (&json!("0.1.0"), &json!("Ready")));
+
+    let again = session.install(&name, OLD, &[]).await;
+    assert_eq!(again.code, Some(1));
+    assert!(
+        again.stderr.contains(&format!("hint: change it with `chandler upgrade {name} BUNDLE`")),
+        "{}",
+        again.stderr
+    );
+
+    let upgraded = session.run(&["upgrade", &name, NEW]).await;
+    assert_eq!(upgraded.code, Some(0), "{}", upgraded.stderr);
+    let row = session.row(&name).await;
+    assert_eq!((&row["installedVersion"], row.get("pendingVersion")), (&json!("0.2.0"), None));
+    // A rollback to the first revision needs its files.
+    let kept = session.content(&name).await;
+    assert!(first.iter().all(|map| kept.iter().any(|kept| kept.metadata.name == map.metadata.name)));
+    let back = session.run(&["rollback", &name, "--to", "1"]).await;
+    assert_eq!(back.code, Some(0), "{}", back.stderr);
+    let followed = session.run(&["status", &name, "--watch"]).await;
+    assert_eq!(followed.code, Some(0), "{}", followed.stderr);
+    assert_eq!(session.row(&name).await["installedVersion"], "0.1.0");
+    // An upgrade ends the rollback.
+    let upgraded = session.run(&["upgrade", &name, NEW]).await;
+    assert_eq!(upgraded.code, Some(0), "{}", upgraded.stderr);
+    assert!(upgraded.stderr.contains("the rollback to revision 1 has ended"), "{}", upgraded.stderr);
+    assert_eq!(session.row(&name).await["installedVersion"], "0.2.0");
+
+    let gone = session.run(&["uninstall", &name, "--yes", "--wait"]).await;
+    assert_eq!(gone.code, Some(0), "{}", gone.stderr);
+    assert!(session.world.deployments().get_opt(&name).await.unwrap().is_none());
+    session.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_are_set_merged_shown_and_dropped() {
+    let session = Session::start().await;
+    let (name, namespace) = (session.world.name(), session.world.namespace.clone());
+    let image = session.world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
+    let file = session.directory.path().join("values.yaml");
+    fs::write(&file, "deploymentConfig: {env: [{name: A, value: a}]}\n").unwrap();
+    let file = file.to_str().unwrap();
+    let watch = format!("watchNamespace={namespace}");
+    let installed = session.install(&name, &image, &["-f", file, "--set", &watch]).await;
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    let values = session.json(&["get", "values", &name, "-o", "json"]).await;
+    let env = json!([{"name": "A", "value": "a"}]);
+    assert_eq!(values, json!({"deploymentConfig": {"env": env}, "watchNamespace": namespace}));
+    let text = session.data(&["get", "values", &name]).await;
+    assert_eq!(support::documents(&text), [values]);
+
+    let changed = session.run(&["upgrade", &name, "--set", "deploymentConfig.env[0].value=b"]).await;
+    assert_eq!(changed.code, Some(0), "{}", changed.stderr);
+    let manifest = session.json(&["get", "manifest", &name, "-o", "json"]).await;
+    let deployment = manifest["items"].as_array().unwrap().iter().find(|it| it["kind"] == "Deployment").unwrap();
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert!(container["env"].as_array().unwrap().contains(&json!({"name": "A", "value": "b"})), "{container}");
+    assert!(deployment.get("status").is_none() && deployment["metadata"].get("uid").is_none(), "{deployment}");
+
+    let same = session.run(&["upgrade", &name, "--set", "deploymentConfig.env[0].value=b"]).await;
+    assert!(same.stderr.contains("nothing was changed"), "{}", same.stderr);
+    let nothing = session.run(&["upgrade", &name]).await;
+    assert_eq!(nothing.code, Some(2), "{}", nothing.stderr);
+    let elsewhere = session.run(&["upgrade", &name, "-n", "elsewhere", "--reset-config"]).await;
+    assert_eq!(elsewhere.code, Some(2), "{}", elsewhere.stderr);
+    let dropped = session.run(&["upgrade", &name, "--reset-config"]).await;
+    assert_eq!(dropped.code, Some(0), "{}", dropped.stderr);
+    assert_eq!(session.json(&["get", "values", &name, "-o", "json"]).await, json!({}));
+    let all = session.data(&["get", &name]).await;
+    for part in [&format!("NAME: {name}\n"), "VERSION: 0.1.0\n", "\nVALUES:\n", "\nMANIFEST:\n", "kind: Deployment\n"] {
+        assert!(all.contains(part), "{part:?} is not in {all}");
+    }
+    session.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_invalid_is_refused_before_anything_is_written() {
+    let session = Session::start().await;
+    let name = session.world.name();
+    let refused = session.install(&name, OLD, &["--set", "noSuchField=1"]).await;
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("error: the configuration is invalid"), "{}", refused.stderr);
+    let large = bundles::sample("registry/harbour-operator.v0.1.0").with("manifests/large.bin", &"x".repeat(2 << 20));
+    let refused = session.install(&name, large.path().to_str().unwrap(), &["--class", "some-class"]).await;
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("cause: manifests/large.bin has 2097152 bytes"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("hint: push it as an image"), "{}", refused.stderr);
+    let missing = format!("{}-extra", session.world.namespace);
+    let label = session.label();
+    let nowhere = session.run(&["install", &name, OLD, "-n", &missing, "--label", &label]).await;
+    assert_eq!(nowhere.code, Some(1), "{}", nowhere.stderr);
+    assert!(nowhere.stderr.contains("hint: --create-namespace creates it"), "{}", nowhere.stderr);
+    let absent = session.run(&["upgrade", &name, OLD]).await;
+    assert_eq!(absent.code, Some(1), "{}", absent.stderr);
+    assert!(absent.stderr.contains("--install installs a bundle under a new name"), "{}", absent.stderr);
+    assert!(session.world.deployments().get_opt(&name).await.unwrap().is_none());
+    assert_eq!(session.content(&name).await, []);
+
+    // The command that the hint names.
+    let arguments = ["upgrade", "--install", &name, OLD, "-n", &missing, "--label", &label];
+    let created = session.run(&[&arguments[..], &["--create-namespace", "--pod-security", "baseline"]].concat()).await;
+    assert_eq!(created.code, Some(0), "{}", created.stderr);
+    let namespaces: Api<Namespace> = Api::all(session.world.client.clone());
+    let labels = namespaces.get(&missing).await.unwrap().metadata.labels.unwrap();
+    assert_eq!(labels["pod-security.kubernetes.io/enforce"], "baseline");
+    session.data(&["uninstall", &name, "--yes"]).await;
+    namespaces.delete(&missing, &DeleteParams::default()).await.unwrap();
+    session.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_is_suspended_resumed_and_reconciled() {
+    let session = Session::start().await;
+    let name = session.world.name();
+    let image = session.world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
+    let installed = session.install(&name, &image, &[]).await;
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    let done = session.run(&["suspend", &name]).await;
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert_eq!(session.row(&name).await["state"], "Suspended");
+    let refused = session.run(&["reconcile", &name]).await;
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains(&format!("hint: `chandler resume {name}`")), "{}", refused.stderr);
+    let resumed = session.run(&["resume", &name]).await;
+    assert_eq!(resumed.code, Some(0), "{}", resumed.stderr);
+    let handled = |deployment: chandler_api::BundleDeployment| deployment.status.unwrap().last_handled_reconcile_at;
+    assert_eq!(handled(session.world.deployments().get(&name).await.unwrap()), None);
+    let reconciled = session.run(&["reconcile", &name]).await;
+    assert_eq!(reconciled.code, Some(0), "{}", reconciled.stderr);
+    assert!(handled(session.world.deployments().get(&name).await.unwrap()).is_some());
+    session.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_and_the_completion_have_the_names() {
+    let session = Session::start().await;
+    let name = session.world.name();
+    let dry = session.install(&name, OLD, &["--dry-run"]).await;
+    let kinds: Vec<Value> = support::documents(&dry.data()).iter().map(|it| it["kind"].clone()).collect();
+    assert_eq!(kinds, ["ConfigMap", "ConfigMap", "BundleDeployment"]);
+    let installed = session.install(&name, OLD, &["--wait=false"]).await;
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    let label = session.label();
+    assert_eq!(session.data(&["list", "-l", &label, "-o", "name"]).await, format!("{name}\n"));
+    let table = session.data(&["ls", "-n", &session.world.namespace]).await;
+    assert!(table.starts_with("NAME ") && table.lines().nth(1).unwrap().starts_with(&name), "{table}");
+    let empty = session.run(&["list", "-n", "nowhere"]).await;
+    assert_eq!((empty.code, empty.stdout.as_str()), (Some(0), ""), "{}", empty.stderr);
+
+    let mut command = support::command(&support::cache());
+    command.env("CHANDLER_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "2").env("_CLAP_IFS", "\n");
+    command.args(["--", "chandler", "status", ""]);
+    if session.world.kubeconfig().is_some() {
+        command.env("KUBECONFIG", session.kubeconfig());
+    }
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let names = String::from_utf8(output.stdout).unwrap();
+    assert!(names.lines().any(|line| line == name), "{names}{}", String::from_utf8_lossy(&output.stderr));
+    session.world.finish().await;
+}
+
+#[test]
+fn a_completion_script_calls_the_program() {
+    let script = support::chandler(["completion", "bash"], "").data();
+    assert!(script.contains("CHANDLER_COMPLETE=") && script.contains("complete "), "{script}");
+}
