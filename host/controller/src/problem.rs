@@ -19,6 +19,8 @@ pub(crate) struct Problem {
     /// Whether a permission, an account or a namespace is missing. A user may add it at any time, and the controller watches none
     /// of these.
     pub(crate) needs_grant: bool,
+    /// Whether the source of the content refused: it has no such content, or denies access. It may be published or granted later.
+    pub(crate) refused: bool,
     /// The permissions that a ServiceAccount lacks, where that is the problem.
     pub(crate) missing_permissions: Vec<MissingPermissions>,
     /// How long the server asked the controller to wait (`Retry-After`); zero where it did not.
@@ -29,7 +31,15 @@ impl Problem {
     /// A problem that the controller retries.
     pub(crate) fn transient(reason: Reason, message: impl Into<String>) -> Self {
         let (message, missing_permissions) = (message.into(), Vec::new());
-        Self { reason, message, terminal: false, needs_grant: false, missing_permissions, retry_after: Duration::ZERO }
+        Self {
+            reason,
+            message,
+            terminal: false,
+            needs_grant: false,
+            refused: false,
+            missing_permissions,
+            retry_after: Duration::ZERO,
+        }
     }
 
     /// A problem that only a change by the user fixes.
@@ -45,16 +55,21 @@ impl Problem {
 
 /// Content that could not be fetched; `reason` is that of the object's own condition.
 pub(crate) fn content(reason: Reason, error: &ContentError) -> Problem {
-    let terminal = error.class() == FailureClass::Permanent;
+    let (terminal, refused) = judged(error.class());
     let retry_after = error.retry_after().unwrap_or_default();
-    Problem { terminal, retry_after, ..Problem::transient(reason, error.to_string()) }
+    Problem { terminal, refused, retry_after, ..Problem::transient(reason, error.to_string()) }
+}
+
+/// Whether a failure is terminal, and whether the source refused.
+fn judged(class: FailureClass) -> (bool, bool) {
+    (class == FailureClass::Permanent, class == FailureClass::Unavailable)
 }
 
 /// A source whose content is not available; `reason` is that of the object's own condition.
 pub(crate) fn source(reason: Reason, error: &SourceError) -> Problem {
-    let terminal = error.class() == FailureClass::Permanent;
+    let (terminal, refused) = judged(error.class());
     let retry_after = error.retry_after().unwrap_or_default();
-    Problem { terminal, retry_after, ..Problem::transient(reason, error.to_string()) }
+    Problem { terminal, refused, retry_after, ..Problem::transient(reason, error.to_string()) }
 }
 
 impl From<&CallError> for Problem {
