@@ -2,6 +2,7 @@
 
 pub mod adoption;
 pub mod advice;
+pub mod conditions;
 pub mod deletion;
 pub mod diagnostics;
 pub mod difference;
@@ -16,6 +17,7 @@ pub mod progress;
 pub mod progress_reporter;
 pub mod revisions;
 pub mod sarif;
+pub mod spinner;
 pub mod summary;
 pub mod terminal;
 pub mod text;
