@@ -28,6 +28,7 @@ mod failed_update;
 mod failing_status;
 mod forged_managed_fields;
 mod generated_secrets;
+mod gitops;
 mod health;
 mod hostile_provisioners;
 mod idempotence;
