@@ -16,6 +16,9 @@ impl Test {
         let mut test = command::cargo(["test", "--locked"]);
         if self.arguments.is_empty() {
             test.arg("--workspace");
+            // It is no member of the workspace.
+            let argocd = command::root().join("tests/argocd/Cargo.toml");
+            command::run(command::cargo(["test", "--locked", "--manifest-path"]).arg(argocd))?;
         }
         command::run(test.args(self.arguments))
     }

@@ -33,6 +33,8 @@ use crate::{
     derive = "Default",
     derive = "PartialEq",
     doc = "A bundle of Kubernetes objects that the controller installs and keeps installed.",
+    printcolumn = r#"{"name": "Version", "type": "string", "jsonPath": ".status.bundle.version"}"#,
+    printcolumn = r#"{"name": "Pending", "type": "string", "jsonPath": ".status.candidate.version"}"#,
     printcolumn = r#"{"name": "Install State", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Installed\")].reason"}"#,
     printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].reason"}"#,
@@ -144,7 +146,7 @@ pub struct BundleDeploymentStatus {
     /// The URL of the unpacked content.
     #[serde(default, rename = "contentURL", skip_serializing_if = "Option::is_none")]
     pub content_url: Option<String>,
-    /// The generation of the spec that this status describes.
+    /// The generation of the spec that this status describes; -1 until the controller has observed the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// The digest of the unpacked content. It depends only on the files, not on their source.

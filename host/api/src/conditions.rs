@@ -2,7 +2,7 @@
 //!
 //! Types and reasons are a public interface: scripts and other controllers match them, so a name never changes its meaning.
 
-pub use chandler_core::Reason;
+pub use chandler_core::{Reason, Remedy};
 use chandler_core::{names, text::printable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -23,8 +23,10 @@ names! {
         Healthy,
         /// BundleDeployment: the controller makes progress or retries, without user action.
         Progressing,
-        /// BundleDeployment: the controller has stopped trying, and only a change by the user helps. Absent otherwise, as kstatus
-        /// expects of a condition that is abnormal when True.
+        /// Both: the controller is at work, or retries what time alone may fix. Absent otherwise, as kstatus expects of
+        /// a condition that is abnormal when True.
+        Reconciling,
+        /// Both: time alone will not help; a user or an administrator has to act. Absent otherwise, like Reconciling.
         Stalled,
         /// BundleDeployment: objects of a complete release differ from the release and are not repaired. Absent if objects are not
         /// compared.

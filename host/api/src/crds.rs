@@ -4,7 +4,7 @@
 //! API server itself refuses what RukPak refused in webhooks, and no webhook has to be available.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, ValidationRule,
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, ValidationRule,
 };
 use kube::CustomResourceExt as _;
 
@@ -115,6 +115,7 @@ fn bundle_deployments() -> CustomResourceDefinition {
                 ..JSONSchemaProps::default()
             },
         );
+        not_observed_yet(root);
         if let Some(probes) = at(root, &["spec", "probes"]) {
             probes.max_items = i64::try_from(PROBES).ok();
         }
@@ -147,8 +148,16 @@ fn bundle_deployments() -> CustomResourceDefinition {
 
 fn provisioner_classes() -> CustomResourceDefinition {
     let mut crd = ProvisionerClass::crd();
-    refine(&mut crd, |_| ());
+    refine(&mut crd, not_observed_yet);
     crd
+}
+
+/// A new object has a status that no controller has observed. Without it, kstatus takes an object without conditions for complete, and
+/// its clients (Flux, `kubectl wait`) would continue before the controller has seen it.
+fn not_observed_yet(root: &mut JSONSchemaProps) {
+    if let Some(status) = at(root, &["status"]) {
+        status.default = Some(JSON(serde_json::json!({"observedGeneration": -1})));
+    }
 }
 
 fn change_approvals() -> CustomResourceDefinition {

@@ -50,7 +50,7 @@ pub use bundle_deployment::{
 };
 pub use chandler_core::crd_upgrade::Policy as CrdUpgradeSafety;
 pub use change_approval::{ChangeApproval, ChangeApprovalSpec};
-pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, find_condition, set_condition};
+pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, Remedy, find_condition, set_condition};
 pub use crds::{crds, crds_yaml};
 pub use drift::{DriftPolicy, DriftState, Drifted, DriftedField, DriftedObject, IgnoredDifference};
 pub use limits::{CallLimits, LimitError};

@@ -117,7 +117,7 @@ pub struct ProvisionerClassStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// The generation of the spec that this status describes.
+    /// The generation of the spec that this status describes; -1 until the controller has observed the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// The component in use. It stays in use while a newer one is not available.

@@ -53,6 +53,10 @@ pub struct Arguments {
     )]
     pub log_level: Option<String>,
 
+    /// No colours, as with the environment variable NO_COLOR
+    #[arg(long, global = true, help_heading = "Terminal")]
+    pub no_color: bool,
+
     /// The command.
     #[command(subcommand)]
     pub command: Command,

@@ -11,7 +11,8 @@ use crate::{
     read::provisioner,
     view::{
         log::{Lines, Printable},
-        terminal::{Look, Terminal},
+        spinner::StandardError,
+        terminal::{self, Look, Terminal},
     },
 };
 
@@ -23,6 +24,9 @@ pub fn main() -> ExitCode {
     }
     completion::answer();
     let arguments = Arguments::parse();
+    if arguments.no_color {
+        terminal::disable_colours();
+    }
     let terminal = Terminal::detect();
     match run(&arguments, &terminal) {
         Ok(code) => code,
@@ -61,7 +65,7 @@ fn log_to_standard_error(arguments: &Arguments, terminal: &Terminal) -> Result<(
     };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(move || Printable(std::io::stderr(), lines))
+        .with_writer(move || Printable(StandardError, lines))
         .with_ansi(lines == Lines::Coloured);
     match format {
         LogFormat::Json => builder.json().flatten_event(true).init(),

@@ -20,6 +20,8 @@ pub(crate) struct Problem {
     /// Whether a permission, an account or a namespace is missing. A user may add it at any time, and the controller may not be able to
     /// watch these.
     pub(crate) needs_grant: bool,
+    /// Whether the source of the content refused: it has no such content, or denies access. It may be published or granted later.
+    pub(crate) refused: bool,
     /// The permissions that a ServiceAccount lacks, where that is the problem.
     pub(crate) missing_permissions: Vec<MissingPermissions>,
     /// How long the server asked the controller to wait (`Retry-After`); zero where it did not.
@@ -39,6 +41,7 @@ impl Problem {
             message,
             terminal: false,
             needs_grant: false,
+            refused: false,
             missing_permissions,
             retry_after: Duration::ZERO,
             silent_registry: None,
@@ -59,18 +62,23 @@ impl Problem {
 
 /// Content that could not be fetched; `reason` is that of the object's own condition.
 pub(crate) fn content(reason: Reason, error: &ContentError) -> Problem {
-    let terminal = error.class() == FailureClass::Permanent;
+    let (terminal, refused) = judged(error.class());
     let retry_after = error.retry_after().unwrap_or_default();
     let silent_registry = error.silent_registry().map(str::to_owned);
-    Problem { terminal, retry_after, silent_registry, ..Problem::transient(reason, error.to_string()) }
+    Problem { terminal, refused, retry_after, silent_registry, ..Problem::transient(reason, error.to_string()) }
+}
+
+/// Whether a failure is terminal, and whether the source refused.
+fn judged(class: FailureClass) -> (bool, bool) {
+    (class == FailureClass::Permanent, class == FailureClass::Unavailable)
 }
 
 /// A source whose content is not available; `reason` is that of the object's own condition.
 pub(crate) fn source(reason: Reason, error: &SourceError) -> Problem {
-    let terminal = error.class() == FailureClass::Permanent;
+    let (terminal, refused) = judged(error.class());
     let retry_after = error.retry_after().unwrap_or_default();
     let silent_registry = error.silent_registry().map(str::to_owned);
-    Problem { terminal, retry_after, silent_registry, ..Problem::transient(reason, error.to_string()) }
+    Problem { terminal, refused, retry_after, silent_registry, ..Problem::transient(reason, error.to_string()) }
 }
 
 impl From<&CallError> for Problem {

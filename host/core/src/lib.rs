@@ -17,6 +17,7 @@
 //! | [`order`] | the order of kinds inside a stage |
 //! | [`pattern`] | names with `*` in them |
 //! | [`reason`] | reasons of conditions |
+//! | [`remedy`] | what ends a condition: time alone, or whose action |
 //! | [`release`] | the objects that a provisioner rendered from a bundle |
 //! | [`request`] | the request to a provisioner, and the facts that it reads |
 //! | [`resource_version`] | the order of resource versions |
@@ -35,6 +36,7 @@ pub mod order;
 pub mod pattern;
 pub mod reason;
 pub mod release;
+pub mod remedy;
 pub mod request;
 pub mod resource_version;
 mod size;
@@ -48,4 +50,5 @@ pub use digest::Digest;
 pub use object::{Object, ObjectError, ObjectKey, is_custom_group};
 pub use reason::Reason;
 pub use release::{Probe, ProbeSelector, Release};
+pub use remedy::Remedy;
 pub use request::{Fact, RecordedFacts, Request, Target};

@@ -23,6 +23,11 @@ pub fn one_line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// A noun with a count: `1 object`, `2 objects`.
+pub fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
 /// Whether a character must be escaped.
 ///
 /// These are control characters, line and paragraph separators, Unicode's `Default_Ignorable_Code_Point`s (including unassigned
@@ -93,6 +98,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_noun_is_plural_unless_the_count_is_one() {
+        assert_eq!(
+            [count(0, "object"), count(1, "object"), count(2, "object")],
+            ["0 objects", "1 object", "2 objects"]
+        );
+    }
 
     #[test]
     fn deceptive_characters_are_escaped() {

@@ -31,6 +31,7 @@ mod finalizer;
 mod foreign_classes;
 mod forged_managed_fields;
 mod generated_secrets;
+mod gitops;
 mod health;
 mod hostile_provisioners;
 mod idempotence;

@@ -7,7 +7,7 @@ use crate::{
     arguments::connection::Connection,
     confirmation,
     read::cluster,
-    view::{output, pending_change, terminal::Terminal, text::one_line},
+    view::{output, pending_change, summary, terminal::Terminal, text::one_line},
     write::approval::{self, Approved},
 };
 
@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  The change on standard output; the result on standard error.
+  The change on standard output; the versions and the result on standard error.
 
 Exit codes: 0 approved, 1 not approved or failed, 2 wrong usage
 
@@ -67,6 +67,11 @@ impl Approve {
         let client = cluster::client(&self.connection).await?;
         let deployment = cluster::deployment(&client, &self.name).await?;
         let pending = pending_change::pending(&deployment, self.digest.as_deref())?;
+        if let Some(status) = &deployment.status
+            && let Some(versions) = summary::versions(status.bundle.as_ref(), status.candidate.as_ref())
+        {
+            terminal.line(format!("version: {}", one_line(&versions)));
+        }
         output::print(&pending_change::text(pending))?;
         pending_change::check_approvable(&self.name, pending, self.force)?;
         if !confirmation::confirmed(terminal, &format!("approve this change of {}?", self.name), self.yes)? {

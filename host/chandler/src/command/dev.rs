@@ -333,7 +333,8 @@ async fn show_objects(plane: &ControlPlane, name: &str, progress: &Progress) {
         return;
     };
     let members = cluster::members(plane.client(), &deployment).await;
-    let (healthy, all) = tree::healthy(&members.objects);
+    let release = deployment.status.as_ref().and_then(|status| status.release.as_ref());
+    let (healthy, all) = tree::healthy(&members.objects, release);
     if all == 0 && members.unreadable.is_empty() {
         return;
     }

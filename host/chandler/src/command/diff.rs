@@ -1,6 +1,6 @@
 //! `chandler diff`.
 
-use chandler_api::BundleDeployment;
+use chandler_api::{BundleCandidate, BundleDeployment};
 use kube::Api;
 
 use crate::{
@@ -11,7 +11,13 @@ use crate::{
         format::OutputFormat,
     },
     read::{cluster, deployed, preview, rendering},
-    view::{difference, error::FailureKind, output, terminal::Terminal, text::printable},
+    view::{
+        difference,
+        error::FailureKind,
+        output, summary,
+        terminal::Terminal,
+        text::{one_line, printable},
+    },
 };
 
 /// Print what a rollout would change
@@ -26,7 +32,8 @@ use crate::{
 #[command(after_long_help = "\
 Output:
   The changes on standard output; with -o json, every field.
-  Reasons why the rollout would be refused, other findings, and a summary on standard error.
+  Reasons why the rollout would be refused, other findings, the versions and a summary on standard
+  error.
 
 Exit codes: 0 nothing would change, 1 the rollout would be refused, or failed, 2 wrong usage,
   4 something would change
@@ -43,6 +50,10 @@ pub struct Diff {
     /// The bundle, and how to render it.
     #[command(flatten)]
     pub bundle: BundleArguments,
+
+    /// Show the descriptions in the schemas of CRDs, too; JSON always has them
+    #[arg(long)]
+    pub descriptions: bool,
 
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
@@ -84,13 +95,20 @@ impl Diff {
         }
         match self.output {
             OutputFormat::Json => output::print(&output::json(&preview)?)?,
-            OutputFormat::Text => output::print(&difference::text(&preview, Terminal::output().look()))?,
+            OutputFormat::Text => {
+                output::print(&difference::text(&preview, Terminal::output().look(), self.descriptions))?;
+            }
         }
         for refusal in &preview.refusals {
             terminal.line(difference::refusal(refusal));
         }
         for finding in &preview.findings {
             terminal.line(format!("finding: {}", printable(finding)));
+        }
+        let rendered = BundleCandidate { version: release.description().version.clone(), ..BundleCandidate::default() };
+        let installed = deployment.as_ref().and_then(|deployment| deployment.status.as_ref()?.bundle.as_ref());
+        if let Some(versions) = summary::versions(installed, Some(&rendered).filter(|_| !preview.is_empty())) {
+            terminal.line(format!("version: {}", one_line(&versions)));
         }
         terminal.line(difference::summary(&preview));
         Ok(match (preview.refusals.is_empty(), preview.is_empty()) {

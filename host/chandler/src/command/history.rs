@@ -4,16 +4,17 @@ use crate::{
     CommandError,
     arguments::{connection::Connection, format::OutputFormat},
     read::cluster,
-    view::{output, revisions},
+    view::{output, revisions, terminal::Terminal},
 };
 
 /// Show the revisions of a BundleDeployment
 ///
-/// Each revision is a change that was rolled out, with its source, release digest, outcome, duration and failure.
+/// Each revision is a change that was rolled out, with its version, source, release digest, outcome, duration and failure. The version
+/// that the spec describes and that is not installed follows.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  A table on standard output, oldest revision first.
+  A table on standard output, oldest revision first. On a narrow terminal it leaves out digests.
 
 Exit codes: 0 success, 1 failed, 2 wrong usage
 
@@ -42,7 +43,7 @@ impl History {
         let client = cluster::client(&self.connection).await?;
         let deployment = cluster::deployment(&client, &self.name).await?;
         match self.output {
-            OutputFormat::Text => output::print(&revisions::table(&deployment)),
+            OutputFormat::Text => output::print(&revisions::table(&deployment, Terminal::output().columns())),
             OutputFormat::Json => output::print(&output::json(&revisions::history(&deployment))?),
         }
     }

@@ -2,11 +2,14 @@
 
 use std::{process::ExitCode, time::Duration};
 
+use chandler_api::{Reason, Remedy};
+
 use crate::{
     CommandError,
     arguments::{connection::Connection, format::OutputFormat, values},
     read::{cluster, follow},
     view::{
+        advice::advice,
         explanation::Explanation,
         output,
         progress::{Progress, seconds},
@@ -23,6 +26,9 @@ use crate::{
 #[command(after_long_help = "\
 Output:
   The status on standard output; with --watch, progress on standard error.
+
+  --watch ends when the bundle is healthy, and when time alone will not help: a user or an
+  administrator has to act.
 
 Exit codes: 0 healthy, 1 not healthy or failed, 2 wrong usage, 3 neither healthy nor failed before
   the timeout
@@ -42,7 +48,7 @@ pub struct Status {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
 
-    /// Follow the rollout on standard error until it is healthy or has failed, then show the status
+    /// Follow the rollout on standard error until it is healthy or time alone will not help, then show the status
     #[arg(short, long)]
     pub watch: bool,
 
@@ -78,11 +84,17 @@ impl Status {
     }
 
     fn timed_out(&self, last: &RolloutState) -> CommandError {
-        let message = match last {
-            RolloutState::Waiting { message, .. } => message.as_str(),
-            RolloutState::Healthy | RolloutState::Failed { .. } => "",
+        let (message, reason) = match last {
+            RolloutState::Waiting { message, reason } => (message.as_str(), reason.as_deref()),
+            RolloutState::Healthy | RolloutState::Failed { .. } => ("", None),
         };
         let after = seconds(self.timeout);
-        CommandError::timeout(format!("{} is not healthy after {after}; it is waiting for: {message}", self.name))
+        let error =
+            CommandError::timeout(format!("{} is not healthy after {after}; it is waiting for: {message}", self.name));
+        let reason = reason.and_then(Reason::from_name).filter(|reason| reason.remedy() != Remedy::Time);
+        match reason.and_then(|reason| advice(reason, &self.name)) {
+            Some(advice) => error.hint(advice),
+            None => error.hint(format!("`chandler status {}` shows every condition and object", self.name)),
+        }
     }
 }

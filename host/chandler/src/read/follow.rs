@@ -17,6 +17,10 @@ use crate::view::{
 /// How often the objects are counted while they become healthy.
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How long a failure is not final that the status has reported before, if the controller still looks whether its cause is gone: what a
+/// user has just fixed is noticed within this time.
+const RECHECK: Duration = Duration::from_secs(12);
+
 /// Reports the progress of a BundleDeployment until it is healthy or has failed, and returns that state. `last` always holds the
 /// latest state, for callers that stop waiting.
 pub async fn until_settled(
@@ -30,6 +34,9 @@ pub async fn until_settled(
     let mut reporter = ProgressReporter::default();
     let mut current = None;
     let mut tick = tokio::time::interval(COUNT_INTERVAL);
+    let recheck = tokio::time::sleep(RECHECK);
+    tokio::pin!(recheck);
+    let mut failed = None;
     loop {
         tokio::select! {
             event = observed.next() => match event {
@@ -38,10 +45,16 @@ pub async fn until_settled(
                     for line in lines {
                         progress.report(line.label, &line.text);
                     }
+                    failed = None;
                     match state {
                         RolloutState::Waiting { ref message, .. } => {
                             progress.wait(message);
                             *last = state;
+                        }
+                        RolloutState::Failed { ref reason, ref message, is_retried: true } if !recheck.is_elapsed() => {
+                            progress.wait(message);
+                            *last = RolloutState::Waiting { message: message.clone(), reason: Some(reason.clone()) };
+                            failed = Some(state);
                         }
                         settled => return settled,
                     }
@@ -51,15 +64,22 @@ pub async fn until_settled(
                 Some(Ok(None)) => {
                     let message = format!("BundleDeployment {name} does not exist; waiting until it is created");
                     progress.report("absent", &message);
+                    failed = None;
                     (current, *last) = (None, RolloutState::Waiting { message, reason: None });
                 }
                 Some(Err(error)) => tracing::debug!(%error, "the watch was interrupted"),
                 None => return futures::future::pending().await,
             },
+            () = &mut recheck, if failed.is_some() => {
+                if let Some(failed) = failed.take() {
+                    return failed;
+                }
+            }
             _ = tick.tick(), if progress.terminal().is_interactive() => {
                 if let (Some(deployment), RolloutState::Waiting { message, .. }) = (&current, &*last) {
                     let members = cluster::members(client, deployment).await;
-                    let (healthy, all) = tree::healthy(&members.objects);
+                    let release = deployment.status.as_ref().and_then(|status| status.release.as_ref());
+                    let (healthy, all) = tree::healthy(&members.objects, release);
                     progress.wait(&format!("{healthy} of {} healthy; {message}", count(all, "object")));
                 }
             }

@@ -1,18 +1,61 @@
-//! Suggested actions by the reason of a condition.
+//! Suggested actions by the reason of a condition: one for every reason that reports a problem or work.
 
 use chandler_api::Reason;
 
-/// The suggested action for a condition with this reason. `None` if nothing is wrong, or if the user can only wait.
+/// The suggested action for a condition with this reason; `None` if nothing is wrong. Where time alone may help, it says so
+/// ([`Reason::remedy`]).
 ///
-/// `name` is the name of the BundleDeployment.
+/// `name` is the name of the BundleDeployment. A new reason does not compile without its advice.
 pub fn advice(reason: Reason, name: &str) -> Option<String> {
     let text = match reason {
+        Reason::UnpackSuccessful
+        | Reason::InstallationSucceeded
+        | Reason::Healthy
+        | Reason::AsReleased
+        | Reason::Succeeded
+        | Reason::ImageResolved
+        | Reason::DigestVerified
+        | Reason::ContractSupported
+        | Reason::CompilationSucceeded
+        | Reason::ProvisionerReady => return None,
+        Reason::UnpackPending | Reason::Unpacking => "wait: the controller fetches and renders the bundle",
+        Reason::Installing | Reason::RollingOut => {
+            return Some(format!("wait: `chandler status {name} --watch` follows the rollout"));
+        }
+        Reason::Retrying => {
+            "wait: the controller retries; if it lasts, the message names the server that does not answer"
+        }
+        Reason::ErrorGettingClient
+        | Reason::ErrorGettingReleaseState
+        | Reason::CreateDynamicWatchFailed
+        | Reason::InstallationStatusUnknown => {
+            "wait: RukPak set this reason, and the controller of Chandler replaces it"
+        }
+        Reason::ProcessingFinalizerFailed => {
+            "wait: RukPak set this reason, and the controller of Chandler replaces it; if it lasts, check that the controller runs"
+        }
+        Reason::ObjectLookupFailure => {
+            "wait: the controller retries; if it lasts, check that it may read the objects that the message names"
+        }
+        Reason::InternalError => "wait: the controller retries; if it lasts, report the message as a bug of Chandler",
+        // `Progressing` has the cause.
+        Reason::InstallFailed | Reason::UpgradeFailed | Reason::InstallationStatusFalse => {
+            return Some(format!(
+                "fix the problem in the message of `Progressing`: kubectl get bundledeployment {name} -o yaml; where time may help, \
+                 the controller retries"
+            ));
+        }
+        Reason::InvalidSpec => {
+            "correct the value that the message names: `kubectl explain bundledeployment.spec`; or upgrade the controller"
+        }
         Reason::UnpackFailed => {
-            "check that the source in spec.source exists, and that the pull secret in the system namespace is valid"
+            "check that the source in spec.source exists, and that the pull secret in the system namespace is valid; the controller \
+             retries while the server may answer differently"
         }
         Reason::ContentLimitExceeded => "make the bundle smaller, or raise the controller's limit on content",
         Reason::ProvisionerMissing => {
-            "correct spec.provisionerClassName, or create the ProvisionerClass: `kubectl get provisionerclasses`"
+            "correct spec.provisionerClassName, or create the ProvisionerClass: `kubectl get provisionerclasses`; the rollout then \
+             continues"
         }
         Reason::ProvisionerNotReady => {
             "find out why the class is not ready: `kubectl describe provisionerclass` with the name in spec.provisionerClassName"
@@ -22,10 +65,20 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         }
         Reason::InvalidConfiguration => "fix spec.config; `chandler lint --config FILE` checks it without a cluster",
         Reason::UnsupportedContent => "use another bundle, or another class in spec.provisionerClassName",
-        Reason::PluginTimeout | Reason::PluginOutOfMemory | Reason::PluginLimitExceeded => {
+        Reason::PluginTimeout | Reason::PluginOutOfMemory => {
+            "raise the limit in spec.limits of the ProvisionerClass, or make the bundle smaller; the controller retries"
+        }
+        Reason::PluginLimitExceeded => {
             "raise the limit in spec.limits of the ProvisionerClass, or make the bundle smaller"
         }
-        Reason::PluginTrapped | Reason::ProvisionFailed | Reason::InvalidOutput => {
+        Reason::PluginTrapped
+        | Reason::ProvisionFailed
+        | Reason::InvalidOutput
+        | Reason::UnsupportedContract
+        | Reason::MissingImports
+        | Reason::InvalidComponent
+        | Reason::MissingCapabilities
+        | Reason::CompileFailed => {
             "report the failure to the author of the provisioner; `chandler render` reproduces it without a cluster"
         }
         Reason::ObjectCollision => {
@@ -42,14 +95,21 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::RequiredResourceNotFound => {
             "create the namespace that the message names, or install the bundle with the missing kind; the rollout then continues"
         }
-        Reason::InstallNamespaceNotFound => "create the namespace in spec.installNamespace",
-        Reason::ObjectRefused => "fix the object in the bundle; the message is from the API server",
+        Reason::InstallNamespaceNotFound => {
+            "create the namespace that the message names (`kubectl create namespace`), or correct spec.installNamespace; the rollout \
+             then continues"
+        }
+        Reason::ObjectRefused => {
+            "fix the object in the bundle, or what refuses it in the cluster: the message is from the API server; the controller retries"
+        }
         Reason::ServiceAccountNotFound => {
-            "create the ServiceAccount that the message names, or fix spec.serviceAccount"
+            "create the ServiceAccount that the message names (`kubectl create serviceaccount`), or correct spec.serviceAccount; the \
+             rollout then continues"
         }
         Reason::PermissionsMissing => {
-            "`chandler rbac` with the bundle and `--service-account` prints the roles that the account needs; \
-             pipe them to `kubectl apply -f -`"
+            return Some(format!(
+                "grant the missing permissions: `chandler rbac {name} | kubectl apply -f -`; the rollout then continues"
+            ));
         }
         Reason::UnsafeCRDUpgrade => {
             "use another version, or allow the change that the message names in spec.preflight.crdUpgradeSafety"
@@ -74,7 +134,12 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::ReservedObjects => {
             "remove the objects from the bundle, or set spec.serviceAccount to an account with all permissions"
         }
-        Reason::Forbidden => "grant the service account of the controller the permissions that the message names",
+        Reason::Forbidden => {
+            "grant the service account of the controller the permissions that the message names; the controller retries"
+        }
+        Reason::ImageNotResolved | Reason::UpdateFailed => {
+            "check that the image of the ProvisionerClass exists, and that its pull secret is valid; the controller retries"
+        }
         Reason::ProgressDeadlineExceeded | Reason::Unhealthy => {
             "inspect the unhealthy objects: `kubectl describe` and `kubectl get events` in their namespace"
         }
@@ -108,42 +173,42 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
             ));
         }
         Reason::Deleting => "wait; if the deletion does not complete, check the finalizers of the objects",
-        _ => return None,
     };
     Some(text.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use chandler_api::Remedy;
+
     use super::*;
 
     #[test]
-    fn reasons_that_only_a_user_can_fix_have_advice() {
-        for reason in [
-            Reason::UnpackFailed,
-            Reason::ProvisionerMissing,
-            Reason::InvalidContent,
-            Reason::InvalidConfiguration,
-            Reason::PluginTimeout,
-            Reason::PluginTrapped,
-            Reason::ObjectCollision,
-            Reason::CustomResourcesExist,
-            Reason::InstallNamespaceNotFound,
-            Reason::Forbidden,
-            Reason::ServiceAccountRequired,
-            Reason::ServiceAccountNotFound,
-            Reason::PermissionsMissing,
-            Reason::UnsafeCRDUpgrade,
-            Reason::CRDCheckLimitExceeded,
-            Reason::ComparisonTooLarge,
-            Reason::RecordUnavailable,
-            Reason::RepairFailed,
-            Reason::ReservedObjects,
-            Reason::Suspended,
-        ] {
-            assert!(advice(reason, "harbour").is_some(), "{reason}");
+    fn every_reason_has_advice_that_agrees_with_its_remedy() {
+        for reason in Reason::ALL {
+            let text = advice(*reason, "harbour");
+            let remedy = reason.remedy();
+            assert_eq!(text.is_none(), remedy == Remedy::Nothing, "{reason}: {text:?}");
+            let text = text.unwrap_or_default();
+            if remedy == Remedy::Time {
+                assert!(text.starts_with("wait: "), "{reason}: {text}");
+            }
+            if !remedy.time_may_help() {
+                assert!(!text.contains("wait"), "{reason}: {text}");
+            }
+            if remedy == Remedy::Requirement {
+                let promise = ["the rollout then continues", "retries"];
+                assert!(promise.iter().any(|promise| text.contains(promise)), "{reason}: {text}");
+            }
         }
-        assert_eq!(advice(Reason::Succeeded, "harbour"), None);
-        assert_eq!(advice(Reason::RollingOut, "harbour"), None);
+    }
+
+    #[test]
+    fn advice_names_the_bundle_deployment() {
+        for reason in
+            [Reason::PermissionsMissing, Reason::ObjectCollision, Reason::ApprovalRequired, Reason::RollingOut]
+        {
+            assert!(advice(reason, "harbour").is_some_and(|text| text.contains("harbour")), "{reason}");
+        }
     }
 }

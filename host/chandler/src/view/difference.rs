@@ -11,8 +11,9 @@ use super::{
 /// Longer values are truncated to this number of characters.
 const VALUE_LENGTH: usize = 200;
 
-/// The changes by object and field.
-pub fn text(preview: &Preview, look: Look) -> String {
+/// The changes by object and field. The descriptions in the schemas of CRDs, which no client depends on, are only counted unless
+/// `descriptions` is set.
+pub fn text(preview: &Preview, look: Look, descriptions: bool) -> String {
     let mut text = String::new();
     for change in &preview.changes {
         text.push_str(&coloured(sign(change.kind), &head(change), look));
@@ -20,11 +21,27 @@ pub fn text(preview: &Preview, look: Look) -> String {
         if let Some(note) = &change.note {
             text.extend(["    ! ", &one_line(note), "\n"]);
         }
-        for field in &change.fields {
+        let is_counted = |field: &&FieldChange| !descriptions && is_description(change, field);
+        for field in change.fields.iter().filter(|field| !is_counted(field)) {
             push_field(&mut text, field, look);
+        }
+        match change.fields.iter().filter(is_counted).count() {
+            0 => {}
+            counted => {
+                text.extend(["    ", &count(counted, "description"), ", shown with --descriptions\n"]);
+            }
         }
     }
     text
+}
+
+/// Whether a field is a description in the schema of a CRD.
+fn is_description(change: &Change, field: &FieldChange) -> bool {
+    let is_text = |value: &Option<Value>| value.as_ref().is_none_or(Value::is_string);
+    change.object.kind == "CustomResourceDefinition"
+        && field.path.ends_with(".description")
+        && is_text(&field.before)
+        && is_text(&field.after)
 }
 
 /// The counts, on one line.
@@ -145,7 +162,7 @@ mod tests {
 
     #[test]
     fn changes_are_shown_by_object_and_field() {
-        insta::assert_snapshot!(text(&preview(), Look::Plain), @r#"
+        insta::assert_snapshot!(text(&preview(), Look::Plain, false), @r#"
         + create Deployment.apps harbour/pilot
         ~ change Deployment.apps harbour/crane
             spec.replicas
@@ -165,12 +182,33 @@ mod tests {
         );
         let nothing = Preview { changes: vec![], unchanged: 3, refusals: vec![], findings: vec![] };
         assert_eq!(summary(&nothing), "nothing would change: 3 objects unchanged");
-        assert_eq!(text(&nothing, Look::Plain), "");
+        assert_eq!(text(&nothing, Look::Plain, false), "");
+    }
+
+    #[test]
+    fn descriptions_of_crds_are_counted_unless_they_are_asked_for() {
+        let field = |path: &str, after| FieldChange { path: path.into(), before: None, after: Some(after) };
+        let schema = "spec.versions[name=v1].schema.openAPIV3Schema";
+        let fields = vec![
+            field(&format!("{schema}.description"), json!("a")),
+            field(&format!("{schema}.properties.spec.description"), json!("b")),
+            field(&format!("{schema}.properties.description"), json!({"type": "string"})),
+        ];
+        let mut crd = change(ChangeKind::Change, "widgets", fields, None);
+        crd.object.kind = "CustomResourceDefinition".into();
+        let preview = Preview { changes: vec![crd], unchanged: 0, refusals: vec![], findings: vec![] };
+        insta::assert_snapshot!(text(&preview, Look::Plain, false), @r#"
+        ~ change CustomResourceDefinition.apps harbour/widgets
+            spec.versions[name=v1].schema.openAPIV3Schema.properties.description
+              + {"type":"string"}
+            2 descriptions, shown with --descriptions
+        "#);
+        assert!(text(&preview, Look::Plain, true).contains("+ \"b\""), "they are shown when asked for");
     }
 
     #[test]
     fn created_objects_are_green_and_removed_objects_are_red() {
-        let coloured = text(&preview(), Look::Colour);
+        let coloured = text(&preview(), Look::Colour, false);
         assert!(coloured.contains("\u{1b}[32m+ create"), "{coloured:?}");
         assert!(coloured.contains("\u{1b}[31m- remove"), "{coloured:?}");
     }

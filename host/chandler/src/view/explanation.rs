@@ -3,16 +3,17 @@
 use std::fmt::Write as _;
 
 use chandler_api::{
-    BundleDeployment, BundleDescription, BundleSource, BundleWarning, ConditionType, Drifted, DriftedField,
-    ProvisionerInUse, Reason, ReleaseInUse, find_condition,
+    BundleCandidate, BundleDeployment, BundleDescription, BundleSource, BundleWarning, ConditionType, Drifted,
+    DriftedField, ProvisionerInUse, Reason, ReleaseInUse, find_condition,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 
 use super::{
     advice::advice,
+    conditions::{self, needs_attention},
     summary,
-    text::{count, one_line, printable},
+    text::{count, one_line},
     tree::{self, ObjectHealth, ObjectStatus},
 };
 
@@ -24,6 +25,8 @@ pub struct Explanation {
     pub name: String,
     /// Whether it is ready for its current generation and all objects are healthy.
     pub healthy: bool,
+    /// Whether time alone will not help: a user or an administrator has to act.
+    pub needs_action: bool,
     /// Whether the controller has observed the current generation.
     pub up_to_date: bool,
     /// The namespace to install into.
@@ -41,6 +44,9 @@ pub struct Explanation {
     /// The description in the bundle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bundle: Option<BundleDescription>,
+    /// The bundle that the spec describes, if it is not installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<BundleCandidate>,
     /// Warnings about the bundle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<BundleWarning>,
@@ -75,12 +81,12 @@ impl Explanation {
         let up_to_date = status.observed_generation >= deployment.metadata.generation;
         let ready = find_condition(&status.conditions, ConditionType::Ready);
         let is_ready = up_to_date && ready.is_some_and(|ready| ready.status == "True");
-        let expected = status.release.as_ref().and_then(|release| usize::try_from(release.objects).ok());
-        let all_exist = expected.is_none_or(|expected| tree::healthy(&objects).1 >= expected);
+        let all_exist = tree::healthy(&objects, status.release.as_ref()).1 == objects.len();
         let all_healthy =
             all_exist && objects.iter().all(|object| object.health == ObjectHealth::Healthy) && unreadable.is_empty();
         let mut explanation = Self {
             healthy: is_ready && all_healthy,
+            needs_action: up_to_date && !(is_ready && all_healthy) && conditions::needs_action(&status.conditions),
             up_to_date,
             install_namespace: deployment.spec.install_namespace.clone(),
             provisioner_class_name: deployment.spec.provisioner_class_name.clone(),
@@ -88,6 +94,7 @@ impl Explanation {
             resolved_source: status.resolved_source,
             content_digest: status.content_digest,
             bundle: status.bundle,
+            candidate: status.candidate,
             warnings: status.warnings,
             provisioner: status.provisioner,
             release: status.release,
@@ -118,8 +125,7 @@ impl Explanation {
         if !self.up_to_date || self.conditions.is_empty() {
             steps.push("check that the controller is running: it has not observed the current generation".to_owned());
         }
-        let unmet = self.conditions.iter().filter(|condition| needs_attention(condition));
-        for reason in unmet.filter_map(|condition| Reason::from_name(&condition.reason)) {
+        for reason in conditions::causes(&self.conditions) {
             steps.extend(advice(reason, &self.name).filter(|step| !steps.contains(step)));
         }
         let unhealthy: Vec<&ObjectStatus> =
@@ -149,8 +155,11 @@ impl Explanation {
         if let Some(digest) = &self.content_digest {
             row("content", digest);
         }
-        if let Some(bundle) = self.bundle.as_ref().and_then(bundle_text) {
+        if let Some(bundle) = self.bundle.as_ref().and_then(summary::bundle) {
             row("bundle", &bundle);
+        }
+        if let Some(version) = self.candidate.as_ref().and_then(summary::candidate) {
+            row("pending", &version);
         }
         row(
             "provisioner",
@@ -164,7 +173,7 @@ impl Explanation {
         }
         self.write_warnings(&mut text);
         self.write_drift(&mut text);
-        self.write_conditions(&mut text);
+        conditions::write(&mut text, &self.conditions);
         self.write_objects(&mut text);
         if !self.next_steps.is_empty() {
             text.push_str("\nsuggested actions\n");
@@ -172,7 +181,11 @@ impl Explanation {
                 let _ = writeln!(text, "  - {}", one_line(step));
             }
         }
-        let health = if self.healthy { "healthy" } else { "not healthy" };
+        let health = match (self.healthy, self.needs_action) {
+            (true, _) => "healthy",
+            (false, true) => "not healthy, and time alone will not help",
+            (false, false) => "not healthy",
+        };
         let suspended = if self.is_suspended() { ", and suspended: a newer spec is not rolled out" } else { "" };
         let _ = writeln!(text, "\n{health}{suspended}");
         text
@@ -211,31 +224,21 @@ impl Explanation {
         }
     }
 
-    fn write_conditions(&self, text: &mut String) {
-        if self.conditions.is_empty() {
-            return;
-        }
-        text.push_str("\nconditions\n");
-        for condition in &self.conditions {
-            let (kind, status) = (one_line(&condition.type_), one_line(&condition.status));
-            let (reason, since) = (one_line(&condition.reason), condition.last_transition_time.0);
-            let _ = writeln!(text, "  {kind:<14} {status:<8} {reason}  (since {since:.0})");
-            for line in printable(&condition.message).lines().filter(|line| !line.trim().is_empty()) {
-                let _ = writeln!(text, "      {line}");
-            }
-        }
-    }
-
     fn write_objects(&self, text: &mut String) {
-        let expected = self.release.as_ref().and_then(|release| usize::try_from(release.objects).ok());
-        if self.objects.is_empty() && self.unreadable.is_empty() && expected.is_none() {
+        if self.objects.is_empty() && self.unreadable.is_empty() && self.release.is_none() {
             return;
         }
-        let (healthy, present) = tree::healthy(&self.objects);
-        let total = expected.unwrap_or(present).max(present);
+        let (healthy, total) = tree::healthy(&self.objects, self.release.as_ref());
+        let present = self.objects.len();
         let _ = writeln!(text, "\nobjects ({healthy} of {total} healthy)");
-        for line in tree::lines(&self.objects, ObjectHealth::sign) {
+        // The healthy ones would fill the screen.
+        let unhealthy: Vec<ObjectStatus> =
+            self.objects.iter().filter(|object| object.health != ObjectHealth::Healthy).cloned().collect();
+        for line in tree::lines(&unhealthy, ObjectHealth::sign) {
             let _ = writeln!(text, "  {line}");
+        }
+        if present > 0 {
+            let _ = writeln!(text, "  `chandler tree {}` shows every object", one_line(&self.name));
         }
         if total > present {
             let missing = total - present;
@@ -246,22 +249,6 @@ impl Explanation {
             let _ = writeln!(text, "  failed to read: {}", one_line(problem));
         }
     }
-}
-
-/// The package and version of a bundle, else its name.
-fn bundle_text(bundle: &BundleDescription) -> Option<String> {
-    match (&bundle.package, &bundle.version) {
-        (Some(package), Some(version)) => Some(format!("{package} {version}")),
-        (package, version) => bundle.name.clone().or_else(|| package.clone()).or_else(|| version.clone()),
-    }
-}
-
-/// Whether a condition may have a suggested action. `Progressing` may in either state, `Drifted` only if it is true.
-fn needs_attention(condition: &Condition) -> bool {
-    if [ConditionType::Drifted, ConditionType::Stalled].iter().any(|kind| kind.as_str() == condition.type_) {
-        return condition.status == "True";
-    }
-    condition.status != "True" || condition.type_ == ConditionType::Progressing.as_str()
 }
 
 fn describe(object: &ObjectStatus) -> String {
@@ -363,10 +350,9 @@ mod tests {
 
         objects (1 of 3 healthy)
           namespace harbour-system
-          ├─ Service
-          │  └─ ✓ metrics
           └─ Deployment.apps
              └─ ✗ pilot  ImagePullBackOff
+          `chandler tree harbour` shows every object
           1 object of the release is not in the cluster
           failed to read: widgets.example.com: not served
 

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::error::CommandError;
+use super::{error::CommandError, spinner};
 
 /// The format of Kubernetes objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -62,8 +62,11 @@ fn unescaped_json(value: &impl Serialize) -> Result<String, CommandError> {
 
 /// Writes data to standard output.
 pub fn print(text: &str) -> Result<(), CommandError> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| CommandError::output(&error))
+    let write = || {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush())
+    };
+    spinner::hidden(write).map_err(|error| CommandError::output(&error))
 }
 
 #[cfg(test)]

@@ -2,7 +2,11 @@
 
 use chandler_api::{BundleDeployment, PendingChange};
 
-use super::{difference, error::CommandError, text::one_line};
+use super::{
+    difference,
+    error::CommandError,
+    text::{count, one_line},
+};
 
 /// The pending change of the current spec. With `digest`, fails unless it is the change with this digest.
 pub fn pending<'a>(deployment: &'a BundleDeployment, digest: Option<&str>) -> Result<&'a PendingChange, CommandError> {
@@ -39,7 +43,8 @@ pub fn text(pending: &PendingChange) -> String {
         text.extend([one_line(line).as_str(), "\n"]);
     }
     if let Some(omitted) = pending.omitted {
-        text.extend(["and ", &omitted.to_string(), " more objects\n"]);
+        let omitted = usize::try_from(omitted).unwrap_or_default();
+        text.extend(["and ", &count(omitted, "more object"), "\n"]);
     }
     for refusal in &pending.refusals {
         text.extend([difference::refusal(refusal).as_str(), "\n"]);

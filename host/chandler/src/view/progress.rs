@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{terminal::Terminal, text::one_line};
+use super::{spinner, terminal::Terminal, text::one_line};
 
 /// The width of the label column.
 const LABEL_WIDTH: usize = 12;
@@ -28,6 +28,7 @@ impl Progress {
             spinner.enable_steady_tick(Duration::from_millis(100));
             spinner
         });
+        spinner::show(spinner.as_ref());
         Self { terminal: *terminal, started: Instant::now(), spinner, waiting: String::new() }
     }
 
@@ -59,10 +60,7 @@ impl Progress {
 
     /// Prints a line.
     pub fn line(&self, text: &str) {
-        match &self.spinner {
-            Some(spinner) => spinner.suspend(|| self.terminal.line(text)),
-            None => self.terminal.line(text),
-        }
+        self.terminal.line(text);
     }
 
     /// The terminal.
@@ -78,6 +76,7 @@ impl Progress {
     /// Removes the status line.
     pub fn finish(&self) {
         if let Some(spinner) = &self.spinner {
+            spinner::show(None);
             spinner.finish_and_clear();
         }
     }

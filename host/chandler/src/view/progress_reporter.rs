@@ -31,12 +31,14 @@ pub enum RolloutState {
     },
     /// The rollout is complete and all objects are healthy.
     Healthy,
-    /// The rollout failed, and the controller does not retry it.
+    /// The rollout does not continue until a user or an administrator acts.
     Failed {
         /// The reason of `Progressing`.
         reason: String,
         /// The message of `Progressing`.
         message: String,
+        /// Whether the controller still looks whether the cause is gone, so that a status may be a few seconds old.
+        is_retried: bool,
     },
 }
 
@@ -83,11 +85,13 @@ fn state(status: &BundleDeploymentStatus) -> RolloutState {
     if condition(ConditionType::Ready).is_some_and(|ready| ready.status == "True") {
         return RolloutState::Healthy;
     }
+    let stalled = condition(ConditionType::Stalled).is_some_and(|stalled| stalled.status == "True");
     if let Some(progressing) = condition(ConditionType::Progressing)
-        && progressing.status == "False"
         && progressing.reason != Reason::Succeeded.as_str()
+        && (progressing.status == "False" || stalled)
     {
-        return RolloutState::Failed { reason: progressing.reason.clone(), message: progressing.message.clone() };
+        let (reason, message) = (progressing.reason.clone(), progressing.message.clone());
+        return RolloutState::Failed { reason, message, is_retried: progressing.status == "True" };
     }
     // Each of these conditions waits for the ones before it.
     let in_order =
@@ -201,15 +205,23 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_that_is_not_retried_is_final() {
+    fn a_failure_that_needs_an_action_is_final() {
         use {ConditionStatus::*, ConditionType as Type};
         let mut deployment = deployment(1);
         set(&mut deployment, Type::Progressing, True, Reason::Retrying, "no route to host");
         assert_eq!(ProgressReporter::default().observe(&deployment).1, waiting("no route to host", Some("Retrying")));
         set(&mut deployment, Type::Progressing, False, Reason::InvalidContent, "manifests/a.yaml:3: no name");
-        let failed =
-            RolloutState::Failed { reason: "InvalidContent".into(), message: "manifests/a.yaml:3: no name".into() };
-        assert_eq!(ProgressReporter::default().observe(&deployment).1, failed);
+        let failed = |reason: &str, message: &str, is_retried| RolloutState::Failed {
+            reason: reason.into(),
+            message: message.into(),
+            is_retried,
+        };
+        let state = |deployment: &BundleDeployment| ProgressReporter::default().observe(deployment).1;
+        assert_eq!(state(&deployment), failed("InvalidContent", "manifests/a.yaml:3: no name", false));
+        set(&mut deployment, Type::Progressing, True, Reason::PermissionsMissing, "may not");
+        assert_eq!(state(&deployment), waiting("may not", Some("PermissionsMissing")));
+        set(&mut deployment, Type::Stalled, True, Reason::PermissionsMissing, "may not");
+        assert_eq!(state(&deployment), failed("PermissionsMissing", "may not", true), "time alone will not help");
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use chandler_api::{BundleDeployment, Outcome, Revision};
+use chandler_api::{BundleDeployment, ConditionType, Outcome, Revision, find_condition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{error::CommandError, progress::seconds, text::one_line};
+use super::{error::CommandError, progress::seconds, summary, text::one_line};
 
 /// The number of characters of a digest in the table.
 const DIGEST_LENGTH: usize = "sha256:".len() + 12;
@@ -15,33 +15,35 @@ pub fn history(deployment: &BundleDeployment) -> &[Revision] {
     deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default()
 }
 
-/// The table: one row for each revision, followed by the user who approved it and its failure.
-pub fn table(deployment: &BundleDeployment) -> String {
+/// The table: one row for each revision, followed by the user who approved it and its failure; then the version that is pending. In
+/// `width` columns, digests are left out and sources are cut where that is necessary; without a width, nothing is.
+pub fn table(deployment: &BundleDeployment, width: Option<usize>) -> String {
     let pinned = deployment.spec.rollout.as_ref().and_then(|rollout| rollout.to_revision);
-    let mut rows = vec![["REVISION", "OUTCOME", "STARTED", "TOOK", "RELEASE", "SOURCE"].map(str::to_owned)];
+    let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
     for revision in history(deployment) {
         let again = revision.rollback_to.map(|number| format!(" (as {number})")).unwrap_or_default();
-        rows.push([
+        let cells = [
             format!("{}{again}", revision.number),
+            revision.version.clone().unwrap_or_default(),
             revision.outcome.as_str().to_owned(),
             revision.start_time.as_ref().map(time).unwrap_or_default(),
             took(revision).map(seconds).unwrap_or_default(),
             revision.release_digest.chars().take(DIGEST_LENGTH).collect(),
             chandler_source::describe(&revision.source),
-        ]);
+        ];
+        rows.push(cells.iter().map(|cell| one_line(cell)).collect());
     }
-    let mut widths = [0; 6];
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(one_line(cell).chars().count());
-        }
+    if history(deployment).iter().all(|revision| revision.version.is_none()) {
+        drop_column(&mut rows, VERSION);
     }
+    fit(&mut rows, width);
+    let widths = widths(&rows);
     let mut text = String::new();
     let revisions = std::iter::once(None).chain(history(deployment).iter().map(Some));
     for (row, revision) in rows.iter().zip(revisions) {
         let cells: Vec<String> =
-            row.iter().zip(widths).map(|(cell, width)| format!("{:<width$}", one_line(cell))).collect();
-        text.push_str(cells.join("  ").trim_end());
+            row.iter().zip(widths.iter().copied()).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        text.push_str(cells.join(GAP).trim_end());
         text.push('\n');
         if let Some(approval) = revision.and_then(|revision| revision.approval.as_ref()) {
             text.extend([
@@ -59,7 +61,69 @@ pub fn table(deployment: &BundleDeployment) -> String {
     if let Some(number) = pinned {
         text.extend(["spec.rollout.toRevision is ", &number.to_string(), "\n"]);
     }
-    text
+    text + &pending(deployment)
+}
+
+/// The bundle that the spec describes and that is not installed, with the reason.
+fn pending(deployment: &BundleDeployment) -> String {
+    let Some(status) = &deployment.status else { return String::new() };
+    let Some(candidate) = &status.candidate else { return String::new() };
+    let bundle = summary::candidate(candidate).unwrap_or_else(|| candidate.release_digest.clone());
+    let progressing = find_condition(&status.conditions, ConditionType::Progressing);
+    let reason = progressing.map(|progressing| format!(" ({})", one_line(&progressing.reason))).unwrap_or_default();
+    let name = deployment.metadata.name.as_deref().unwrap_or_default();
+    format!("pending: {}{reason}; `chandler status {name}` shows why\n", one_line(&bundle))
+}
+
+const HEADER: [&str; 7] = ["REVISION", "VERSION", "OUTCOME", "STARTED", "TOOK", "RELEASE", "SOURCE"];
+/// The column of the versions, which bundles without one do not have.
+const VERSION: usize = 1;
+/// The space between columns.
+const GAP: &str = "  ";
+/// The shortest source that says anything.
+const SHORTEST_SOURCE: usize = 16;
+
+/// Leaves out the digests, and then cuts the sources, until the rows have at most this many columns.
+fn fit(rows: &mut [Vec<String>], width: Option<usize>) {
+    let Some(width) = width else { return };
+    let total = |rows: &[Vec<String>]| {
+        let widths = widths(rows);
+        widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
+    };
+    if total(rows) > width
+        && let Some(release) = rows.first().and_then(|header| header.iter().position(|cell| cell == "RELEASE"))
+    {
+        drop_column(rows, release);
+    }
+    let excess = total(rows).saturating_sub(width);
+    let Some(longest) = widths(rows).last().copied().filter(|_| excess > 0) else { return };
+    let keep = longest.saturating_sub(excess).max(SHORTEST_SOURCE);
+    for source in rows.iter_mut().filter_map(|row| row.last_mut()) {
+        // The end of a source is the digest or the tag, its begin the registry: the middle says least.
+        let characters: Vec<char> = source.chars().collect();
+        if characters.len() > keep {
+            let (begin, end) = (keep / 2, keep - keep / 2 - 1);
+            let tail = characters.iter().skip(characters.len() - end);
+            *source = characters.iter().take(begin).chain(&['…']).chain(tail).collect();
+        }
+    }
+}
+
+fn drop_column(rows: &mut [Vec<String>], column: usize) {
+    for row in rows {
+        row.remove(column);
+    }
+}
+
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let mut widths = Vec::new();
+    for row in rows {
+        widths.resize(widths.len().max(row.len()), 0);
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    widths
 }
 
 /// The revision to roll back to: the requested one, else the last one that succeeded with another release.
@@ -131,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_table_shows_outcomes_approvals_and_failures() {
-        insta::assert_snapshot!(table(&three()), @r"
+        insta::assert_snapshot!(table(&three(), None), @r"
         REVISION  OUTCOME    STARTED               TOOK        RELEASE              SOURCE
         1         Succeeded  2026-01-01T00:00:00Z              sha256:aaaaaaaaaaaa  image quay.io/example/harbour@sha256:a
         2         Failed     2026-01-01T00:00:00Z  10 min 0 s  sha256:bbbbbbbbbbbb  image quay.io/example/harbour@sha256:b
@@ -139,7 +203,31 @@ mod tests {
             stage 1 of 1 waits for Deployment.apps n/pilot: 0 of 1 available
         3 (as 1)  Succeeded  2026-01-01T00:00:00Z              sha256:aaaaaaaaaaaa  image quay.io/example/harbour@sha256:a
         ");
-        insta::assert_snapshot!(table(&deployment(json!([]))), @"REVISION  OUTCOME  STARTED  TOOK  RELEASE  SOURCE");
+        insta::assert_snapshot!(table(&deployment(json!([])), None), @"REVISION  OUTCOME  STARTED  TOOK  RELEASE  SOURCE");
+    }
+
+    #[test]
+    fn a_narrow_table_has_no_digests_and_cut_sources() {
+        let mut first = revision(1, "Succeeded", "a");
+        first["version"] = json!("1.2.0");
+        first["source"]["image"]["ref"] = json!(format!("quay.io/example/harbour@sha256:{}", "a".repeat(64)));
+        let mut narrow = deployment(json!([first]));
+        let status = narrow.status.as_mut().unwrap();
+        status.candidate = Some(chandler_api::BundleCandidate {
+            package: Some("harbour".into()),
+            version: Some("1.3.0".into()),
+            ..chandler_api::BundleCandidate::default()
+        });
+        insta::assert_snapshot!(table(&narrow, Some(80)), @r"
+        REVISION  VERSION  OUTCOME    STARTED               TOOK  SOURCE
+        1         1.2.0    Succeeded  2026-01-01T00:00:00Z        image quay.…aaaaaaaaaa
+        pending: harbour 1.3.0; `chandler status harbour` shows why
+        ");
+        for width in [40, 80, 100, 300] {
+            let longest = table(&three(), Some(width)).lines().take(1).map(|line| line.chars().count()).max();
+            assert!(longest <= Some(width.max(72)), "{width}: {longest:?}");
+        }
+        assert!(table(&narrow, Some(300)).contains(&"a".repeat(64)), "a wide terminal shows everything");
     }
 
     #[test]

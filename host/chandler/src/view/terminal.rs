@@ -3,9 +3,10 @@
 use std::{
     env,
     io::{self, IsTerminal as _, Write as _},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
-use super::tree::ObjectHealth;
+use super::{spinner, tree::ObjectHealth};
 
 /// How text is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,13 +24,26 @@ pub enum Look {
 pub struct Terminal {
     look: Look,
     width: usize,
+    columns: Option<usize>,
 }
 
-/// The maximum width in columns, and the width if it is unknown.
+/// Whether `--no-color` is set.
+static NO_COLOUR: AtomicBool = AtomicBool::new(false);
+
+/// Draws nothing in colour from here on, for `--no-color`.
+pub fn disable_colours() {
+    NO_COLOUR.store(true, Ordering::Relaxed);
+    console::set_colors_enabled(false);
+    console::set_colors_enabled_stderr(false);
+}
+
+/// The maximum width of text in columns, and the width if it is unknown.
 const MAX_WIDTH: usize = 120;
+/// Less is not a width that anything can be drawn in.
+const MIN_WIDTH: usize = 40;
 
 impl Terminal {
-    /// Standard error. `NO_COLOR` (any value that is not empty) and `TERM=dumb` are respected.
+    /// Standard error. `--no-color`, `NO_COLOR` (any value that is not empty) and `TERM=dumb` are respected.
     pub fn detect() -> Self {
         Self::of(&console::Term::stderr(), io::stderr().is_terminal())
     }
@@ -43,18 +57,18 @@ impl Terminal {
         let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
         let look = if !is_terminal || env::var_os("TERM").is_some_and(|term| term == "dumb") {
             Look::Plain
-        } else if set("NO_COLOR") {
+        } else if set("NO_COLOR") || NO_COLOUR.load(Ordering::Relaxed) {
             Look::Unicode
         } else {
             Look::Colour
         };
-        let width = if look == Look::Plain { MAX_WIDTH } else { usize::from(terminal.size().1) };
-        Self { look, width: width.clamp(40, MAX_WIDTH) }
+        let columns = (look != Look::Plain).then(|| usize::from(terminal.size().1).max(MIN_WIDTH));
+        Self { look, width: columns.map_or(MAX_WIDTH, |columns| columns.min(MAX_WIDTH)), columns }
     }
 
     /// A terminal of this kind, for tests and tools.
     pub fn new(look: Look, width: usize) -> Self {
-        Self { look, width }
+        Self { look, width, columns: (look != Look::Plain).then_some(width) }
     }
 
     /// How text is drawn.
@@ -65,6 +79,11 @@ impl Terminal {
     /// The width in columns.
     pub fn width(&self) -> usize {
         self.width
+    }
+
+    /// The columns that a table may use; none where there is no terminal, and so no limit.
+    pub fn columns(&self) -> Option<usize> {
+        self.columns
     }
 
     /// Whether lines can be overwritten.
@@ -88,11 +107,15 @@ impl Terminal {
 
     /// Writes a line to standard error. A write error is ignored.
     pub fn line(&self, text: impl AsRef<str>) {
-        let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
+        spinner::hidden(|| {
+            let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
+        });
     }
 
     /// Writes text to standard error, without a line feed. A write error is ignored.
     pub fn write(&self, text: impl AsRef<str>) {
-        let _ = write!(io::stderr().lock(), "{}", text.as_ref());
+        spinner::hidden(|| {
+            let _ = write!(io::stderr().lock(), "{}", text.as_ref());
+        });
     }
 }

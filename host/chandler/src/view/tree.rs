@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chandler_api::Drifted;
+use chandler_api::{Drifted, ReleaseInUse};
 use chandler_core::{ObjectKey, order};
 use serde::Serialize;
 
@@ -89,9 +89,11 @@ pub fn mark_drift(objects: &mut [ObjectStatus], drift: &Drifted) {
     }
 }
 
-/// The number of healthy objects, and of all objects.
-pub fn healthy(objects: &[ObjectStatus]) -> (usize, usize) {
-    (objects.iter().filter(|object| object.health == ObjectHealth::Healthy).count(), objects.len())
+/// The number of healthy objects, and of all objects: those of the release, also if they do not exist yet.
+pub fn healthy(objects: &[ObjectStatus], release: Option<&ReleaseInUse>) -> (usize, usize) {
+    let healthy = objects.iter().filter(|object| object.health == ObjectHealth::Healthy).count();
+    let expected = release.and_then(|release| usize::try_from(release.objects).ok()).unwrap_or_default();
+    (healthy, objects.len().max(expected))
 }
 
 fn push_objects(lines: &mut Vec<String>, stem: &str, objects: &[&ObjectStatus], sign: impl Fn(ObjectHealth) -> String) {
@@ -177,7 +179,10 @@ mod tests {
            ├─ ✗ crane  ImagePullBackOff\u{001B}[31m
            └─ … pilot  1 of 2 replicas are available
         ");
-        assert_eq!(healthy(&objects), (3, 6));
+        assert_eq!(healthy(&objects, None), (3, 6));
+        let release = |objects| ReleaseInUse { objects, ..ReleaseInUse::default() };
+        assert_eq!(healthy(&objects, Some(&release(21))), (3, 21), "15 objects do not exist yet");
+        assert_eq!(healthy(&objects, Some(&release(2))), (3, 6), "objects of the previous release remain");
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Installation {
             tokio::time::timeout(timeout, follow::until_settled(client, &self.name, progress, &mut last)).await;
         progress.wait("");
         match settled {
-            Ok(RolloutState::Failed { reason, message }) => {
+            Ok(RolloutState::Failed { reason, message, .. }) => {
                 let error = CommandError::failed(format!("{} was not installed: {reason}: {message}", self.name));
                 let reason = Reason::from_name(&reason);
                 InstallationResult::Failed { reason, error: self.advise(error, reason) }

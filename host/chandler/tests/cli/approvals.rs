@@ -16,7 +16,7 @@ use crate::{
 
 const BUNDLE: &str = "./tests/fixtures/registry/harbour-operator.v0.1.0";
 
-async fn client(kept: &Kept) -> Client {
+pub(crate) async fn client(kept: &Kept) -> Client {
     let kubeconfig = Kubeconfig::read_from(&kept.kubeconfig).unwrap();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     Client::try_from(config).unwrap()

@@ -10,4 +10,5 @@ mod lint;
 mod rbac;
 mod render;
 mod rollouts;
+mod status_watch;
 mod support;

@@ -1,7 +1,8 @@
 //! Derives the status of a ProvisionerClass. Pure: the clock comes in as an argument.
 
 use chandler_api::{
-    ConditionType as Type, NewCondition, ProvisionerClass, ProvisionerClassStatus, Reason, set_condition,
+    ConditionType as Type, NewCondition, ProvisionerClass, ProvisionerClassStatus, Reason,
+    conditions::remove_condition, set_condition,
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
@@ -57,6 +58,20 @@ pub(super) fn derive(
             status.component = None;
         }
     }
+    // What kstatus reads: a class that loads again later is at work, one that only a change helps is stalled.
+    let unusable = match outcome {
+        LoadOutcome::Failed { problem, in_use: false, .. } => Some(problem),
+        _ => None,
+    };
+    for (kind, terminal) in [(Type::Reconciling, false), (Type::Stalled, true)] {
+        match unusable.filter(|problem| problem.terminal == terminal) {
+            Some(problem) => {
+                let condition = NewCondition::is_true(kind, problem.reason, problem.message.clone());
+                set_condition(&mut status.conditions, condition, generation, now.clone());
+            }
+            None => drop(remove_condition(&mut status.conditions, kind)),
+        }
+    }
     status
 }
 
@@ -103,8 +118,12 @@ mod tests {
                 "Compatible=False/MissingImports",
                 "Compiled=Unknown/MissingImports",
                 "Ready=False/MissingImports",
+                "Stalled=True/MissingImports",
             ]
         );
+        let away = Problem::transient(Reason::ImageNotResolved, "away");
+        let away = LoadOutcome::Failed { step: LoadStep::Resolve, problem: away, in_use: false };
+        assert_eq!(reasons(&away).last().map(String::as_str), Some("Reconciling=True/ImageNotResolved"));
         assert_eq!(reasons(&failed(true)).last().map(String::as_str), Some("Ready=True/UpdateFailed"));
         assert_eq!(
             reasons(&LoadOutcome::Loaded(Component::default())).last().map(String::as_str),

@@ -91,8 +91,8 @@ pub(crate) fn message(name: &str, pending: &PendingChange) -> String {
         refusals => format!("would be refused: {}\n", cut(refusals.join("\n"), REPORTED_REFUSALS)),
     };
     format!(
-        "{refused}a change waits for approval: {created} objects to create, {changed} to change, {removed} to remove; \
-         `chandler diff {name}` shows it, `chandler approve {name}` approves it"
+        "{refused}a change waits for approval: {created} to create, {changed} to change, {removed} to remove; `chandler diff {name}` \
+         shows it, `chandler approve {name}` approves it"
     )
 }
 
@@ -268,7 +268,7 @@ mod tests {
         insta::assert_snapshot!(message("harbour", &pending), @r#"
         would be refused: ConfigMap n/a already exists
         namespaces "m" not found
-        a change waits for approval: 2 objects to create, 0 to change, 0 to remove; `chandler diff harbour` shows it, `chandler approve harbour` approves it
+        a change waits for approval: 2 to create, 0 to change, 0 to remove; `chandler diff harbour` shows it, `chandler approve harbour` approves it
         "#);
         let pending = PendingChange { refusals: vec![], ..pending };
         assert!(message("harbour", &pending).starts_with("a change waits for approval: "));

@@ -111,7 +111,7 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
     if found.outcome == ReconcileOutcome::Suspended {
         draft.ready_while_suspended();
     }
-    draft.stalled(found);
+    draft.stalled(deployment, found);
     draft.finish(deployment)
 }
 
@@ -361,6 +361,8 @@ impl Draft {
     }
 }
 
+#[cfg(test)]
+mod kstatus_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

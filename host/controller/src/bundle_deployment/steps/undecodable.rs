@@ -2,7 +2,9 @@
 //!
 //! The controller does nothing for such an object, and its status reports why, with the JSON path of the value.
 
-use chandler_api::{BundleDeployment, ConditionType, NewCondition, Reason, set_condition};
+use chandler_api::{
+    BundleDeployment, ConditionType, NewCondition, Reason, conditions::remove_condition, set_condition,
+};
 use chandler_runtime::status_patch;
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
@@ -76,6 +78,7 @@ fn status(old: &PartialStatus, generation: Option<i64>, cause: &str, now: Time) 
     ] {
         set_condition(&mut status.conditions, condition, generation, now.clone());
     }
+    remove_condition(&mut status.conditions, ConditionType::Reconciling);
     status
 }
 

@@ -1,14 +1,17 @@
 //! The conditions about the candidate: how far it came, and the problem that stopped it.
 
+use std::time::Duration;
+
 use chandler_api::{
-    BundleDeployment, BundleDeploymentStatus, ConditionStatus, ConditionType as Type, Reason, ReleaseInUse, Revision,
-    conditions::remove_condition,
+    BundleDeployment, BundleDeploymentStatus, ConditionStatus, ConditionType as Type, Reason, ReleaseInUse, Remedy,
+    Revision, conditions::remove_condition, find_condition,
 };
+use chandler_core::text::count;
 use chandler_source::Source;
 
 use super::{
     super::{
-        super::assessment::{Assessment, ReconcileOutcome, ReleaseFacts, RollingOut},
+        super::assessment::{Assessment, ReleaseFacts, RollingOut},
         revisions::{Candidate, Cause, RevisionTerms},
     },
     Draft,
@@ -16,12 +19,15 @@ use super::{
 };
 use crate::problem::Problem;
 
+/// How long a requirement of the release may be missing until `Stalled` is set. The controller looks again several times meanwhile.
+const GRACE: Duration = Duration::from_secs(10);
+
 impl Draft {
     /// A revision is about to be rolled out; the release that runs goes on running.
     pub(super) fn beginning(&mut self, current: &Revision, candidate: Option<&Candidate>) {
         let size = candidate.map(|candidate| {
             let ReleaseFacts { objects, stages, .. } = candidate.release;
-            format!(": {objects} objects in {stages} stages")
+            format!(": {} in {}", count(objects, "object"), count(stages, "stage"))
         });
         let message = format!("{}revision {}{}", prefix(candidate), current.number, size.unwrap_or_default());
         self.yes(Type::Progressing, Reason::RollingOut, &message);
@@ -40,6 +46,7 @@ impl Draft {
             self.yes(Type::Progressing, Reason::Unpacking, &message);
             self.no(Type::Ready, Reason::Unpacking, &message);
             remove_condition(&mut self.status.conditions, Type::Stalled);
+            self.yes(Type::Reconciling, Reason::Unpacking, &message);
             self.status.candidate = None;
             self.status.pending_change = None;
             self.installed_before(&message);
@@ -48,20 +55,39 @@ impl Draft {
         self.finish(deployment)
     }
 
-    /// Reports to kstatus that only a change by the user helps: `Stalled` then repeats what `Progressing` says, and is absent otherwise.
-    /// A deadline that has passed is no such case, since the rollout goes on and may still succeed.
-    pub(super) fn stalled(&mut self, found: &Assessment) {
-        let candidate = found.candidate();
-        let rolled_back = matches!(found.outcome, ReconcileOutcome::Applied(_))
-            && candidate.is_some_and(|candidate| matches!(candidate.cause, Cause::Failed { .. }));
-        let is_terminal = rolled_back || found.problem().is_some_and(|problem| problem.terminal);
-        let cause =
-            self.condition(Type::Progressing).filter(|it| is_terminal && it.status == ConditionStatus::False.as_str());
-        let cause = cause.and_then(|it| Some((Reason::from_name(&it.reason)?, it.message.clone())));
-        match cause {
-            Some((reason, message)) => self.yes(Type::Stalled, reason, &message),
-            None => drop(remove_condition(&mut self.status.conditions, Type::Stalled)),
+    /// Reports to kstatus whether time alone helps: `Reconciling` is True while the controller is at work or retries, `Stalled` while a
+    /// user or an administrator has to act. Both repeat what `Progressing` says, are never True together, and are absent otherwise.
+    /// A deadline that has passed counts, as that of a Deployment does, although the rollout goes on and may still succeed.
+    pub(super) fn stalled(&mut self, deployment: &BundleDeployment, found: &Assessment) {
+        let Some(progressing) = self.condition(Type::Progressing) else { return };
+        let is_at_work = progressing.status == ConditionStatus::True.as_str();
+        let (reason, message) = (Reason::from_name(&progressing.reason), progressing.message.clone());
+        let has_failed = matches!(reason, Some(Reason::RolledBack | Reason::ProgressDeadlineExceeded));
+        let is_stalled =
+            !is_at_work && has_failed || found.problem().is_some_and(|problem| self.needs_action(deployment, problem));
+        for (kind, holds) in [(Type::Stalled, is_stalled), (Type::Reconciling, is_at_work && !is_stalled)] {
+            match reason.filter(|_| holds) {
+                Some(reason) => self.yes(kind, reason, &message),
+                None => drop(remove_condition(&mut self.status.conditions, kind)),
+            }
         }
+    }
+
+    /// Whether a problem lasts until a user or an administrator acts. Requirements of a release are often created at the same moment as the
+    /// BundleDeployment, so a missing one counts only after a while.
+    fn needs_action(&self, deployment: &BundleDeployment, problem: &Problem) -> bool {
+        let remedy = problem.reason.remedy();
+        if problem.terminal || matches!(remedy, Remedy::User | Remedy::Administrator) {
+            return true;
+        }
+        let before = deployment.status.as_ref();
+        let ready = before.and_then(|status| find_condition(&status.conditions, Type::Ready));
+        let lasts = ready.is_some_and(|ready| {
+            let is_same = ready.reason == problem.reason.as_str() && ready.observed_generation == self.generation;
+            let lasted = Duration::try_from(self.now.0.duration_since(ready.last_transition_time.0));
+            is_same && lasted.is_ok_and(|lasted| lasted >= GRACE)
+        });
+        lasts && (problem.refused || remedy == Remedy::Requirement)
     }
 
     /// Reports a problem: `Progressing` is True while the controller retries, `Ready` repeats the cause.

@@ -55,18 +55,19 @@ pub(super) fn found(release: Option<ReleaseFacts>, outcome: ReconcileOutcome) ->
     Assessment::of_selection(selection, outcome)
 }
 
-fn waiting(stage: usize, all_applied: bool) -> ReconcileOutcome {
+pub(super) fn waiting(stage: usize, all_applied: bool) -> ReconcileOutcome {
     let waiting = (0..7).map(|number| format!("Deployment.apps n/d{number}: not available")).collect();
     ReconcileOutcome::RollingOut(RollingOut { stage, stages: 2, all_applied, waiting })
 }
 
-/// One line for each condition.
+/// One line for each condition but `Reconciling`, which repeats `Progressing`.
 pub(super) fn lines(status: &BundleDeploymentStatus) -> String {
     let line = |condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
         let second = condition.last_transition_time.0.as_second();
         format!("{}={}/{} @{second}: {}\n", condition.type_, condition.status, condition.reason, condition.message)
     };
-    status.conditions.iter().map(line).collect()
+    let reported = status.conditions.iter().filter(|condition| condition.type_ != Type::Reconciling.as_str());
+    reported.map(line).collect()
 }
 
 /// Derives the statuses of reconciles one after the other, a second apart.
@@ -202,7 +203,7 @@ fn a_pass_that_finds_the_same_changes_nothing() {
     assert_eq!(derive(&deployment, &reconcile, at(99)), deployment.status.unwrap());
 }
 
-fn rolling_back(outcome: ReconcileOutcome) -> Assessment {
+pub(super) fn rolling_back(outcome: ReconcileOutcome) -> Assessment {
     let cause = Cause::Failed { failed: 2, message: "stage 1 of 1 waits for b".into(), to: 1 };
     let mut assessment = found(None, outcome);
     assessment.selection.candidate = Some(candidate(cause, facts("a")));
@@ -280,39 +281,6 @@ fn a_failed_rollback_names_its_cause() {
 }
 
 #[test]
-fn stalled_is_true_while_only_the_user_can_help() {
-    let stalled = |earlier: &[Assessment], last: Assessment| {
-        let status = reconciles(deployment(&json!(null)), &[earlier, &[last]].concat());
-        find_condition(&status.conditions, Type::Stalled)
-            .map(|it| format!("{}/{}: {}", it.status, it.reason, it.message))
-    };
-    let refused = || found(None, ReconcileOutcome::RenderFailed(Problem::terminal(Reason::InvalidContent, "broken")));
-    let installed = || found(Some(facts("a")), ReconcileOutcome::Applied(vec![]));
-    assert_eq!(stalled(&[], refused()).as_deref(), Some("True/InvalidContent: broken"));
-    assert_eq!(
-        stalled(&[refused()], Assessment::early(ReconcileOutcome::Preparing)).as_deref(),
-        Some("True/InvalidContent: broken")
-    );
-    assert_eq!(stalled(&[refused()], installed()), None);
-    assert_eq!(stalled(&[refused()], found(Some(facts("a")), waiting(1, false))), None);
-    assert_eq!(stalled(&[refused()], Assessment::early(ReconcileOutcome::Suspended)), None);
-    let away = ReconcileOutcome::UnpackFailed(Problem::transient(Reason::UnpackFailed, "away"));
-    assert_eq!(stalled(&[refused()], Assessment::early(away)), None);
-    let rolled_back = stalled(
-        &[installed(), found(Some(facts("b")), waiting(2, true))],
-        rolling_back(ReconcileOutcome::Applied(vec![])),
-    );
-    assert!(rolled_back.is_some_and(|text| text.starts_with("True/RolledBack: revision 2 failed")));
-
-    let mut deployment = deployment(&json!(null));
-    deployment.status = Some(derive(&deployment, &refused(), at(1)));
-    assert_eq!(derive(&deployment, &refused(), at(9)), deployment.status.clone().unwrap(), "it stays quiet");
-    deployment.metadata.generation = Some(2);
-    let next = derive(&deployment, &Assessment::early(ReconcileOutcome::Preparing), at(10));
-    assert_eq!(find_condition(&next.conditions, Type::Stalled), None, "a newer spec has not failed");
-}
-
-#[test]
 fn a_finalizer_that_cannot_be_written_is_reported() {
     let problem = Problem::transient(Reason::Forbidden, "failed to write the finalizers: no");
     let status =
@@ -347,7 +315,7 @@ fn a_failed_revision_and_a_pending_change_write_nothing_again() {
     waits.selection.pending = Some(pending);
     deployment.status = Some(derive(&deployment, &waits, at(100)));
     let status = deployment.status.clone().unwrap();
-    insta::assert_snapshot!(lines(&status).lines().last().unwrap(), @"Ready=False/ApprovalRequired @1: a change waits for approval: 1 objects to create, 0 to change, 0 to remove; `chandler diff a` shows it, `chandler approve a` approves it");
+    insta::assert_snapshot!(lines(&status).lines().last().unwrap(), @"Ready=False/ApprovalRequired @1: a change waits for approval: 1 to create, 0 to change, 0 to remove; `chandler diff a` shows it, `chandler approve a` approves it");
     assert_eq!(status.pending_change.as_ref().and_then(|pending| pending.since.clone()), Some(Time(at(100))));
     assert_eq!(derive(&deployment, &waits, at(200)), status);
     let granted = found(Some(facts("c")), ReconcileOutcome::Applied(vec![]));

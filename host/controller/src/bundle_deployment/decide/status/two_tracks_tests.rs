@@ -37,7 +37,7 @@ fn no_image() -> ReconcileOutcome {
 /// Status and reason of each condition after these reconciles.
 fn short(last: &[Assessment]) -> String {
     let status = reconciles(deployment(&json!(null)), &[&[installed()], last].concat());
-    let kinds = status.conditions.iter().filter(|condition| condition.type_ != "Unpacked");
+    let kinds = status.conditions.iter().filter(|condition| !["Unpacked", "Reconciling"].contains(&&*condition.type_));
     kinds.map(|it| format!("{}={}/{}", it.type_, it.status, it.reason)).collect::<Vec<_>>().join(" ")
 }
 
