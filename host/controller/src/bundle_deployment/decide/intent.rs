@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use chandler_api::{BundleDeployment, BundleSource, Outcome, Reason, Revision, names::TEARDOWN_FINALIZER};
 use chandler_source::Source;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 
 use super::{
     super::assessment::{Assessment, ReconcileOutcome, RolloutFindings},
-    revisions::{Candidate, begins},
+    revisions::{Candidate, begins, elapsed},
 };
 
 /// How soon a rollout that has just begun is checked without a watch event.
@@ -146,8 +147,18 @@ pub(crate) fn due(found: &Assessment) -> impl Iterator<Item = Duration> {
     let running = found.running.as_ref().and_then(|running| running.findings.debounce);
     let refused = found.selection.pending.as_ref().is_some_and(|pending| !pending.refusals.is_empty());
     let refused = refused.then_some(REFUSAL_CHECK);
-    let dates = found.findings().flat_map(|findings| [findings.renewal, findings.contention]);
+    let dates = found.findings().flat_map(|findings| [findings.renewal, findings.contention, findings.causes]);
     dates.chain([crds, running, refused]).flatten()
+}
+
+/// How long a rollout goes on before its status reports the causes below the objects that it waits for: until then most objects just
+/// take their time, and looking would only cost requests.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Whether a rollout has waited so long that the causes are worth a look.
+pub(crate) fn wants_causes(history: &[Revision], candidate: &Candidate, now: &Time) -> bool {
+    let current = history.last().filter(|_| !begins(history, candidate));
+    current.is_some_and(|current| elapsed(current, now) >= PATIENCE)
 }
 
 /// Whether the announcement of a revision reports this rollout for now: it waits, and found nothing else.
