@@ -64,6 +64,11 @@ pub fn dependents<'a>(object: &'a Value, objects: &'a [Value]) -> Vec<&'a Value>
     family::dependents(object, objects)
 }
 
+/// The objects that an object owns directly, and for a Pod the claims that it mounts.
+pub fn owned<'a>(owner: &Value, objects: &'a [Value]) -> Vec<&'a Value> {
+    family::owned(owner, objects)
+}
+
 /// What was found, and how much it explains.
 #[derive(Clone, Debug)]
 struct Finding {

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 use crate::{
     CommandError,
     arguments::{format::OutputFormat, values},
-    read::{cluster, follow},
+    read::{below, cluster, follow},
     view::{
         explanation::Explanation,
         output,
@@ -68,7 +68,8 @@ impl Status {
             }
         }
         let deployment = cluster::deployment(&client, &self.name).await?;
-        let members = cluster::members(&client, &deployment).await;
+        let mut members = cluster::members(&client, &deployment).await;
+        below::explain(&client, &mut members).await;
         let explanation = Explanation::new(&deployment, members.objects, members.unreadable);
         match self.output {
             OutputFormat::Text => output::print(&explanation.text())?,

@@ -25,17 +25,26 @@ pub(super) fn dependents<'a>(object: &'a Value, objects: &'a [Value]) -> Vec<&'a
             break;
         }
     }
-    let namespace = Reader(object).text("/metadata/namespace");
-    let pods = objects.iter().chain([object]).filter(|pod| Reader(pod).group_kind() == ("", "Pod"));
-    let pods = pods.filter(|pod| owners.contains(Reader(pod).text("/metadata/uid")));
-    let claims: BTreeSet<&str> = pods.flat_map(claims_of).collect();
-    let is_claim = |candidate: Reader<'_>| {
-        candidate.group_kind() == ("", "PersistentVolumeClaim")
-            && candidate.text("/metadata/namespace") == namespace
-            && claims.contains(candidate.text("/metadata/name"))
-    };
-    let is_below = |candidate: &&Value| is_owned(candidate, &owners) || is_claim(Reader(candidate));
+    let pods = objects.iter().chain([object]).filter(|pod| owners.contains(Reader(pod).text("/metadata/uid")));
+    let pods: Vec<&Value> = pods.collect();
+    let is_below = |candidate: &&Value| is_owned(candidate, &owners) || pods.iter().any(|pod| mounts(pod, candidate));
     objects.iter().filter(is_below).collect()
+}
+
+/// The objects that an object owns directly, and for a Pod the claims that it mounts.
+pub(super) fn owned<'a>(owner: &Value, objects: &'a [Value]) -> Vec<&'a Value> {
+    let mut owners = BTreeSet::from([Reader(owner).text("/metadata/uid")]);
+    owners.remove("");
+    objects.iter().filter(|candidate| is_owned(candidate, &owners) || mounts(owner, candidate)).collect()
+}
+
+/// Whether an object is a claim that a Pod mounts.
+fn mounts(pod: &Value, candidate: &Value) -> bool {
+    let claim = Reader(candidate);
+    claim.group_kind() == ("", "PersistentVolumeClaim")
+        && Reader(pod).group_kind() == ("", "Pod")
+        && claim.text("/metadata/namespace") == Reader(pod).text("/metadata/namespace")
+        && claims_of(pod).any(|name| name == claim.text("/metadata/name"))
 }
 
 fn is_owned(object: &Value, owners: &BTreeSet<&str>) -> bool {

@@ -12,7 +12,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// How long an object is not looked at, at the longest. A cause that has changed is reported that late at worst.
 const LONGEST: Duration = Duration::from_mins(1);
 /// How long nothing is looked at for an owner whose account may not read Pods.
-const FORBIDDEN: Duration = Duration::from_mins(5);
+const FORBIDDEN: Duration = Duration::from_mins(1);
 /// How many objects of an owner are explained: as many as a message names.
 const EXPLAINED: usize = 5;
 /// How many of them one call looks at.
@@ -227,9 +227,9 @@ mod tests {
         let one = [unhealthy("a", "x")];
         assert_eq!(causes.due("o", &release(), &one, seconds(0)).len(), 1);
         causes.forbid("o", seconds(0));
-        assert!(causes.due("o", &release(), &one, seconds(299)).is_empty());
-        assert_eq!(causes.next("o", &one, seconds(100)), Some(seconds(200)));
-        assert_eq!(causes.due("o", &release(), &one, seconds(300)).len(), 1);
+        assert!(causes.due("o", &release(), &one, seconds(59)).is_empty());
+        assert_eq!(causes.next("o", &one, seconds(20)), Some(seconds(40)));
+        assert_eq!(causes.due("o", &release(), &one, seconds(60)).len(), 1);
     }
 
     #[test]

@@ -100,11 +100,7 @@ async fn pending_claims(
     let reads = names.into_iter().take(CLAIMS).map(|name| cluster.get(&claims, Some(namespace), name).boxed());
     let mut read = Vec::new();
     for claim in all(reads.collect()).await {
-        read.extend(permitted(claim.map(|claim| claim.into_iter().collect()))?.into_iter().map(|mut claim| {
-            claim["apiVersion"] = claims.api_version.clone().into();
-            claim["kind"] = claims.kind.clone().into();
-            claim
-        }));
+        read.extend(permitted(claim.map(|claim| claim.into_iter().collect()))?);
     }
     Ok(read)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chandler_core::{Digest, ObjectKey};
+use chandler_health::cause::Below;
 use futures::FutureExt as _;
 use kube::Client;
 use serde_json::Value;
@@ -98,4 +99,14 @@ pub async fn dependents(client: &Client, object: &Value) -> Result<Vec<Value>, A
 /// If the Events could not be read. Events that may not be read are none.
 pub async fn cause(client: &Client, object: &Value, dependents: Vec<Value>) -> Result<Option<String>, ApiError> {
     below::cause(&Cluster::new(client.clone()), object, dependents).await
+}
+
+/// Why an object is unhealthy, by itself alone.
+pub fn own_cause(object: &Value) -> Option<String> {
+    chandler_health::cause::cause(object, &Below::default())
+}
+
+/// The objects that an object owns directly, and for a Pod the claims that it mounts.
+pub fn owned<'a>(owner: &Value, objects: &'a [Value]) -> Vec<&'a Value> {
+    chandler_health::cause::owned(owner, objects)
 }
