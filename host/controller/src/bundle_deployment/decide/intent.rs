@@ -196,6 +196,27 @@ mod tests {
         problem::Problem,
     };
 
+    #[test]
+    fn causes_are_worth_a_look_when_a_rollout_has_waited() {
+        let candidate = Candidate::of_release(&Digest::of(b"a"), "n");
+        let at = |second: i64| Time(k8s_openapi::jiff::Timestamp::from_second(second).unwrap());
+        let current = Revision {
+            release_digest: Digest::of(b"a").to_string(),
+            install_namespace: "n".to_owned(),
+            start_time: Some(at(100)),
+            outcome: Outcome::RollingOut,
+            ..Revision::default()
+        };
+        let wants = |history: &[Revision], second| wants_causes(history, &candidate, &at(second));
+        let another = Revision { install_namespace: "another".to_owned(), ..current.clone() };
+        let current = [current];
+        assert_eq!((wants(&current, 104), wants(&current, 105)), (false, true));
+        assert_eq!((wants(&[], 200), wants(&[another], 200)), (false, false), "it begins");
+        let mut found = Assessment::early(ReconcileOutcome::Suspended);
+        found.rollout.causes = Some(Duration::from_secs(10));
+        assert_eq!(due(&found).min(), Some(Duration::from_secs(10)));
+    }
+
     fn deployment(
         metadata: serde_json::Value,
         spec: &serde_json::Value,
