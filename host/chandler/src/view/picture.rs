@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn mermaid_labels_hold_no_markup_but_line_breaks() {
-        insta::assert_snapshot!(mermaid("BundleDeployment harbour", &tree()), @r##"
+        insta::assert_snapshot!(mermaid("BundleDeployment harbour", &tree()), @r#"
         flowchart LR
           n0["BundleDeployment harbour"]
           n0 --> n1["namespace harbour"]
@@ -233,7 +233,7 @@ mod tests {
           classDef progressing stroke:#bf8700,stroke-width:2px
           classDef unhealthy stroke:#cf222e,stroke-width:2px
           classDef unknown stroke:#8250df,stroke-width:2px
-        "##);
+        "#);
     }
 
     #[test]

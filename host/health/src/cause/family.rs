@@ -166,9 +166,7 @@ impl<'a> Family<'a> {
             return None;
         }
         let warned = events.warnings(claim, &["ProvisioningFailed", "FailedBinding"]);
-        let Some((reason, message)) = warned.first() else {
-            return None;
-        };
+        let (reason, message) = warned.first()?;
         let text = if self.object.group_kind() == ("", "PersistentVolumeClaim") {
             format!("{reason}: {message}")
         } else {

@@ -100,7 +100,7 @@ mod tests {
                 Some("reading manifest 1 in registry.example.com/x: manifest unknown"),
             ),
             (
-                r#"rpc error: code = Unknown desc = Error response from daemon: manifest for registry.example.com/x:1 not found: manifest unknown: manifest unknown"#,
+                "rpc error: code = Unknown desc = Error response from daemon: manifest for registry.example.com/x:1 not found: manifest unknown: manifest unknown",
                 Some("manifest for registry.example.com/x:1 not found: manifest unknown: manifest unknown"),
             ),
             (r#"Back-off pulling image "registry.example.com/x:1""#, None),
