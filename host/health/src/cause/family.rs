@@ -142,10 +142,12 @@ impl<'a> Family<'a> {
         let living = self.pods.iter().filter(|pod| !matches!(pod.text("/status/phase"), "Failed" | "Succeeded"));
         let living = i64::try_from(living.count()).unwrap_or(i64::MAX);
         match object.group_kind() {
-            ("", "Pod" | "PersistentVolumeClaim") => false,
             ("apps", "DaemonSet") => living < object.count("desiredNumberScheduled"),
             ("batch", "Job") => living < 1 && !object.conditions().any(|it| it.is("Failed", "True")),
-            _ => living < object.number("/spec/replicas").unwrap_or(1),
+            ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") | ("", "ReplicationController") => {
+                living < object.number("/spec/replicas").unwrap_or(1)
+            }
+            _ => false,
         }
     }
 
