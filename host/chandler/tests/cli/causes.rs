@@ -9,7 +9,9 @@ use crate::{
     support::{Outcome, chandler},
 };
 
-const CAUSE: &str = "ImagePullBackOff: registry.invalid/keeper:1 cannot be pulled";
+/// What the Pod reports, and what its Events add.
+const OWN: &str = "ImagePullBackOff: registry.invalid/keeper:1 cannot be pulled";
+const CAUSE: &str = "ImagePullBackOff: registry.invalid/keeper:1: no such host";
 
 #[test]
 fn pods_are_shown_and_explain_their_workload() {
@@ -39,15 +41,16 @@ fn pods_are_shown_and_explain_their_workload() {
     let [.., kind, deployment, set, pod] = lines.as_slice() else { panic!("{lines:?}") };
     assert_eq!((*kind, *deployment), ("Deployment.apps", &*format!("… keeper  {CAUSE}")));
     assert!(set.starts_with("… ReplicaSet keeper-"), "{set}");
-    assert!(pod.starts_with("✗ Pod keeper-") && pod.ends_with(CAUSE), "{pod}");
+    assert!(pod.starts_with("✗ Pod keeper-") && pod.ends_with(OWN), "{pod}");
 
     let json: Value = serde_json::from_str(&run(&["tree", "keeper", "-o", "json"]).data()).unwrap();
     let deployment = json.as_array().unwrap().iter().find(|object| object["kind"] == "Deployment").unwrap();
-    assert_eq!(deployment["dependents"][0]["dependents"][0]["message"], CAUSE);
+    assert_eq!(deployment["dependents"][0]["dependents"][0]["message"], OWN);
     for (format, beginning) in [("mermaid", "flowchart LR\n"), ("svg", "<svg xmlns="), ("html", "<!doctype html>\n")] {
         let picture = run(&["tree", "keeper", "-o", format]).data();
         assert!(picture.starts_with(beginning) && picture.contains("Pod keeper-"), "{picture}");
     }
+    assert_eq!(deployment["message"], CAUSE);
     let status = run(&["status", "keeper"]);
     assert_eq!(status.code, Some(1), "{}", status.stderr);
     assert!(status.stdout.contains(&format!("… keeper  {CAUSE}")), "{}", status.stdout);
