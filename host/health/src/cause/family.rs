@@ -78,7 +78,7 @@ impl<'a> Events<'a> {
 }
 
 /// When an Event happened last. Times in UTC sort as text.
-fn time<'a>(event: Reader<'a>) -> &'a str {
+fn time(event: Reader<'_>) -> &str {
     let times = ["/series/lastObservedTime", "/lastTimestamp", "/eventTime", "/metadata/creationTimestamp"];
     times.into_iter().map(|pointer| event.text(pointer)).find(|time| !time.is_empty()).unwrap_or_default()
 }

@@ -50,7 +50,7 @@ pub(super) fn needs_events(pod: Reader<'_>) -> bool {
 }
 
 /// The containers that are not ready, in the order in which they start.
-fn containers<'a>(pod: Reader<'a>) -> impl Iterator<Item = Container<'a>> {
+fn containers(pod: Reader<'_>) -> impl Iterator<Item = Container<'_>> {
     let of = |list: &str, is_init| pod.list(list).map(move |status| Container { status, is_init });
     let all = of("/status/initContainerStatuses", true).chain(of("/status/containerStatuses", false));
     all.filter(|container| !container.status.flag("/ready"))
