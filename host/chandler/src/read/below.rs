@@ -108,11 +108,12 @@ fn nodes(owner: &Value, dependents: &[Value]) -> Vec<TreeNode> {
 /// A ReplicaSet of an earlier revision.
 fn is_retired(node: &TreeNode, dependents: &[Value]) -> bool {
     let key = &node.object.key;
-    let is_it =
-        |object: &&Value| object["kind"] == key.kind.as_str() && object["metadata"]["name"] == key.name.as_str();
-    key.kind == "ReplicaSet"
-        && node.dependents.is_empty()
-        && dependents.iter().find(is_it).is_some_and(|set| set["spec"]["replicas"] == 0)
+    let is_it = |object: &&Value| {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        text("/kind") == Some(key.kind.as_str()) && text("/metadata/name") == Some(key.name.as_str())
+    };
+    let is_empty = |set: &Value| set.pointer("/spec/replicas").and_then(Value::as_i64) == Some(0);
+    key.kind == "ReplicaSet" && node.dependents.is_empty() && dependents.iter().find(is_it).is_some_and(is_empty)
 }
 
 fn status(object: &Value) -> ObjectStatus {
