@@ -15,6 +15,7 @@ pub mod manifest;
 pub mod output;
 pub mod pending_change;
 pub mod permissions;
+pub mod picture;
 pub mod progress;
 pub mod progress_reporter;
 pub mod revisions;

@@ -71,6 +71,16 @@ impl Health {
         self
     }
 
+    /// The same state with the cause that was found below the object. Only a permanent failure keeps its own message: it tells more
+    /// than the state.
+    #[must_use]
+    pub fn because(self, cause: &str) -> Self {
+        if self.is_permanent() {
+            return Self { message: format!("{}: {cause}", self.message), ..self };
+        }
+        Self { message: cause.to_owned(), help: None, ..self }
+    }
+
     /// Whether the object is healthy.
     pub fn is_healthy(&self) -> bool {
         self.state == State::Healthy

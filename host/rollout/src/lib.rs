@@ -21,7 +21,7 @@ mod read;
 pub mod rollout;
 mod write;
 
-pub use chandler_health::{Dependencies, Health, Rule, State, assess};
+pub use chandler_health::{Dependencies, Health, Rule, State, assess, cause::has_causes};
 
 pub use client::{account::impersonating, answers::readable, members::informers};
 pub use pure::{
@@ -42,4 +42,4 @@ pub use pure::{
     request::RolloutRequest,
 };
 pub use read::adoption::Adoptee;
-pub use rollout::{Options, Rollout};
+pub use rollout::{Options, Rollout, causes};

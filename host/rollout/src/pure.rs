@@ -1,5 +1,7 @@
 //! Decisions and data without requests.
 
+pub(crate) mod below;
+pub(crate) mod causes;
 pub(crate) mod crd;
 pub mod deletion_plan;
 pub(crate) mod dependencies;

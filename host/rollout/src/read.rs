@@ -2,6 +2,7 @@
 
 pub(crate) mod absent;
 pub(crate) mod adoption;
+pub(crate) mod below;
 pub(crate) mod checks;
 pub(crate) mod comparisons;
 pub(crate) mod crd_upgrade;

@@ -1,6 +1,7 @@
 //! The entry point of the controller: [`Rollout`], with one file per call.
 
 mod advance;
+pub mod causes;
 mod observe;
 mod preview;
 mod query;
@@ -10,6 +11,7 @@ mod teardown;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Instant,
 };
 
 use chandler_core::{Digest, Release};
@@ -22,6 +24,7 @@ use serde_json::Value;
 use crate::{
     client::{cluster::Cluster, recent_answers::RecentAnswers},
     pure::{
+        causes::Causes,
         deletion_plan::DeletionPlan,
         error::RolloutError,
         owner::Owner,
@@ -62,6 +65,9 @@ pub struct Rollout {
     compiler: Compiler,
     /// The digest of the release in progress that passed every check, by the UID of its owner.
     in_progress: Mutex<HashMap<String, Digest>>,
+    /// The causes that were found below unhealthy objects, by times since the origin.
+    causes: Mutex<Causes>,
+    origin: Instant,
     /// The parents that were written last.
     parents: Parents,
     /// Objects that were found to match the release although they look different.
@@ -81,6 +87,8 @@ impl Rollout {
             installation: options.installation,
             compiler: Compiler::default(),
             in_progress: Mutex::default(),
+            causes: Mutex::default(),
+            origin: Instant::now(),
             parents: Parents::default(),
         }
     }

@@ -152,7 +152,9 @@ async fn a_failure_after_the_rollout_is_reported_and_so_is_the_recovery() {
     simulate(&world, "crash-loop").await;
     let broken = world.condition(&name, "Healthy", "False", "Unhealthy").await;
     let message = &condition(&broken, "Healthy").expect("Healthy").message;
-    assert!(message.contains("Deployment.apps lighthouse/keeper: "), "{message}");
+    // The Deployment only counts replicas; what happens to them is in its Pods.
+    let cause = "Deployment.apps lighthouse/keeper: CrashLoopBackOff: container ";
+    assert!(message.contains(cause) && message.contains(" exited with code 1"), "{message}");
     assert_eq!(condition(&broken, "Ready").expect("Ready").status, "False");
     assert_eq!(condition(&broken, "Installed").expect("Installed").status, "True");
     assert_eq!(condition(&broken, "Progressing").expect("Progressing").reason, "Succeeded");

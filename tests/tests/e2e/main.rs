@@ -13,6 +13,7 @@ mod adoption;
 mod api_faults;
 mod approval;
 mod approval_blockers;
+mod causes;
 mod certificates;
 mod cluster_changes;
 mod config_map_source;

@@ -19,7 +19,7 @@ use crate::{
     CommandError,
     arguments::{cluster::ClusterArguments, faults::FaultArguments, naming, registry::RegistryArguments, values},
     read::{
-        cache, cluster,
+        below, cache, cluster,
         configuration::Configuration,
         provisioner::{self, ChosenProvisioner},
         source::{self, Bundle, Origin},
@@ -332,7 +332,8 @@ async fn show_objects(plane: &ControlPlane, name: &str, progress: &Progress) {
     let Ok(deployment) = deployments.get(name).await else {
         return;
     };
-    let members = cluster::members(plane.client(), &deployment).await;
+    let mut members = cluster::members(plane.client(), &deployment).await;
+    below::explain(plane.client(), &mut members).await;
     let release = deployment.status.as_ref().and_then(|status| status.release.as_ref());
     let (healthy, all) = tree::healthy(&members.objects, release);
     if all == 0 && members.unreadable.is_empty() {

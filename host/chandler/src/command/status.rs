@@ -7,7 +7,7 @@ use chandler_api::{Reason, Remedy};
 use crate::{
     CommandError,
     arguments::{connection::Connection, format::OutputFormat, values},
-    read::{cluster, follow},
+    read::{below, cluster, follow},
     view::{
         advice::advice,
         explanation::Explanation,
@@ -74,7 +74,8 @@ impl Status {
             }
         }
         let deployment = cluster::deployment(&client, &self.name).await?;
-        let members = cluster::members(&client, &deployment).await;
+        let mut members = cluster::members(&client, &deployment).await;
+        below::explain(&client, &mut members).await;
         let explanation = Explanation::new(&deployment, members.objects, members.unreadable);
         match self.output {
             OutputFormat::Text => output::print(&explanation.text())?,

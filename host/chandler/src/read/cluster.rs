@@ -19,8 +19,12 @@ use kube::{
     config::KubeConfigOptions,
     discovery,
 };
+use serde_json::Value;
 
-use super::file::{self, TrustedError};
+use super::{
+    below,
+    file::{self, TrustedError},
+};
 use crate::{
     CommandError,
     arguments::connection::Connection,
@@ -51,6 +55,8 @@ pub struct Members {
     pub objects: Vec<ObjectStatus>,
     /// Kinds that could not be listed, with the reason.
     pub unreadable: Vec<String>,
+    /// The objects that own Pods or may have Events about what is wrong.
+    pub workloads: Vec<(ObjectKey, Value)>,
 }
 
 /// Refuses a default kubeconfig that other users can write, because a kubeconfig names commands that the client runs.
@@ -143,7 +149,7 @@ pub async fn members(client: &Client, deployment: &BundleDeployment) -> Members 
                 continue;
             };
             let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
-            if let Err(error) = list(&api, &resource, id, &mut members.objects).await {
+            if let Err(error) = list(&api, &resource, id, &mut members).await {
                 members.unreadable.push(format!("{kind}.{group}: {error}"));
             }
         }
@@ -155,12 +161,19 @@ async fn list(
     api: &Api<DynamicObject>,
     resource: &ApiResource,
     id: &str,
-    objects: &mut Vec<ObjectStatus>,
+    members: &mut Members,
 ) -> Result<(), kube::Error> {
     let mut parameters = ListParams::default().labels(&format!("{PART_OF}={id}")).limit(PAGE);
     loop {
         let page = api.list(&parameters).await?;
-        objects.extend(page.items.into_iter().map(|object| object_status(object, resource)));
+        for object in page.items {
+            let object = typed(object, resource);
+            let status = object_status(&object);
+            if below::has_dependents(&status.key) {
+                members.workloads.push((status.key.clone(), object));
+            }
+            members.objects.push(status);
+        }
         match page.metadata.continue_ {
             Some(token) if !token.is_empty() => parameters.continue_token = Some(token),
             _ => return Ok(()),
@@ -168,24 +181,28 @@ async fn list(
     }
 }
 
-/// An object with its health.
-fn object_status(mut object: DynamicObject, resource: &ApiResource) -> ObjectStatus {
-    // The items of a list have neither apiVersion nor kind.
+/// An item of a list, which has neither apiVersion nor kind.
+fn typed(mut object: DynamicObject, resource: &ApiResource) -> Value {
     object.types = Some(TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
+    // An object that was parsed from JSON can be written as JSON.
+    serde_json::to_value(object).unwrap_or_default()
+}
+
+/// An object with its health.
+pub(super) fn object_status(object: &Value) -> ObjectStatus {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let api_version = text("/apiVersion");
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let namespace = text("/metadata/namespace");
     let key = ObjectKey {
-        group: resource.group.clone(),
-        kind: resource.kind.clone(),
-        namespace: object.namespace(),
-        name: object.name_any(),
-        version: resource.version.clone(),
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: text("/kind").to_owned(),
+        namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
+        name: text("/metadata/name").to_owned(),
     };
-    match serde_json::to_value(&object) {
-        Ok(value) => {
-            let (health, message) = object_health(&assess(&value, &Dependencies::default()));
-            ObjectStatus { key, health, message }
-        }
-        Err(error) => ObjectStatus { key, health: ObjectHealth::Unknown, message: Some(error.to_string()) },
-    }
+    let (health, message) = object_health(&assess(object, &Dependencies::default()));
+    ObjectStatus { key, health, message }
 }
 
 fn object_health(health: &Health) -> (ObjectHealth, Option<String>) {
@@ -229,7 +246,7 @@ mod tests {
         let object =
             json!({"metadata": {"name": "pilot", "namespace": "harbour", "generation": 1}, "spec": {"replicas": 1}});
         let resource = ApiResource::from_gvk(&kube::api::GroupVersionKind::gvk("apps", "v1", "Deployment"));
-        let status = object_status(serde_json::from_value(object).unwrap(), &resource);
+        let status = object_status(&typed(serde_json::from_value(object).unwrap(), &resource));
         assert_eq!(
             (status.key.to_string().as_str(), status.health),
             ("Deployment.apps harbour/pilot", ObjectHealth::Progressing)

@@ -48,27 +48,89 @@ pub struct ObjectStatus {
     pub message: Option<String>,
 }
 
-/// The lines of the tree: cluster-scoped objects first, then the namespaces; kinds in the order in which they are applied.
+/// An object of the tree with the objects below it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TreeNode {
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectStatus,
+    /// What it owns: ReplicaSets, Jobs, Pods and claims.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dependents: Vec<TreeNode>,
+}
+
+impl From<&ObjectStatus> for TreeNode {
+    fn from(object: &ObjectStatus) -> Self {
+        Self { object: object.clone(), dependents: Vec::new() }
+    }
+}
+
+/// A line of the tree, and those below it. All text is one printable line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// A place, a kind, or the name of an object.
+    pub label: String,
+    /// The health of an object; none for places and kinds.
+    pub health: Option<ObjectHealth>,
+    /// The reason for the health.
+    pub message: Option<String>,
+    /// What is below it.
+    pub branches: Vec<Branch>,
+}
+
+impl Branch {
+    fn of(label: &str, branches: Vec<Self>) -> Self {
+        Self { label: one_line(label), health: None, message: None, branches }
+    }
+
+    fn of_object(node: &TreeNode, label: &str) -> Self {
+        let dependents = node.dependents.iter();
+        Self {
+            label: one_line(label),
+            health: Some(node.object.health),
+            message: node.object.message.as_deref().map(one_line),
+            branches: dependents
+                .map(|node| Self::of_object(node, &format!("{} {}", node.object.key.kind, node.object.key.name)))
+                .collect(),
+        }
+    }
+}
+
+/// The tree: cluster-scoped objects first, then the namespaces; kinds in the order in which they are applied.
+pub fn branches(nodes: &[TreeNode]) -> Vec<Branch> {
+    let mut places: BTreeMap<Option<&str>, BTreeMap<_, Vec<&TreeNode>>> = BTreeMap::new();
+    for node in nodes {
+        let key = &node.object.key;
+        let kind = (order::phase_of(key), key.kind.as_str(), key.group.as_str());
+        places.entry(key.namespace.as_deref()).or_default().entry(kind).or_default().push(node);
+    }
+    let of_kind = |((_, kind, group), mut nodes): ((_, &str, &str), Vec<&TreeNode>)| {
+        let dot = if group.is_empty() { "" } else { "." };
+        nodes.sort_unstable_by(|a, b| a.object.key.name.cmp(&b.object.key.name));
+        let objects = nodes.into_iter().map(|node| Branch::of_object(node, &node.object.key.name)).collect();
+        Branch::of(&format!("{kind}{dot}{group}"), objects)
+    };
+    let of_place = |(namespace, kinds): (Option<&str>, BTreeMap<_, Vec<&TreeNode>>)| {
+        let name = namespace.map_or_else(|| "cluster".to_owned(), |name| format!("namespace {name}"));
+        Branch::of(&name, kinds.into_iter().map(of_kind).collect())
+    };
+    places.into_iter().map(of_place).collect()
+}
+
+/// The lines of the tree without what is below the objects.
 ///
 /// `sign` returns the sign before a name, so that a terminal can colour it.
 pub fn lines(objects: &[ObjectStatus], sign: impl Fn(ObjectHealth) -> String) -> Vec<String> {
-    let mut places: BTreeMap<Option<&str>, BTreeMap<_, Vec<&ObjectStatus>>> = BTreeMap::new();
-    for object in objects {
-        let key = &object.key;
-        let kind = (order::phase_of(key), key.kind.as_str(), key.group.as_str());
-        places.entry(key.namespace.as_deref()).or_default().entry(kind).or_default().push(object);
-    }
+    let nodes: Vec<TreeNode> = objects.iter().map(TreeNode::from).collect();
+    node_lines(&nodes, sign)
+}
+
+/// The lines of the tree.
+pub fn node_lines(nodes: &[TreeNode], sign: impl Fn(ObjectHealth) -> String) -> Vec<String> {
     let mut lines = Vec::new();
-    for (namespace, kinds) in places {
-        lines.push(namespace.map_or_else(|| "cluster".to_owned(), |name| format!("namespace {}", one_line(name))));
-        let last = kinds.len().saturating_sub(1);
-        for (index, ((_, kind, group), mut objects)) in kinds.into_iter().enumerate() {
-            let dot = if group.is_empty() { "" } else { "." };
-            let (branch, stem) = if index == last { ("└─", "   ") } else { ("├─", "│  ") };
-            lines.push(format!("{branch} {}", one_line(&format!("{kind}{dot}{group}"))));
-            objects.sort_unstable_by(|a, b| a.key.name.cmp(&b.key.name));
-            push_objects(&mut lines, stem, &objects, &sign);
-        }
+    for place in branches(nodes) {
+        lines.push(place.label);
+        push(&mut lines, "", &place.branches, &sign);
     }
     lines
 }
@@ -96,12 +158,13 @@ pub fn healthy(objects: &[ObjectStatus], release: Option<&ReleaseInUse>) -> (usi
     (healthy, objects.len().max(expected))
 }
 
-fn push_objects(lines: &mut Vec<String>, stem: &str, objects: &[&ObjectStatus], sign: impl Fn(ObjectHealth) -> String) {
-    for (index, object) in objects.iter().enumerate() {
-        let branch = if index + 1 == objects.len() { "└─" } else { "├─" };
-        let name = one_line(&object.key.name);
-        let message = object.message.as_deref().map(|message| format!("  {}", one_line(message))).unwrap_or_default();
-        lines.push(format!("{stem}{branch} {} {name}{message}", sign(object.health)));
+fn push(lines: &mut Vec<String>, stem: &str, branches: &[Branch], sign: &impl Fn(ObjectHealth) -> String) {
+    for (index, branch) in branches.iter().enumerate() {
+        let (fork, below) = if index + 1 == branches.len() { ("└─", "   ") } else { ("├─", "│  ") };
+        let health = branch.health.map(|health| format!("{} ", sign(health))).unwrap_or_default();
+        let message = branch.message.as_deref().map(|message| format!("  {message}")).unwrap_or_default();
+        lines.push(format!("{stem}{fork} {health}{}{message}", branch.label));
+        push(lines, &format!("{stem}{below}"), &branch.branches, sign);
     }
 }
 
@@ -183,6 +246,35 @@ mod tests {
         let release = |objects| ReleaseInUse { objects, ..ReleaseInUse::default() };
         assert_eq!(healthy(&objects, Some(&release(21))), (3, 21), "15 objects do not exist yet");
         assert_eq!(healthy(&objects, Some(&release(2))), (3, 6), "objects of the previous release remain");
+    }
+
+    #[test]
+    fn what_an_object_owns_is_below_it() {
+        let node = |kind: &str, name: &str, health, message: &str, dependents: Vec<TreeNode>| TreeNode {
+            object: object("", kind, Some("harbour"), name, health, message),
+            dependents,
+        };
+        let pods = vec![
+            node("Pod", "crane-5f6-a", ObjectHealth::Healthy, "", vec![]),
+            node("Pod", "crane-5f6-b", ObjectHealth::Unhealthy, "ImagePullBackOff: x: not found", vec![]),
+        ];
+        let set = node("ReplicaSet", "crane-5f6", ObjectHealth::Progressing, "1 of 2 replicas are available", pods);
+        let nodes = [
+            node("Deployment", "crane", ObjectHealth::Progressing, "ImagePullBackOff: x: not found", vec![set]),
+            node("Deployment", "pilot", ObjectHealth::Healthy, "", vec![]),
+        ];
+        insta::assert_snapshot!(node_lines(&nodes, ObjectHealth::sign).join("\n"), @r"
+        namespace harbour
+        └─ Deployment
+           ├─ … crane  ImagePullBackOff: x: not found
+           │  └─ … ReplicaSet crane-5f6  1 of 2 replicas are available
+           │     ├─ ✓ Pod crane-5f6-a
+           │     └─ ✗ Pod crane-5f6-b  ImagePullBackOff: x: not found
+           └─ ✓ pilot
+        ");
+        let json = serde_json::to_value(&nodes).unwrap();
+        assert_eq!(json[0]["dependents"][0]["dependents"][1]["health"], "unhealthy");
+        assert_eq!((&json[0]["name"], json[1].get("dependents")), (&serde_json::json!("crane"), None));
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub(crate) struct RolloutFindings {
     pub(crate) renewal: Option<Duration>,
     /// When an object with an ownership conflict is due; none where there is no conflict.
     pub(crate) contention: Option<Duration>,
+    /// When the causes of unhealthy objects are due to be looked for again; none where none are looked for.
+    pub(crate) causes: Option<Duration>,
     /// Unsafe changes that the configuration allows.
     pub(crate) warnings: Vec<String>,
     /// CRDs that the release no longer has and that stay while custom resources exist.

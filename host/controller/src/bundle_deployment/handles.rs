@@ -18,7 +18,7 @@ use kube::Client;
 use super::{approvals::Approvals, steps::prepare::Preparations};
 use crate::{
     context::Context,
-    memory::{HealthDebounce, Memory, OwnershipConflicts, Refused, ReleasesInUse, Sizes},
+    memory::{Announcements, HealthDebounce, Memory, OwnershipConflicts, Refused, ReleasesInUse, Sizes},
     registries::Registries,
 };
 
@@ -61,6 +61,7 @@ pub(super) struct RolloutHandles<'a> {
     pub(super) certificates: CertificateHandles<'a>,
     pub(super) accounts: &'a AccountPolicy,
     pub(super) events: &'a Events,
+    pub(super) announcements: &'a Announcements,
     pub(super) conflicts: &'a OwnershipConflicts,
     pub(super) debounce: &'a HealthDebounce,
     pub(super) sizes: &'a Sizes,
@@ -131,6 +132,7 @@ impl<'a> RolloutHandles<'a> {
             certificates: CertificateHandles::of(context),
             accounts: &options.accounts,
             events,
+            announcements: &memory.announcements,
             conflicts: &memory.conflicts,
             debounce: &memory.debounce,
             sizes: &memory.sizes,

@@ -87,6 +87,20 @@ impl Cluster {
         self.all(resource, namespace, parameters, Request::list).await
     }
 
+    /// The first page of the objects of a kind in a namespace. A kind that is not served has none.
+    pub(crate) async fn first(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        parameters: &ListParams,
+    ) -> Result<Vec<Value>, ApiError> {
+        match self.part(resource, Some(namespace), parameters, Request::list).await {
+            Ok(page) => Ok(page.objects),
+            Err(ApiError::NotFound(_)) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// One page of the objects of a kind in all namespaces, after a continue token.
     pub(crate) async fn page(&self, resource: &ApiResource, limit: u32, after: Option<&str>) -> Result<Page, ApiError> {
         self.part(resource, None, &after_place(limit, after), Request::list).await

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use chandler_api::{BundleDeployment, BundleSource, Outcome, Reason, Revision, names::TEARDOWN_FINALIZER};
 use chandler_source::Source;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 
 use super::{
     super::assessment::{Assessment, ReconcileOutcome, RolloutFindings},
-    revisions::{Candidate, begins},
+    revisions::{Candidate, begins, elapsed},
 };
 use crate::problem::Problem;
 
@@ -154,8 +155,18 @@ pub(crate) fn due(found: &Assessment) -> impl Iterator<Item = Duration> {
     let running = found.running.as_ref().and_then(|running| running.findings.debounce);
     let refused = found.selection.pending.as_ref().is_some_and(|pending| !pending.refusals.is_empty());
     let refused = refused.then_some(REFUSAL_CHECK);
-    let dates = found.findings().flat_map(|findings| [findings.renewal, findings.contention]);
+    let dates = found.findings().flat_map(|findings| [findings.renewal, findings.contention, findings.causes]);
     dates.chain([crds, running, refused]).flatten()
+}
+
+/// How long a rollout goes on before its status reports the causes below the objects that it waits for: until then most objects just
+/// take their time, and looking would only cost requests.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Whether a rollout has waited so long that the causes are worth a look.
+pub(crate) fn wants_causes(history: &[Revision], candidate: &Candidate, now: &Time) -> bool {
+    let current = history.last().filter(|_| !begins(history, candidate));
+    current.is_some_and(|current| elapsed(current, now) >= PATIENCE)
 }
 
 /// Whether the announcement of a revision reports this rollout for now: it waits, and found nothing else.
@@ -189,6 +200,27 @@ mod tests {
 
     use super::*;
     use crate::bundle_deployment::assessment::{RollingOut, RolloutFindings, Running};
+
+    #[test]
+    fn causes_are_worth_a_look_when_a_rollout_has_waited() {
+        let candidate = Candidate::of_release(&Digest::of(b"a"), "n");
+        let at = |second: i64| Time(k8s_openapi::jiff::Timestamp::from_second(second).unwrap());
+        let current = Revision {
+            release_digest: Digest::of(b"a").to_string(),
+            install_namespace: "n".to_owned(),
+            start_time: Some(at(100)),
+            outcome: Outcome::RollingOut,
+            ..Revision::default()
+        };
+        let wants = |history: &[Revision], second| wants_causes(history, &candidate, &at(second));
+        let another = Revision { install_namespace: "another".to_owned(), ..current.clone() };
+        let current = [current];
+        assert_eq!((wants(&current, 104), wants(&current, 105)), (false, true));
+        assert_eq!((wants(&[], 200), wants(&[another], 200)), (false, false), "it begins");
+        let mut found = Assessment::early(ReconcileOutcome::Suspended);
+        found.rollout.causes = Some(Duration::from_secs(10));
+        assert_eq!(due(&found).min(), Some(Duration::from_secs(10)));
+    }
 
     fn deployment(
         metadata: serde_json::Value,

@@ -6,6 +6,7 @@ use chandler_api::{BundleDeployment, DriftPolicy};
 use chandler_core::Release;
 use chandler_records::{Record, RecordError};
 use chandler_rollout::{Changes, Drift, DriftOptions, Owner, Progress, Unhealthy};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
 use super::{
     super::{
@@ -13,7 +14,7 @@ use super::{
         decide::{
             drift::{self, DriftFound},
             gates,
-            intent::Route,
+            intent::{self, Route},
             revisions::Candidate,
             spec_error::SpecError,
         },
@@ -87,18 +88,8 @@ pub(super) async fn repair(handles: RolloutHandles<'_>, subject: &Subject, runni
 }
 
 /// Looks at the health of a release without changing anything.
-pub(super) async fn look(
-    handles: RolloutHandles<'_>,
-    subject: &Subject,
-    running: &Restored,
-) -> Result<Vec<String>, RolloutFailure> {
-    let rollout = Rollout::of(handles, subject, &running.candidate, &running.release);
-    rollout.reserve().await;
-    let owner = rollout.owner()?;
-    let completed = certificates::complete(handles.certificates, rollout.deployment(), &owner, rollout.release).await?;
-    let ignore = chandler_rollout::DriftPolicy::Ignore;
-    let observed = observe::observe(&handles, rollout.deployment(), &owner, &completed, ignore).await?;
-    Ok(observed.unhealthy.iter().map(line).collect())
+pub(super) async fn look(handles: RolloutHandles<'_>, subject: &Subject, running: &Restored) -> RolledOut {
+    Rollout::of(handles, subject, &running.candidate, &running.release).look().await
 }
 
 /// The rollout of one release in one reconcile.
@@ -132,6 +123,23 @@ impl<'a> Rollout<'a> {
         RolledOut { findings: self.findings, result }
     }
 
+    async fn look(mut self) -> RolledOut {
+        self.reserve().await;
+        let result = self.observe().await;
+        // Whether and when it changes is up to the user.
+        let findings = RolloutFindings { causes: self.findings.causes, ..RolloutFindings::default() };
+        RolledOut { findings, result }
+    }
+
+    async fn observe(&mut self) -> Result<RolloutState, RolloutFailure> {
+        let (handles, deployment) = (self.handles, &self.subject.deployment);
+        let owner = self.owner()?;
+        let completed = certificates::complete(handles.certificates, deployment, &owner, self.release).await?;
+        let ignore = chandler_rollout::DriftPolicy::Ignore;
+        let observed = observe::observe(&handles, deployment, &owner, &completed, ignore).await?;
+        Ok(RolloutState::Applied(self.explained(&owner, observed.unhealthy, true).await))
+    }
+
     async fn observe_and_repair(&mut self) -> Result<RolloutState, RolloutFailure> {
         let (handles, deployment) = (self.handles, &self.subject.deployment);
         let owner = self.owner()?;
@@ -140,7 +148,7 @@ impl<'a> Rollout<'a> {
             DriftOptions { drift: drift::policy_now(deployment), complete: true, ..DriftOptions::default() };
         let observed = observe::observe(&handles, deployment, &owner, &completed, options.drift).await?;
         keep(&self.subject.record, self.release).await?;
-        self.findings.health = Some(observed.unhealthy.iter().map(line).collect());
+        self.findings.health = Some(self.explained(&owner, observed.unhealthy.clone(), false).await);
         self.findings.kept.clone_from(&observed.kept);
         options.cooldown = handles.conflicts.of(&owner.name, |conflicts, now| {
             conflicts.see(&observed.drift, now);
@@ -149,7 +157,7 @@ impl<'a> Rollout<'a> {
         self.note_drift(&observed.drift);
         if !drift::needs_repair(&observed, &options) {
             self.findings.renewal = completed.look_again;
-            return Ok(self.settled(&observed.unhealthy));
+            return Ok(self.settled(&owner, observed.unhealthy).await);
         }
         let seen = observed.drift;
         let lines: Vec<String> = seen.iter().map(ToString::to_string).collect();
@@ -171,13 +179,14 @@ impl<'a> Rollout<'a> {
         }
         Ok(match progress {
             // A repair of a complete release is no rollout: the repaired objects get the grace period that all others get.
-            Progress::Waiting { installed: true, waiting, .. } => self.settled(&waiting),
+            Progress::Waiting { installed: true, waiting, .. } => self.settled(&owner, waiting).await,
             Progress::Waiting { stage, stages, installed, waiting, .. } => {
                 // The grace period counts from here, for a caller that reports on health alone.
-                self.settled(&waiting);
-                rolling_out(stage, stages, installed, &waiting)
+                let reported = self.debounced(&waiting);
+                let waiting = self.explained(&owner, waiting, reported).await;
+                RolloutState::RollingOut(RollingOut { stage, stages, all_applied: installed, waiting })
             }
-            Progress::Complete { .. } => self.settled(&[]),
+            Progress::Complete { .. } => self.settled(&owner, Vec::new()).await,
         })
     }
 
@@ -202,7 +211,8 @@ impl<'a> Rollout<'a> {
         apply::log(&owner, changes);
         Ok(match progress {
             Progress::Waiting { stage, stages, installed, waiting, .. } => {
-                rolling_out(stage, stages, installed, &waiting)
+                let waiting = self.explained(&owner, waiting, self.wants_causes()).await;
+                RolloutState::RollingOut(RollingOut { stage, stages, all_applied: installed, waiting })
             }
             Progress::Complete { .. } => {
                 handles.debounce.forget(&owner.name);
@@ -265,26 +275,44 @@ impl<'a> Rollout<'a> {
         };
     }
 
-    /// Debounces the health of a release that was complete before.
-    fn settled(&mut self, unhealthy: &[Unhealthy]) -> RolloutState {
+    /// The health of a release that was complete before, with causes where it is reported now.
+    async fn settled(&mut self, owner: &Owner, unhealthy: Vec<Unhealthy>) -> RolloutState {
+        let reported = self.debounced(&unhealthy);
+        RolloutState::Applied(self.explained(owner, unhealthy, reported).await)
+    }
+
+    /// Debounces the health of a release that was complete before. Returns whether it is reported now.
+    fn debounced(&mut self, unhealthy: &[Unhealthy]) -> bool {
         let (debounce, name) = (self.handles.debounce, self.subject.name());
         let deployment = &self.subject.deployment;
         if gates::reports_a_rollout(deployment) {
             // The controller stopped before it could report that the rollout was complete, or the watch is late: the reported
             // health is out of date, so the new one is reported at once.
             debounce.forget(&name);
-        } else {
-            let decision = gates::weigh(deployment, unhealthy, debounce.since(&name), debounce.now());
-            debounce.note(&name, decision.next.differs_since);
-            self.findings.debounce = decision.recheck_after;
+            return true;
         }
-        RolloutState::Applied(unhealthy.iter().map(line).collect())
+        let decision = gates::weigh(deployment, unhealthy, debounce.since(&name), debounce.now());
+        debounce.note(&name, decision.next.differs_since);
+        self.findings.debounce = decision.recheck_after;
+        decision.recheck_after.is_none()
     }
-}
 
-fn rolling_out(stage: usize, stages: usize, all_applied: bool, waiting: &[Unhealthy]) -> RolloutState {
-    let waiting = waiting.iter().map(line).collect();
-    RolloutState::RollingOut(RollingOut { stage, stages, all_applied, waiting })
+    /// Whether the status will report this rollout, and it has waited long enough to be worth a look at the causes.
+    fn wants_causes(&self) -> bool {
+        let now = Time(Timestamp::now());
+        self.handles.announcements.suffices(&self.subject.name()).is_none()
+            && intent::wants_causes(self.subject.history(), self.candidate, &now)
+    }
+
+    /// The unhealthy objects as lines of the status, with the causes below them as far as they are known. With `look` they are looked
+    /// for.
+    async fn explained(&mut self, owner: &Owner, mut unhealthy: Vec<Unhealthy>, look: bool) -> Vec<String> {
+        if !unhealthy.is_empty() {
+            let rollout = self.handles.rollout;
+            self.findings.causes = rollout.explain(owner, self.release.digest(), &mut unhealthy, look).await;
+        }
+        unhealthy.iter().map(line).collect()
+    }
 }
 
 /// Keeps the bytes of a release in the record, where they outlive the cache and the registry.

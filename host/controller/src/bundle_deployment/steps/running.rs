@@ -36,8 +36,7 @@ pub(in super::super) async fn look_after(
     let RolledOut { findings, result } = if repairs {
         Box::pin(rollout::repair(handles, subject, &restored)).await
     } else {
-        let result = rollout::look(handles, subject, &restored).await.map(RolloutState::Applied);
-        RolledOut { findings: RolloutFindings::default(), result }
+        Box::pin(rollout::look(handles, subject, &restored)).await
     };
     let problem = result.as_ref().err().map(Problem::from);
     let not_repaired =
