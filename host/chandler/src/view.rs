@@ -8,6 +8,7 @@ pub mod difference;
 pub mod error;
 pub mod excerpt;
 pub mod explanation;
+pub mod findings;
 pub mod log;
 pub mod output;
 pub mod pending_change;

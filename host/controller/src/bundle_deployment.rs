@@ -151,7 +151,8 @@ async fn reconcile_deployment(
         finalize::add_finalizer(&finalize, deployment).await?;
     }
     let record = finalize::open_record(&finalize, deployment, installs).await?;
-    let mut subject = Subject::new(deployment.clone(), record, began);
+    let mut subject =
+        Subject::new(deployment.clone(), record, began).with_approved_upgrades(context.approvals.upgrades(deployment));
     let found = match intent {
         Intent::Ignore => return Ok(Action::await_change()),
         Intent::RemoveFinalizer => {

@@ -91,7 +91,7 @@ impl Rollout {
             warnings.splice(0..0, kept);
         }
         if writes || unwanted.deleted().next().is_some() || !unwanted.orphan.is_empty() {
-            ledger.begin(intent(&desired, &situations, &snapshot.live)).await?;
+            ledger.begin(intent(owner, &desired, &situations, &snapshot.live)).await?;
             let inventory = Inventory::of(&desired, unwanted.all());
             parent::widen(&self.cluster, &self.parents, owner, &mut snapshot.parent, &inventory).await?;
         }
