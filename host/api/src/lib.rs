@@ -49,7 +49,7 @@ pub use bundle_deployment::{
     ServiceAccountReference,
 };
 pub use chandler_core::crd_upgrade::Policy as CrdUpgradeSafety;
-pub use change_approval::{ChangeApproval, ChangeApprovalSpec};
+pub use change_approval::{ApprovedUpgrade, ChangeApproval, ChangeApprovalSpec, approved_upgrades};
 pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, Remedy, find_condition, set_condition};
 pub use crds::{crds, crds_yaml};
 pub use drift::{DriftPolicy, DriftState, Drifted, DriftedField, DriftedObject, IgnoredDifference};
@@ -62,7 +62,7 @@ pub use provisioner_class::{
     WhileInUse,
 };
 pub use revision::{ApprovedChange, Outcome, Revision};
-pub use rollout_settings::{OnFailure, RolloutSettings};
+pub use rollout_settings::{ImmutableAction, ImmutableKind, OnFailure, OnImmutable, RolloutSettings};
 pub use source::{
     Authorization, BundleSource, ConfigMapSource, GitRef, GitSource, HttpSource, ImageSource, LocalObjectReference,
 };

@@ -31,6 +31,10 @@ pub struct RolloutSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::enumeration::<OnFailure>")]
     pub on_failure: Option<OnFailure>,
+    /// What the controller does about an object whose immutable fields a new revision changes, such as the selector of a
+    /// Deployment. Default: it refuses the revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_immutable: Option<OnImmutable>,
     /// The number of revisions in status.history, including the current one. Default: 5. The controller always keeps the
     /// current revision, the last one that succeeded, one that was rolled back, and the one that toRevision names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,6 +45,51 @@ pub struct RolloutSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub to_revision: Option<i64>,
+}
+
+/// What the controller does about objects that only a new object can replace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OnImmutable {
+    /// The action for kinds that are not listed. Refuse, the default, refuses the revision before anything is written. Recreate
+    /// deletes the object and creates it again. Default never recreates what may hold data: PersistentVolumeClaims,
+    /// PersistentVolumes, Namespaces, CustomResourceDefinitions, custom resources, and StatefulSets that delete their
+    /// PersistentVolumeClaims. List these kinds to recreate them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::enumeration::<ImmutableAction>")]
+    pub default: Option<ImmutableAction>,
+    /// The actions for kinds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub kinds: Vec<ImmutableKind>,
+}
+
+/// What the controller does about objects of one kind that only a new object can replace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImmutableKind {
+    /// The API group; empty for the core group.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 253))]
+    pub group: String,
+    /// The kind.
+    #[schemars(length(min = 1, max = 63))]
+    pub kind: String,
+    /// The action: Refuse or Recreate.
+    #[schemars(schema_with = "crate::schema::enumeration::<ImmutableAction>")]
+    pub action: ImmutableAction,
+}
+
+/// What the controller does about an object that only a new object can replace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ImmutableAction {
+    /// It refuses the revision.
+    #[default]
+    Refuse,
+    /// It deletes the object and creates it again.
+    Recreate,
+}
+
+impl crate::schema::Enumeration for ImmutableAction {
+    const NAMES: &[&str] = &["Refuse", "Recreate"];
 }
 
 /// What the controller does about a revision that failed.

@@ -9,6 +9,7 @@ pub mod difference;
 pub mod error;
 pub mod excerpt;
 pub mod explanation;
+pub mod findings;
 pub mod listing;
 pub mod log;
 pub mod manifest;

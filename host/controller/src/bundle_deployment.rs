@@ -155,7 +155,8 @@ async fn reconcile_deployment(
     let installs = intent == Intent::Deploy && is_ours && account(deployment, &context.options.accounts).is_ok();
     let finalize = FinalizeHandles::of(context);
     let record = finalize::open_record(&finalize, deployment, installs).await?;
-    let mut subject = Subject::new(deployment.clone(), record, began);
+    let mut subject =
+        Subject::new(deployment.clone(), record, began).with_approved_upgrades(context.approvals.upgrades(deployment));
     let found = match intent {
         Intent::Ignore => return Ok(Action::await_change()),
         Intent::RemoveFinalizer => {

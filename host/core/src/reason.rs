@@ -154,6 +154,8 @@ names! {
         InstallNamespaceNotFound,
         /// The API server refused an object.
         ObjectRefused,
+        /// The release changes an immutable field, so the object would have to be deleted and created again.
+        ImmutableField,
         /// The controller lacks permissions that the release needs.
         Forbidden,
         /// A new version of a CustomResourceDefinition would break clients or stored objects.

@@ -7,8 +7,6 @@ use serde_json::Value;
 
 use crate::{Enforcement, Rule};
 
-/// The number of findings that a message lists.
-const LISTED: usize = 10;
 /// The longest value that a message quotes, in bytes.
 const QUOTED: usize = 200;
 
@@ -97,22 +95,6 @@ impl Report {
             Enforcement::Strict => self.refusals.push(finding),
         }
     }
-}
-
-/// The message of refused upgrades: the first findings, one per line, and advice for the first of them.
-pub fn explain(refusals: &[Finding]) -> String {
-    let mut lines: Vec<String> = refusals.iter().take(LISTED).map(ToString::to_string).collect();
-    if refusals.len() > LISTED {
-        lines.push(format!("and {} more", refusals.len() - LISTED));
-    }
-    if let Some(Finding { rule, crd, .. }) = refusals.first() {
-        lines.push(format!(
-            "help: {}; spec.preflight.crdUpgradeSafety lets it pass with crds: [{{name: {crd}, rules: [{{name: {rule}, \
-             enforcement: Warn}}]}}]",
-            rule.help()
-        ));
-    }
-    lines.join("\n")
 }
 
 /// A value as JSON, truncated.

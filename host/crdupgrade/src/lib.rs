@@ -8,6 +8,7 @@
 //! | [`mod@compare`] | compares an old CRD and a new one |
 //! | `policy` | the enforcement that a policy (`chandler_core::crd_upgrade`) gives to a finding |
 //! | [`finding`] | findings and their enforcement |
+//! | [`upgrade`] | the findings of a release by CRD, and the digests by which a user approves them |
 //! | `crd`, `version_order` | reads a CRD; the order of versions |
 //! | `whole` | changes of a CRD as a whole |
 //! | `walk` | compares two schemas level by level |
@@ -22,6 +23,7 @@ pub mod finding;
 mod keywords;
 pub mod objects;
 mod policy;
+pub mod upgrade;
 mod validations;
 mod version_order;
 mod walk;
@@ -29,5 +31,6 @@ mod whole;
 
 pub use chandler_core::crd_upgrade::{CrdPolicy, Enforcement, Policy, Rule, RulePolicy};
 pub use compare::{comparable, compare};
-pub use finding::{Effect, Finding, Report, explain};
+pub use finding::{Effect, Finding, Report};
 pub use objects::{CustomResource, ObjectCheck, limit::CheckError};
+pub use upgrade::{RefusedUpgrades, Upgrade};

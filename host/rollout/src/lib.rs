@@ -32,6 +32,7 @@ pub use pure::{
     fields::{self, FieldChange, FieldDrift},
     holdings::{self, Holdings, Intent, ObjectId, Seal, Settlement},
     ignored::{self, Ignored, IgnoredFields, IgnoredFieldsError},
+    immutable::{self, ImmutableAction, OnImmutable},
     ledger::{self, InMemory, Ledger, LedgerError},
     owner::{self, Owner},
     ownership::{self, Manager},

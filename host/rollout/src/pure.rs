@@ -16,6 +16,7 @@ pub(crate) mod health;
 pub(crate) mod hidden_changes;
 pub mod holdings;
 pub mod ignored;
+pub mod immutable;
 pub(crate) mod inventory;
 pub mod ledger;
 pub(crate) mod live;

@@ -13,6 +13,7 @@ pub(crate) mod dependencies;
 pub(crate) mod discovery;
 pub(crate) mod dry_run;
 pub(crate) mod early;
+pub(crate) mod immutable;
 pub(crate) mod parent;
 pub(crate) mod permissions;
 pub(crate) mod places;

@@ -6,6 +6,7 @@ pub(crate) mod parent;
 pub(crate) mod preflight;
 pub(crate) mod prune;
 pub(crate) mod record;
+pub(crate) mod recreate;
 pub(crate) mod replace;
 pub(crate) mod stages;
 pub(crate) mod teardown;

@@ -1,6 +1,8 @@
 //! A CRD upgrade that would break clients or stored objects is rejected before anything is written, unless the spec allows it.
 
-use chandler_api::{BundleDeployment, ConditionType, find_condition};
+use chandler_api::{ApprovedUpgrade, BundleDeployment, ChangeApproval, ConditionType, find_condition};
+use chandler_core::{Object, Release};
+use chandler_rollout::{Options, Rollout, RolloutRequest};
 use chandler_tests::{World, bundles::Bundle, world::condition};
 use k8s_openapi::{
     api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -18,11 +20,11 @@ fn group(world: &World) -> String {
     format!("{}.example.com", world.namespace)
 }
 
-/// A bundle with a CRD with this schema of `spec.size`, and a ConfigMap with the bundle's version.
-pub(crate) fn bundle(world: &World, version: &str, size: &Value) -> Bundle {
+/// The CRD with this schema of `spec.size`.
+fn crd(world: &World, size: &Value) -> Value {
     let group = group(world);
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": size}}}});
-    let crd = json!({
+    json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("widgets.{group}")},
         "spec": {
@@ -30,7 +32,12 @@ pub(crate) fn bundle(world: &World, version: &str, size: &Value) -> Bundle {
             "names": {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
         },
-    });
+    })
+}
+
+/// A bundle with the CRD, and a ConfigMap with the bundle's version.
+pub(crate) fn bundle(world: &World, version: &str, size: &Value) -> Bundle {
+    let crd = crd(world, size);
     let settings = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": world.namespace},
         "data": {"version": version},
@@ -104,6 +111,57 @@ async fn a_breaking_crd_is_rejected_before_the_first_write_unless_allowed() {
     let warnings = ready.status.and_then(|status| status.release).expect("a release").warnings;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings.iter().all(|warning| warning.message.contains("allowed enum values removed")), "{warnings:?}");
+    world.finish().await;
+}
+
+/// Approves what `chandler diff --findings` lists, as `chandler approve --findings` does. Returns the approval.
+async fn approve_findings(world: &World, size: &Value) -> ChangeApproval {
+    let deployment = world.deployments().get(&world.name()).await.expect("the BundleDeployment");
+    let object = Object::parse(crd(world, size).to_string().as_bytes(), 0, None).expect("an object");
+    let release = Release::new(vec![object], vec![], vec![]);
+    let owner = chandler_controller::owner_of(&deployment, &world.namespace).expect("a stored BundleDeployment");
+    let rollout = Rollout::new(world.client.clone(), Options::default());
+    let preview = rollout.preview(&RolloutRequest::new(&owner, &release)).await.expect("a preview");
+    let refused = preview.crd_upgrades.iter().filter(|upgrade| upgrade.is_refused());
+    let upgrades =
+        refused.map(|upgrade| ApprovedUpgrade { crd: upgrade.crd.clone(), digest: upgrade.digest.to_string() });
+    let digest = chandler_crd_upgrade::upgrade::digest(&preview.crd_upgrades).expect("refused upgrades").to_string();
+    let upgrades = (digest.as_str(), upgrades.collect());
+    let approval = ChangeApproval::of_upgrades(&deployment, upgrades, &world.user().await, None);
+    let approval = approval.expect("a stored BundleDeployment");
+    world.approvals().create(&PostParams::default(), &approval).await.expect("the approval is accepted")
+}
+
+#[tokio::test]
+async fn reviewed_findings_are_allowed_by_one_approval_and_nothing_else_is() {
+    let world = World::new().await;
+    let name = world.name();
+    let (text, fewer) = (json!({"type": "string", "enum": ["a", "b"]}), json!({"type": "string", "enum": ["a"]}));
+    deploy(&world, "1", &text, &json!({})).await;
+    world.ready(&name).await;
+
+    // An approval of other findings allows nothing.
+    deploy(&world, "2", &json!({"type": "integer"}), &json!({})).await;
+    world.condition(&name, "Ready", "False", "UnsafeCRDUpgrade").await;
+    approve_findings(&world, &json!({"type": "string", "enum": ["b"]})).await;
+    deploy(&world, "3", &fewer, &json!({})).await;
+    let refused = world.deployments();
+    let refused = chandler_tests::wait::until(&refused, &name, "refused with the new findings", |deployment| {
+        deployment.is_some_and(|deployment| message(deployment).contains("allowed enum values removed : [\"b\"]"))
+    })
+    .await
+    .expect("the BundleDeployment");
+    assert_eq!(written(&world).await.0.as_deref(), Some("1"));
+
+    // The message names the command with the digest, and following it once is enough.
+    let approval = approve_findings(&world, &fewer).await;
+    let command = format!("`chandler approve {name} --findings={}`", approval.spec.change);
+    assert!(message(&refused).contains(&command), "{}", message(&refused));
+    let ready = world.ready(&name).await;
+    assert_eq!(written(&world).await.0.as_deref(), Some("3"));
+    let warnings = ready.status.and_then(|status| status.release).expect("a release").warnings;
+    let expected = format!("{} approved 1 finding about CRD ", world.user().await);
+    assert!(warnings.iter().any(|warning| warning.message.starts_with(&expected)), "{warnings:?}");
     world.finish().await;
 }
 

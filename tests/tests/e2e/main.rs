@@ -37,6 +37,7 @@ mod health;
 mod hostile_provisioners;
 mod idempotence;
 mod idle_cost;
+mod immutable;
 mod install;
 mod install_cost;
 mod large;

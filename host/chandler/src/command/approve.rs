@@ -1,13 +1,16 @@
 //! `chandler approve`.
 
-use chandler_api::ChangeApproval;
+use std::path::PathBuf;
+
+use chandler_api::{ApprovedUpgrade, BundleDeployment, ChangeApproval};
+use kube::Client;
 
 use crate::{
     CommandError,
-    arguments::connection::Connection,
+    arguments::{bundle::BundleArguments, connection::Connection, registry::RegistryArguments},
     confirmation,
-    read::cluster,
-    view::{output, pending_change, summary, terminal::Terminal, text::one_line},
+    read::{cluster, deployed, preview},
+    view::{findings, findings::Findings, output, pending_change, summary, terminal::Terminal, text::one_line},
     write::approval::{self, Approved},
 };
 
@@ -16,6 +19,10 @@ use crate::{
 /// With `spec.approval: Manual` a change is rolled out only after approval. Until then status.pendingChange describes it. This command
 /// prints the pending change, asks for confirmation, and creates a ChangeApproval for it in your name. The approval is valid for
 /// exactly this change: if the change differs when the controller rolls it out, it needs another approval.
+///
+/// With --findings, it approves the findings that refuse upgrades of CRDs instead, whatever spec.approval is. It computes the findings
+/// as `chandler diff --findings` does. The approval is valid for exactly these findings: if a CRD in the cluster, its new version or a
+/// finding differs, the upgrade is refused again.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -34,27 +41,48 @@ Examples:
   Approve it only if it is the reviewed change, without confirmation:
     chandler approve my-operator --digest sha256:… --yes --reason 'CHG-1234'
   Approve it although its rollout would be refused now:
-    chandler approve my-operator --force")]
+    chandler approve my-operator --force
+  Review the findings about upgrades of CRDs, and allow exactly these:
+    chandler diff my-operator --findings
+    chandler approve my-operator --findings=sha256:…")]
 pub struct Approve {
     /// Name of the BundleDeployment
     #[arg(value_name = "NAME")]
     pub name: String,
 
     /// Digest of the change. If another change is pending, the command fails
-    #[arg(long, value_name = "DIGEST")]
+    #[arg(long, value_name = "DIGEST", conflicts_with = "findings")]
     pub digest: Option<String>,
+
+    /// Approve the findings that refuse upgrades of CRDs. If their digest is another one, the command fails
+    #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true)]
+    #[expect(clippy::option_option, reason = "clap's type for an option with an optional value")]
+    pub findings: Option<Option<String>>,
 
     /// Reason, stored in the approval
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
 
     /// Approve the change even if its rollout would be refused now
-    #[arg(long)]
+    #[arg(long, conflicts_with = "findings")]
     pub force: bool,
 
     /// Do not ask for confirmation
     #[arg(short, long)]
     pub yes: bool,
+
+    /// The bundle's files; required with --findings if spec.source is not an image
+    #[arg(long, value_name = "BUNDLE", requires = "findings")]
+    pub bundle: Option<String>,
+
+    /// How the command connects to the registry of an image.
+    #[command(flatten)]
+    pub registry: RegistryArguments,
+
+    /// Directory for unpacked bundles and compiled components
+    /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
+    #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
+    pub cache_directory: Option<PathBuf>,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -66,6 +94,9 @@ impl Approve {
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let client = cluster::client(&self.connection).await?;
         let deployment = cluster::deployment(&client, &self.name).await?;
+        if let Some(digest) = &self.findings {
+            return self.approve_findings(terminal, &client, &deployment, digest.as_deref()).await;
+        }
         let pending = pending_change::pending(&deployment, self.digest.as_deref())?;
         if let Some(status) = &deployment.status
             && let Some(versions) = summary::versions(status.bundle.as_ref(), status.candidate.as_ref())
@@ -79,9 +110,47 @@ impl Approve {
         }
         let user = cluster::user_name(&client).await?;
         let approval = ChangeApproval::of(&deployment, &pending.digest, &user, self.reason.clone());
+        self.create(terminal, &client, &deployment, approval).await
+    }
+
+    /// Computes the findings, prints them, asks, and approves them.
+    async fn approve_findings(
+        &self,
+        terminal: &Terminal,
+        client: &Client,
+        deployment: &BundleDeployment,
+        expected: Option<&str>,
+    ) -> Result<(), CommandError> {
+        let name = &self.name;
+        let mut opened = deployed::open(&self.bundle_arguments(), deployment, self.bundle.as_deref()).await?;
+        let release = deployed::release(client, &mut opened).await?;
+        let namespace = &deployment.spec.install_namespace;
+        let preview = preview::rollout(client.clone(), Some(deployment), (name, namespace), &release).await?;
+        let digest = findings::check_approvable(name, &preview.crd_upgrades, expected)?;
+        output::print(&Findings::of(&preview.crd_upgrades, Some(&digest)).text())?;
+        let question = format!("allow these upgrades of CRDs of {name} ({digest})?");
+        if !confirmation::confirmed(terminal, &question, self.yes)? {
+            return Err(CommandError::failed("not approved"));
+        }
+        let user = cluster::user_name(client).await?;
+        let refused = preview.crd_upgrades.iter().filter(|upgrade| upgrade.is_refused());
+        let upgrades =
+            refused.map(|upgrade| ApprovedUpgrade { crd: upgrade.crd.clone(), digest: upgrade.digest.to_string() });
+        let of = (digest.as_str(), upgrades.collect());
+        let approval = ChangeApproval::of_upgrades(deployment, of, &user, self.reason.clone());
+        self.create(terminal, client, deployment, approval).await
+    }
+
+    async fn create(
+        &self,
+        terminal: &Terminal,
+        client: &Client,
+        deployment: &BundleDeployment,
+        approval: Option<ChangeApproval>,
+    ) -> Result<(), CommandError> {
         let approval =
             approval.ok_or_else(|| CommandError::failed(format!("BundleDeployment {} has no UID", self.name)))?;
-        let approved = match approval::create(&client, &deployment, &approval).await? {
+        let approved = match approval::create(client, deployment, &approval).await? {
             Approved::Created(user) => format!("approved by {}", one_line(&user)),
             Approved::Existing(user) => {
                 format!("{} approved this change before; that approval is unchanged", one_line(&user))
@@ -89,5 +158,18 @@ impl Approve {
         };
         terminal.line(format!("{approved}: `chandler status {} --watch` follows the rollout", self.name));
         Ok(())
+    }
+
+    fn bundle_arguments(&self) -> BundleArguments {
+        BundleArguments {
+            bundle: String::new(),
+            provisioner: None,
+            namespace: None,
+            name: None,
+            config: None,
+            kubernetes_version: None,
+            registry: self.registry.clone(),
+            cache_directory: self.cache_directory.clone(),
+        }
     }
 }

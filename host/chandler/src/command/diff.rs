@@ -1,6 +1,7 @@
 //! `chandler diff`.
 
 use chandler_api::{BundleCandidate, BundleDeployment};
+use chandler_crd_upgrade::Upgrade;
 use kube::Api;
 
 use crate::{
@@ -14,6 +15,8 @@ use crate::{
     view::{
         difference,
         error::FailureKind,
+        findings,
+        findings::Findings,
         output, summary,
         terminal::Terminal,
         text::{one_line, printable},
@@ -36,13 +39,15 @@ Output:
   error.
 
 Exit codes: 0 nothing would change, 1 the rollout would be refused, or failed, 2 wrong usage,
-  4 something would change
+  4 something would change; with --findings: 0 no finding refuses a CRD upgrade, 1 one does
 
 Examples:
   Preview the pending change, or a change of the spec:
     chandler diff my-operator
   Preview a new version of the bundle:
     chandler diff ./my-operator-v2 --name my-operator
+  List all findings about upgrades of CRDs, and the command that allows them:
+    chandler diff my-operator --findings
   List the objects that would be deleted:
     chandler diff ./my-operator-v2 --name my-operator -o json |
       jq '.changes[] | select(.kind == \"remove\")'")]
@@ -54,6 +59,10 @@ pub struct Diff {
     /// Show the descriptions in the schemas of CRDs, too; JSON always has them
     #[arg(long)]
     pub descriptions: bool,
+
+    /// List the findings about upgrades of CRDs instead of the changes: all of them, by CRD and rule
+    #[arg(long)]
+    pub findings: bool,
 
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
@@ -88,8 +97,12 @@ impl Diff {
         };
         let release = deployed::release(&client, &mut opened).await?;
         let target = &opened.request.target;
+        let name = target.name.clone();
         let mut preview =
             preview::rollout(client, deployment.as_ref(), (&target.name, &target.namespace), &release).await?;
+        if self.findings {
+            return self.print_findings(terminal, &name, &preview.crd_upgrades);
+        }
         if let Some(refusal) = deployment.as_ref().filter(|_| !is_bundle).and_then(preview::account_refusal) {
             preview.refusals.insert(0, refusal);
         }
@@ -116,5 +129,17 @@ impl Diff {
             (true, true) => 0,
             (true, false) => CHANGES,
         })
+    }
+
+    /// Prints the findings about upgrades of CRDs, and returns the exit code.
+    fn print_findings(&self, terminal: &Terminal, name: &str, upgrades: &[Upgrade]) -> Result<u8, CommandError> {
+        let digest = findings::refused(upgrades);
+        let findings = Findings::of(upgrades, digest.as_deref());
+        match self.output {
+            OutputFormat::Json => output::print(&output::json(&findings)?)?,
+            OutputFormat::Text => output::print(&findings.text())?,
+        }
+        terminal.line(findings.summary(name));
+        Ok(if digest.is_some() { FailureKind::Failed.exit_code() } else { 0 })
     }
 }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use chandler_api::{BundleDeployment, ConditionType, Deletion, Reason, find_condition};
+use chandler_api::{
+    BundleDeployment, ChangeApproval, ConditionType, Deletion, Reason, approved_upgrades, find_condition,
+};
 use chandler_certificates::annotations::ROTATE;
 use chandler_controller::certificates::complete;
 use chandler_core::Release;
 use chandler_rollout::{Adoptee, DeletionPreview, Options, Owner, Preview, Rollout, RolloutRequest};
-use kube::{Client, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _, api::ListParams};
 
 use crate::CommandError;
 
@@ -27,7 +29,10 @@ pub async fn rollout(
     }
     let ignored =
         chandler_controller::ignored_fields(&planned.spec).map_err(|error| CommandError::failed(error.to_string()))?;
-    let owner = owner(&planned, namespace)?.ignoring(ignored);
+    let approvals = Api::<ChangeApproval>::all(client.clone()).list(&ListParams::default()).await;
+    // Without permission to list approvals, the preview shows every refusal.
+    let approved = approvals.map(|approvals| approved_upgrades(&approvals, &planned)).unwrap_or_default();
+    let owner = owner(&planned, namespace)?.ignoring(ignored).with_approved_upgrades(approved);
     let drift = chandler_controller::drift_policy(planned.spec.drift.unwrap_or_default());
     let rollout = Rollout::new(client, Options::default());
     let refused = || CommandError::failed(format!("the rollout of {name} would be refused"));

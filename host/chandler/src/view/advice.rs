@@ -112,7 +112,14 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
             ));
         }
         Reason::UnsafeCRDUpgrade => {
-            "use another version, or allow the change that the message names in spec.preflight.crdUpgradeSafety"
+            return Some(format!(
+                "`chandler diff {name} --findings` lists all findings and the command that allows exactly these; or use another \
+                 version"
+            ));
+        }
+        Reason::ImmutableField => {
+            "only a new object can have the value: let the controller delete the object and create it again, with \
+             spec.rollout.onImmutable as in the message; or use another version"
         }
         Reason::CRDCheckLimitExceeded => {
             "simplify the schema that the message names, or lower spec.preflight.crdUpgradeSafety.sampleSize; 0 checks no custom \

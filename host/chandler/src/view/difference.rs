@@ -59,10 +59,11 @@ pub fn summary(preview: &Preview) -> String {
         number => format!("{number} to {what}, "),
     };
     format!(
-        "{} to create, {}{} to change, {} to repair, {} to remove, {}{} unchanged{refused}",
+        "{} to create, {}{} to change, {}{} to repair, {} to remove, {}{} unchanged{refused}",
         of(ChangeKind::Create),
         some(ChangeKind::Adopt, "adopt"),
         of(ChangeKind::Change),
+        some(ChangeKind::Recreate, "recreate"),
         of(ChangeKind::Repair),
         of(ChangeKind::Remove),
         some(ChangeKind::Orphan, "orphan"),
@@ -83,6 +84,7 @@ fn sign(kind: ChangeKind) -> char {
     match kind {
         ChangeKind::Create => '+',
         ChangeKind::Adopt | ChangeKind::Change | ChangeKind::Repair => '~',
+        ChangeKind::Recreate => '±',
         ChangeKind::Remove | ChangeKind::Orphan => '-',
         ChangeKind::Refuse => '!',
     }
@@ -117,7 +119,7 @@ fn coloured(sign: char, line: &str, look: Look) -> String {
     let line = console::style(line).force_styling(true);
     match sign {
         '+' => line.green(),
-        '-' | '!' => line.red(),
+        '-' | '!' | '±' => line.red(),
         _ => line.yellow(),
     }
     .to_string()
@@ -151,12 +153,12 @@ mod tests {
             changes: vec![
                 change(ChangeKind::Create, "pilot", vec![], None),
                 change(ChangeKind::Change, "crane", fields, None),
+                change(ChangeKind::Recreate, "quay", vec![], Some("it is deleted and created again")),
                 change(ChangeKind::Refuse, "tug", vec![], Some("it exists and was created by kubectl")),
                 change(ChangeKind::Remove, "buoy", vec![], None),
             ],
             unchanged: 3,
-            refusals: Vec::new(),
-            findings: Vec::new(),
+            ..Preview::default()
         }
     }
 
@@ -172,15 +174,17 @@ mod tests {
               - true
             data.long
               + "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… (302 more)
+        ± recreate Deployment.apps harbour/quay
+            ! it is deleted and created again
         ! refuse Deployment.apps harbour/tug
             ! it exists and was created by kubectl
         - remove Deployment.apps harbour/buoy
         "#);
         assert_eq!(
             summary(&preview()),
-            "1 to create, 1 to change, 0 to repair, 1 to remove, 3 unchanged, 1 object refused"
+            "1 to create, 1 to change, 1 to recreate, 0 to repair, 1 to remove, 3 unchanged, 1 object refused"
         );
-        let nothing = Preview { changes: vec![], unchanged: 3, refusals: vec![], findings: vec![] };
+        let nothing = Preview { unchanged: 3, ..Preview::default() };
         assert_eq!(summary(&nothing), "nothing would change: 3 objects unchanged");
         assert_eq!(text(&nothing, Look::Plain, false), "");
     }

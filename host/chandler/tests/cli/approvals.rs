@@ -86,3 +86,61 @@ fn a_change_that_would_be_refused_is_approved_only_with_force() {
     assert_eq!(found[0].spec.bundle_deployment, "second");
     assert!(!found[0].spec.approved_by.is_empty());
 }
+
+/// A copy of the bundle with another type and fewer characters in two fields of its CRD.
+fn unsafe_bundle() -> tempfile::TempDir {
+    let (from, to) = (crate::support::root().join(BUNDLE), tempfile::tempdir().unwrap());
+    for folder in ["manifests", "metadata"] {
+        std::fs::create_dir(to.path().join(folder)).unwrap();
+        for file in std::fs::read_dir(from.join(folder)).unwrap() {
+            let file = file.unwrap();
+            let text = std::fs::read_to_string(file.path()).unwrap();
+            let text = text.replace("maxLength: 63", "maxLength: 62").replace("minimum: 1\n", "minimum: 2\n");
+            std::fs::write(to.path().join(folder).join(file.file_name()), text).unwrap();
+        }
+    }
+    to
+}
+
+#[test]
+fn findings_about_crds_are_listed_and_allowed_by_digest() {
+    let kept = Kept::start(&["--bundle", BUNDLE]);
+    let run = |arguments: &[&str]| -> Outcome {
+        chandler(arguments.iter().copied().chain(["--kubeconfig", kept.kubeconfig.as_str()]), "")
+    };
+    run(&["status", "harbour-operator", "--watch", "--timeout", "1m"]).data();
+    let none = run(&["approve", "harbour-operator", "--findings", "--yes", "--bundle", BUNDLE]);
+    assert_eq!(none.code, Some(1), "{}", none.stderr);
+    assert!(none.stderr.contains("no finding refuses the upgrade of a CRD"), "{}", none.stderr);
+
+    let bundle = unsafe_bundle();
+    let files = bundle.path().to_str().unwrap();
+    let diff = |more: &[&str]| -> Outcome {
+        let arguments = ["diff", files, "--name", "harbour-operator", "--findings"];
+        run(&arguments.iter().chain(more).copied().collect::<Vec<_>>())
+    };
+    let listed = diff(&[]);
+    assert_eq!(listed.code, Some(1), "{}", listed.stderr);
+    for line in [
+        "berths.harbour.example.com: 2 findings refuse the upgrade",
+        "  maxLength (1): ",
+        "    v1alpha1: ^.spec.ship: ",
+    ] {
+        assert!(listed.stdout.lines().any(|it| it.starts_with(line)), "no line {line:?}: {}", listed.stdout);
+    }
+    let json: serde_json::Value = serde_json::from_str(&diff(&["-o", "json"]).stdout).unwrap();
+    let digest = json["digest"].as_str().unwrap();
+    let command = format!("`chandler approve harbour-operator --findings={digest}` allows exactly what is listed");
+    assert!(listed.stderr.contains(&command), "{}", listed.stderr);
+
+    let approve = |findings: &str| run(&["approve", "harbour-operator", "--yes", "--bundle", files, findings]);
+    let another = approve("--findings=sha256:0");
+    assert_eq!(another.code, Some(1), "{}", another.stderr);
+    assert!(another.stderr.contains("are others than those that were reviewed"), "{}", another.stderr);
+    let approved = approve(&format!("--findings={digest}"));
+    assert_eq!(approved.code, Some(0), "{}", approved.stderr);
+    assert!(approved.stderr.contains("approved by "), "{}", approved.stderr);
+    let allowed = diff(&[]);
+    assert_eq!(allowed.code, Some(0), "{}", allowed.stderr);
+    assert!(allowed.stdout.contains(" approved 2 findings\n"), "{}", allowed.stdout);
+}

@@ -1,6 +1,8 @@
 //! The ChangeApprovals in the cluster, from a watch.
 
-use chandler_api::{BundleDeployment, ChangeApproval};
+use std::{collections::BTreeMap, sync::Arc};
+
+use chandler_api::{BundleDeployment, ChangeApproval, approved_upgrades};
 use chandler_client::Availability;
 use chandler_runtime::{Triggers, reflect_related};
 use futures::future::BoxFuture;
@@ -24,6 +26,11 @@ impl Approvals {
     /// The approval of this change of exactly this BundleDeployment, if there is one.
     pub(crate) fn of(&self, deployment: &BundleDeployment, change: &str) -> Option<ChangeApproval> {
         self.0.find(|approval| approval.approves(deployment, change)).map(|found| (*found).clone())
+    }
+
+    /// The users who approved unsafe upgrades of CRDs of exactly this BundleDeployment, by the digest of the findings.
+    pub(crate) fn upgrades(&self, deployment: &BundleDeployment) -> BTreeMap<String, String> {
+        approved_upgrades(self.0.state().iter().map(Arc::as_ref), deployment)
     }
 }
 

@@ -60,6 +60,8 @@ pub(crate) struct RolloutFindings {
     pub(crate) kept: Vec<ObjectKey>,
     /// Fields that the release took over from other field managers that apply them, too.
     pub(crate) conflicts: Vec<String>,
+    /// Objects that were deleted and created again, because the release changes an immutable field.
+    pub(crate) recreated: Vec<String>,
     /// Objects that differ from the release and are left so; none where the rollout did not look.
     pub(crate) drift: Option<DriftFound>,
     /// Repaired objects, as far as an Event should report them.

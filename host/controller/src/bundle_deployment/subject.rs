@@ -1,6 +1,6 @@
 //! A BundleDeployment that is being reconciled, with its record.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus, Revision, names::TEARDOWN_FINALIZER};
 use chandler_permissions::AccountPolicy;
@@ -23,13 +23,21 @@ pub(super) struct Subject {
     pub(super) record: Arc<Record>,
     /// What had changed when the reconcile began.
     pub(super) began: ChangeCount,
+    /// The users who approved unsafe upgrades of its CRDs, by the digest of the findings.
+    approved_upgrades: BTreeMap<String, String>,
 }
 
 impl Subject {
     pub(super) fn new(deployment: BundleDeployment, record: Arc<Record>, began: ChangeCount) -> Self {
-        let mut subject = Self { stored: deployment.status.clone(), deployment, record, began };
+        let (stored, approved_upgrades) = (deployment.status.clone(), BTreeMap::new());
+        let mut subject = Self { stored, deployment, record, began, approved_upgrades };
         subject.read_record();
         subject
+    }
+
+    /// The same, with these approvals of upgrades of its CRDs.
+    pub(super) fn with_approved_upgrades(self, approved_upgrades: BTreeMap<String, String>) -> Self {
+        Self { approved_upgrades, ..self }
     }
 
     /// Takes the revisions from the record.
@@ -59,6 +67,7 @@ impl Subject {
             .with_parent(Parent::of(&self.deployment))
             .held_by(TEARDOWN_FINALIZER)
             .rollback(rollback)
+            .with_approved_upgrades(self.approved_upgrades.clone())
             .ignoring(drift::ignored_fields(&self.deployment.spec)?);
         Ok(owner.recorded_in(Arc::<Record>::clone(&self.record)))
     }

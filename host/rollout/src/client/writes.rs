@@ -74,12 +74,7 @@ impl Cluster {
         self.apply_to(desired, json!({"uid": live::uid(live), "resourceVersion": version}), false).await
     }
 
-    /// A dry run of an apply to any version of the object.
-    pub(crate) async fn dry_run(&self, desired: &Desired, live: &Value) -> Result<Value, ApiError> {
-        self.try_dry_run(desired, live).await.map_err(|refusal| refusal.error)
-    }
-
-    /// The same, with the fields that an error is about.
+    /// A dry run of an apply to any version of the object, with the fields that an error is about.
     pub(crate) async fn try_dry_run(&self, desired: &Desired, live: &Value) -> Result<Value, ApplyError> {
         self.apply_to(desired, json!({"uid": live::uid(live)}), true).await
     }
@@ -178,9 +173,27 @@ impl Cluster {
         Ok(self.send(resource, object, request).await?)
     }
 
-    /// Deletes an object if it has not changed since it was read.
+    /// Deletes an object if it has not changed since it was read. Its dependents are deleted later.
     pub(crate) async fn delete(&self, resource: &ApiResource, object: &Value) -> Result<Deleted, ApiError> {
-        let parameters = DeleteParams::background().preconditions(Preconditions {
+        self.delete_with(DeleteParams::background(), resource, object).await
+    }
+
+    /// The same, but the object is gone only after its dependents are.
+    pub(crate) async fn delete_in_foreground(
+        &self,
+        resource: &ApiResource,
+        object: &Value,
+    ) -> Result<Deleted, ApiError> {
+        self.delete_with(DeleteParams::foreground(), resource, object).await
+    }
+
+    async fn delete_with(
+        &self,
+        parameters: DeleteParams,
+        resource: &ApiResource,
+        object: &Value,
+    ) -> Result<Deleted, ApiError> {
+        let parameters = parameters.preconditions(Preconditions {
             uid: Some(live::uid(object).to_owned()),
             resource_version: Some(live::resource_version(object).to_owned()),
         });

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt};
 
 use chandler_core::{ObjectKey, Reason};
-use chandler_crd_upgrade::{CheckError, Finding};
+use chandler_crd_upgrade::{CheckError, RefusedUpgrades};
 use chandler_health::RuleError;
 use chandler_permissions::{Account, Delegation, Missing};
 use kube::core::Status;
@@ -46,8 +46,8 @@ pub enum RolloutError {
     )]
     Reserved(Vec<(ObjectKey, Delegation)>),
     /// New versions of CustomResourceDefinitions would break clients or stored objects.
-    #[error("{}", chandler_crd_upgrade::explain(.0))]
-    UnsafeCrdUpgrade(Vec<Finding>),
+    #[error("{0}")]
+    UnsafeCrdUpgrade(Box<RefusedUpgrades>),
     /// A new version of a CustomResourceDefinition, or its custom resources, are too large to check.
     #[error(transparent)]
     CrdUncheckable(Box<CheckError>),
@@ -106,6 +106,7 @@ impl RolloutError {
             Self::ComparisonTooLarge(_) => Reason::ComparisonTooLarge,
             _ if self.is_forbidden() => Reason::Forbidden,
             _ if self.is_transient() => Reason::Retrying,
+            Self::Objects(failures) if failures.iter().any(ObjectFailure::is_immutable) => Reason::ImmutableField,
             Self::Objects(_) | Self::Request { .. } | Self::Cancelled => Reason::ObjectRefused,
             Self::OwnerGone(_) | Self::OwnerDeleting(_) => Reason::Deleting,
             Self::Unrecorded(_) | Self::Ledger(_) => Reason::RecordUnavailable,
@@ -147,7 +148,10 @@ impl RolloutError {
     /// Whether a check refused the release. Any other error means that a check could not be made.
     pub fn is_refusal(&self) -> bool {
         match self {
-            Self::Objects(failures) => failures.iter().all(|failure| matches!(failure.error, ApiError::Invalid(_))),
+            Self::Objects(failures) => {
+                let refused = |error: &ApiError| matches!(error, ApiError::Invalid(_) | ApiError::Immutable(_));
+                failures.iter().all(|failure| refused(&failure.error))
+            }
             Self::Request { .. } | Self::OwnerGone(_) | Self::ServiceAccountNotFound(_) | Self::Cancelled => false,
             Self::CrdUncheckable(_) => !self.is_cancelled(),
             _ => true,
@@ -228,9 +232,25 @@ pub struct ObjectFailure {
     pub error: ApiError,
 }
 
+impl ObjectFailure {
+    fn is_immutable(&self) -> bool {
+        matches!(self.error, ApiError::Immutable(_))
+    }
+}
+
 impl fmt::Display for ObjectFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {} {}: {}", self.action, self.object, self.error)
+        write!(f, "cannot {} {}: {}", self.action, self.object, self.error)?;
+        if self.is_immutable() {
+            let ObjectKey { group, kind, .. } = &self.object;
+            let group = if group.is_empty() { String::new() } else { format!("group: {group}, ") };
+            write!(
+                f,
+                "; only a new object can have this value: spec.rollout.onImmutable: {{kinds: [{{{group}kind: {kind}, action: \
+                 Recreate}}]}} lets the controller delete the object and create it again"
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -253,6 +273,9 @@ pub enum ApiError {
     /// for a stored object of the wrong type).
     #[error("{0}")]
     Invalid(String),
+    /// The object is valid, but the stored object cannot become it: an immutable field changes (422).
+    #[error("{0}")]
+    Immutable(String),
     /// The API server or an admission policy refused the request (other 4xx).
     #[error("{0}")]
     Refused(String),
@@ -325,6 +348,8 @@ pub(crate) struct ApplyError {
     pub(crate) error: ApiError,
     /// The fields that the API server names, as in `spec.ports[1].name`.
     pub(crate) fields: Vec<String>,
+    /// The reason of each cause, as in `FieldValueInvalid`.
+    pub(crate) causes: Vec<String>,
     /// The values of the stored object that have the wrong type.
     pub(crate) untyped: Vec<untyped::Untyped>,
 }
@@ -338,23 +363,25 @@ impl ApplyError {
 
 impl From<ApiError> for ApplyError {
     fn from(error: ApiError) -> Self {
-        Self { error, fields: Vec::new(), untyped: Vec::new() }
+        Self { error, fields: Vec::new(), causes: Vec::new(), untyped: Vec::new() }
     }
 }
 
 impl From<kube::Error> for ApplyError {
     fn from(error: kube::Error) -> Self {
-        let causes = match &error {
+        let details = match &error {
             kube::Error::Api(status) => status.details.as_ref().map(|details| details.causes.as_slice()),
             _ => None,
         };
-        let fields = causes.unwrap_or_default().iter().map(|cause| cause.field.clone()).collect();
+        let details = details.unwrap_or_default();
+        let fields = details.iter().map(|cause| cause.field.clone()).collect();
+        let causes = details.iter().map(|cause| cause.reason.clone()).collect();
         let error = ApiError::from(error);
         let untyped = match &error {
             ApiError::Invalid(message) => untyped::named(message),
             _ => Vec::new(),
         };
-        Self { error, fields, untyped }
+        Self { error, fields, causes, untyped }
     }
 }
 

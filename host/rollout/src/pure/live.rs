@@ -182,6 +182,8 @@ pub(crate) mod tests {
             install_namespace: "install".into(),
             account: None,
             crd_upgrades: chandler_crd_upgrade::Policy::default(),
+            approved_upgrades: std::collections::BTreeMap::new(),
+            on_immutable: crate::pure::immutable::OnImmutable::default(),
             rollback: false,
             collisions: CollisionProtection::Prevent,
             deletion: Deletion::default(),

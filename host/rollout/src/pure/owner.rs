@@ -14,6 +14,7 @@ use crate::pure::{
     existing_owner::{Collision, Collisions, ExistingOwner},
     holdings::{Holdings, ObjectId},
     ignored::Ignored,
+    immutable::OnImmutable,
     ledger::Ledger,
     live,
     parent::Parent,
@@ -60,6 +61,10 @@ pub struct Owner {
     pub account: Option<Account>,
     /// The policy for upgrades of its CustomResourceDefinitions.
     pub crd_upgrades: Policy,
+    /// The users who approved findings about upgrades of its CustomResourceDefinitions, by the digest of the findings about a CRD.
+    pub approved_upgrades: BTreeMap<String, String>,
+    /// What happens to an object if the release changes its immutable fields.
+    pub on_immutable: OnImmutable,
     /// Whether the release is a rollback to an earlier one. A CustomResourceDefinition that the earlier release would make
     /// unsafe keeps the versions of the newer release.
     pub rollback: bool,
@@ -94,6 +99,8 @@ impl Owner {
             install_namespace: install_namespace.to_owned(),
             account: None,
             crd_upgrades: Policy::default(),
+            approved_upgrades: BTreeMap::new(),
+            on_immutable: OnImmutable::default(),
             rollback: false,
             collisions: CollisionProtection::default(),
             deletion: Deletion::default(),
@@ -113,6 +120,16 @@ impl Owner {
     /// Sets the policy for upgrades of CustomResourceDefinitions.
     pub fn with_crd_upgrades(self, crd_upgrades: Policy) -> Self {
         Self { crd_upgrades, ..self }
+    }
+
+    /// Sets the approved findings about upgrades of CustomResourceDefinitions, by digest, with the users who approved them.
+    pub fn with_approved_upgrades(self, approved_upgrades: BTreeMap<String, String>) -> Self {
+        Self { approved_upgrades, ..self }
+    }
+
+    /// Sets what happens to an object if the release changes its immutable fields.
+    pub fn with_on_immutable(self, on_immutable: OnImmutable) -> Self {
+        Self { on_immutable, ..self }
     }
 
     /// Sets whether the release is a rollback.
@@ -226,6 +243,8 @@ mod tests {
             install_namespace: "n".into(),
             account: None,
             crd_upgrades: Policy::default(),
+            approved_upgrades: BTreeMap::new(),
+            on_immutable: OnImmutable::default(),
             rollback: false,
             collisions: CollisionProtection::default(),
             deletion: Deletion::default(),

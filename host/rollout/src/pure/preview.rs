@@ -3,6 +3,7 @@
 use std::fmt;
 
 use chandler_core::{Digest, ObjectKey};
+use chandler_crd_upgrade::Upgrade;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -18,6 +19,8 @@ pub enum ChangeKind {
     Adopt,
     /// It is updated from another release to this one.
     Change,
+    /// It is deleted and created again, because an immutable field changes.
+    Recreate,
     /// It is repaired.
     Repair,
     /// It is no longer in the release and is deleted.
@@ -35,6 +38,7 @@ impl ChangeKind {
             Self::Create => "create",
             Self::Adopt => "adopt",
             Self::Change => "change",
+            Self::Recreate => "recreate",
             Self::Repair => "repair",
             Self::Remove => "remove",
             Self::Orphan => "orphan",
@@ -66,7 +70,7 @@ pub struct Change {
 }
 
 /// What a rollout would change.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Preview {
     /// The objects that would change, in order.
@@ -80,6 +84,9 @@ pub struct Preview {
     /// Warnings, which do not stop the rollout.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
+    /// The upgrades of CRDs with findings, refused or not. Refusals and warnings above summarize them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub crd_upgrades: Vec<Upgrade>,
 }
 
 impl Preview {
@@ -147,8 +154,7 @@ mod tests {
     fn the_digest_covers_the_change_of_each_object() {
         let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
         let digest = |release: &Digest, namespace: &str, changes: &[Change]| {
-            let preview =
-                Preview { changes: changes.to_vec(), unchanged: 0, refusals: Vec::new(), findings: Vec::new() };
+            let preview = Preview { changes: changes.to_vec(), ..Preview::default() };
             preview.digest(release, namespace)
         };
         let changes = [change(ChangeKind::Create, "x"), change(ChangeKind::Remove, "y")];
@@ -171,7 +177,7 @@ mod tests {
     fn changes_are_counted_by_kind() {
         let changes =
             vec![change(ChangeKind::Create, "x"), change(ChangeKind::Create, "y"), change(ChangeKind::Adopt, "z")];
-        let preview = Preview { changes, unchanged: 3, refusals: Vec::new(), findings: Vec::new() };
+        let preview = Preview { changes, unchanged: 3, ..Preview::default() };
         let counted = [ChangeKind::Create, ChangeKind::Adopt, ChangeKind::Remove].map(|kind| preview.count(kind));
         assert_eq!(counted, [2, 1, 0]);
     }

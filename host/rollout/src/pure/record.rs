@@ -13,14 +13,17 @@ use crate::pure::{
 };
 
 /// The objects that are about to be created and adopted. Objects that exist and belong to the owner by reference alone, because
-/// the record was lost, are adopted, too.
-pub(crate) fn intent(desired: &[Desired], situations: &[Situation], live: &[Option<Value>]) -> Intent {
+/// the record was lost, are adopted, too. An object that may be deleted and created again counts as created.
+pub(crate) fn intent(owner: &Owner, desired: &[Desired], situations: &[Situation], live: &[Option<Value>]) -> Intent {
     let mut intent = Intent::default();
     for ((desired, situation), live) in desired.iter().zip(situations).zip(live) {
         let id = ObjectId::of(&desired.key);
         match (situation.action(), live) {
             // A terminating object will be created again.
             (Action::Create | Action::Wait, _) => drop(intent.created.insert(id)),
+            (Action::Update, Some(live)) if owner.on_immutable.recreates(&desired.key, live) => {
+                intent.created.insert(id);
+            }
             (Action::Adopt, Some(live)) => drop(intent.adopted.insert(id, live::uid(live).to_owned())),
             _ => {}
         }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use chandler_core::ObjectKey;
+use chandler_crd_upgrade::Upgrade;
 use kube::api::ApiResource;
 
 use crate::pure::{
@@ -47,6 +48,15 @@ impl Refusals {
     /// Records a refusal.
     pub(crate) fn add(&mut self, error: RolloutError) -> Result<(), RolloutError> {
         self.check::<()>(Err(error)).map(drop)
+    }
+
+    /// The upgrades of CRDs that were refused, with all others that have findings.
+    pub(crate) fn upgrades(&self) -> Vec<Upgrade> {
+        let refused = self.found.iter().filter_map(|error| match error {
+            RolloutError::UnsafeCrdUpgrade(refused) => Some(refused.upgrades.clone()),
+            _ => None,
+        });
+        refused.flatten().collect()
     }
 
     /// The messages of all refusals, in the order of the checks.

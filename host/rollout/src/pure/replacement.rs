@@ -193,7 +193,7 @@ mod tests {
                 let mut live = root(&live);
                 live["metadata"] = json!({"name": "x", "finalizers": ["theirs"]});
                 let error = ApiError::Invalid(String::new());
-                let refusal = ApplyError { error, fields: vec![field.to_owned()], untyped: Vec::new() };
+                let refusal = ApplyError { fields: vec![field.to_owned()], ..ApplyError::from(error) };
                 let wanted = replacement(&live, &root(&desired), &refusal, lists);
                 assert_eq!(wanted["spec"], *want, "{field} {lists:?}");
                 assert_eq!(wanted["metadata"], live["metadata"]);
@@ -212,6 +212,7 @@ mod tests {
         let refusal = ApplyError {
             error: ApiError::Invalid(String::new()),
             fields: Vec::new(),
+            causes: Vec::new(),
             untyped: vec![untyped("a", &["name"]), untyped("b", &[]), untyped("c", &[])],
         };
         let wanted = replacement(&live, &root(&json!({"b": {"y": "z"}})), &refusal, Lists::ByName);

@@ -16,6 +16,9 @@ pub struct Changes {
     pub adopted: Vec<ObjectKey>,
     /// Objects of another release that were updated.
     pub updated: Vec<ObjectKey>,
+    /// Objects of another release that were deleted, because this release changes their immutable fields, and created again. One
+    /// that still terminates is created by a later call.
+    pub recreated: Vec<ObjectKey>,
     /// Objects of this release that were repaired.
     pub recovered: Vec<ObjectKey>,
     /// Objects that are no longer in the release and were deleted.
@@ -57,6 +60,7 @@ impl Changes {
         self.created.is_empty()
             && self.adopted.is_empty()
             && self.updated.is_empty()
+            && self.recreated.is_empty()
             && self.recovered.is_empty()
             && self.pruned.is_empty()
     }
@@ -75,6 +79,7 @@ impl fmt::Display for Changes {
             ("created", &self.created),
             ("adopted", &self.adopted),
             ("updated", &self.updated),
+            ("recreated", &self.recreated),
             ("recovered", &self.recovered),
             ("pruned", &self.pruned),
             ("orphaned", &self.orphaned),
@@ -280,6 +285,7 @@ mod tests {
             created: vec![key("a")],
             adopted: vec![key("b")],
             updated: vec![key("c")],
+            recreated: vec![key("r")],
             recovered: vec![key("d")],
             pruned: vec![key("e")],
             orphaned: vec![key("f")],
@@ -295,6 +301,7 @@ mod tests {
         created Deployment.apps n/a
         adopted Deployment.apps n/b
         updated Deployment.apps n/c
+        recreated Deployment.apps n/r
         recovered Deployment.apps n/d
         pruned Deployment.apps n/e
         orphaned Deployment.apps n/f
@@ -312,6 +319,7 @@ mod tests {
             Changes { created: one(), ..Changes::default() },
             Changes { adopted: one(), ..Changes::default() },
             Changes { updated: one(), ..Changes::default() },
+            Changes { recreated: one(), ..Changes::default() },
             Changes { recovered: one(), ..Changes::default() },
             Changes { pruned: one(), ..Changes::default() },
         ] {

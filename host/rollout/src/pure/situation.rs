@@ -49,6 +49,8 @@ pub(crate) enum Action {
     Update,
     /// Adopt it from another owner.
     Adopt,
+    /// Delete it and create it again: the update turned out to change an immutable field. No situation has this action.
+    Recreate,
     /// Repair it.
     Recover,
     /// Do nothing.

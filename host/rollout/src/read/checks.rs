@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use chandler_crd_upgrade::Upgrade;
 use chandler_permissions::Installation;
 use serde_json::Value;
 
@@ -45,12 +46,12 @@ pub(crate) struct Checks<'a> {
 }
 
 impl Checks<'_> {
-    /// Runs all checks except the dry runs, and returns warnings.
+    /// Runs all checks except the dry runs, and returns the upgrades of CRDs with findings.
     pub(crate) async fn run(
         &self,
         live: &[Option<Value>],
         refusals: &mut Refusals,
-    ) -> Result<Vec<String>, RolloutError> {
+    ) -> Result<Vec<Upgrade>, RolloutError> {
         let Self { own, actor, recent, owner, parent, desired, situations, unwanted, .. } = *self;
         // This check is first: a user who may not write such an object must not learn whether it exists.
         refusals.check(reserved::refuse(owner, desired, self.installation))?;
@@ -66,8 +67,8 @@ impl Checks<'_> {
         if let Some(access_review) = self.access_review {
             refusals.check(Box::pin(access_review.check(Work { parent, desired, unwanted })).await)?;
         }
-        let warnings = crd_upgrade::check(actor, &owner.crd_upgrades, desired, situations, live).await;
-        Ok(refusals.check(warnings)?.unwrap_or_default())
+        let upgrades = crd_upgrade::check(actor, owner, desired, situations, live).await;
+        Ok(refusals.check(upgrades)?.unwrap_or_default())
     }
 
     /// Whether any object will be written.

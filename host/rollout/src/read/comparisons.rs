@@ -48,7 +48,7 @@ impl Comparisons {
             return Ok(Situation::Equal);
         }
         let normalized_live = normalized(live);
-        match dry_run::dry_run_apply(actor, desired, live).await {
+        match dry_run::dry_run_apply(actor, desired, live).await.map_err(|refusal| refusal.error) {
             Ok(applied) if normalized(&applied) == normalized_live => {
                 self.remember(live::uid(live), digest);
                 Ok(Situation::Equal)

@@ -1,7 +1,7 @@
 //! Checks that new versions of CustomResourceDefinitions do not break clients or stored objects.
 
 use chandler_core::Budget;
-use chandler_crd_upgrade::{CheckError, ObjectCheck, Policy, Report, comparable, compare};
+use chandler_crd_upgrade::{CheckError, ObjectCheck, Policy, RefusedUpgrades, Report, Upgrade, comparable, compare};
 use kube::api::ApiResource;
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ use crate::{
         desired::{APPLIED, Desired},
         error::{ApiError, RolloutError},
         live,
+        owner::Owner,
         situation::{Action, Situation},
     },
 };
@@ -20,15 +21,15 @@ use crate::{
 /// Compares each CRD that will be updated with its live version, and existing custom resources with the new schemas. A CRD that
 /// is new to the cluster breaks nothing, and a manual change is repaired without a check.
 ///
-/// Returns warnings.
+/// Refuses upgrades with refusals that nobody approved. Returns the upgrades with findings.
 pub(crate) async fn check(
     cluster: &Cluster,
-    policy: &Policy,
+    owner: &Owner,
     desired: &[Desired],
     situations: &[Situation],
     live: &[Option<Value>],
-) -> Result<Vec<String>, RolloutError> {
-    let mut report = Report::default();
+) -> Result<Vec<Upgrade>, RolloutError> {
+    let (policy, mut upgrades) = (&owner.crd_upgrades, Vec::new());
     for ((desired, situation), live) in desired.iter().zip(situations).zip(live) {
         let Some(current) = live else { continue };
         // One that another client deletes at this moment is no reason to accept a new version that would have been refused before.
@@ -41,15 +42,20 @@ pub(crate) async fn check(
             continue;
         }
         comparable(current, &desired.value)?;
-        report.extend(compare_schemas(current, &desired.value, policy).await?);
+        let mut report = compare_schemas(current, &desired.value, policy).await?;
         if let Some(check) = ObjectCheck::plan(current, &desired.value, policy) {
             report.extend(check_objects(cluster, check).await?);
         }
+        if !report.is_empty() {
+            let mut upgrade = Upgrade::new(current, &desired.value, report);
+            upgrade.approved_by = owner.approved_upgrades.get(upgrade.digest.as_str()).cloned();
+            upgrades.push(upgrade);
+        }
     }
-    if !report.refusals.is_empty() {
-        return Err(RolloutError::UnsafeCrdUpgrade(report.refusals));
+    if upgrades.iter().any(Upgrade::is_refused) {
+        return Err(RolloutError::UnsafeCrdUpgrade(Box::new(RefusedUpgrades { owner: owner.name.clone(), upgrades })));
     }
-    Ok(report.warnings.iter().map(ToString::to_string).chain(report.notes).collect())
+    Ok(upgrades)
 }
 
 /// Compares two CRDs, on a thread of its own if they are large.

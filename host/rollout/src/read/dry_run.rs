@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     client::{cluster::Cluster, replace::replace},
-    pure::{desired::Desired, error::ApiError, replacement::LISTS, situation::Action},
+    pure::{desired::Desired, error::ApplyError, replacement::LISTS, situation::Action},
 };
 
 /// The result of a write, according to a dry run.
@@ -13,25 +13,25 @@ pub(crate) async fn dry_run_write(
     desired: &Desired,
     action: Action,
     live: Option<&Value>,
-) -> Result<Value, ApiError> {
+) -> Result<Value, ApplyError> {
     match live {
-        None => cluster.create(desired, true).await,
+        None => Ok(cluster.create(desired, true).await?),
         // An object of another owner is not changed before every check passed.
-        Some(live) if action == Action::Adopt => cluster.dry_run(&desired.unowned(), live).await,
+        Some(live) if action == Action::Adopt => cluster.try_dry_run(&desired.unowned(), live).await,
         Some(live) => dry_run_apply(cluster, desired, live).await,
     }
 }
 
 /// The result of an apply to an object of the owner, according to dry runs.
-pub(crate) async fn dry_run_apply(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, ApiError> {
+pub(crate) async fn dry_run_apply(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, ApplyError> {
     let refusal = match cluster.try_dry_run(desired, live).await {
         Err(refusal) if refusal.is_about_stored() => refusal,
-        applied => return applied.map_err(|refusal| refusal.error),
+        applied => return applied,
     };
     for lists in LISTS {
         if let Some(replaced) = replace(cluster, desired, live, &refusal, lists, true).await? {
             return Ok(replaced);
         }
     }
-    Err(refusal.error)
+    Err(refusal)
 }

@@ -13,19 +13,24 @@ use crate::{
         deletion_plan::{self, DeletionPlan},
         desired::Desired,
         dry_run::{can_be_dry_run, refused},
-        error::{ApiError, ObjectFailure, RolloutError},
+        error::{ApiError, ApplyError, ObjectFailure, RolloutError},
         fields::{self, FieldChange},
-        managed_fields,
+        immutable, managed_fields,
         member::Member,
+        owner::Owner,
         preview::{Change, ChangeKind, Preview, overlaid, terminating},
         situation::{Action, Situation},
     },
-    read::dry_run::dry_run_write,
+    read::{
+        dry_run::dry_run_write,
+        immutable::{is_immutable, refusal_of_update},
+    },
 };
 
 /// What the release would change, according to the cluster and to dry runs.
 pub(crate) async fn preview(
     cluster: &Cluster,
+    owner: &Owner,
     desired: &[Desired],
     situations: &[Situation],
     live: &[Option<Value>],
@@ -35,7 +40,7 @@ pub(crate) async fn preview(
     let objects = desired.iter().zip(situations).zip(live);
     let requests = objects.map(|((desired, situation), live)| {
         let askable = can_be_dry_run(desired, &redefined);
-        of_object(cluster, desired, situation, live.as_ref(), askable).boxed()
+        of_object(cluster, owner, desired, situation, live.as_ref(), askable).boxed()
     });
     let (mut changes, mut failures) = (Vec::new(), Vec::new());
     for (change, failure) in all(requests.collect()).await.into_iter().flatten() {
@@ -53,12 +58,13 @@ pub(crate) async fn preview(
         refusals.push(RolloutError::Objects(failures).to_string());
     }
     refusals.extend(terminating(desired, situations));
-    Ok(Preview { changes, unchanged, refusals, findings })
+    Ok(Preview { changes, unchanged, refusals, findings, crd_upgrades: Vec::new() })
 }
 
 /// What a rollout would do with an object, and the failure that the API server predicts.
 async fn of_object(
     cluster: &Cluster,
+    owner: &Owner,
     desired: &Desired,
     situation: &Situation,
     live: Option<&Value>,
@@ -70,6 +76,7 @@ async fn of_object(
         Action::Create | Action::Wait => ChangeKind::Create,
         Action::Adopt => ChangeKind::Adopt,
         Action::Update => ChangeKind::Change,
+        Action::Recreate => ChangeKind::Recreate,
         Action::Recover => ChangeKind::Repair,
         Action::Refuse => ChangeKind::Refuse,
         Action::Keep => return None,
@@ -82,12 +89,24 @@ async fn of_object(
         (_, Some(live)) => {
             let (fields, error) = compare(cluster, desired, action, live, askable).await;
             change.fields = fields;
-            if let Some(ApiError::Invalid(_)) = &error
+            change.note = error.as_ref().map(|refusal| refusal.error.to_string());
+            let invalid = error.as_ref().filter(|refusal| matches!(refusal.error, ApiError::Invalid(_)));
+            if let Some(refusal) = invalid.filter(|_| action == Action::Update)
+                && owner.on_immutable.recreates(&desired.key, live)
+                && is_immutable(cluster, desired, refusal).await
+            {
+                change.kind = ChangeKind::Recreate;
+                change.note = Some(immutable::note(&desired.key, live));
+            } else if let Some(refusal) = invalid
                 && !may_be_valid(cluster, desired, live).await
             {
-                failure = error.as_ref().and_then(|error| refused(desired, action, error));
+                failure = refusal_of_update(cluster, owner, desired, action, live, refusal).await;
+            } else if !askable && action == Action::Update && owner.on_immutable.recreates(&desired.key, live) {
+                let lost = immutable::lost(&desired.key, live);
+                let note = change.note.take().unwrap_or_default();
+                change.note =
+                    Some(format!("{note}; if an immutable field changes, it is deleted and created again: {lost}"));
             }
-            change.note = error.map(|error| error.to_string());
             if let Situation::Adoptable(existing_owner) = situation {
                 change.note = Some(
                     change.note.map_or_else(|| existing_owner.to_string(), |note| format!("{existing_owner}; {note}")),
@@ -95,8 +114,8 @@ async fn of_object(
             }
         }
         (_, None) if askable => {
-            if let Err(error) = dry_run_write(cluster, desired, action, None).await {
-                failure = refused(desired, action, &error);
+            if let Err(refusal) = dry_run_write(cluster, desired, action, None).await {
+                failure = refused(desired, action, &refusal.error);
                 change.note = failure.as_ref().map(|failure| failure.error.to_string());
             }
         }
@@ -114,7 +133,7 @@ pub(crate) async fn difference(
     askable: bool,
 ) -> (Vec<FieldChange>, Option<String>) {
     let (fields, error) = compare(cluster, desired, Action::Adopt, live, askable).await;
-    (fields, error.map(|error| error.to_string()))
+    (fields, error.map(|refusal| refusal.error.to_string()))
 }
 
 async fn compare(
@@ -123,14 +142,14 @@ async fn compare(
     action: Action,
     live: &Value,
     askable: bool,
-) -> (Vec<FieldChange>, Option<ApiError>) {
+) -> (Vec<FieldChange>, Option<ApplyError>) {
     let error = if askable {
         match dry_run_write(cluster, desired, action, Some(live)).await {
             Ok(applied) => return (fields::changes(&desired.key, live, &applied), None),
             Err(error) => error,
         }
     } else {
-        ApiError::Refused("no dry run is possible because the release changes the CRD of its kind".to_owned())
+        ApiError::Refused("no dry run is possible because the release changes the CRD of its kind".to_owned()).into()
     };
     (fields::changes(&desired.key, live, &overlaid(live, &desired.value)), Some(error))
 }

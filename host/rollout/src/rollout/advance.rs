@@ -94,7 +94,7 @@ impl Rollout {
             // The finalizer of the owner comes before the record, which is deleted with the finalizer.
             let inventory = Inventory::of(&desired, unwanted.all());
             parent::widen(&self.cluster, &self.parents, owner, &mut snapshot.parent, &inventory).await?;
-            ledger.begin(intent(&desired, &situations, &snapshot.live)).await?;
+            ledger.begin(intent(owner, &desired, &situations, &snapshot.live)).await?;
         }
         let context = StageContext {
             cluster: actor,

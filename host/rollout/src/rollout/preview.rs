@@ -1,5 +1,7 @@
 //! Reports what a rollout would change, and why it would be refused.
 
+use chandler_crd_upgrade::Upgrade;
+
 use super::{
     Rollout,
     survey::{Survey, SurveyOptions},
@@ -44,9 +46,11 @@ impl Rollout {
             unwanted: &unwanted,
             installation: &self.installation,
         };
-        let warnings = checks.run(&snapshot.live, &mut refusals).await?;
-        let mut preview = preview(actor, &desired, &situations, &snapshot.live, &unwanted).await?;
-        preview.findings.extend(kept.into_iter().chain(warnings));
+        let mut upgrades = checks.run(&snapshot.live, &mut refusals).await?;
+        let mut preview = preview(actor, owner, &desired, &situations, &snapshot.live, &unwanted).await?;
+        upgrades.extend(refusals.upgrades());
+        preview.findings.extend(kept.into_iter().chain(upgrades.iter().flat_map(Upgrade::warnings)));
+        preview.crd_upgrades = upgrades;
         preview.refusals.splice(0..0, refusals.messages());
         Ok(preview)
     }

@@ -6,12 +6,16 @@ use crate::{
     client::cluster::Cluster,
     pure::{
         desired::Desired,
-        error::{ApiError, ObjectFailure, object_failure},
+        error::{ApiError, ApplyError, ObjectFailure, object_failure},
         existing_owner::Collision,
         live, managed_fields,
         owner::{FIELD_MANAGER, Owner},
     },
-    write::replace,
+    read::immutable::is_immutable,
+    write::{
+        recreate::{RECREATE, Recreated, recreate},
+        replace,
+    },
 };
 
 /// An object could not be written.
@@ -48,28 +52,65 @@ pub(crate) async fn create(cluster: &Cluster, owner: &Owner, desired: &Desired) 
 /// How often an object is read again that changes between read and write, for example because a controller updates its status.
 const READS: usize = 4;
 
-/// Updates an object of the owner, if necessary by replacing values that make applying impossible. An object that changed since
-/// it was read is read again, as long as no other owner claimed it and it was not orphaned: in these cases the caller must
-/// decide again.
-pub(crate) async fn update(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Failure> {
+/// What an update did.
+pub(crate) enum Updated {
+    /// The object was updated.
+    Applied(Value),
+    /// The object was deleted and created again, or is being deleted.
+    Recreated(Recreated),
+}
+
+/// Updates an object of the owner to another release. If the update changes an immutable field, the policy of the owner decides.
+pub(crate) async fn update(
+    cluster: &Cluster,
+    owner: &Owner,
+    desired: &Desired,
+    live: &Value,
+) -> Result<Updated, Failure> {
     let failed = |error| Failure::Object(object_failure(&desired.key, "update")(error));
+    let (refusal, now) = match attempt(cluster, desired, live).await {
+        Ok(object) => return Ok(Updated::Applied(object)),
+        Err(refused) => *refused,
+    };
+    if !is_immutable(cluster, desired, &refusal).await {
+        return Err(failed(refusal.error));
+    }
+    if !owner.on_immutable.recreates(&desired.key, &now) {
+        return Err(failed(ApiError::Immutable(refusal.error.to_string())));
+    }
+    let failed = object_failure(&desired.key, RECREATE);
+    recreate(cluster, desired, &now).await.map(Updated::Recreated).map_err(|error| Failure::Object(failed(error)))
+}
+
+/// Repairs an object of the owner.
+pub(crate) async fn repair(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Failure> {
+    let repaired = attempt(cluster, desired, live).await;
+    repaired.map_err(|refused| Failure::Object(object_failure(&desired.key, "update")(refused.0.error)))
+}
+
+/// Applies an object of the owner, if necessary by replacing values that make applying impossible. An object that changed since
+/// it was read is read again, as long as no other owner claimed it and it was not orphaned: in these cases the caller must
+/// decide again. Returns a refusal with the object that was refused.
+async fn attempt(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Box<(ApplyError, Value)>> {
     let mut now = live.clone();
     let mut reads = 0;
     loop {
         let conflict = match write(cluster, desired, &now).await {
-            Err(ApiError::Conflict(message)) if reads < READS => message,
-            result => return result.map_err(failed),
+            Ok(written) => return Ok(written),
+            Err(refusal) if matches!(refusal.error, ApiError::Conflict(_)) && reads < READS => refusal,
+            Err(refusal) => return Err(Box::new((refusal, now))),
         };
         reads += 1;
         let found = cluster.get(&desired.resource, desired.key.namespace.as_deref(), &desired.key.name).await;
-        match found.map_err(failed)? {
-            Some(found) if live::same_claims(live, &found) => now = found,
-            _ => return Err(failed(ApiError::Conflict(conflict))),
+        match found {
+            Ok(Some(found)) if live::same_claims(live, &found) => now = found,
+            Ok(_) => return Err(Box::new((conflict, now))),
+            Err(error) => return Err(Box::new((error.into(), now))),
         }
     }
 }
 
-async fn write(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, ApiError> {
+async fn write(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, ApplyError> {
     let claimed = claim_fields(cluster, desired, live).await?;
     replace::apply(cluster, desired, claimed.as_ref().unwrap_or(live)).await
 }

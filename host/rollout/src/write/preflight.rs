@@ -1,5 +1,6 @@
 //! The checks before a rollout writes, including dry runs.
 
+use chandler_crd_upgrade::Upgrade;
 use futures::FutureExt as _;
 use serde_json::Value;
 
@@ -10,11 +11,12 @@ use crate::{
         desired::Desired,
         dry_run::{can_be_dry_run, conflict, refused, verb},
         error::{ObjectFailure, RolloutError, object_failure},
+        owner::Owner,
         refusals::{OnRefusal, Refusals},
         report::Conflict,
         situation::{Action, Situation},
     },
-    read::{checks::Checks, creation::CreateAnswer, dry_run::dry_run_write},
+    read::{checks::Checks, creation::CreateAnswer, dry_run::dry_run_write, immutable::refusal_of_update},
     write::apply::claim_fields,
 };
 
@@ -34,10 +36,11 @@ pub(crate) async fn before_writing(
     live: &mut [Option<Value>],
     created: Option<&[Option<CreateAnswer>]>,
 ) -> Result<Passed, RolloutError> {
-    let warnings = checks.run(live, &mut Refusals::new(OnRefusal::Stop)).await?;
+    let upgrades = checks.run(live, &mut Refusals::new(OnRefusal::Stop)).await?;
+    let warnings = upgrades.iter().flat_map(Upgrade::warnings).collect();
     let conflicts = match created {
         Some(created) if checks.writes() => {
-            dry_run(checks.actor, checks.desired, checks.situations, live, created).await?
+            dry_run(checks.actor, checks.owner, checks.desired, checks.situations, live, created).await?
         }
         _ => Vec::new(),
     };
@@ -53,6 +56,7 @@ pub(crate) async fn before_writing(
 /// account that the release creates, or by a webhook that does not support dry runs.
 pub(crate) async fn dry_run(
     cluster: &Cluster,
+    owner: &Owner,
     desired: &[Desired],
     situations: &[Situation],
     live: &mut [Option<Value>],
@@ -64,7 +68,7 @@ pub(crate) async fn dry_run(
             let action = situation.action();
             let answer = created.get(index).and_then(Option::as_ref).filter(|_| action == Action::Create);
             (can_be_dry_run(desired, &redefined) && matches!(action, Action::Create | Action::Update | Action::Adopt))
-                .then(|| check(cluster, desired, action, live, answer).boxed())
+                .then(|| check(cluster, owner, desired, action, live, answer).boxed())
         });
     let (mut conflicts, mut failures) = (Vec::new(), Vec::new());
     for result in all(checks.collect()).await {
@@ -78,6 +82,7 @@ pub(crate) async fn dry_run(
 
 async fn check(
     cluster: &Cluster,
+    owner: &Owner,
     desired: &Desired,
     action: Action,
     live: &mut Option<Value>,
@@ -95,6 +100,12 @@ async fn check(
     }
     match dry_run_write(cluster, desired, action, live.as_ref()).await {
         Ok(applied) => Ok(live.as_ref().and_then(|live| conflict(desired, live, &applied))),
-        Err(error) => refused(desired, action, &error).map_or(Ok(None), Err),
+        Err(refusal) => {
+            let failure = match live {
+                Some(live) => refusal_of_update(cluster, owner, desired, action, live, &refusal).await,
+                None => refused(desired, action, &refusal.error),
+            };
+            failure.map_or(Ok(None), Err)
+        }
     }
 }

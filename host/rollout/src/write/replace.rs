@@ -11,16 +11,20 @@ use serde_json::Value;
 
 use crate::{
     client::{cluster::Cluster, replace::replace},
-    pure::{desired::Desired, error::ApiError, replacement::LISTS},
+    pure::{
+        desired::Desired,
+        error::{ApiError, ApplyError},
+        replacement::LISTS,
+    },
     write::apply::claim_fields,
 };
 
 /// Applies an object that has not changed since it was read. As little as possible is replaced; if the API server refuses that
 /// too or it does not help, the first error is returned.
-pub(crate) async fn apply(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, ApiError> {
+pub(crate) async fn apply(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, ApplyError> {
     let refusal = match cluster.try_apply(desired, live).await {
         Err(refusal) if refusal.is_about_stored() => refusal,
-        applied => return applied.map_err(|refusal| refusal.error),
+        applied => return applied,
     };
     let mut live = live.clone();
     for lists in LISTS {
@@ -28,8 +32,8 @@ pub(crate) async fn apply(cluster: &Cluster, desired: &Desired, live: &Value) ->
         live = claim_fields(cluster, desired, &replaced).await?.unwrap_or(replaced);
         match cluster.apply(desired, &live).await {
             Err(ApiError::Invalid(_)) => {}
-            applied => return applied,
+            applied => return Ok(applied?),
         }
     }
-    Err(refusal.error)
+    Err(refusal)
 }

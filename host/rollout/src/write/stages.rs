@@ -25,7 +25,10 @@ use crate::{
         situation::{Action, Situation},
     },
     read::{discovery::Discovery, resolve::cannot_discover},
-    write::apply::{self, Failure},
+    write::{
+        apply::{self, Failure, Updated},
+        recreate::{RECREATE, Recreated},
+    },
 };
 
 /// The context of the stages.
@@ -181,13 +184,18 @@ impl<'a> Stages<'a> {
         let requests = indices.into_iter().filter_map(|index| {
             let desired = desired.get(index)?;
             let live = self.live.get(index)?.as_ref();
-            let adopts = self.actions.get(index) == Some(&Action::Adopt);
+            let action = self.actions.get(index).copied();
             Some(
                 async move {
-                    let result = match live {
-                        None => apply::create(cluster, owner, desired).await,
-                        Some(live) if adopts => apply::adopt(cluster, desired, live).await,
-                        Some(live) => apply::update(cluster, desired, live).await,
+                    let result = match (live, action) {
+                        (None, _) => apply::create(cluster, owner, desired).await.map(Updated::Applied),
+                        (Some(live), Some(Action::Adopt)) => {
+                            apply::adopt(cluster, desired, live).await.map(Updated::Applied)
+                        }
+                        (Some(live), Some(Action::Recover)) => {
+                            apply::repair(cluster, desired, live).await.map(Updated::Applied)
+                        }
+                        (Some(live), _) => apply::update(cluster, owner, desired, live).await,
                     };
                     (index, result)
                 }
@@ -198,7 +206,7 @@ impl<'a> Stages<'a> {
         let (mut failures, mut collisions) = (Vec::new(), Vec::new());
         for (index, result) in results {
             match result {
-                Ok(object) => {
+                Ok(updated) => {
                     if let Some((desired, action)) = desired.get(index).zip(self.actions.get(index)) {
                         tracing::debug!(object = %desired.key, ?action, "written");
                     }
@@ -206,9 +214,14 @@ impl<'a> Stages<'a> {
                         let group = crd.value.pointer("/spec/group").and_then(Value::as_str);
                         discovery.forget(group.unwrap_or_default());
                     }
-                    self.settle(index, object);
+                    self.settle(index, updated);
                 }
-                Err(Failure::Object(failure)) => failures.push(failure),
+                Err(Failure::Object(failure)) => {
+                    if failure.action == RECREATE {
+                        self.note_deletion(index);
+                    }
+                    failures.push(failure);
+                }
                 Err(Failure::Collision(collision)) => collisions.push(collision),
             }
         }
@@ -218,13 +231,27 @@ impl<'a> Stages<'a> {
         if failures.is_empty() { Ok(()) } else { Err(RolloutError::Objects(failures)) }
     }
 
-    /// Records that an object matches the release.
-    fn settle(&mut self, index: usize, object: Value) {
+    /// Records that an object matches the release, or is being deleted so that it can be created again.
+    fn settle(&mut self, index: usize, updated: Updated) {
         if let (Some(live), Some(action), Some(done)) =
             (self.live.get_mut(index), self.actions.get_mut(index), self.done.get_mut(index))
         {
+            let (object, next, did) = match updated {
+                Updated::Applied(object) => (object, Action::Keep, *action),
+                Updated::Recreated(Recreated::Created(object)) => (object, Action::Keep, Action::Recreate),
+                Updated::Recreated(Recreated::Terminating(object)) => (object, Action::Wait, Action::Recreate),
+            };
             *live = Some(object);
-            *done = Some(std::mem::replace(action, Action::Keep));
+            *action = next;
+            *done = Some(did);
+        }
+    }
+
+    /// Records that an object may have been deleted, and that a new one may exist. The record keeps expecting it.
+    fn note_deletion(&mut self, index: usize) {
+        if let (Some(live), Some(action)) = (self.live.get_mut(index), self.actions.get_mut(index)) {
+            *live = None;
+            *action = Action::Create;
         }
     }
 
@@ -270,9 +297,10 @@ impl<'a> Stages<'a> {
 
     /// The objects that were created.
     pub(crate) fn created(&self) -> impl Iterator<Item = (&Desired, &Value)> {
-        let objects = self.context.desired.iter().zip(&self.live).zip(&self.done);
-        objects.filter_map(|((desired, live), done)| {
-            live.as_ref().filter(|_| *done == Some(Action::Create)).map(|live| (desired, live))
+        let objects = self.context.desired.iter().zip(&self.live).zip(&self.actions).zip(&self.done);
+        objects.filter_map(|(((desired, live), action), done)| {
+            let created = *action == Action::Keep && matches!(done, Some(Action::Create | Action::Recreate));
+            live.as_ref().filter(|_| created).map(|live| (desired, live))
         })
     }
 
@@ -284,6 +312,7 @@ impl<'a> Stages<'a> {
                 (Some(Action::Create), _) => &mut changes.created,
                 (Some(Action::Adopt), _) => &mut changes.adopted,
                 (Some(Action::Update), _) => &mut changes.updated,
+                (Some(Action::Recreate), _) => &mut changes.recreated,
                 (Some(Action::Recover), _) => &mut changes.recovered,
                 (None, Action::Keep) => &mut changes.unchanged,
                 _ => continue,

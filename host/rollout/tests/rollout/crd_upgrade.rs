@@ -2,8 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-use chandler_core::Reason;
-use chandler_rollout::{Progress, RolloutError};
+use chandler_core::{Reason, Release};
+use chandler_crd_upgrade::Upgrade;
+use chandler_rollout::{Progress, RolloutError, RolloutRequest};
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ async fn nothing_is_written_before_crd_upgrades_are_checked() {
     let number = release(&[(0, crd(&json!({"type": "integer"}))), (0, config_map("settings", json!({"v": "2"})))]);
     let error = stage.advance(&number).await.unwrap_err();
     assert_eq!(error.reason(), Reason::UnsafeCRDUpgrade);
-    assert!(matches!(&error, RolloutError::UnsafeCrdUpgrade(findings) if findings.len() == 1), "{error}");
+    assert!(matches!(&error, RolloutError::UnsafeCrdUpgrade(refused) if refused.upgrades.len() == 1), "{error}");
     assert!(!error.is_transient());
     assert_eq!(stage.writes(), Vec::<String>::new());
 
@@ -43,6 +44,60 @@ async fn nothing_is_written_before_crd_upgrades_are_checked() {
     stage.meddle(&crd_key, json!({"spec": crd(&json!({"type": "integer"}))["spec"]})).await;
     let changes = stage.complete(&settings).await;
     assert_eq!(changes.recovered, [crd_key]);
+}
+
+/// Approves what the preview of a release lists, as `alice`.
+async fn approve(stage: &mut Stage, new: &Release) -> Vec<Upgrade> {
+    let preview = stage.rollout.preview(&RolloutRequest::new(&stage.owner, new)).await.unwrap();
+    let approved = preview.crd_upgrades.iter().map(|upgrade| (upgrade.digest.to_string(), "alice".to_owned()));
+    stage.owner.approved_upgrades = approved.collect();
+    preview.crd_upgrades
+}
+
+#[tokio::test]
+async fn exactly_the_approved_findings_are_allowed() {
+    let mut stage = Stage::set().await;
+    let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
+    let other_crd = |r#type: &Value| {
+        let mut other = crd(r#type);
+        other["metadata"]["name"] = json!("yaks.example.org");
+        other["spec"]["group"] = json!("example.org");
+        other["spec"]["names"] = json!({"kind": "Yak", "listKind": "YakList", "plural": "yaks", "singular": "yak"});
+        other
+    };
+    stage.complete(&release(&[(0, crd(&text)), (0, other_crd(&text))])).await;
+    let new = release(&[(0, crd(&number)), (0, other_crd(&number))]);
+    let reviewed = approve(&mut stage, &new).await;
+    assert_eq!(reviewed.iter().map(|upgrade| upgrade.report.refusals.len()).collect::<Vec<_>>(), [1, 1]);
+    stage.writes();
+
+    // Another new version, a custom resource that becomes invalid, and a change of the live CRD need another approval.
+    let another = release(&[(0, crd(&json!({"type": "boolean"}))), (0, other_crd(&number))]);
+    assert_eq!(stage.advance(&another).await.unwrap_err().reason(), Reason::UnsafeCRDUpgrade);
+    make_oxen(&stage, 1).await;
+    assert_eq!(stage.advance(&new).await.unwrap_err().reason(), Reason::UnsafeCRDUpgrade);
+    let ox_key = key("example.com/v1", "Ox", Some("install"), "ox-0");
+    stage.remove(&ox_key).await;
+    let crd_key = key("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "oxen.example.com");
+    stage.meddle(&crd_key, json!({"spec": {"names": {"shortNames": ["o"]}}})).await;
+    let refused = stage.advance(&new).await.unwrap_err();
+    let RolloutError::UnsafeCrdUpgrade(refused) = refused else { panic!("{refused}") };
+    let refused: Vec<(&str, bool)> =
+        refused.upgrades.iter().map(|upgrade| (upgrade.crd.as_str(), upgrade.is_refused())).collect();
+    assert_eq!(refused, [("oxen.example.com", true), ("yaks.example.org", false)]);
+    assert_eq!(stage.writes(), Vec::<String>::new());
+
+    // The approval of one CRD stays valid after the other one was upgraded, so a rollout that was interrupted continues.
+    approve(&mut stage, &new).await;
+    stage.complete(&release(&[(0, crd(&number)), (0, other_crd(&text))])).await;
+    let progress = stage.advance(&new).await.unwrap();
+    let warnings = &progress.changes().warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].starts_with("alice approved 1 finding about CRD \"yaks.example.org\": sha256:"),
+        "{warnings:?}"
+    );
+    stage.complete(&new).await;
 }
 
 #[tokio::test]

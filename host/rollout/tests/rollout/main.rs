@@ -7,6 +7,7 @@ mod crash;
 mod crd_upgrade;
 mod drift;
 mod gates;
+mod immutable;
 mod informers;
 mod install;
 mod parent;

@@ -98,7 +98,7 @@ async fn a_release_with_an_illegal_change_leaves_the_old_one_whole() {
     let refused = stage.advance(&broken).await.unwrap_err();
     assert!(matches!(&refused, RolloutError::Objects(failures) if failures.len() == 1), "{refused}");
     assert!(refused.to_string().starts_with("cannot update Deployment.apps install/web: "), "{refused}");
-    assert_eq!(refused.reason(), Reason::ObjectRefused);
+    assert_eq!(refused.reason(), Reason::ImmutableField);
     assert_eq!(stage.live(&config_map_key("settings")).await.unwrap()["data"], json!({"a": "1"}));
     // It can be superseded at any time.
     let mended = release(&[(0, settings("3")), (0, web("web", "example.com/web:v3"))]);

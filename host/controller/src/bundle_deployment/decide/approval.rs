@@ -43,10 +43,19 @@ fn may_run(deployment: &BundleDeployment, revision: &Revision) -> bool {
 }
 
 /// The digest of all that the spec lets a rollout do beyond the release: its ServiceAccount, the existing objects that it may adopt, the
-/// checks that it may skip, and what it deletes.
+/// checks that it may skip, what it deletes, and what it may delete and create again.
 pub(crate) fn terms(deployment: &BundleDeployment) -> String {
     let spec = &deployment.spec;
-    let terms = json!([spec.service_account, spec.collision_protection, spec.adopt, spec.deletion, spec.preflight]);
+    let mut terms = vec![
+        json!(spec.service_account),
+        json!(spec.collision_protection),
+        json!(spec.adopt),
+        json!(spec.deletion),
+        json!(spec.preflight),
+    ];
+    // Approvals that were given before this setting existed stay valid without it.
+    terms.extend(spec.rollout.as_ref().and_then(|rollout| rollout.on_immutable.as_ref()).map(|policy| json!(policy)));
+    let terms = json!(terms);
     Digest::of(terms.to_string().as_bytes()).to_string()
 }
 
@@ -73,7 +82,7 @@ pub(crate) fn pending(candidate: &Candidate, digest: String, preview: &Preview) 
         digest,
         release_digest: candidate.release.digest.to_string(),
         created: count(&[ChangeKind::Create]),
-        changed: count(&[ChangeKind::Change, ChangeKind::Adopt, ChangeKind::Repair]),
+        changed: count(&[ChangeKind::Change, ChangeKind::Recreate, ChangeKind::Adopt, ChangeKind::Repair]),
         removed: count(&[ChangeKind::Remove, ChangeKind::Orphan]),
         objects: preview.changes.iter().take(LISTED_CHANGES).map(line).collect(),
         omitted: (omitted > 0).then(|| i64::try_from(omitted).unwrap_or(i64::MAX)),
@@ -166,7 +175,8 @@ mod tests {
             note: None,
         };
         let changes = (0..objects).map(change).collect();
-        Preview { changes, unchanged: 0, refusals: vec!["y".repeat(9999); 99], findings: vec!["x".repeat(9999); 99] }
+        let (refusals, findings) = (vec!["y".repeat(9999); 99], vec!["x".repeat(9999); 99]);
+        Preview { changes, refusals, findings, ..Preview::default() }
     }
 
     fn with_history(outcome: &str, release: &Digest, more: &serde_json::Value) -> BundleDeployment {
@@ -226,6 +236,8 @@ mod tests {
             (json!({"adopt": [{"kind": "ConfigMap", "name": "a", "uid": "u"}]}), false),
             (json!({"deletion": {"crds": "Delete"}}), false),
             (json!({"preflight": {}}), false),
+            (json!({"rollout": {"historyLimit": 3}}), true),
+            (json!({"rollout": {"onImmutable": {"default": "Recreate"}}}), false),
         ] {
             assert_eq!(terms(&deployment(spec.clone())) == before, same, "{spec}");
         }
@@ -252,7 +264,7 @@ mod tests {
         assert_eq!((waits.refusals.len(), waits.findings.len()), (10, 10));
         assert!(serde_json::to_vec(&waits).unwrap().len() < 64 << 10);
         assert!(message("a", &waits).len() < 2048);
-        let nothing = Preview { changes: vec![], unchanged: 1, refusals: vec![], findings: vec![] };
+        let nothing = Preview { unchanged: 1, ..Preview::default() };
         let nothing = pending(&candidate(Cause::Spec), "sha256:1".into(), &nothing);
         assert_eq!((nothing.created, nothing.changed, nothing.removed), (0, 0, 0), "it waits all the same");
         assert_eq!(nothing.omitted, None);

@@ -171,8 +171,9 @@ pub(crate) fn wants_causes(history: &[Revision], candidate: &Candidate, now: &Ti
 
 /// Whether the announcement of a revision reports this rollout for now: it waits, and found nothing else.
 pub(crate) fn says_enough(found: &Assessment) -> bool {
-    let RolloutFindings { warnings, conflicts, repaired, kept, drift, .. } = &found.rollout;
-    let found_nothing = warnings.is_empty() && conflicts.is_empty() && repaired.is_empty() && kept.is_empty();
+    let RolloutFindings { warnings, conflicts, recreated, repaired, kept, drift, .. } = &found.rollout;
+    let lists = [warnings, conflicts, recreated, repaired];
+    let found_nothing = lists.into_iter().all(Vec::is_empty) && kept.is_empty();
     matches!(found.outcome, ReconcileOutcome::RollingOut(_))
         && found_nothing
         && drift.is_none()

@@ -1,6 +1,9 @@
 //! A BundleDeployment as the owner of objects.
 
-use chandler_api::{AdoptedObject, BundleDeployment, CollisionProtection, CrdDeletion, Deletion, DeletionPolicy};
+use chandler_api::{
+    AdoptedObject, BundleDeployment, CollisionProtection, CrdDeletion, Deletion, DeletionPolicy, ImmutableAction,
+    OnImmutable,
+};
 use chandler_permissions::AccountPolicy;
 use chandler_rollout::{CrdPolicy, ObjectId, Owner};
 
@@ -16,6 +19,7 @@ pub fn owner_of(deployment: &BundleDeployment, install_namespace: &str) -> Optio
     Some(
         owner
             .with_crd_upgrades(crd_upgrades)
+            .with_on_immutable(on_immutable(spec.rollout.as_ref().and_then(|rollout| rollout.on_immutable.as_ref())))
             .with_collisions(collisions(spec.collision_protection.unwrap_or_default()))
             .with_deletion(deletion(spec.deletion.unwrap_or_default()))
             .adopting(spec.adopt.iter().map(adopted).collect()),
@@ -44,6 +48,16 @@ fn stored(deployment: &BundleDeployment, install_namespace: &str) -> Result<Owne
 fn adopted(object: &AdoptedObject) -> (ObjectId, String) {
     let AdoptedObject { group, kind, namespace, name, uid } = object.clone();
     (ObjectId { group, kind, namespace, name }, uid)
+}
+
+fn on_immutable(policy: Option<&OnImmutable>) -> chandler_rollout::OnImmutable {
+    let action = |action: ImmutableAction| match action {
+        ImmutableAction::Refuse => chandler_rollout::ImmutableAction::Refuse,
+        ImmutableAction::Recreate => chandler_rollout::ImmutableAction::Recreate,
+    };
+    let Some(OnImmutable { default, kinds }) = policy else { return chandler_rollout::OnImmutable::default() };
+    let kinds = kinds.iter().map(|kind| (kind.group.clone(), kind.kind.clone(), action(kind.action)));
+    chandler_rollout::OnImmutable { default: action(default.unwrap_or_default()), kinds: kinds.collect() }
 }
 
 fn collisions(protection: CollisionProtection) -> chandler_rollout::CollisionProtection {

@@ -314,6 +314,7 @@ impl Draft {
         let found = RolloutWarnings {
             unsafe_upgrades: &found.rollout.warnings,
             conflicts: &found.rollout.conflicts,
+            recreated: &found.rollout.recreated,
             kept: &found.rollout.kept,
         };
         let warnings = upgrade_warnings::of_release(self.status.release.as_ref(), &digest, &found);

@@ -1,5 +1,5 @@
-//! Warnings about a release that did not stop its rollout: unsafe changes that the configuration allows, and fields that other field
-//! managers apply, too.
+//! Warnings about a release that did not stop its rollout: unsafe changes that the configuration or a user allows, objects that were
+//! recreated, and fields that other field managers apply, too.
 
 use chandler_api::{BundleWarning, Reason, ReleaseInUse, bundle::WARNINGS};
 use chandler_core::ObjectKey;
@@ -11,6 +11,9 @@ const MESSAGE_BYTES: usize = 1024;
 /// The code of a warning about fields that other field managers apply, too.
 const FIELDS_TAKEN_OVER: &str = "FieldsTakenOver";
 
+/// The code of a warning about an object that was deleted and created again.
+const OBJECT_RECREATED: &str = "ObjectRecreated";
+
 /// What a reconcile found.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct RolloutWarnings<'a> {
@@ -18,6 +21,8 @@ pub(crate) struct RolloutWarnings<'a> {
     pub(crate) unsafe_upgrades: &'a [String],
     /// Fields that were taken over from other field managers.
     pub(crate) conflicts: &'a [String],
+    /// Objects that were deleted and created again.
+    pub(crate) recreated: &'a [String],
     /// CRDs that stay behind.
     pub(crate) kept: &'a [ObjectKey],
 }
@@ -37,8 +42,9 @@ pub(crate) fn of_release(
     let unsafe_upgrades =
         found.unsafe_upgrades.iter().map(|message| (Reason::UnsafeCRDUpgrade.as_str(), message.clone()));
     let conflicts = found.conflicts.iter().map(|message| (FIELDS_TAKEN_OVER, message.clone()));
+    let recreated = found.recreated.iter().map(|message| (OBJECT_RECREATED, message.clone()));
     let kept = found.kept.iter().map(|crd| (Reason::CustomResourcesExist.as_str(), deletion_plan::kept(crd)));
-    for (code, message) in unsafe_upgrades.chain(conflicts).chain(kept) {
+    for (code, message) in unsafe_upgrades.chain(recreated).chain(conflicts).chain(kept) {
         let message = message.get(..message.floor_char_boundary(MESSAGE_BYTES)).unwrap_or_default().to_owned();
         let warning = BundleWarning { code: code.to_owned(), message };
         if warnings.len() < WARNINGS && !warnings.contains(&warning) {
@@ -58,7 +64,11 @@ mod tests {
             warnings.iter().map(|warning| warning.message.clone()).collect()
         };
         let of_release = |before: Option<&ReleaseInUse>, digest: &str, found: &[String], kept: &[ObjectKey]| {
-            super::of_release(before, digest, &RolloutWarnings { unsafe_upgrades: found, conflicts: &[], kept })
+            super::of_release(
+                before,
+                digest,
+                &RolloutWarnings { unsafe_upgrades: found, kept, ..RolloutWarnings::default() },
+            )
         };
         let first = of_release(None, "a", &["x".into(), "x".into()], &[]);
         assert_eq!(texts(&first), ["x"]);

@@ -77,6 +77,7 @@ pub(super) fn log(owner: &Owner, changes: &Changes) {
             created = changes.created.len(),
             adopted = changes.adopted.len(),
             updated = changes.updated.len(),
+            recreated = changes.recreated.len(),
             recovered = changes.recovered.len(),
             pruned = changes.pruned.len(),
             orphaned = changes.orphaned.len(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chandler_api::{BundleDeployment, DriftPolicy};
-use chandler_core::Release;
+use chandler_core::{ObjectKey, Release};
 use chandler_records::{Record, RecordError};
 use chandler_rollout::{Changes, Drift, DriftOptions, Owner, Progress, Unhealthy};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
@@ -243,6 +243,10 @@ impl<'a> Rollout<'a> {
         let changes: &Changes = progress.changes();
         self.findings.warnings.clone_from(&changes.warnings);
         self.findings.kept.clone_from(&changes.kept);
+        let recreated = |object: &ObjectKey| {
+            format!("{object} was deleted to be created again, because the release changes an immutable field")
+        };
+        self.findings.recreated = changes.recreated.iter().map(recreated).collect();
         self.findings.conflicts = changes.conflicts.iter().map(ToString::to_string).collect();
         events::publish_adoption(self.handles.events, &self.subject.deployment, &changes.adopted).await;
         self.findings.repaired = self.handles.conflicts.of(&owner.name, |conflicts, now| {
