@@ -18,6 +18,7 @@ mod pace;
 mod pull_secret;
 mod reference;
 mod tls;
+mod trust;
 
 pub use self::{
     access::{AccessError, Credentials, ImageAccess},
@@ -26,4 +27,5 @@ pub use self::{
     manifest::{ImageError, Platform, PlatformError},
     pull_secret::pull_secret_credentials,
     reference::{ImageReference, ReferenceError},
+    trust::problem as connection_trust_problem,
 };

@@ -3,11 +3,7 @@
 //! The objects are found as any tool finds the members of an ApplySet (KEP-3659): a label of the parent is the ID, an annotation of
 //! the parent lists the kinds, and each member has the ID in a label.
 
-use std::{
-    collections::BTreeMap,
-    env,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
 use chandler_api::BundleDeployment;
 use chandler_core::ObjectKey;
@@ -19,10 +15,13 @@ use kube::{
     discovery,
 };
 
-use super::file::{self, TrustedError};
+use super::kubeconfig;
 use crate::{
     CommandError,
-    view::tree::{ObjectHealth, ObjectStatus},
+    view::{
+        api_error,
+        tree::{ObjectHealth, ObjectStatus},
+    },
 };
 
 /// The label on the parent of an ApplySet: its ID.
@@ -31,14 +30,6 @@ const ID: &str = "applyset.kubernetes.io/id";
 const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 /// The label on each member: the ID of the ApplySet.
 const PART_OF: &str = "applyset.kubernetes.io/part-of";
-/// The hint for a command that has no usable kubeconfig.
-const NO_KUBECONFIG: &str = if cfg!(feature = "dev") {
-    "set --kubeconfig or $KUBECONFIG; `chandler dev --keep` creates a cluster and a kubeconfig"
-} else {
-    "set --kubeconfig or $KUBECONFIG"
-};
-/// The largest kubeconfig that is read, in bytes.
-const KUBECONFIG: u64 = 16 << 20;
 /// The page size of list requests, in objects.
 const PAGE: u32 = 250;
 
@@ -51,44 +42,17 @@ pub struct Members {
     pub unreadable: Vec<String>,
 }
 
-/// Refuses a default kubeconfig that other users can write, because a kubeconfig names commands that the client runs.
-fn trust_inferred() -> Result<(), CommandError> {
-    let home = || env::home_dir().map(|home| home.join(".kube/config"));
-    let paths: Vec<PathBuf> = match env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
-        Some(value) => env::split_paths(&value).filter(|path| !path.as_os_str().is_empty()).collect(),
-        None => home().into_iter().collect(),
-    };
-    for path in paths {
-        trust(&path)?;
-    }
-    Ok(())
-}
-
-fn trust(path: &Path) -> Result<(), CommandError> {
-    match file::read_trusted(path, KUBECONFIG) {
-        // kube reports a missing or unreadable file.
-        Ok(_) | Err(TrustedError::Io { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// A client for the cluster of this kubeconfig, else of the environment.
 pub async fn client(kubeconfig: Option<&Path>) -> Result<Client, CommandError> {
-    let failed = |error: &(dyn std::error::Error + 'static)| {
-        CommandError::failed("failed to read the kubeconfig").because(error).hint(NO_KUBECONFIG)
-    };
-    let config = if let Some(path) = kubeconfig {
-        trust(path)?;
-        let kubeconfig = kube::config::Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
-        let options = kube::config::KubeConfigOptions::default();
-        kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| failed(&error))?
-    } else {
-        trust_inferred()?;
-        kube::Config::infer().await.map_err(|error| failed(&error))?
-    };
-    let client = chandler_client::client(config);
-    let client = client.map_err(|error| CommandError::failed("failed to create a client").because(&error))?;
-    Ok(chandler_rollout::readable(&client))
+    let (config, place) = kubeconfig::load(kubeconfig, None).await?;
+    let client = chandler_client::client(config).map_err(|error| {
+        CommandError::failed(format!("failed to set up the connection to the cluster {place}"))
+            .because(&error)
+            .hint("check the certificates and the credentials: `kubectl config view --minify`")
+    })?;
+    let client = chandler_rollout::readable(&client);
+    kubeconfig::reach(&client, &place).await?;
+    Ok(client)
 }
 
 /// Reads a BundleDeployment.
@@ -101,7 +65,7 @@ pub async fn deployment(client: &Client, name: &str) -> Result<BundleDeployment,
 pub fn not_read(name: &str, error: &kube::Error) -> CommandError {
     let failed = CommandError::failed(format!("failed to read BundleDeployment {name}")).because(error);
     match error {
-        kube::Error::Api(status) if status.is_not_found() => {
+        kube::Error::Api(status) if status.message.ends_with("\" not found") => {
             failed.hint("`kubectl get bundledeployments` lists them all")
         }
         _ => failed,
@@ -128,7 +92,8 @@ pub async fn members(client: &Client, deployment: &BundleDeployment) -> Members 
         let served = match discovery::oneshot::group(client, group).await {
             Ok(served) => served,
             Err(error) => {
-                members.unreadable.extend(kinds.iter().map(|kind| format!("{kind}.{group}: {error}")));
+                let cause = cause(&error);
+                members.unreadable.extend(kinds.iter().map(|kind| format!("{kind}.{group}: {cause}")));
                 continue;
             }
         };
@@ -139,11 +104,15 @@ pub async fn members(client: &Client, deployment: &BundleDeployment) -> Members 
             };
             let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
             if let Err(error) = list(&api, &resource, id, &mut members.objects).await {
-                members.unreadable.push(format!("{kind}.{group}: {error}"));
+                members.unreadable.push(format!("{kind}.{group}: {}", cause(&error)));
             }
         }
     }
     members
+}
+
+fn cause(error: &kube::Error) -> String {
+    api_error::explain(error).map_or_else(|| error.to_string(), |explained| explained.cause)
 }
 
 async fn list(

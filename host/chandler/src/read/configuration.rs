@@ -37,7 +37,9 @@ impl Configuration {
             (path.display().to_string(), file::read(path, LIMIT))
         };
         let bytes = bytes.map_err(|error| {
-            CommandError::usage(format!("failed to read the configuration from {name}")).because(&error)
+            CommandError::usage(format!("failed to read the configuration from {name}"))
+                .because(&error)
+                .hint("--config takes a file in YAML or JSON, or `-` for standard input")
         })?;
         Self::parse(name, &bytes)
     }
@@ -61,6 +63,7 @@ impl Configuration {
             Err(diagnostic) => {
                 let sources = Sources { configuration: Some(configuration.named()), ..Sources::default() };
                 Err(CommandError::usage(format!("the configuration in {} is invalid", configuration.name))
+                    .hint("the configuration is one YAML or JSON object, as in spec.config")
                     .with_findings([Finding::new(*diagnostic, &sources)]))
             }
         }

@@ -6,6 +6,7 @@ mod approvals;
 mod dev;
 mod golden;
 mod lint;
+mod mistakes;
 mod rbac;
 mod render;
 mod rollouts;
