@@ -344,3 +344,38 @@ fn rule(rule: k8s_openapi::api::rbac::v1::PolicyRule) -> PolicyRule {
         non_resource_urls: rule.non_resource_urls.unwrap_or_default(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn permissions_count_as_checked_only_after_the_checks() {
+        for (reason, observed, expected) in [
+            (Some("RollingOut"), 2, None),
+            (Some("Succeeded"), 2, None),
+            (Some("PermissionsMissing"), 2, None),
+            (Some("UnpackFailed"), 2, Some("UnpackFailed: no such image")),
+            (Some("ApprovalRequired"), 2, Some("ApprovalRequired: no such image")),
+            (Some("Succeeded"), 1, Some("the controller has not observed the current spec; is it running?")),
+            (None, 2, Some("the controller has not reported its progress yet")),
+        ] {
+            let conditions = reason.map(|reason| {
+                json!({
+                    "type": "Progressing", "status": "True", "reason": reason, "message": "no such image",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                })
+            });
+            let deployment = serde_json::from_value(json!({
+                "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+                "metadata": {"name": "harbour", "generation": 2},
+                "spec": {"installNamespace": "n", "provisionerClassName": "c", "source": {"type": "image"}},
+                "status": {"observedGeneration": observed, "conditions": conditions.into_iter().collect::<Vec<_>>()},
+            }));
+            let why = unchecked(&deployment.unwrap()).map(|why| why.to_string());
+            assert_eq!(why.as_deref(), expected, "{reason:?} {observed}");
+        }
+    }
+}

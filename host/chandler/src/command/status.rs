@@ -84,5 +84,6 @@ impl Status {
         };
         let after = seconds(self.timeout);
         CommandError::timeout(format!("{} is not healthy after {after}; it is waiting for: {message}", self.name))
+            .hint(format!("`chandler status {}` shows what to do; --timeout waits longer", self.name))
     }
 }

@@ -145,6 +145,7 @@ mod tests {
            `----
 
         error: the configuration in values.yaml is invalid
+          hint: the configuration is one YAML or JSON object, as in spec.config
         ");
         insta::assert_snapshot!(refused("- a\n"), @r"
         error[InvalidConfiguration]
@@ -157,6 +158,7 @@ mod tests {
            `----
 
         error: the configuration in values.yaml is invalid
+          hint: the configuration is one YAML or JSON object, as in spec.config
         ");
         insta::assert_snapshot!(refused("a: 1\n---\nb: 2\n"), @r"
         error[InvalidYaml]
@@ -170,6 +172,7 @@ mod tests {
            `----
 
         error: the configuration in values.yaml is invalid
+          hint: the configuration is one YAML or JSON object, as in spec.config
         ");
     }
 }

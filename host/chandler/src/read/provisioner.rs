@@ -60,8 +60,8 @@ pub async fn named(provisioners: &Provisioners, name: &str) -> Result<ChosenProv
     Ok(ChosenProvisioner { name: name.to_owned(), format: None, provisioner })
 }
 
-/// What can be named.
-fn classes() -> String {
+/// The names that [`named`] knows.
+pub fn classes() -> String {
     let classes = BUILTINS.iter().map(|builtin| builtin.class).collect::<Vec<_>>().join(" and ");
     format!("the built-in classes are {classes}; the name of a component file ends in .wasm")
 }

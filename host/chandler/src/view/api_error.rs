@@ -100,8 +100,8 @@ fn connection(error: &kube::Error) -> Explained {
 /// The first of the causes that names the server.
 fn chain(error: &kube::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
-    let texts = causes.map(|cause| cause.to_string());
-    texts.into_iter().find(|text| text.starts_with("failed to connect")).unwrap_or_default()
+    let mut texts = causes.map(ToString::to_string);
+    texts.find(|text| text.starts_with("failed to connect")).unwrap_or_default()
 }
 
 /// The last cause, which says the most.

@@ -167,7 +167,7 @@ fn a_cluster_that_refuses_says_what_is_missing() {
     let (before, _) = admin.split_once("    token:").unwrap();
     let bare = messages.file("admin", &admin);
     let wrong = messages.file("wrong", &format!("{before}    token: wrong\n"));
-    let anonymous = messages.file("anonymous", &format!("{before}    as: \"\"\n"));
+    let anonymous = messages.file("anonymous", &format!("{before}    as-groups: []\n"));
     let other = messages.file("other", &format!("{admin}    as: ann\n"));
     let with = |command: &str, file: &str| [command, "shop", "--kubeconfig", file].map(str::to_owned);
     messages.check(vec![
