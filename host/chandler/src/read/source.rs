@@ -67,10 +67,21 @@ impl Origin {
         }
         match text.parse() {
             Ok(image) => Ok(Self::Image(Box::new(image))),
-            Err(error) => Err(missing()
-                .because(&error)
-                .hint("write an image with its registry and tag: `quay.io/example/bundle:v1`")),
+            Err(error) => {
+                Err(CommandError::usage(format!("{text} is neither a file nor a directory, and no valid image either"))
+                    .because(&error)
+                    .hint(image_hint(text)))
+            }
         }
+    }
+}
+
+/// What is most likely wrong with an image that cannot be parsed.
+fn image_hint(text: &str) -> &'static str {
+    match text.split_once('@') {
+        Some((_, digest)) if digest.len() != "sha256:".len() + 64 => "a digest is `sha256:` and 64 hexadecimal digits",
+        _ if text.contains(|c: char| c.is_ascii_uppercase()) => "write the repository in lower case",
+        _ => "write an image with its registry and tag: `quay.io/example/bundle:v1`",
     }
 }
 

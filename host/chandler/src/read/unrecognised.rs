@@ -39,7 +39,14 @@ fn describe(paths: &[String]) -> (String, String) {
                 .to_owned(),
         );
     }
-    if paths.iter().any(|path| path.starts_with("metadata/")) {
+    let has = |directory: &str| paths.iter().any(|path| path.starts_with(directory));
+    if has("manifests/") && paths.iter().any(|path| path == "metadata/annotations.yaml") {
+        return text(
+            "metadata/annotations.yaml names no format that a built-in provisioner installs",
+            "for a registry+v1 bundle it has operators.operatorframework.io.bundle.mediatype.v1: registry+v1",
+        );
+    }
+    if has("metadata/") {
         return text("the bundle has metadata/, but no manifests/", FORMATS);
     }
     if paths.iter().any(|path| path.starts_with("configs/") || path == "catalog.yaml" || path == "catalog.json") {
@@ -90,6 +97,7 @@ mod tests {
             (&["nginx/Chart.yaml", "nginx/values.yaml"], "this is a Helm chart (nginx/Chart.yaml)"),
             (&["a.yaml", "kustomization.yaml"], "this is a kustomize directory (kustomization.yaml)"),
             (&["config/manifests/kustomization.yaml", "go.mod"], "no built-in provisioner detects the format"),
+            (&["manifests/a.yaml", "metadata/annotations.yaml"], "metadata/annotations.yaml names no format"),
             (&["metadata/annotations.yaml"], "the bundle has metadata/, but no manifests/"),
             (&["configs/a/catalog.yaml"], "this is a file-based catalog"),
             (&["deploy.yaml"], "no built-in provisioner detects the format of the bundle: deploy.yaml is not below"),

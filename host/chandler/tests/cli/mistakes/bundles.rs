@@ -124,9 +124,14 @@ fn what_is_wrong_in_a_bundle_has_its_line() {
     let mut messages = Messages::new();
     let plain = |messages: &Messages, name: &str, text: &str| messages.directory(name, &[("manifests/a.yaml", text)]);
     let tabs = plain(&messages, "tabs", "kind: ConfigMap\n\tapiVersion: v1\n");
+    let template =
+        plain(&messages, "template", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n");
+    let versionless = plain(&messages, "versionless", "kind: ConfigMap\nmetadata: {name: a}\n");
     let kindless = plain(&messages, "kindless", "apiVersion: v1\nmetadata: {name: a}\n");
     let nameless = plain(&messages, "nameless", "apiVersion: v1\nkind: ConfigMap\nmetadata: {}\n");
-    let twice = plain(&messages, "twice", &format!("{OBJECT}---\n{OBJECT}"));
+    let number = plain(&messages, "number", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 1}\n");
+    let twice = plain(&messages, "twice", &format!("{OBJECT}---\n{OBJECT}data: {{b: c}}\n"));
+    let none = plain(&messages, "none", "# later\n");
     let nested = messages.directory("nested", &[("manifests/a.yaml", OBJECT), ("manifests/more/b.yaml", OBJECT)]);
     // Copies of the sample operator, each with one mistake.
     let operator = |messages: &Messages, name: &str, file: &str, from: &str, to: &str| {
@@ -140,8 +145,13 @@ fn what_is_wrong_in_a_bundle_has_its_line() {
     };
     let csv = "manifests/harbour-operator.clusterserviceversion.yaml";
     let annotations = "metadata/annotations.yaml";
-    let version = operator(&messages, "version", csv, "version: 0.1.0", "version: one");
-    let strategy = operator(&messages, "strategy", csv, "strategy: deployment", "strategy: helm");
+    let colon = operator(&messages, "colon", csv, "\nspec:\n", "\nspec\n");
+    let modes = messages.path("modes");
+    copy(&root().join(BUNDLE), Path::new(&modes));
+    let text = fs::read_to_string(Path::new(&modes).join(csv)).unwrap().replace("supported: true", "supported: false");
+    fs::write(Path::new(&modes).join(csv), text).unwrap();
+    let crd = "manifests/harbour.example.com_berths.yaml";
+    let crd = operator(&messages, "crd", crd, "kind: CustomResourceDefinition", "kind: CustomResourceDefinitions");
     let kind = operator(&messages, "kind", csv, "kind: ClusterServiceVersion", "kind: ClusterServiceVersions");
     let package = operator(
         &messages,
@@ -154,23 +164,94 @@ fn what_is_wrong_in_a_bundle_has_its_line() {
     let without = operator(&messages, "without", csv, "", "");
     fs::remove_file(Path::new(&without).join(csv)).unwrap();
     messages.check(vec![
-        mistake("tabs", &["render", &tabs], "tab", "manifests/a.yaml:", "hint:"),
-        mistake("an object without a kind", &["render", &kindless], "kind", "manifests/a.yaml:", "hint:"),
-        mistake("an object without a name", &["render", &nameless], "name", "manifests/a.yaml:", "hint:"),
-        mistake("an object twice", &["render", &twice], "ConfigMap a", "manifests/a.yaml:", "hint:"),
-        mistake("a directory in manifests", &["render", &nested], "subdirector", "manifests/more", "hint:"),
-        mistake("a version that is none", &["render", &version], "version", csv, "hint:"),
+        mistake("tabs", &["render", &tabs], "found a tab", "manifests/a.yaml:1:7", "is parsed as YAML"),
         mistake(
-            "an install strategy of Helm",
-            &["render", &strategy],
-            "strategy \"helm\" is not supported",
-            csv,
-            "hint:",
+            "a template of Helm",
+            &["render", &template],
+            "a key must be a scalar",
+            "manifests/a.yaml:3:19",
+            "is parsed as YAML",
         ),
-        mistake("a mistyped kind", &["render", &kind], "ClusterServiceVersion", "manifests", "hint:"),
-        mistake("no package", &["render", &package], "package", annotations, "hint:"),
-        mistake("an unknown media type", &["render", &media], "registry+v2", annotations, "hint:"),
-        mistake("no ClusterServiceVersion", &["render", &without], "ClusterServiceVersion", "manifests", "hint:"),
+        mistake(
+            "an object without a version",
+            &["render", &versionless],
+            "'apiVersion' is missing",
+            "manifests/a.yaml:1:1",
+            "such as v1",
+        ),
+        mistake(
+            "an object without a kind",
+            &["render", &kindless],
+            "'Kind' is missing",
+            "manifests/a.yaml:1:1",
+            "such as ConfigMap",
+        ),
+        mistake(
+            "an object without a name",
+            &["render", &nameless],
+            "'metadata.name' is missing",
+            "manifests/a.yaml:3:11",
+            "every object needs one",
+        ),
+        mistake(
+            "a number for a name",
+            &["render", &number],
+            "got an integer, want text",
+            "manifests/a.yaml:3:18",
+            "in quotes",
+        ),
+        mistake(
+            "an object twice",
+            &["render", &twice],
+            "ConfigMap a is a duplicate",
+            "manifests/a.yaml:5:1",
+            "remove one of them",
+        ),
+        mistake("no object", &["render", &none], "found zero objects", "none/manifests", "put at least one file"),
+        mistake(
+            "a directory in manifests",
+            &["render", &nested],
+            "subdirectories are not allowed",
+            "manifests/more",
+            "move its files",
+        ),
+        mistake("no colon", &["render", &colon], "simple key expect ':'", format!("{csv}:14:14"), "is parsed as YAML"),
+        mistake(
+            "no install mode",
+            &["render", &modes],
+            "must support at least one of",
+            format!("{csv}:27:5"),
+            "spec.installModes",
+        ),
+        mistake(
+            "a mistyped CRD",
+            &["render", &crd],
+            "'berths.harbour.example.com' not found",
+            format!("{csv}:33:13"),
+            "put the CRD into",
+        ),
+        mistake(
+            "a mistyped kind",
+            &["render", &kind],
+            "no ClusterServiceVersion found",
+            "kind/manifests",
+            "its ClusterServiceVersion",
+        ),
+        mistake("no package", &["render", &package], "package name is empty", annotations, "set the annotation"),
+        mistake(
+            "an unknown media type",
+            &["render", &media],
+            "names no format",
+            annotations,
+            "mediatype.v1: registry+v1",
+        ),
+        mistake(
+            "no ClusterServiceVersion",
+            &["render", &without],
+            "no ClusterServiceVersion found",
+            "without/manifests",
+            "its ClusterServiceVersion",
+        ),
     ]);
     insta::assert_snapshot!("mistakes.content", messages.finish());
 }
@@ -190,9 +271,21 @@ fn what_is_wrong_in_a_configuration_has_its_line() {
             "standard input:1:1",
             "install modes",
         ),
-        config("a wrong type", "watchNamespace: [a]\n", "watchNamespace", "standard input:1:", "hint:"),
-        config("two namespaces", "watchNamespace: a,b\n", "watchNamespace", "standard input:1:", "hint:"),
-        config("no namespace", "watchNamespace: A_B\n", "watchNamespace", "standard input:1:", "hint:"),
+        config("a wrong type", "watchNamespace: [a]\n", "got array, want string", "standard input:1:1", "into quotes"),
+        config(
+            "two namespaces",
+            "watchNamespace: a,b\n",
+            "must match pattern",
+            "standard input:1:1",
+            "lower-case letters",
+        ),
+        config(
+            "no namespace",
+            "watchNamespace: A_B\n",
+            "must match pattern",
+            "standard input:1:1",
+            "lower-case letters",
+        ),
         config(
             "a list",
             "- a\n",
@@ -238,9 +331,9 @@ fn what_is_wrong_in_a_configuration_has_its_line() {
         mistake(
             "the wrong class",
             &["render", BUNDLE, "--provisioner", "core-rukpak-io-plain", "--config", "-"],
-            "configuration",
-            "watchNamespace",
-            "hint:",
+            "unknown field \"watchNamespace\"",
+            "standard input:1:1",
+            "the keys are images",
         )
         .with_input("watchNamespace: a\n"),
     ]);

@@ -70,16 +70,16 @@ fn an_image_that_cannot_be_pulled_names_the_registry() {
         mistake(
             "half a digest",
             &["render", &of("shop/lighthouse@sha256:e3b0")],
-            "shop/lighthouse@sha256:e3b0",
-            &host,
-            "registry and tag",
+            "no valid image",
+            of("shop/lighthouse@sha256:e3b0"),
+            "64 hexadecimal digits",
         ),
         mistake(
             "upper case",
             &["render", "quay.io/Shop/Lighthouse:v1"],
+            "no valid image",
             "quay.io/Shop/Lighthouse:v1",
-            "quay.io",
-            "registry and tag",
+            "lower case",
         ),
         mistake(
             "an image without a registry",
