@@ -45,10 +45,15 @@ pub struct Members {
 /// A client for the cluster of this kubeconfig, else of the environment.
 pub async fn client(kubeconfig: Option<&Path>) -> Result<Client, CommandError> {
     let (config, place) = kubeconfig::load(kubeconfig, None).await?;
+    let plugin = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());
     let client = chandler_client::client(config).map_err(|error| {
-        CommandError::failed(format!("failed to set up the connection to the cluster {place}"))
-            .because(&error)
-            .hint("check the certificates and the credentials: `kubectl config view --minify`")
+        let failed = CommandError::failed(format!("failed to set up the connection to the cluster {place}"));
+        match plugin.filter(|_| matches!(error, kube::Error::Auth(_))) {
+            Some(plugin) => {
+                failed.because(&error).hint(format!("check that the credential plugin {plugin} is installed"))
+            }
+            None => failed.because(&error).hint("check the certificates: `kubectl config view --minify --raw`"),
+        }
     })?;
     let client = chandler_rollout::readable(&client);
     kubeconfig::reach(&client, &place).await?;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _};
 
-use chandler_devregistry::{Authentication, Fault, FaultOn, Image, Layer, Options, Registry};
+use chandler_devregistry::{Authentication, Fault, FaultOn, Image, Options, Registry};
 
 use super::{Messages, mistake, servers::unused_port};
 use crate::support::root;
@@ -22,7 +22,7 @@ fn an_image_that_cannot_be_pulled_names_the_registry() {
     let open = runtime.block_on(registry(Authentication::None));
     let (username, password) = ("ann".to_owned(), "s3cret".to_owned());
     let closed = runtime.block_on(registry(Authentication::Basic { username, password }));
-    open.push_image("shop/program", "v1", Image::of_layers(vec![Layer::tar_gzip(Vec::new())])).unwrap();
+    open.push_image("shop/program", "v1", Image::of_layers(Vec::new())).unwrap();
     let mut messages = Messages::new();
     let gone = unused_port();
     let (host, locked) = (open.host(), closed.host());
