@@ -186,8 +186,8 @@ fn hint(error: &ContentError) -> String {
 
 fn registry_hint(error: &RegistryError) -> String {
     let image: Option<ImageReference> = error.image.parse().ok();
-    let host = image.as_ref().map_or("HOST", |image| image.registry());
-    let repository = image.as_ref().map_or("REPOSITORY", |image| image.repository());
+    let host = image.as_ref().map_or("HOST", ImageReference::registry);
+    let repository = image.as_ref().map_or("REPOSITORY", ImageReference::repository);
     match error.failure {
         RegistryFailure::Network | RegistryFailure::Unavailable => {
             format!("try again when the registry is up; to check it: `curl -i https://{host}/v2/`")
