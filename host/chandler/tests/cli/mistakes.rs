@@ -40,7 +40,8 @@ const RUST: &[&str] = &[
     "CertificateExpired",
     "(os error",
     "panicked",
-    "::",
+    "kube::",
+    "std::",
 ];
 
 /// How a line starts that says what to do.

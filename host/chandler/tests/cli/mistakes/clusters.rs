@@ -134,7 +134,7 @@ fn a_cluster_that_does_not_answer_is_named() {
         mistake(
             "a wrong authority",
             &with(&untrusted),
-            "not trusted",
+            "its certificate is",
             format!("https://{stranger}"),
             "certificate-authority-data",
         ),
