@@ -99,14 +99,14 @@ fn connection(error: &kube::Error) -> Explained {
 
 /// The first of the causes that names the server.
 fn chain(error: &kube::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
     let mut texts = causes.map(ToString::to_string);
     texts.find(|text| text.starts_with("failed to connect")).unwrap_or_default()
 }
 
 /// The last cause, which says the most.
 fn innermost(error: &(dyn Error + 'static)) -> String {
-    let last = std::iter::successors(Some(error), |error| error.source()).last();
+    let last = std::iter::successors(Some(error), |error| (*error).source()).last();
     without_code(&last.map(ToString::to_string).unwrap_or_default()).to_owned()
 }
 
