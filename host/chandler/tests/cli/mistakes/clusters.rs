@@ -194,7 +194,15 @@ fn a_cluster_that_refuses_says_what_is_missing() {
         ),
         mistake(
             "no CRDs for the controller",
-            &["controller", "--cache-directory", &messages.path("cache"), "--kubeconfig", &bare],
+            &[
+                "--log-level",
+                "error",
+                "controller",
+                "--cache-directory",
+                &messages.path("cache"),
+                "--kubeconfig",
+                &bare,
+            ],
             "does not serve this kind",
             "ProvisionerClasses",
             "chandler crds | kubectl apply",
