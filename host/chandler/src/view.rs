@@ -2,6 +2,7 @@
 
 pub mod adoption;
 pub mod advice;
+pub mod api_error;
 pub mod conditions;
 pub mod deletion;
 pub mod diagnostics;

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use http::{Request, Response, uri::Scheme};
+use http::{
+    Request, Response,
+    header::{HeaderValue, USER_AGENT},
+    uri::Scheme,
+};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
@@ -27,6 +31,9 @@ const TCP_KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// How many checks without an answer end the connection.
 const TCP_KEEP_ALIVE_RETRIES: u32 = 3;
 
+/// What the API server and its audit log call this client, unless the configuration has a `User-Agent` of its own.
+const AGENT: &str = concat!("chandler/", env!("CARGO_PKG_VERSION"));
+
 /// The layers of a client, as in kube's [`ClientBuilder`].
 pub type Stack = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
 
@@ -44,7 +51,10 @@ pub fn builder(config: Config) -> Result<ClientBuilder<Stack>, Error> {
 }
 
 /// [`builder`] with other times than the usual ones.
-pub fn with_keep_alive(config: Config, keep_alive: KeepAlive) -> Result<ClientBuilder<Stack>, Error> {
+pub fn with_keep_alive(mut config: Config, keep_alive: KeepAlive) -> Result<ClientBuilder<Stack>, Error> {
+    if !config.headers.iter().any(|(name, _)| name == USER_AGENT) {
+        config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
+    }
     if config.proxy_url.is_some() {
         return ClientBuilder::try_from(config);
     }

@@ -64,6 +64,11 @@ pub(crate) struct ConnectError {
     source: Arc<dyn std::error::Error + Send + Sync>,
 }
 
+/// The server ended a connection before it sent its settings.
+#[derive(Debug, thiserror::Error)]
+#[error("the server closed the connection before it could be used")]
+struct Closed;
+
 impl Endpoint {
     /// Opens a connection; `None` if the server chose HTTP/1.1.
     pub(crate) async fn open(&self) -> Result<Option<Opened>, ConnectError> {
@@ -96,11 +101,18 @@ impl Endpoint {
             .keep_alive_while_idle(true)
             .handshake(stream)
             .await?;
+        let mut connection = Box::pin(connection);
         // hyper reports the limit, but not when it learns it.
-        while connection.current_max_send_streams() == 0 {
-            tokio::time::sleep(SETTINGS_POLL).await;
-        }
-        let streams = connection.current_max_send_streams();
+        let streams = loop {
+            match connection.current_max_send_streams() {
+                0 => tokio::select! {
+                    // Without this, the loop would never end where no timeout is configured.
+                    ended = &mut connection => return Err(ended.map_or_else(BoxError::from, |()| Closed.into())),
+                    () = tokio::time::sleep(SETTINGS_POLL) => {}
+                },
+                limit => break limit,
+            }
+        };
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to the API server failed");

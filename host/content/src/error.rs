@@ -77,7 +77,9 @@ impl ContentError {
     pub fn class(&self) -> FailureClass {
         match self {
             Self::Registry(error) => match error.failure {
+                // DNS may fail for a moment, and the last good content stays in use meanwhile.
                 RegistryFailure::Network
+                | RegistryFailure::NameNotResolved
                 | RegistryFailure::Unavailable
                 | RegistryFailure::RateLimited
                 | RegistryFailure::TooSlow => FailureClass::Transient,

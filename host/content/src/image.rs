@@ -19,6 +19,7 @@ mod pull_secret;
 mod reference;
 mod silent;
 mod tls;
+mod trust;
 
 pub use self::{
     access::{AccessError, Credentials, ImageAccess},
@@ -27,4 +28,5 @@ pub use self::{
     manifest::{ImageError, Platform, PlatformError},
     pull_secret::pull_secret_credentials,
     reference::{ImageReference, ReferenceError},
+    trust::problem as connection_trust_problem,
 };

@@ -28,6 +28,7 @@ use chandler_api::{BundleDeployment, BundleDeploymentStatus, Reason};
 use chandler_core::Release;
 use chandler_records::{PendingRevision, RecordError};
 use chandler_runtime::Slot;
+use chandler_source::api_message;
 use futures::FutureExt as _;
 use k8s_openapi::jiff::Timestamp;
 use kube::{
@@ -68,10 +69,10 @@ pub(crate) type Guarded = chandler_runtime::Guarded<BundleDeployment>;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReconcileError {
     /// The status could not be written.
-    #[error("failed to write the status: {0}")]
+    #[error("failed to write the status: {}", api_message(.0))]
     Status(#[source] kube::Error),
     /// The finalizers could not be written.
-    #[error("failed to write the finalizers: {0}")]
+    #[error("failed to write the finalizers: {}", api_message(.0))]
     Finalizers(#[source] kube::Error),
     /// The record could not be read or written.
     #[error(transparent)]

@@ -49,9 +49,7 @@ pub enum ControllerError {
     #[error("failed to set up the engine: {0}")]
     Engine(#[from] EngineError),
     /// The API server does not respond, or does not serve the kinds of Chandler.
-    #[error(
-        "failed to list {what}: {source} (are the CRDs installed? `chandler crds | kubectl apply --server-side -f -`)"
-    )]
+    #[error("failed to list {what}")]
     List {
         /// What was listed.
         what: &'static str,

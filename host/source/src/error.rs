@@ -9,8 +9,19 @@ use crate::{kinds::config_maps::ConfigMapError, pull_secret::PullSecretError};
 /// The message of the API server, without the parts that change from attempt to attempt.
 pub fn api_message(error: &kube::Error) -> String {
     match error {
+        kube::Error::Api(status) if status.message.is_empty() => format!("the API server answered {}", status.code),
         kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
+        other => {
+            // The outermost text alone says little: `ServiceError: client error (Connect)`.
+            let causes = std::iter::successors(std::error::Error::source(other), |cause| cause.source());
+            let mut message = other.to_string();
+            for cause in causes.map(ToString::to_string) {
+                if !message.contains(&cause) {
+                    message = format!("{message}: {cause}");
+                }
+            }
+            message
+        }
     }
 }
 

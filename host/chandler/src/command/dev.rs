@@ -206,7 +206,8 @@ impl Dev {
         let provisioners = provisioner::provisioners(cache)?;
         let chosen = match &self.provisioner {
             Some(class) if chandler_builtin::find(class).is_none() => {
-                return Err(CommandError::usage(format!("no built-in provisioner class {class:?}")));
+                return Err(CommandError::usage(format!("no built-in provisioner class {class:?}"))
+                    .hint(provisioner::classes()));
             }
             Some(class) => provisioner::named(&provisioners, class).await?,
             None => provisioner::detected(&provisioners, &bundle.content).await?,

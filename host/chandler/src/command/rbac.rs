@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chandler_api::{BundleDeployment, Reason};
+use chandler_api::{BundleDeployment, ConditionType, Reason, find_condition};
 use chandler_certificates::Declarations;
 use chandler_core::Release;
 use chandler_permissions::{Account, Escalation, ExistingRoles, PolicyRule, RoleKey, roles};
@@ -91,6 +91,28 @@ pub enum RbacFormat {
     Text,
 }
 
+/// Why the status says nothing about the permissions of the account.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+struct Unchecked(String);
+
+/// Why the last reconcile did not come as far as the permissions of the account; `None` if it did.
+fn unchecked(deployment: &BundleDeployment) -> Option<Unchecked> {
+    let status = deployment.status.as_ref();
+    let observed = status.is_some_and(|status| status.observed_generation == deployment.metadata.generation);
+    let Some(status) = status.filter(|_| observed) else {
+        return Some(Unchecked("the controller has not observed the current spec; is it running?".to_owned()));
+    };
+    // The reasons that are set only after the checks that precede the first write.
+    let checked = [Reason::RollingOut, Reason::Succeeded, Reason::ProgressDeadlineExceeded, Reason::PermissionsMissing];
+    let progressing = find_condition(&status.conditions, ConditionType::Progressing);
+    match progressing {
+        Some(condition) if Reason::from_name(&condition.reason).is_some_and(|reason| checked.contains(&reason)) => None,
+        Some(condition) => Some(Unchecked(format!("{}: {}", condition.reason, condition.message))),
+        None => Some(Unchecked("the controller has not reported its progress yet".to_owned())),
+    }
+}
+
 impl Rbac {
     /// Prints the permissions.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
@@ -138,27 +160,47 @@ impl Rbac {
             )
             .hint(format!("run `chandler rbac {name} --all -o text`")));
         }
-        if status.observed_generation != deployment.metadata.generation {
-            terminal.line(format!("note: the controller has not observed the current spec of {name} yet"));
-        }
+        self.about(deployment, account)?;
         let rules_by_namespace: BTreeMap<Option<String>, Vec<PolicyRule>> = status
             .missing_permissions
             .into_iter()
             .map(|missing| (missing.namespace, missing.rules.into_iter().map(rule).collect()))
             .collect();
         if rules_by_namespace.is_empty() {
-            let reason = status.conditions.iter().find(|condition| condition.type_ == "Ready");
-            let not_found = reason.is_some_and(|ready| ready.reason == Reason::ServiceAccountNotFound.as_str());
-            terminal.line(if not_found {
-                format!(
-                    "ServiceAccount {account} does not exist; `chandler rbac {name} --all` prints all permissions that it needs"
-                )
-            } else {
-                format!("the controller found no missing permission of ServiceAccount {account}")
-            });
+            unchecked(deployment).map_or(Ok(()), |why| {
+                Err(CommandError::failed(format!(
+                    "the controller has not checked the permissions of ServiceAccount {account} for {name}"
+                ))
+                .because(&why)
+                .hint(format!(
+                    "`chandler status {name}` shows what to do first; `chandler rbac {name} --all` prints all permissions that \
+                     it needs"
+                )))
+            })?;
+            terminal.line(format!("the controller found no missing permission of ServiceAccount {account}"));
             return Ok(());
         }
+        if status.observed_generation != deployment.metadata.generation {
+            terminal.line(format!("note: the controller has not observed the current spec of {name} yet"));
+        }
         self.print_roles(&rules_by_namespace, account, &supplement_name(&name, &rules_by_namespace), terminal)
+    }
+
+    /// Refuses another account than that of the spec: the status says nothing about it.
+    fn about(&self, deployment: &BundleDeployment, account: &Account) -> Result<(), CommandError> {
+        let name = deployment.name_any();
+        let named = deployment.spec.service_account.as_ref();
+        let own = named.map(|named| {
+            let namespace = named.namespace.as_ref().unwrap_or(&deployment.spec.install_namespace);
+            permissions::account(&named.name, namespace)
+        });
+        if own.as_ref() == Some(account) {
+            return Ok(());
+        }
+        Err(CommandError::usage(format!(
+            "the status of {name} is about the account in its spec, not about ServiceAccount {account}"
+        ))
+        .hint(format!("`chandler rbac {name} --all --service-account {account}` prints all permissions that it needs")))
     }
 
     /// All permissions that the BundleDeployment needs. Renders its image as the controller does.
@@ -303,5 +345,40 @@ fn rule(rule: k8s_openapi::api::rbac::v1::PolicyRule) -> PolicyRule {
         resources: rule.resources.unwrap_or_default(),
         resource_names: rule.resource_names.unwrap_or_default(),
         non_resource_urls: rule.non_resource_urls.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn permissions_count_as_checked_only_after_the_checks() {
+        for (reason, observed, expected) in [
+            (Some("RollingOut"), 2, None),
+            (Some("Succeeded"), 2, None),
+            (Some("PermissionsMissing"), 2, None),
+            (Some("UnpackFailed"), 2, Some("UnpackFailed: no such image")),
+            (Some("ApprovalRequired"), 2, Some("ApprovalRequired: no such image")),
+            (Some("Succeeded"), 1, Some("the controller has not observed the current spec; is it running?")),
+            (None, 2, Some("the controller has not reported its progress yet")),
+        ] {
+            let conditions = reason.map(|reason| {
+                json!({
+                    "type": "Progressing", "status": "True", "reason": reason, "message": "no such image",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                })
+            });
+            let deployment = serde_json::from_value(json!({
+                "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+                "metadata": {"name": "harbour", "generation": 2},
+                "spec": {"installNamespace": "n", "provisionerClassName": "c", "source": {"type": "image"}},
+                "status": {"observedGeneration": observed, "conditions": conditions.into_iter().collect::<Vec<_>>()},
+            }));
+            let why = unchecked(&deployment.unwrap()).map(|why| why.to_string());
+            assert_eq!(why.as_deref(), expected, "{reason:?} {observed}");
+        }
     }
 }

@@ -95,7 +95,7 @@ impl Status {
         let reason = reason.and_then(Reason::from_name).filter(|reason| reason.remedy() != Remedy::Time);
         match reason.and_then(|reason| advice(reason, &self.name)) {
             Some(advice) => error.hint(advice),
-            None => error.hint(format!("`chandler status {}` shows every condition and object", self.name)),
+            None => error.hint(format!("`chandler status {}` shows what to do; --timeout waits longer", self.name)),
         }
     }
 }

@@ -3,11 +3,7 @@
 //! The objects are found as any tool finds the members of an ApplySet (KEP-3659): a label of the parent is the ID, an annotation of
 //! the parent lists the kinds, and each member has the ID in a label.
 
-use std::{
-    collections::BTreeMap,
-    env,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
 use chandler_api::BundleDeployment;
 use chandler_core::ObjectKey;
@@ -21,14 +17,14 @@ use kube::{
 };
 use serde_json::Value;
 
-use super::{
-    below,
-    file::{self, TrustedError},
-};
+use super::{below, kubeconfig};
 use crate::{
     CommandError,
     arguments::connection::Connection,
-    view::tree::{ObjectHealth, ObjectStatus},
+    view::{
+        api_error,
+        tree::{ObjectHealth, ObjectStatus},
+    },
 };
 
 /// The label on the parent of an ApplySet: its ID.
@@ -37,14 +33,6 @@ pub(super) const ID: &str = "applyset.kubernetes.io/id";
 pub(super) const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 /// The label on each member: the ID of the ApplySet.
 pub(super) const PART_OF: &str = "applyset.kubernetes.io/part-of";
-/// The hint for a command that has no usable kubeconfig.
-const NO_KUBECONFIG: &str = if cfg!(feature = "dev") {
-    "set --kubeconfig or $KUBECONFIG; `chandler dev --keep` creates a cluster and a kubeconfig"
-} else {
-    "set --kubeconfig or $KUBECONFIG"
-};
-/// The largest kubeconfig that is read, in bytes.
-const KUBECONFIG: u64 = 16 << 20;
 /// The page size of list requests, in objects.
 pub(super) const PAGE: u32 = 250;
 
@@ -59,47 +47,22 @@ pub struct Members {
     pub workloads: Vec<(ObjectKey, Value)>,
 }
 
-/// Refuses a default kubeconfig that other users can write, because a kubeconfig names commands that the client runs.
-fn trust_inferred() -> Result<(), CommandError> {
-    let home = || env::home_dir().map(|home| home.join(".kube/config"));
-    let paths: Vec<PathBuf> = match env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
-        Some(value) => env::split_paths(&value).filter(|path| !path.as_os_str().is_empty()).collect(),
-        None => home().into_iter().collect(),
-    };
-    for path in paths {
-        trust(&path)?;
-    }
-    Ok(())
-}
-
-fn trust(path: &Path) -> Result<(), CommandError> {
-    match file::read_trusted(path, KUBECONFIG) {
-        // kube reports a missing or unreadable file.
-        Ok(_) | Err(TrustedError::Io { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// A client for the cluster that the arguments select, else of the environment.
 pub async fn client(connection: &Connection) -> Result<Client, CommandError> {
-    let failed = |error: &(dyn std::error::Error + 'static)| {
-        CommandError::failed("failed to read the kubeconfig").because(error).hint(NO_KUBECONFIG)
-    };
-    let options = KubeConfigOptions { context: connection.context.clone(), ..KubeConfigOptions::default() };
-    let config = if let Some(path) = &connection.kubeconfig {
-        trust(path)?;
-        let kubeconfig = kube::config::Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
-        kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| failed(&error))?
-    } else if options.context.is_some() {
-        trust_inferred()?;
-        kube::Config::from_kubeconfig(&options).await.map_err(|error| failed(&error))?
-    } else {
-        trust_inferred()?;
-        kube::Config::infer().await.map_err(|error| failed(&error))?
-    };
-    let client = chandler_client::client(config);
-    let client = client.map_err(|error| CommandError::failed("failed to create a client").because(&error))?;
-    Ok(chandler_rollout::readable(&client))
+    let (config, place) = kubeconfig::load(connection.kubeconfig.as_deref(), connection.context.as_deref()).await?;
+    let plugin = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());
+    let client = chandler_client::client(config).map_err(|error| {
+        let failed = CommandError::failed(format!("failed to set up the connection to the cluster {place}"));
+        match plugin.filter(|_| matches!(error, kube::Error::Auth(_))) {
+            Some(plugin) => {
+                failed.because(&error).hint(format!("check that the credential plugin {plugin} is installed"))
+            }
+            None => failed.because(&error).hint("check the certificates: `kubectl config view --minify --raw`"),
+        }
+    })?;
+    let client = chandler_rollout::readable(&client);
+    kubeconfig::reach(&client, &place).await?;
+    Ok(client)
 }
 
 /// Reads a BundleDeployment.
@@ -112,7 +75,7 @@ pub async fn deployment(client: &Client, name: &str) -> Result<BundleDeployment,
 pub fn not_read(name: &str, error: &kube::Error) -> CommandError {
     let failed = CommandError::failed(format!("failed to read BundleDeployment {name}")).because(error);
     match error {
-        kube::Error::Api(status) if status.is_not_found() => {
+        kube::Error::Api(status) if status.message.ends_with("\" not found") => {
             failed.hint("`kubectl get bundledeployments` or `chandler list` lists them all")
         }
         _ => failed,
@@ -139,7 +102,8 @@ pub async fn members(client: &Client, deployment: &BundleDeployment) -> Members 
         let served = match discovery::oneshot::group(client, group).await {
             Ok(served) => served,
             Err(error) => {
-                members.unreadable.extend(kinds.iter().map(|kind| format!("{kind}.{group}: {error}")));
+                let cause = cause(&error);
+                members.unreadable.extend(kinds.iter().map(|kind| format!("{kind}.{group}: {cause}")));
                 continue;
             }
         };
@@ -150,11 +114,15 @@ pub async fn members(client: &Client, deployment: &BundleDeployment) -> Members 
             };
             let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
             if let Err(error) = list(&api, &resource, id, &mut members).await {
-                members.unreadable.push(format!("{kind}.{group}: {error}"));
+                members.unreadable.push(format!("{kind}.{group}: {}", cause(&error)));
             }
         }
     }
     members
+}
+
+fn cause(error: &kube::Error) -> String {
+    api_error::explain(error).map_or_else(|| error.to_string(), |explained| explained.cause)
 }
 
 async fn list(

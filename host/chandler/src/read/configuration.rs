@@ -41,7 +41,9 @@ impl Configuration {
             (path.display().to_string(), file::read(path, LIMIT))
         };
         let bytes = bytes.map_err(|error| {
-            CommandError::usage(format!("failed to read the configuration from {name}")).because(&error)
+            CommandError::usage(format!("failed to read the configuration from {name}"))
+                .because(&error)
+                .hint("--config takes a file in YAML or JSON, or `-` for standard input")
         })?;
         Self::parse(name, &bytes)
     }
@@ -65,6 +67,7 @@ impl Configuration {
             Err(diagnostic) => {
                 let sources = Sources { configuration: Some(configuration.named()), ..Sources::default() };
                 Err(CommandError::usage(format!("the configuration in {} is invalid", configuration.name))
+                    .hint("the configuration is one YAML or JSON object, as in spec.config")
                     .with_findings([Finding::new(*diagnostic, &sources)]))
             }
         }
@@ -184,6 +187,7 @@ mod tests {
            `----
 
         error: the configuration in values.yaml is invalid
+          hint: the configuration is one YAML or JSON object, as in spec.config
         ");
         insta::assert_snapshot!(refused("- a\n"), @r"
         error[InvalidConfiguration]
@@ -196,6 +200,7 @@ mod tests {
            `----
 
         error: the configuration in values.yaml is invalid
+          hint: the configuration is one YAML or JSON object, as in spec.config
         ");
         insta::assert_snapshot!(refused("a: 1\n---\nb: 2\n"), @r"
         error[InvalidYaml]
@@ -209,6 +214,7 @@ mod tests {
            `----
 
         error: the configuration in values.yaml is invalid
+          hint: the configuration is one YAML or JSON object, as in spec.config
         ");
     }
 }

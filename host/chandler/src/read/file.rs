@@ -113,7 +113,9 @@ impl From<TrustedError> for CommandError {
     fn from(error: TrustedError) -> Self {
         let message = error.to_string();
         match error {
-            TrustedError::Io { source, .. } => Self::usage(message).because(&source),
+            TrustedError::Io { source, path } => {
+                Self::usage(message).because(&source).hint(format!("check the path: `ls -l {}`", path.display()))
+            }
             TrustedError::Exposed { path, .. } => {
                 Self::usage(message).hint(format!("run `chmod 600 {0}`, then check its content", path.display()))
             }

@@ -6,7 +6,7 @@ use chandler_builtin::{BUILTINS, Builtin, DetectError, Provisioners};
 use chandler_core::Content;
 use chandler_engine::{CallError, Compiler, Engine, EngineOptions, Limits, Provisioner};
 
-use super::{cache, file};
+use super::{cache, file, unrecognised};
 use crate::{
     CommandError,
     view::diagnostics::{self, Sources},
@@ -51,15 +51,19 @@ pub async fn named(provisioners: &Provisioners, name: &str) -> Result<ChosenProv
     }
     let is_file = name.contains('/') || Path::new(name).extension().is_some_and(|extension| extension == "wasm");
     if !is_file {
-        return Err(CommandError::usage(format!("no provisioner class {name:?}")).hint(format!(
-            "the built-in classes are {}; the name of a component file ends in .wasm",
-            BUILTINS.iter().map(|builtin| builtin.class).collect::<Vec<_>>().join(" and ")
-        )));
+        return Err(CommandError::usage(format!("no provisioner class {name:?}")).hint(classes()));
     }
-    let wasm = file::read(Path::new(name), EngineOptions::default().component_bytes)
-        .map_err(|error| CommandError::usage(format!("failed to read the provisioner {name}")).because(&error))?;
+    let wasm = file::read(Path::new(name), EngineOptions::default().component_bytes).map_err(|error| {
+        CommandError::usage(format!("failed to read the provisioner {name}")).because(&error).hint(classes())
+    })?;
     let provisioner = provisioners.engine().load(&wasm).await.map_err(|error| not_loaded(name, &error))?;
     Ok(ChosenProvisioner { name: name.to_owned(), format: None, provisioner })
+}
+
+/// The names that [`named`] knows.
+pub fn classes() -> String {
+    let classes = BUILTINS.iter().map(|builtin| builtin.class).collect::<Vec<_>>().join(" and ");
+    format!("the built-in classes are {classes}; the name of a component file ends in .wasm")
 }
 
 /// The first built-in provisioner that detects the format of the content.
@@ -83,12 +87,7 @@ pub async fn detect(
         DetectError::Call { class, error } => call_failed(class, error, &Sources::default()),
         DetectError::Load(_) => CommandError::failed("failed to detect the format of the bundle").because(&error),
     })?;
-    found.ok_or_else(|| {
-        CommandError::failed("no built-in provisioner detects the format of the bundle").hint(
-            "a registry+v1 bundle has manifests/ and metadata/annotations.yaml, a plain+v0 bundle has manifests/ with \
-             Kubernetes objects; --provisioner selects another provisioner",
-        )
-    })
+    found.ok_or_else(|| unrecognised::error(content.as_ref()))
 }
 
 /// The error for a failed call of a provisioner, with its findings.
@@ -102,9 +101,23 @@ pub fn call_failed(name: &str, error: &CallError, sources: &Sources<'_>) -> Comm
         }
         _ => CommandError::failed(format!("provisioner {name} failed")).because(error),
     };
+    let failed = match error {
+        CallError::InvalidConfiguration(_) => failed.hint(
+            "fix the fields that the findings name; `chandler lint BUNDLE --config FILE` checks the configuration",
+        ),
+        CallError::InvalidContent(_) => {
+            failed.hint("fix the lines that the findings name; `chandler lint BUNDLE` lists all of them")
+        }
+        CallError::UnsupportedContent(_) => {
+            failed.hint("use another version of the bundle, or another class: --provisioner")
+        }
+        _ => failed.hint("report the failure to the author of the provisioner"),
+    };
     failed.with_findings(findings)
 }
 
 fn not_loaded(name: &str, error: &chandler_engine::LoadError) -> CommandError {
-    CommandError::failed(format!("failed to load provisioner {name}")).because(error)
+    CommandError::failed(format!("failed to load provisioner {name}"))
+        .because(error)
+        .hint("a provisioner is a component of the contract in wit/: build it with the guest SDK")
 }

@@ -7,8 +7,8 @@ use std::{
 };
 
 use chandler_content::{
-    ContentError, FailureClass, ImageAccess, ImageOptions, ImageReference, Images, Limits, Store,
-    pull_secret_credentials,
+    ArchiveError, ContentError, FailureClass, ImageAccess, ImageOptions, ImageReference, Images, Limits, RegistryError,
+    RegistryFailure, Store, pull_secret_credentials,
 };
 use chandler_core::Content;
 
@@ -46,10 +46,20 @@ impl Origin {
             Ok(_) => return Ok(Self::Archive(path.to_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(CommandError::failed(format!("failed to open {text}")).because(&error));
+                return Err(CommandError::failed(format!("failed to open {text}"))
+                    .because(&error)
+                    .hint(format!("check the permissions: `ls -ld {text}`")));
             }
             // The text cannot be a path, for example because it is too long.
             Err(_) => {}
+        }
+        if let Some((scheme, rest)) = text.split_once("://") {
+            return Err(CommandError::usage(format!("{text} is a URL, not a directory, an archive or an image")).hint(
+                format!(
+                    "write an image without `{scheme}://`: `{}`; or download the files first",
+                    rest.trim_end_matches('/')
+                ),
+            ));
         }
         let missing = || CommandError::usage(format!("{text}: no such file or directory"));
         if !is_like_an_image(text) {
@@ -57,8 +67,21 @@ impl Origin {
         }
         match text.parse() {
             Ok(image) => Ok(Self::Image(Box::new(image))),
-            Err(error) => Err(missing().because(&error)),
+            Err(error) => {
+                Err(CommandError::usage(format!("{text} is neither a file nor a directory, and no valid image either"))
+                    .because(&error)
+                    .hint(image_hint(text)))
+            }
         }
+    }
+}
+
+/// What is most likely wrong with an image that cannot be parsed.
+fn image_hint(text: &str) -> &'static str {
+    match text.split_once('@') {
+        Some((_, digest)) if digest.len() != "sha256:".len() + 64 => "a digest is `sha256:` and 64 hexadecimal digits",
+        _ if text.contains(|c: char| c.is_ascii_uppercase()) => "write the repository in lower case",
+        _ => "write an image with its registry and tag: `quay.io/example/bundle:v1`",
     }
 }
 
@@ -106,7 +129,9 @@ async fn pull(
 ) -> Result<chandler_content::Tree, CommandError> {
     let credentials = match credentials(registry)? {
         Some((path, text)) => pull_secret_credentials(&text, image).map_err(|error| {
-            CommandError::failed(format!("failed to read the credentials in {}", path.display())).because(&error)
+            CommandError::failed(format!("failed to read the credentials in {}", path.display()))
+                .because(&error)
+                .hint("`docker login` writes such a file; --registry-config names another one")
         })?,
         None => None,
     };
@@ -133,12 +158,61 @@ fn credentials(registry: &RegistryArguments) -> Result<Option<(PathBuf, Vec<u8>)
 }
 
 fn refused(what: &str, error: &ContentError) -> CommandError {
-    let refused = CommandError::failed(format!("failed to read {what}")).because(error);
-    match error.class() {
-        FailureClass::Transient => refused.hint("try again; this failure is transient"),
-        FailureClass::Unavailable => refused
-            .hint("check the name and the credentials (--registry-config); `docker login` writes the default file"),
-        FailureClass::Permanent => refused,
+    CommandError::failed(format!("failed to read {what}")).because(error).hint(hint(error))
+}
+
+/// What helps.
+fn hint(error: &ContentError) -> String {
+    let text = match error {
+        ContentError::Registry(error) => return registry_hint(error),
+        ContentError::Archive(ArchiveError::Malformed(_)) => {
+            "a bundle is a directory, a tar archive (.tar, .tar.gz, .tgz) or an image"
+        }
+        ContentError::Archive(ArchiveError::Entry { .. }) => {
+            "remove the entry from the bundle, or replace it by a regular file"
+        }
+        ContentError::Archive(ArchiveError::Limit(_)) => "make the bundle smaller",
+        ContentError::Access(_) | ContentError::Reference(_) => {
+            "check the image and --registry-config; `docker login` writes the default file"
+        }
+        ContentError::Image { .. } | ContentError::Layer { .. } if error.class() == FailureClass::Permanent => {
+            "check that the image is a bundle, and not that of a program: its layers hold manifests/"
+        }
+        ContentError::Store(_) => "set another cache directory with --cache-directory",
+        _ => "try again; the transfer was not complete",
+    };
+    text.to_owned()
+}
+
+fn registry_hint(error: &RegistryError) -> String {
+    let image: Option<ImageReference> = error.image.parse().ok();
+    let host = image.as_ref().map_or("HOST", ImageReference::registry);
+    let repository = image.as_ref().map_or("REPOSITORY", ImageReference::repository);
+    match error.failure {
+        RegistryFailure::Network | RegistryFailure::Unavailable => {
+            format!("try again when the registry is up; to check it: `curl -i https://{host}/v2/`")
+        }
+        RegistryFailure::NameNotResolved => {
+            format!("check the spelling of {host} and the DNS of this machine: `getent hosts {host}`")
+        }
+        RegistryFailure::RateLimited => {
+            format!("wait before you try again; `docker login {host}` raises the limit of many registries")
+        }
+        RegistryFailure::TooSlow => "try again; the connection is slow".to_owned(),
+        RegistryFailure::NotFound => {
+            format!("check the name; to list the tags: `skopeo list-tags docker://{host}/{repository}`")
+        }
+        RegistryFailure::Unauthorized => format!(
+            "check the name and the credentials (--registry-config): `docker login {host}` writes the default file; many registries \
+             deny access to a repository that does not exist"
+        ),
+        RegistryFailure::Tls => {
+            "trust the authority of the registry: set SSL_CERT_FILE to a file with its certificate".to_owned()
+        }
+        RegistryFailure::Protocol => format!("check that {host} is an OCI registry: `curl -i https://{host}/v2/`"),
+        RegistryFailure::Address | RegistryFailure::Plaintext => {
+            format!("check the address of {host}, and whether it needs --plain-http-registry")
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{error::Error, fmt, io, process::ExitCode};
 
 use super::{
+    api_error,
     diagnostics::{self, Finding},
     terminal::Terminal,
     text::printable,
@@ -83,19 +84,22 @@ impl CommandError {
     pub fn because(mut self, error: &(dyn Error + 'static)) -> Self {
         let mut next = Some(error);
         while let Some(error) = next {
-            // The message of the API server, without the rest of its status.
-            let status_message = match error.downcast_ref::<kube::Error>() {
-                Some(kube::Error::Api(status)) => Some(&status.message).filter(|message| !message.is_empty()),
-                _ => None,
-            };
-            let text = status_message.cloned().unwrap_or_else(|| error.to_string());
-            // A `transparent` error, or one that repeats its source in its own message, adds nothing.
-            if !text.is_empty() && !self.causes.last().is_some_and(|last| last.contains(&text)) {
-                self.causes.push(text);
+            if let Some(explained) = api_error::explain(error) {
+                self.cause(&explained.cause);
+                self.hints.extend(explained.hint.filter(|hint| !self.hints.contains(hint)));
+                return self;
             }
-            next = if status_message.is_some() { None } else { error.source() };
+            self.cause(api_error::without_code(&error.to_string()));
+            next = error.source();
         }
         self
+    }
+
+    /// A `transparent` error, or one that repeats its source in its own message, adds nothing.
+    fn cause(&mut self, text: &str) {
+        if !text.is_empty() && !self.causes.last().is_some_and(|last| last.contains(text)) {
+            self.causes.push(text.to_owned());
+        }
     }
 
     /// Adds a hint.

@@ -8,6 +8,7 @@ mod commands;
 mod dev;
 mod golden;
 mod lint;
+mod mistakes;
 mod rbac;
 mod render;
 mod rollouts;

@@ -83,6 +83,7 @@ fn an_invalid_configuration_is_shown_with_its_line() {
       help: this operator supports the install modes [AllNamespaces OwnNamespace SingleNamespace] only
 
     error: the configuration is invalid
+      hint: fix the fields that the findings name; `chandler lint BUNDLE --config FILE` checks the configuration
     "#);
 }
 

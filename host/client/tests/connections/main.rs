@@ -221,3 +221,27 @@ async fn a_failed_connection_fails_all_that_wait_for_it_and_is_tried_again() {
     silence.refuse(false);
     assert_eq!(watches(&client, 1).await.len(), 1);
 }
+
+#[tokio::test]
+async fn a_server_that_hangs_up_before_its_settings_fails_the_request() {
+    let server = Server::hanging_up().await;
+    let mut config = server.config(server.address);
+    // With a timeout, it would end the wait.
+    config.connect_timeout = None;
+    let client = chandler_client::client(config).unwrap();
+    let request = client.send(Request::get(WATCH).body(Body::empty()).unwrap());
+    let failed = tokio::time::timeout(PATIENCE, request).await.expect("an error, not silence").unwrap_err();
+    assert!(failed.to_string().contains("failed to connect to https://127.0.0.1"), "{failed}");
+}
+
+#[tokio::test]
+async fn requests_name_the_program_and_its_version() {
+    for server in [Server::start().await, Server::http1().await] {
+        text(&server.client(), "/api/v1/pods").await;
+        assert_eq!(server.agent(), concat!("chandler/", env!("CARGO_PKG_VERSION")));
+        let mut config = server.config(server.address);
+        config.headers.push((http::header::USER_AGENT, http::HeaderValue::from_static("mine/1")));
+        text(&chandler_client::client(config).unwrap(), "/api/v1/pods").await;
+        assert_eq!(server.agent(), "mine/1");
+    }
+}

@@ -78,6 +78,8 @@ struct Counts {
     unanswered: Gauge,
     /// Pieces that floods have sent.
     pieces: Gauge,
+    /// The `User-Agent` of the last request.
+    agent: Arc<watch::Sender<String>>,
     /// Events of all watches.
     event: Arc<watch::Sender<()>>,
     /// Ends of all connections.
@@ -104,6 +106,12 @@ impl Server {
         Self::serve(None).await
     }
 
+    /// Agrees on HTTP/2, and closes each connection without a word.
+    pub(super) async fn hanging_up() -> Self {
+        Self::serve(Some(0)).await
+    }
+
+    /// `None`: HTTP/1.1; `Some(0)`: no stream, and no connection for long.
     async fn serve(streams: Option<u32>) -> Self {
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| {
@@ -135,6 +143,11 @@ impl Server {
 
     pub(super) fn client(&self) -> Client {
         chandler_client::client(self.config(self.address)).unwrap()
+    }
+
+    /// The `User-Agent` of the last request.
+    pub(super) fn agent(&self) -> String {
+        self.counts.agent.borrow().clone()
     }
 
     /// How many connections there were.
@@ -187,7 +200,11 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, streams: Option<u3
         let (acceptor, counts) = (acceptor.clone(), counts.clone());
         tokio::spawn(async move {
             let _open = counts.connections.count();
-            if let Ok(stream) = acceptor.accept(stream).await {
+            let stream = acceptor.accept(stream).await;
+            if streams == Some(0) {
+                return;
+            }
+            if let Ok(stream) = stream {
                 serve_connection(TokioIo::new(stream), streams, &counts).await;
             }
         });
@@ -219,6 +236,8 @@ async fn answer(
     request: Request<Incoming>,
     counts: Counts,
 ) -> Result<Response<UnsyncBoxBody<Bytes, Infallible>>, Infallible> {
+    let agent = request.headers().get("user-agent").and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    counts.agent.send_replace(agent.to_owned());
     let watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
     let body = match request.uri().path() {
         UNANSWERED => {

@@ -88,6 +88,11 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
+/// The name of a host has no address: it does not exist, or DNS does not answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct NotResolved(#[source] std::io::Error);
+
 /// Why an address is not connected to. Holds no address: the status must not reveal what a name resolves to in this network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Forbidden {
@@ -180,8 +185,11 @@ impl Resolve for Guard {
         let inner = Arc::clone(&self.inner);
         Box::pin(async move {
             let host = name.as_str().to_owned();
-            let found: Vec<IpAddr> =
-                tokio::net::lookup_host((host.as_str(), 0)).await?.map(|address| address.ip()).collect();
+            let found: Vec<IpAddr> = tokio::net::lookup_host((host.as_str(), 0))
+                .await
+                .map_err(NotResolved)?
+                .map(|address| address.ip())
+                .collect();
             let allowed = inner.filter(&host, found)?;
             let addresses: Addrs = Box::new(allowed.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(addresses)

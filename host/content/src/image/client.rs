@@ -18,11 +18,12 @@ use tokio::sync::Mutex;
 
 use super::{
     AccessError, Credentials, ImageAccess, ImageOptions, ImageReference, RegistryError, RegistryFailure,
-    addresses::{Forbidden, Guard, Reach, reach},
+    addresses::{Forbidden, Guard, NotResolved, Reach, reach},
     challenge::{Challenge, encode, token_fields},
     pace::Pace,
     silent::Silent,
     tls::{self, SystemRoots},
+    trust,
 };
 use crate::{ContentError, causes::causes};
 
@@ -101,19 +102,34 @@ impl Client {
         what: &str,
         accept: Option<&'static str>,
     ) -> Result<Response, RegistryError> {
-        let answer = self.request_authorized(method, what, accept).await;
-        if answer.as_ref().map_or_else(|error| error.failure.is_refusal(), |_| true) {
+        let asked = self.ask(method, what, accept).await;
+        if asked.as_ref().map_or_else(|error| error.failure.is_refusal(), |_| true) {
             self.silent.answered(self.image.registry_name());
         }
-        answer
+        match (asked, what.strip_prefix("manifests/")) {
+            (Err(error), Some(manifest)) if error.failure == RegistryFailure::NotFound => {
+                Err(self.missing(manifest, error).await)
+            }
+            (asked, _) => asked,
+        }
     }
 
-    async fn request_authorized(
-        &self,
-        method: Method,
-        what: &str,
-        accept: Option<&'static str>,
-    ) -> Result<Response, RegistryError> {
+    /// The error for a manifest that the registry does not have. A second request shows whether it has the repository.
+    async fn missing(&self, manifest: &str, answer: RegistryError) -> RegistryError {
+        let (host, repository) = (self.image.registry(), self.image.repository());
+        let what = if manifest.contains(':') { "manifest" } else { "tag" };
+        let message = match self.ask(Method::GET, "tags/list?n=1", None).await {
+            Ok(_) => format!("repository {repository} of {host} has no {what} {manifest}"),
+            Err(error) if error.failure == RegistryFailure::NotFound => {
+                format!("{host} has no repository {repository}")
+            }
+            // It does not list tags, or not to these credentials.
+            Err(_) => format!("{host} has no repository {repository}, or the repository has no {what} {manifest}"),
+        };
+        RegistryError { message, ..answer }
+    }
+
+    async fn ask(&self, method: Method, what: &str, accept: Option<&'static str>) -> Result<Response, RegistryError> {
         let path = format!("{}/{what}", self.image.repository());
         let url = self.home.join(&path).map_err(|_| self.protocol("its name does not fit into a URL"))?;
         let before = self.authorization.lock().await.clone();
@@ -284,7 +300,14 @@ impl Client {
             _ => Vec::new(),
         };
         let detail = self.explanation(&page).map(|text| format!(": {text}")).unwrap_or_default();
-        Err(RegistryError { retry_after, ..self.error(failure, format!("{host} answered {status}{detail}")) })
+        let answer = format!("{host} answered {status}{detail}");
+        let message = match failure {
+            RegistryFailure::Unauthorized => {
+                format!("access to repository {} is denied: {answer}", self.image.repository())
+            }
+            _ => answer,
+        };
+        Err(RegistryError { retry_after, ..self.error(failure, message) })
     }
 
     /// The error message of the registry, if it has the specified form and repeats no secret.
@@ -347,8 +370,12 @@ impl Client {
         if error.is_timeout() {
             return self.error(RegistryFailure::Network, format!("{host} did not answer in time"));
         }
-        if is_tls(error) {
-            return self.error(RegistryFailure::Tls, format!("the connection to {host} is not trusted: {cause}"));
+        if let Some(problem) = trust::problem(error) {
+            return self.error(RegistryFailure::Tls, format!("the connection to {host} is not trusted: {problem}"));
+        }
+        if causes(error).any(<dyn std::error::Error>::is::<NotResolved>) {
+            return self
+                .error(RegistryFailure::NameNotResolved, format!("the host name of {host} is not in DNS: {cause}"));
         }
         let what = if error.is_connect() { "cannot be reached" } else { "broke the connection" };
         let how = if self.plain { " (asked without TLS)" } else { "" };
@@ -403,13 +430,13 @@ struct RegistryMessage {
 
 /// The last cause of an error. Earlier causes may contain URLs.
 fn innermost(error: &reqwest::Error) -> String {
-    let cause = causes(error).skip(1).last().map(ToString::to_string);
+    let cause = causes(error).skip(1).last().map(|cause| without_code(&cause.to_string()).to_owned());
     cause.unwrap_or_else(|| "no cause is known".to_owned()).chars().take(300).collect()
 }
 
-/// Whether the TLS handshake failed.
-fn is_tls(error: &reqwest::Error) -> bool {
-    causes(error).any(<dyn std::error::Error>::is::<rustls::Error>)
+/// A message of the operating system without ` (os error 111)`, which says the same again.
+fn without_code(message: &str) -> &str {
+    message.split_once(" (os error ").map_or(message, |(words, _)| words)
 }
 
 /// Host and port of a URL, as an image reference writes them.

@@ -21,6 +21,8 @@ pub struct RegistryError {
 pub enum RegistryFailure {
     /// The registry cannot be reached, or the connection broke.
     Network,
+    /// The name of the registry has no address: it is mistyped, or DNS fails.
+    NameNotResolved,
     /// The registry's certificate is not trusted.
     Tls,
     /// The registry answered with a 5xx status.
@@ -63,6 +65,7 @@ impl RegistryFailure {
     pub fn reason(self) -> &'static str {
         match self {
             Self::Network => "NetworkFailed",
+            Self::NameNotResolved => "NameNotResolved",
             Self::Tls => "CertificateNotTrusted",
             Self::Unavailable => "RegistryUnavailable",
             Self::RateLimited => "RateLimited",

@@ -3,13 +3,19 @@
 use std::sync::{Arc, OnceLock};
 
 use rustls::{
-    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name,
+    },
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
+    server::ParsedCertificate,
 };
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use super::{AccessError, ImageAccess};
+use super::{AccessError, ImageAccess, trust};
 
 /// The certificates of the system, read once.
 #[derive(Debug, Default)]
@@ -46,10 +52,95 @@ pub(super) fn config(access: &ImageAccess, system: &SystemRoots) -> Result<Clien
         return Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth());
     }
     let mut roots = system.get();
-    for certificate in extra.unwrap_or_default() {
-        roots.add(certificate).map_err(|error| AccessError::CertificateAuthority(error.to_string()))?;
+    let extra = extra.unwrap_or_default();
+    for certificate in &extra {
+        roots.add(certificate.clone()).map_err(|error| unusable(&error))?;
     }
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    if extra.is_empty() {
+        return Ok(builder.with_root_certificates(roots).with_no_client_auth());
+    }
+    let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build();
+    let usual = usual.map_err(|error| AccessError::Connection(error.to_string()))?;
+    let verifier = Arc::new(PinnedOrSigned { pinned: extra, usual });
+    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
+/// The error for certificates of the access that cannot be used.
+fn unusable(error: &rustls::Error) -> AccessError {
+    let reason = trust::problem(error).unwrap_or_else(|| error.to_string());
+    AccessError::CertificateAuthority(reason)
+}
+
+/// Accepts what the authorities signed, and in addition a server that presents one of the pinned certificates itself.
+///
+/// `openssl req -x509` makes a self-signed certificate with `CA:TRUE`, which webpki refuses as that of a server, even if it is
+/// trusted by name. Its host name, its time and the server's key are checked as those of any other.
+#[derive(Debug)]
+struct PinnedOrSigned {
+    pinned: Vec<CertificateDer<'static>>,
+    usual: Arc<WebPkiServerVerifier>,
+}
+
+impl PinnedOrSigned {
+    fn verify_pinned(
+        certificate: &CertificateDer<'_>,
+        name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+        let bad = || rustls::Error::InvalidCertificate(CertificateError::BadEncoding);
+        let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| bad())?;
+        let now = i64::try_from(now.as_secs()).map_err(|_| bad())?;
+        if now < parsed.validity().not_before.timestamp() {
+            return Err(CertificateError::NotValidYet.into());
+        }
+        if now > parsed.validity().not_after.timestamp() {
+            return Err(CertificateError::Expired.into());
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+}
+
+impl ServerCertVerifier for PinnedOrSigned {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let refused = match self.usual.verify_server_cert(certificate, intermediates, name, ocsp, now) {
+            Err(refused) => refused,
+            verified => return verified,
+        };
+        if self.pinned.iter().any(|pinned| pinned == certificate) {
+            return Self::verify_pinned(certificate, name, now);
+        }
+        Err(refused)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.usual.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.usual.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.usual.supported_verify_schemes()
+    }
 }
 
 /// All certificates of a PEM file. One invalid certificate makes the file unusable: ignoring it would only show as a failed

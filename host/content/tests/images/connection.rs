@@ -1,9 +1,24 @@
 //! Certificates, credentials and redirects.
 
-use chandler_content::{Credentials, FailureClass, ImageAccess};
-use chandler_devregistry::{Authentication, Fault, FaultOn, Image, Layer, Options, Registry};
+use std::sync::Arc;
 
-use crate::setup::{layer, setup};
+use chandler_content::{Credentials, FailureClass, ImageAccess, ImageOptions, Images, Limits};
+use chandler_devregistry::{Authentication, Fault, FaultOn, Image, Layer, Options, Registry};
+use rustls::{
+    ServerConfig,
+    crypto::ring,
+    pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
+use tokio_rustls::TlsAcceptor;
+
+use crate::{
+    common::store,
+    setup::{layer, setup},
+};
 
 #[tokio::test]
 async fn certificates_are_checked_unless_told_otherwise() {
@@ -30,10 +45,10 @@ async fn certificates_are_checked_unless_told_otherwise() {
         messages.push(setup.message(&error));
     }
     insta::assert_snapshot!(messages.join("\n"), @"
-    image registry/x:v1: the connection to registry is not trusted: invalid peer certificate: BadSignature
+    image registry/x:v1: the connection to registry is not trusted: its certificate is not signed by the authority that it names
     the certificate data is not usable: it holds no certificate in PEM
-    the certificate data is not usable: invalid peer certificate: BadEncoding
-    the certificate data is not usable: invalid peer certificate: BadEncoding
+    the certificate data is not usable: its certificate cannot be parsed
+    the certificate data is not usable: its certificate cannot be parsed
     the certificate data is not usable: it holds no certificate in PEM
     image registry/x:v1: registry broke the connection (asked without TLS): invalid HTTP version parsed
     ");
@@ -83,4 +98,60 @@ async fn no_redirect_leads_out_of_tls() {
     let error = setup.resolve("x:v1").await.unwrap_err();
     assert_eq!(error.reason(), "RegistryProtocol", "{error}");
     assert_eq!(plain.requests(), [""; 0]);
+}
+
+/// A registry behind TLS with a certificate of its own, as `openssl req -x509` makes it: self-signed, with `CA:TRUE`.
+async fn self_signed(name: &str, expired: bool) -> (String, String) {
+    let mut certificate = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+    certificate.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    if expired {
+        certificate.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        certificate.not_after = rcgen::date_time_ymd(2021, 1, 1);
+    }
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = certificate.self_signed(&key).unwrap();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            if let Ok(mut stream) = acceptor.accept(stream).await {
+                // What it says is not the point: only who trusts it gets to hear it.
+                let answer = "HTTP/1.1 429 Too Many Requests\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+                let _ = stream.read(&mut [0; 4096]).await;
+                let _ = stream.write_all(answer.as_bytes()).await;
+                let _ = stream.shutdown().await;
+            }
+        }
+    });
+    (address.to_string(), certificate.pem())
+}
+
+#[tokio::test]
+async fn a_self_signed_authority_is_trusted_as_a_server_where_the_source_names_it() {
+    let (_directory, store) = store(Limits::default());
+    let images = Images::new(store, ImageOptions::default());
+    let (host, pem) = self_signed("127.0.0.1", false).await;
+    let (expired_host, expired) = self_signed("127.0.0.1", true).await;
+    let (named_host, named) = self_signed("registry.example.com", false).await;
+    for (host, pem, reason, words) in [
+        (&host, &pem, "RateLimited", "answered 429"),
+        // Of another authority, although both have the same name.
+        (&host, &named, "CertificateNotTrusted", "is not trusted: its certificate"),
+        (&expired_host, &expired, "CertificateNotTrusted", "its certificate has expired"),
+        (&named_host, &named, "CertificateNotTrusted", "its certificate is for another host name"),
+    ] {
+        let access = ImageAccess { certificate_authority: Some(pem.clone().into()), ..ImageAccess::default() };
+        let error = images.resolve(&format!("{host}/x:v1").parse().unwrap(), &access).await.unwrap_err();
+        assert_eq!(error.reason(), reason, "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
 }

@@ -91,7 +91,16 @@ impl Classes {
     }
 }
 
+/// The class of rukpak for Helm charts, which this version has no provisioner for.
+const HELM: &str = "core-rukpak-io-helm";
+
 fn missing(name: &str, selector: &WatchSelector) -> String {
+    if name == HELM {
+        return format!(
+            "no provisioner class {name:?}: this version has no provisioner for Helm charts; package the output of `helm template` as a \
+             plain+v0 bundle, or create a ProvisionerClass of that name"
+        );
+    }
     let builtin = chandler_builtin::BUILTINS.iter().map(|builtin| builtin.class).collect::<Vec<_>>().join(", ");
     if selector.selects_all() {
         return format!(
@@ -111,6 +120,8 @@ mod tests {
 
     #[test]
     fn the_message_for_a_missing_class_names_the_watch_selector() {
+        let helm = missing(HELM, &WatchSelector::default());
+        assert!(helm.contains("no provisioner for Helm charts") && helm.contains("helm template"), "{helm}");
         let message = |selector: &str| missing("sail", &selector.parse().expect("a selector"));
         insta::assert_snapshot!(format!("{}\n{}", message(""), message("shard in (a,b)")), @r#"
         no provisioner class "sail": create a ProvisionerClass of that name, or use one of core-rukpak-io-registry, core-rukpak-io-plain

@@ -19,7 +19,7 @@ const IN_USE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The status or the finalizers of a ProvisionerClass could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to write a ProvisionerClass: {0}")]
+#[error("failed to write a ProvisionerClass: {}", chandler_source::api_message(.0))]
 pub(crate) struct ReconcileError(#[from] kube::Error);
 
 impl chandler_runtime::ReconcileError for ReconcileError {
