@@ -98,6 +98,7 @@ impl Reason {
             | Self::ObjectCollision
             | Self::UnsafeCRDUpgrade
             | Self::CRDCheckLimitExceeded
+            | Self::ImmutableField
             | Self::ComparisonTooLarge
             | Self::ServiceAccountRequired
             | Self::ReservedObjects

@@ -3,7 +3,7 @@
 //! The objects are found as any tool finds the members of an ApplySet (KEP-3659): a label of the parent is the ID, an annotation of
 //! the parent lists the kinds, and each member has the ID in a label.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use chandler_api::BundleDeployment;
 use chandler_core::ObjectKey;
@@ -12,7 +12,6 @@ use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::{
     Api, Client, ResourceExt as _,
     api::{ApiResource, DynamicObject, ListParams, PostParams, TypeMeta},
-    config::KubeConfigOptions,
     discovery,
 };
 use serde_json::Value;

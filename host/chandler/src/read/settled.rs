@@ -31,7 +31,7 @@ pub async fn until_healthy(
     let settled = tokio::time::timeout(timeout, follow::until_settled(client, name, &mut progress, &mut last)).await;
     progress.finish();
     match settled {
-        Ok(RolloutState::Failed { reason, message }) => {
+        Ok(RolloutState::Failed { reason, message, .. }) => {
             Err(advised(CommandError::failed(format!("{name} has failed: {reason}: {message}")), Some(&reason), name))
         }
         Ok(_) => {
