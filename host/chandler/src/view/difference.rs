@@ -200,7 +200,8 @@ mod tests {
         ];
         let mut crd = change(ChangeKind::Change, "widgets", fields, None);
         crd.object.kind = "CustomResourceDefinition".into();
-        let preview = Preview { changes: vec![crd], unchanged: 0, refusals: vec![], findings: vec![], crd_upgrades: vec![] };
+        let preview =
+            Preview { changes: vec![crd], unchanged: 0, refusals: vec![], findings: vec![], crd_upgrades: vec![] };
         insta::assert_snapshot!(text(&preview, Look::Plain, false), @r#"
         ~ change CustomResourceDefinition.apps harbour/widgets
             spec.versions[name=v1].schema.openAPIV3Schema.properties.description
