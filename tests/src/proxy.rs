@@ -47,9 +47,9 @@ impl Proxy {
 
     /// Waits until so many more connections were refused.
     pub async fn refuses(&self, count: usize) {
-        let mut refused = self.refused.subscribe();
-        let wanted = *refused.borrow() + count;
-        let waited = tokio::time::timeout(crate::wait::PATIENCE, refused.wait_for(|refused| *refused >= wanted)).await;
+        let mut connections = self.refused.subscribe();
+        let least = *connections.borrow() + count;
+        let waited = tokio::time::timeout(crate::wait::PATIENCE, connections.wait_for(|now| *now >= least)).await;
         assert!(waited.is_ok(), "nobody connects");
     }
 

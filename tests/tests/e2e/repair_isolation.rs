@@ -53,7 +53,7 @@ async fn an_immutable_object_blocks_no_other_repair() {
     edit(&world, "unrepairable", poison).await;
     world.condition(&name, "Drifted", "True", "RepairFailed").await;
     assert_others_are_repaired(&world).await;
-    let deployment = world.condition(&name, "Ready", "False", "ObjectRefused").await;
+    let deployment = world.condition(&name, "Ready", "False", "ImmutableField").await;
     let message = &condition(&deployment, "Ready").expect("Ready").message;
     assert!(message.contains("/unrepairable") && message.contains("immutable"), "{message}");
     world.config_maps().delete("unrepairable", &DeleteParams::default()).await.expect("the object exists");

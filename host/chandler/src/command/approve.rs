@@ -56,7 +56,6 @@ pub struct Approve {
 
     /// Approve the findings that refuse upgrades of CRDs. If their digest is another one, the command fails
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true)]
-    #[expect(clippy::option_option, reason = "clap's type for an option with an optional value")]
     pub findings: Option<Option<String>>,
 
     /// Reason, stored in the approval

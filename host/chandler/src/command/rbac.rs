@@ -160,7 +160,7 @@ impl Rbac {
             )
             .hint(format!("run `chandler rbac {name} --all -o text`")));
         }
-        self.about(deployment, account)?;
+        Self::about(deployment, account)?;
         let rules_by_namespace: BTreeMap<Option<String>, Vec<PolicyRule>> = status
             .missing_permissions
             .into_iter()
@@ -187,7 +187,7 @@ impl Rbac {
     }
 
     /// Refuses another account than that of the spec: the status says nothing about it.
-    fn about(&self, deployment: &BundleDeployment, account: &Account) -> Result<(), CommandError> {
+    fn about(deployment: &BundleDeployment, account: &Account) -> Result<(), CommandError> {
         let name = deployment.name_any();
         let named = deployment.spec.service_account.as_ref();
         let own = named.map(|named| {

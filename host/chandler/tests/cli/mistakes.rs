@@ -178,7 +178,7 @@ impl Messages {
         // The rest of such a line is from the C library, and differs with the DNS of the machine.
         let lines = shown.lines().map(|line| line.split_once(" failed to lookup").map_or(line, |(line, _)| line));
         let shown = lines.collect::<Vec<_>>().join("\n");
-        self.shown.push_str(&format!("### {name}\n{}\n\n", without_digests(&shown)));
+        self.shown.extend(["### ", name, "\n", &without_digests(&shown), "\n\n"]);
     }
 
     /// All messages. Panics if one is not as it should be.

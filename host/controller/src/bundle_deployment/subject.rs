@@ -30,7 +30,7 @@ pub(super) struct Subject {
 impl Subject {
     pub(super) fn new(deployment: BundleDeployment, record: Arc<Record>, began: ChangeCount) -> Self {
         let (stored, approved_upgrades) = (deployment.status.clone(), BTreeMap::new());
-        let mut subject = Self { stored, deployment, record, began, approved_upgrades };
+        let mut subject = Self { deployment, stored, record, began, approved_upgrades };
         subject.read_record();
         subject
     }

@@ -58,7 +58,7 @@ async fn change(stage: &Stage, release: &Release, key: &ObjectKey) -> (Change, V
 
 #[tokio::test]
 async fn an_immutable_field_refuses_the_release_and_the_message_names_the_setting() {
-    let stage = installed(OnImmutable::default()).await;
+    let stage = Box::pin(installed(OnImmutable::default())).await;
     let (changed, refusals) = change(&stage, &version(2), &web_key()).await;
     let refused = stage.advance(&version(2)).await.unwrap_err();
     assert_eq!((changed.kind, refusals), (ChangeKind::Change, vec![refused.to_string()]));
@@ -75,7 +75,7 @@ async fn an_immutable_field_refuses_the_release_and_the_message_names_the_settin
 
 #[tokio::test]
 async fn an_object_is_recreated_if_the_owner_allows_it() {
-    let stage = installed(recreate()).await;
+    let stage = Box::pin(installed(recreate())).await;
     let before = uid(&stage, &web_key()).await;
     let (changed, refusals) = change(&stage, &version(2), &web_key()).await;
     assert_eq!((changed.kind, refusals), (ChangeKind::Recreate, vec![]));
@@ -120,7 +120,7 @@ async fn an_object_is_recreated_if_the_owner_allows_it() {
 async fn a_failed_recreation_is_completed_by_the_next_attempt() {
     for (verb, resource) in [(Verb::Delete, "deployments.apps"), (Verb::Create, "deployments.apps")] {
         for effect in [Effect::InternalError, Effect::InternalErrorAfterWrite, Effect::ResetAfterWrite] {
-            let mut stage = installed(recreate()).await;
+            let mut stage = Box::pin(installed(recreate())).await;
             let before = uid(&stage, &web_key()).await;
             let fault = Fault::new(effect).verb(verb).resource(resource).name("web").dry_run(false).times(1);
             let text = fault.to_string();
@@ -139,7 +139,7 @@ async fn a_failed_recreation_is_completed_by_the_next_attempt() {
 
 #[tokio::test]
 async fn a_rollout_waits_until_the_old_object_is_gone() {
-    let stage = installed(recreate()).await;
+    let stage = Box::pin(installed(recreate())).await;
     stage.meddle(&web_key(), json!({"metadata": {"finalizers": ["example.com/held"]}})).await;
     for _ in 0..2 {
         let progress = stage.advance(&version(2)).await.unwrap();
@@ -182,7 +182,7 @@ async fn what_may_hold_data_is_recreated_only_if_its_kind_is_named() {
 
 #[tokio::test]
 async fn an_object_that_is_invalid_in_itself_is_not_deleted() {
-    let stage = installed(recreate()).await;
+    let stage = Box::pin(installed(recreate())).await;
     let before = uid(&stage, &web_key()).await;
     let mut invalid = web("web-2");
     // No new object could have this template either.
