@@ -21,7 +21,7 @@ fn a_rollout_is_followed_previewed_and_rolled_back() {
     assert!(followed.ends_with("\nhealthy\n"), "{followed}");
 
     let history = run(&["history", "harbour-operator"]).data();
-    assert!(history.lines().nth(1).unwrap().starts_with("1         Succeeded  "), "{history}");
+    assert!(history.lines().nth(1).unwrap().starts_with("1         0.1.0    Succeeded  "), "{history}");
     let json: Value = serde_json::from_str(&run(&["history", "harbour-operator", "-o", "json"]).data()).unwrap();
     assert_eq!((json[0]["number"].as_i64(), json.as_array().unwrap().len()), (Some(1), 1));
     let tree = run(&["tree", "harbour-operator"]).data();

@@ -33,7 +33,7 @@ fn watching_ends_with_the_advice_where_time_alone_will_not_help() {
             deployments.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
         }
     };
-    runtime.block_on(tokio::time::timeout(Duration::from_mins(1), create)).unwrap();
+    runtime.block_on(async { tokio::time::timeout(Duration::from_mins(1), create).await }).unwrap();
 
     let collides = watch("second", "text");
     assert_eq!(collides.code, Some(1), "{}", collides.stderr);
