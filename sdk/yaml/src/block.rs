@@ -69,7 +69,7 @@ struct Part<'a> {
     text: &'a str,
 }
 
-impl<'a> Part<'a> {
+impl Part<'_> {
     /// What follows after this many bytes, and after the spaces behind them. All of them must be ASCII.
     fn after(self, bytes: usize) -> Option<Self> {
         let rest = self.text.get(bytes..)?;
