@@ -175,9 +175,11 @@ async fn a_password_goes_to_the_registry_alone() {
     let error = resolve(registry.address, Some(basic()), ImageOptions::default()).await.unwrap_err();
     assert_eq!(error.reason(), "ImageNotFound", "{error}");
     let sent = registry.requests();
-    assert_eq!(sent.iter().map(|request| authorized(request)).collect::<Vec<_>>(), [false, true, false], "{sent:?}");
+    // The manifest, and the tags, which tell whether there is such a repository.
+    let expected = [false, true, false, true, false];
+    assert_eq!(sent.iter().map(|request| authorized(request)).collect::<Vec<_>>(), expected, "{sent:?}");
     let stored = elsewhere.requests();
-    assert!(stored.len() == 1 && !authorized(&stored[0]), "{stored:?}");
+    assert!(stored.len() == 2 && stored.iter().all(|request| !authorized(request)), "{stored:?}");
 }
 
 #[tokio::test]
@@ -246,7 +248,8 @@ async fn a_registry_of_this_machine_may_lead_to_another_of_it() {
     let registry = Server::start(move |_, _| redirect(&format!("http://localhost:{port}/storage"))).await;
     let error = resolve(registry.address, None, ImageOptions::default()).await.unwrap_err();
     assert_eq!(error.reason(), "ImageNotFound", "{error}");
-    assert_eq!(elsewhere.requests().len(), 1);
+    // The manifest, and the tags, which tell whether there is such a repository.
+    assert_eq!(elsewhere.requests().len(), 2);
 }
 
 #[tokio::test]
