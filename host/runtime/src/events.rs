@@ -1,6 +1,6 @@
 //! Publishes Events.
 //!
-//! They are `events.k8s.io/v1`. An Event that recurs with the same note is counted in a series ([`series`]); any other one is a new
+//! They are `events.k8s.io/v1`. An Event that recurs with the same note is counted in a series (`series`); any other one is a new
 //! object, so that no text is lost.
 
 mod series;
