@@ -1,38 +1,22 @@
 //! Where the objects below a workload are. Pure.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::Selector;
+use serde::Deserialize as _;
+use serde_json::Value;
 
 /// The label selector of a workload's Pods, as a list request takes it; none if it selects nothing or everything.
 pub(crate) fn selector(object: &Value) -> Option<String> {
-    let selector = object.pointer("/spec/selector")?.as_object()?;
-    let labels = |labels: &Map<String, Value>| -> Vec<String> {
-        labels.iter().filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?))).collect()
-    };
+    let selector = object.pointer("/spec/selector")?;
     // A ReplicationController has the labels themselves.
-    let is_plain = object.get("kind").and_then(Value::as_str) == Some("ReplicationController");
-    let mut terms = match selector.get("matchLabels").and_then(Value::as_object) {
-        _ if is_plain => labels(selector),
-        Some(selected) => labels(selected),
-        None => Vec::new(),
+    let selector = if object.get("kind").and_then(Value::as_str) == Some("ReplicationController") {
+        BTreeMap::<String, String>::deserialize(selector).ok()?.into_iter().collect()
+    } else {
+        Selector::try_from(LabelSelector::deserialize(selector).ok()?).ok()?
     };
-    let expressions = selector.get("matchExpressions").and_then(Value::as_array);
-    for expression in expressions.into_iter().flatten().filter(|_| !is_plain) {
-        terms.push(term(expression)?);
-    }
-    (!terms.is_empty()).then(|| terms.join(","))
-}
-
-fn term(expression: &Value) -> Option<String> {
-    let key = expression.get("key")?.as_str()?;
-    let values = expression.get("values").and_then(Value::as_array).into_iter().flatten();
-    let values: Vec<&str> = values.filter_map(Value::as_str).collect();
-    match expression.get("operator")?.as_str()? {
-        "In" => Some(format!("{key} in ({})", values.join(","))),
-        "NotIn" => Some(format!("{key} notin ({})", values.join(","))),
-        "Exists" => Some(key.to_owned()),
-        "DoesNotExist" => Some(format!("!{key}")),
-        _ => None,
-    }
+    (!selector.selects_all()).then(|| selector.to_string())
 }
 
 #[cfg(test)]
