@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     Backoff, Guarded, Metrics, Outcome, OwnWrites, Reflector, Shutdown, Triggers, decode, reconnect::reconnecting,
-    reflector::without_managers,
+    reflector::reflect,
 };
 
 /// How long the events of one object are collected before it is reconciled.
@@ -198,17 +198,13 @@ fn touched<O>(event: Event<O>) -> Option<O> {
 /// Watches a kind, fills its cache and calls the hooks of its reconciler. Yields the objects to reconcile: those that are listed,
 /// created, or changed by another client.
 fn watch<R: Reconciler>(
-    mut writer: Writer<Guarded<R::Object>>,
+    writer: Writer<Guarded<R::Object>>,
     api: Api<Guarded<R::Object>>,
     config: watcher::Config,
     availability: Availability,
     watched: Watched<R>,
 ) -> impl Stream<Item = Guarded<R::Object>> + Send {
-    reconnecting(watcher(api, config), availability).filter_map(move |event| {
-        let event = without_managers(event);
-        writer.apply_watcher_event(&event);
-        std::future::ready(watched.to_reconcile(event))
-    })
+    reflect(writer, api, config, availability).filter_map(move |event| std::future::ready(watched.to_reconcile(event)))
 }
 
 impl<R: Reconciler> Watched<R> {

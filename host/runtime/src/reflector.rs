@@ -62,12 +62,8 @@ where
     O: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     K: Resource<DynamicType = ()> + 'static,
 {
-    let (store, mut writer) = reflector::store();
-    let events = reconnecting(watcher(api, watcher::Config::default()), availability).map(move |event| {
-        let event = without_managers(event);
-        writer.apply_watcher_event(&event);
-        event
-    });
+    let (store, writer) = reflector::store();
+    let events = reflect(writer, api, watcher::Config::default(), availability);
     (store.clone(), trigger_dependents(events, store, triggers, dependent).boxed())
 }
 
@@ -96,8 +92,25 @@ async fn trigger_dependents<O, K>(
     }
 }
 
+/// Watches a kind and fills its cache. Yields each event after the cache has taken it.
+pub(crate) fn reflect<O>(
+    mut writer: Writer<O>,
+    api: Api<O>,
+    config: watcher::Config,
+    availability: Availability,
+) -> impl Stream<Item = Event<O>> + Send
+where
+    O: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    reconnecting(watcher(api, config), availability).map(move |event| {
+        let event = without_managers(event);
+        writer.apply_watcher_event(&event);
+        event
+    })
+}
+
 /// An event without the managed fields: often the larger part of an object, and no reconciler reads them.
-pub(crate) fn without_managers<O: Resource>(mut event: Event<O>) -> Event<O> {
+fn without_managers<O: Resource>(mut event: Event<O>) -> Event<O> {
     if let Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) = &mut event {
         object.managed_fields_mut().clear();
     }
