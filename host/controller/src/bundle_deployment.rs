@@ -150,10 +150,8 @@ async fn reconcile_deployment(
             return Ok(Action::requeue(pause));
         }
     }
-    // A BundleDeployment that may not be installed, or is not installed yet, needs neither a finalizer nor a record. Another provisioner
-    // may handle one of a class that does not exist here.
-    let is_ours = intent::has_finalizer(deployment) || context.classes.has(&deployment.spec.provisioner_class_name);
-    let installs = intent == Intent::Deploy && is_ours && account(deployment, &context.options.accounts).is_ok();
+    // A BundleDeployment that may not be installed needs neither a finalizer nor a record. One that may gets both with its first write.
+    let installs = intent == Intent::Deploy && account(deployment, &context.options.accounts).is_ok();
     let finalize = FinalizeHandles::of(context);
     let record = finalize::open_record(&finalize, deployment, installs).await?;
     let mut subject =

@@ -1,6 +1,6 @@
 //! How the errors of the steps become the problem that the status reports, and the outcome of the reconcile. In one place.
 
-use chandler_api::Reason;
+use chandler_api::{Reason, names::REGISTRY_CLASS};
 use chandler_engine::CallError;
 use chandler_records::RecordError;
 use chandler_rollout::RolloutError;
@@ -91,9 +91,6 @@ impl From<PrepareFailure> for Halted {
     }
 }
 
-/// The class of bundles in the format registry+v1.
-const REGISTRY: &str = "core-rukpak-io-registry";
-
 /// The problem of a bundle that the provisioner refuses. That of registry+v1 begins as rukpak's does, which scripts match.
 fn as_rukpak(class: &str, error: &RenderError) -> Problem {
     let problem = Problem::from(error);
@@ -101,7 +98,7 @@ fn as_rukpak(class: &str, error: &RenderError) -> Problem {
         error.0,
         CallError::InvalidContent(_) | CallError::InvalidConfiguration(_) | CallError::UnsupportedContent(_)
     );
-    if class != REGISTRY || !is_refusal {
+    if class != REGISTRY_CLASS || !is_refusal {
         return problem;
     }
     Problem { message: format!("convert registry+v1 bundle to plain+v0 bundle: {}", problem.message), ..problem }
@@ -304,11 +301,14 @@ mod tests {
         let message = |class, error| as_rukpak(class, &RenderError(error)).message;
         let invalid = || CallError::InvalidContent(vec![]);
         let text = message("core-rukpak-io-plain", invalid());
-        assert!(chandler_builtin::find(REGISTRY).is_some());
-        assert_eq!(message(REGISTRY, invalid()), format!("convert registry+v1 bundle to plain+v0 bundle: {text}"));
+        assert!(chandler_builtin::find(REGISTRY_CLASS).is_some());
+        assert_eq!(
+            message(REGISTRY_CLASS, invalid()),
+            format!("convert registry+v1 bundle to plain+v0 bundle: {text}")
+        );
         let limit = Duration::from_secs(1);
         let timeout = message("core-rukpak-io-plain", CallError::Timeout { limit });
-        assert_eq!(message(REGISTRY, CallError::Timeout { limit }), timeout, "it is not about the bundle");
+        assert_eq!(message(REGISTRY_CLASS, CallError::Timeout { limit }), timeout, "it is not about the bundle");
     }
 
     #[test]

@@ -80,11 +80,6 @@ impl Classes {
         self.defined.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
-    /// Whether this controller has a class of this name, ready for use or not. Another provisioner may have one that it does not know.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        Self::is_builtin(name) || self.defined.read().unwrap_or_else(PoisonError::into_inner).contains_key(name)
-    }
-
     /// Whether this is the name of a built-in class.
     pub(crate) fn is_builtin(name: &str) -> bool {
         chandler_builtin::find(name).is_some()

@@ -97,19 +97,20 @@ pub(in super::super) fn next(
             (!polled).then_some(handles.poll_interval)
         }
         Next::Unchanged(pause) => Some(pause),
-        Next::BackOff => {
-            let requested = found.problem().map(|problem| problem.retry_after).unwrap_or_default();
-            Some(before_deadline(clock, handles.backoff.failed(&name).max(requested)))
-        }
+        Next::BackOff => Some(before_deadline(clock, handles.backoff.failed(&name).max(requested(found)))),
         Next::Registry(registry) => {
             let is_scout = handles.registries.with(|waits, now| waits.failed(&registry, &name, now));
-            let requested = found.problem().map(|problem| problem.retry_after).unwrap_or_default();
             let pause =
                 if is_scout { handles.backoff.failed_at_most(&name, SCOUT) } else { handles.backoff.failed(&name) };
-            Some(before_deadline(clock, pause.max(requested)))
+            Some(before_deadline(clock, pause.max(requested(found))))
         }
         Next::BackOffAtMost(longest) => Some(before_deadline(clock, handles.backoff.failed_at_most(&name, longest))),
     }
+}
+
+/// The shortest pause that a registry asked for.
+fn requested(found: &Assessment) -> Duration {
+    found.problem().map(|problem| problem.retry_after).unwrap_or_default()
 }
 
 /// A pause that ends a second after the deadline of the rollout, if that is earlier.
