@@ -118,7 +118,7 @@ fn mark(value: &mut Map<String, Value>) -> String {
         });
     });
     // serde_json keeps maps sorted, so the text is canonical.
-    let digest = Digest::of(Value::Object(value.clone()).to_string().as_bytes()).hex().to_owned();
+    let digest = Digest::of_json(value).hex().to_owned();
     annotate(value, APPLIED, json!(digest));
     digest
 }
