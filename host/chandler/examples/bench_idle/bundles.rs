@@ -30,6 +30,11 @@ impl Mix {
         Self((0..count).map(kind).collect())
     }
 
+    /// Operators of eleven objects with small CRDs only, as most published ones are.
+    pub(crate) fn operators(count: usize) -> Self {
+        Self(vec![Kind::Operator; count])
+    }
+
     pub(crate) fn kinds(&self) -> impl Iterator<Item = (usize, &Kind)> {
         self.0.iter().enumerate()
     }

@@ -28,6 +28,8 @@ const QUIET: Duration = Duration::from_secs(5);
 /// The arguments.
 struct Scale {
     deployments: usize,
+    /// Whether all bundles are operators with small CRDs, instead of the usual mix.
+    operators: bool,
     /// The percentage of BundleDeployments with an image tag, which the controller resolves repeatedly.
     tags: usize,
     image_poll_interval: String,
@@ -40,6 +42,7 @@ impl Scale {
     fn read() -> Result<Self, Error> {
         let mut scale = Self {
             deployments: 1000,
+            operators: false,
             tags: 20,
             image_poll_interval: "10m".to_owned(),
             idle: Duration::from_mins(2),
@@ -48,6 +51,10 @@ impl Scale {
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
+            if argument == "--operators" {
+                scale.operators = true;
+                continue;
+            }
             let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
             match argument.as_str() {
                 "--deployments" => scale.deployments = value()?.parse()?,
@@ -67,7 +74,7 @@ impl Scale {
 async fn main() -> Result<(), Error> {
     let scale = Scale::read()?;
     let plane = Plane::start().await?;
-    let mix = Mix::of(scale.deployments);
+    let mix = if scale.operators { Mix::operators(scale.deployments) } else { Mix::of(scale.deployments) };
     println!("{mix}, {} % by tag, resolved again every {}", scale.tags, scale.image_poll_interval);
     let cache = tempfile::tempdir()?;
     let arguments = [
