@@ -1,9 +1,11 @@
 //! References to images.
 
+mod grammar;
+
 use std::{fmt, str::FromStr};
 
 use chandler_core::Digest;
-use oci_spec::distribution::{ParseError, Reference};
+use oci_spec::distribution::Reference;
 
 /// A reference to an image, such as `quay.io/example/bundle:v1.2.0` or `registry:5000/bundle@sha256:…`.
 ///
@@ -36,8 +38,8 @@ impl FromStr for ImageReference {
         if text.len() > 1024 {
             return Err(refuse("it is longer than 1024 bytes".to_owned()));
         }
-        let reference: Reference = text.parse().map_err(|error: ParseError| refuse(error.to_string()))?;
-        let digest = reference.digest().map(str::parse::<Digest>).transpose();
+        let (reference, digest) = grammar::parse(text).map_err(|error| refuse(error.to_string()))?;
+        let digest = digest.map(str::parse::<Digest>).transpose();
         let digest = digest.map_err(|error| refuse(error.to_string()))?;
         Ok(Self { reference, digest })
     }
