@@ -153,7 +153,7 @@ async fn no_link_that_is_swapped_in_is_followed() {
 }
 
 #[tokio::test]
-async fn the_cache_is_nobody_elses() {
+async fn the_cache_belongs_to_its_user_alone() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("cache");
     fs::create_dir(&root).unwrap();
@@ -255,7 +255,7 @@ async fn damage_is_found_when_a_tree_is_opened_and_mended_by_the_next_import() {
 }
 
 #[tokio::test]
-async fn leftovers_of_a_crash_are_removed_unless_somebody_works() {
+async fn leftovers_of_a_crash_are_removed_unless_a_process_works_on_them() {
     let (directory, first) = store(Limits::default());
     let root = directory.path().join("cache");
     let leftover = root.join("work/leftover/tree");

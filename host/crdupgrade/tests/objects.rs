@@ -181,7 +181,7 @@ fn samples_are_bounded_and_say_so() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_as_configured() {
+fn unreadable_schemas_are_reported_as_configured() {
     let old = crd(&[("v1", fields(&json!({"a": {"type": "string"}})))]);
     let new = crd(&[("v1", fields(&json!({"a": {"type": "integer"}})))]);
     let unreadable = |policy: &Policy| {

@@ -326,7 +326,7 @@ fn what_the_reference_lets_pass_passes() {
 }
 
 #[test]
-fn a_removed_field_is_told_once_with_what_is_below() {
+fn a_removed_field_is_reported_once_with_what_is_below() {
     let deep = json!({"type": "object", "properties": {
         "a": {"type": "object", "properties": {"b/c": {"type": "array", "items": {"type": "object", "properties": {"d": {"type": "string"}}}}}},
         "m": {"type": "object", "additionalProperties": {"type": "object", "properties": {"gone": {"type": "string"}}}},

@@ -105,8 +105,8 @@ impl List {
 
     fn text(&self, rows: &[Row]) -> Result<String, CommandError> {
         match self.output {
-            ListFormat::Text => Ok(listing::table(rows, Columns::Short)),
-            ListFormat::Wide => Ok(listing::table(rows, Columns::Wide)),
+            ListFormat::Text => Ok(listing::table(rows, Columns::Short, Terminal::output().columns())),
+            ListFormat::Wide => Ok(listing::table(rows, Columns::Wide, None)),
             ListFormat::Json => output::json(&rows),
             ListFormat::Yaml => {
                 let value: Value = serde_json::to_value(rows)

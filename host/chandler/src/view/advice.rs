@@ -155,14 +155,12 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         }
         Reason::RolledBack => {
             return Some(format!(
-                "`chandler history {name}` shows what failed; fix the spec, or retry: kubectl annotate \
-                 bundledeployment {name} --overwrite reconcile.chandler.dev/requestedAt=\"$(date)\""
+                "`chandler history {name}` shows what failed; fix the spec, or retry: `chandler reconcile {name}`"
             ));
         }
         Reason::DriftReported => {
             return Some(format!(
-                "revert the change, or let the controller repair the objects once: at=\"$(date)\"; kubectl annotate bundledeployment {name} \
-                 --overwrite reconcile.chandler.dev/requestedAt=\"$at\" reconcile.chandler.dev/repairAt=\"$at\""
+                "revert the change, or let the controller repair the objects once: `chandler reconcile {name} --repair`"
             ));
         }
         Reason::Contested => {
@@ -175,9 +173,7 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
             ));
         }
         Reason::Suspended => {
-            return Some(format!(
-                "to resume: kubectl patch bundledeployment {name} --type merge -p '{{\"spec\":{{\"suspend\":false}}}}'"
-            ));
+            return Some(format!("to resume: `chandler resume {name}`"));
         }
         Reason::Deleting => "wait; if the deletion does not complete, check the finalizers of the objects",
     };

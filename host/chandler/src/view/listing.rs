@@ -6,7 +6,7 @@ use chandler_api::{BundleDeployment, ConditionType, Outcome, Reason, Revision, f
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
-use super::text::one_line;
+use super::table::{Narrow, Table};
 
 /// A BundleDeployment in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -162,14 +162,13 @@ pub enum Columns {
     Wide,
 }
 
-/// The table, with a header.
-pub fn table(rows: &[Row], columns: Columns) -> String {
-    let mut lines: Vec<Vec<String>> = Vec::new();
+/// The table, with a header. In `width` columns, the age is left out and namespaces and reasons are cut where that is necessary.
+pub fn table(rows: &[Row], columns: Columns, width: Option<usize>) -> String {
     let mut header = vec!["NAME", "NAMESPACE", "VERSION", "PENDING", "STATE", "AGE"];
     if columns == Columns::Wide {
         header.extend(["REVISION", "CLASS", "SOURCE", "MESSAGE"]);
     }
-    lines.push(header.into_iter().map(str::to_owned).collect());
+    let mut table = Table::new(&header);
     for row in rows {
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
         let mut line = vec![
@@ -188,21 +187,22 @@ pub fn table(rows: &[Row], columns: Columns) -> String {
                 text(&row.message),
             ]);
         }
-        lines.push(line.iter().map(|cell| one_line(cell)).collect());
+        table.row(line);
     }
-    let columns = lines.first().map_or(0, Vec::len);
-    let widths: Vec<usize> = (0..columns)
-        .map(|column| lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max())
-        .map(Option::unwrap_or_default)
-        .collect();
-    let mut text = String::new();
-    for line in &lines {
-        let cells: Vec<String> =
-            line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
+    if columns == Columns::Short {
+        // A name is what a user types next, so it stays whole.
+        table.fit(
+            width,
+            &[
+                Narrow::Drop("AGE"),
+                Narrow::Cut("NAMESPACE"),
+                Narrow::Cut("VERSION"),
+                Narrow::Cut("PENDING"),
+                Narrow::Cut("STATE"),
+            ],
+        );
     }
-    text
+    table.lines().fold(String::new(), |text, line| text + &line + "\n")
 }
 
 /// An age as kubectl prints it: `45s`, `12m`, `5h`, `3d`.
@@ -284,15 +284,32 @@ mod tests {
         let status = json!({"observedGeneration": 1, "history": history, "revision": 1,
             "conditions": [condition("Ready", "True", "Succeeded")]});
         let rows = [row(&json!({}), &status), row(&json!({"installNamespace": "n"}), &json!({}))];
-        insta::assert_snapshot!(table(&rows, Columns::Short), @r"
+        insta::assert_snapshot!(table(&rows, Columns::Short, Some(80)), @r"
         NAME     NAMESPACE       VERSION  PENDING  STATE    AGE
         harbour  harbour-system  1.0.0    -        Ready    3h
         harbour  n               -        -        Pending  3h
         ");
-        insta::assert_snapshot!(table(&rows[..1], Columns::Wide), @r"
+        insta::assert_snapshot!(table(&rows[..1], Columns::Wide, Some(80)), @r"
         NAME     NAMESPACE       VERSION  PENDING  STATE  AGE  REVISION  CLASS  SOURCE                            MESSAGE
         harbour  harbour-system  1.0.0    -        Ready  3h   1         c      image quay.io/example/harbour:v1  -
         ");
+    }
+
+    #[test]
+    fn a_table_fits_eighty_columns() {
+        let failed = json!({"observedGeneration": 1, "history": [revision(1, "Succeeded", Some("1.0.0-rc.1+build.20260101"))],
+            "conditions": [condition("Progressing", "False", "RequiredResourceNotFound"),
+                condition("Ready", "False", "RequiredResourceNotFound")]});
+        let rows = [row(&json!({"installNamespace": "harbour-system-of-the-second-team"}), &failed)];
+        insta::assert_snapshot!(table(&rows, Columns::Short, Some(80)), @r"
+        NAME     NAMESPACE     VERSION        PENDING  STATE
+        harbour  harbou…-team  1.0.0-…260101  -        Failed (RequiredResourceNotFound)
+        ");
+        insta::assert_snapshot!(table(&rows, Columns::Short, Some(140)), @r"
+        NAME     NAMESPACE                          VERSION                    PENDING  STATE                              AGE
+        harbour  harbour-system-of-the-second-team  1.0.0-rc.1+build.20260101  -        Failed (RequiredResourceNotFound)  3h
+        ");
+        assert!(table(&rows, Columns::Short, Some(80)).lines().all(|line| line.chars().count() <= 80));
     }
 
     #[test]

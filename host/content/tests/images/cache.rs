@@ -125,7 +125,7 @@ async fn a_digest_that_another_place_names_is_fetched_from_there() {
 }
 
 #[tokio::test]
-async fn a_record_that_somebody_altered_counts_as_absent() {
+async fn an_altered_record_counts_as_absent() {
     let setup = setup(Options::default()).await;
     setup.registry.push_image("x", "v1", Image::of_layers(vec![Layer::tar_gzip(layer())])).unwrap();
     let image = setup.resolve("x:v1").await.unwrap();
@@ -168,7 +168,7 @@ async fn the_same_image_is_fetched_once() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_nobody_waits_for_ends_at_once() {
+async fn a_fetch_without_a_waiting_reconcile_ends_at_once() {
     let setup = setup(Options::default()).await;
     let file = |number: u8| (0..4_u32 << 20).map(|at| at.to_be_bytes()[2] ^ number).map(char::from).collect::<String>();
     let tar = (0..6).fold(Tar::new(), |tar, number| tar.file(&format!("{number}"), &file(number)));

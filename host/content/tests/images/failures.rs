@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn what_registries_do_wrong_is_told_apart() {
+async fn failures_of_registries_differ_by_cause() {
     let setup = setup(Options::default()).await;
     setup.registry.push_image("x", "v1", Image::of_layers(vec![Layer::tar_gzip(layer())])).unwrap();
     let mut messages = Vec::new();

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_crd_is_told_with_advice() {
+    fn the_report_of_a_kept_crd_has_advice() {
         insta::assert_snapshot!(kept(&crd("oxen.example.com", false).0), @"CustomResourceDefinition.apiextensions.k8s.io oxen.example.com is no longer in the release and is kept because custom resources of its kind exist: delete them, or set spec.deletion.crds to Keep (the CRD stays) or to Delete (they are deleted with it)");
     }
 

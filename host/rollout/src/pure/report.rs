@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn drift_is_told_in_one_line() {
+    fn drift_is_reported_in_one_line() {
         let lines: Vec<String> = [
             DriftKind::Missing,
             DriftKind::Terminating,

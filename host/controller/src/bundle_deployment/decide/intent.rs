@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_registry_is_told_when_it_answers() {
+    fn a_reconcile_that_waits_for_a_registry_begins_when_it_answers() {
         let registry = "registry.example.com".to_owned();
         let silent_registry = Some(registry.clone());
         let problem = Problem { silent_registry, ..Problem::transient(Reason::UnpackFailed, "away") };

@@ -42,7 +42,7 @@ fn list(lines: &[String]) -> String {
 }
 
 #[test]
-fn what_is_left_is_told_with_fields_and_managers() {
+fn the_report_of_remaining_drift_names_fields_and_managers() {
     let drift = [
         changed("web", vec![field("spec.replicas", Some("kubectl-edit")), field("spec.paused", None)]),
         Drift { object: key("ConfigMap", "gone"), kind: DriftKind::Missing },
