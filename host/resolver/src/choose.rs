@@ -3,7 +3,8 @@
 //! 1. what is installed stays as it is, package by package in alphabetical order;
 //! 2. each package that is asked for, in alphabetical order: its best candidate that is possible with those before;
 //! 3. as few further packages as possible;
-//! 4. of the sets of as few, the one with the first package in the order: not deprecated, higher priority, name;
+//! 4. of the sets of as few, the one with the first package in the order: it has bundles that are not deprecated, the priority of
+//!    its catalogs, its name;
 //! 5. each further package, in alphabetical order: its best candidate.
 //!
 //! The best candidate is in the default channel, not deprecated, of the highest version, of the catalog with the highest
@@ -122,7 +123,7 @@ fn few(encoding: &mut Encoding, extras: &[GroupId]) -> Result<(), ResolveError> 
 /// Settles which further packages there are. Returns them in alphabetical order.
 fn first(universe: &Universe<'_>, encoding: &mut Encoding, extras: &[GroupId]) -> Result<Vec<GroupId>, ResolveError> {
     let preference = |group: &GroupId| {
-        let nodes = || universe.active(*group).map(|id| &universe.nodes[id].rank);
+        let nodes = || universe.groups[*group].nodes.iter().map(|id| &universe.nodes[*id].rank);
         let deprecated = nodes().all(|rank| rank.deprecated);
         (deprecated, nodes().map(|rank| rank.priority).min(), universe.groups[*group].name.clone())
     };

@@ -51,7 +51,8 @@ struct Meter {
 impl Callbacks for Meter {
     fn on_new_clause(&mut self, clause: &[Literal], _: batsat::ClauseKind) {
         self.learnt.set(self.learnt.get() + clause.len());
-        drop(self.steps.take(self.price.get()));
+        // The search stops at its next decision.
+        let _ = self.steps.take(self.price.get());
     }
 
     fn on_delete_clause(&mut self, clause: &[Literal]) {
@@ -130,9 +131,9 @@ impl Sat {
         }
     }
 
-    /// The assumptions that contradicted each other the last time. Not minimal.
+    /// The assumptions that contradicted each other the last time. Not minimal. The solver keeps them negated.
     pub(crate) fn core(&self, assumptions: &[Lit]) -> Vec<Lit> {
-        let contains = |literal: &Lit| self.solver.unsat_core_contains_lit(literal.0);
+        let contains = |literal: &Lit| self.solver.unsat_core_contains_lit(!literal.0);
         assumptions.iter().copied().filter(contains).collect()
     }
 

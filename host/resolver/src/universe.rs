@@ -227,7 +227,7 @@ impl<'a> Universe<'a> {
     }
 
     fn formula(&mut self, need: &Need, negated: bool) -> Result<Formula, ResolveError> {
-        let mut parts = |universe: &mut Self, parts: &[Need], negated| -> Result<Vec<Formula>, ResolveError> {
+        let parts = |universe: &mut Self, parts: &[Need], negated| -> Result<Vec<Formula>, ResolveError> {
             parts.iter().map(|part| universe.formula(part, negated)).collect()
         };
         Ok(match need {

@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 
 /// A bundle of an example.
 #[derive(Clone, Debug)]
-pub struct Bundle {
-    pub package: String,
-    pub version: String,
-    pub channels: BTreeSet<String>,
-    pub entry: Value,
-    pub properties: Vec<Value>,
-    pub deprecated: bool,
+pub(crate) struct Bundle {
+    pub(crate) package: String,
+    pub(crate) version: String,
+    pub(crate) channels: BTreeSet<String>,
+    pub(crate) entry: Value,
+    pub(crate) properties: Vec<Value>,
+    pub(crate) deprecated: bool,
 }
 
 impl Bundle {
-    pub fn new(package: &str, version: &str) -> Self {
+    pub(crate) fn new(package: &str, version: &str) -> Self {
         let value = json!({"packageName": package, "version": version});
         Self {
             package: package.to_owned(),
@@ -29,58 +29,58 @@ impl Bundle {
         }
     }
 
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{}.v{}", self.package, self.version)
     }
 
-    pub fn property(mut self, kind: &str, value: Value) -> Self {
+    pub(crate) fn property(mut self, kind: &str, value: Value) -> Self {
         self.properties.push(json!({"type": kind, "value": value}));
         self
     }
 
-    pub fn channel(mut self, channel: &str) -> Self {
+    pub(crate) fn channel(mut self, channel: &str) -> Self {
         self.channels.insert(channel.to_owned());
         self
     }
 
-    pub fn deprecated(mut self) -> Self {
+    pub(crate) fn deprecated(mut self) -> Self {
         self.deprecated = true;
         self
     }
 
-    pub fn replaces(mut self, version: &str) -> Self {
+    pub(crate) fn replaces(mut self, version: &str) -> Self {
         self.entry["replaces"] = json!(format!("{}.v{version}", self.package));
         self
     }
 
-    pub fn skip_range(mut self, range: &str) -> Self {
+    pub(crate) fn skip_range(mut self, range: &str) -> Self {
         self.entry["skipRange"] = json!(range);
         self
     }
 
-    pub fn provides(self, kind: &str) -> Self {
+    pub(crate) fn provides(self, kind: &str) -> Self {
         self.property("olm.gvk", json!({"group": "example.com", "version": "v1", "kind": kind}))
     }
 
-    pub fn requires_kind(self, kind: &str) -> Self {
+    pub(crate) fn requires_kind(self, kind: &str) -> Self {
         self.property("olm.gvk.required", json!({"group": "example.com", "version": "v1", "kind": kind}))
     }
 
-    pub fn requires_package(self, package: &str, range: &str) -> Self {
+    pub(crate) fn requires_package(self, package: &str, range: &str) -> Self {
         self.property("olm.package.required", json!({"packageName": package, "versionRange": range}))
     }
 
-    pub fn min_kubernetes(self, version: &str) -> Self {
+    pub(crate) fn min_kubernetes(self, version: &str) -> Self {
         self.property("olm.csv.metadata", json!({"minKubeVersion": version}))
     }
 
-    pub fn max_openshift(self, version: &str) -> Self {
+    pub(crate) fn max_openshift(self, version: &str) -> Self {
         self.property("olm.maxOpenShiftVersion", json!(version))
     }
 }
 
 /// The metas of a catalog. The default channel is `stable`, which holds the bundles that name no channel.
-pub fn metas(bundles: &[Bundle]) -> Vec<Value> {
+pub(crate) fn metas(bundles: &[Bundle]) -> Vec<Value> {
     let packages: BTreeSet<&str> = bundles.iter().map(|bundle| bundle.package.as_str()).collect();
     let mut metas = Vec::new();
     for package in packages {
@@ -112,6 +112,6 @@ pub fn metas(bundles: &[Bundle]) -> Vec<Value> {
 }
 
 /// Catalogs by name.
-pub fn catalog(catalogs: &[(&str, Vec<Bundle>)]) -> MemoryCatalogs {
+pub(crate) fn catalog(catalogs: &[(&str, Vec<Bundle>)]) -> MemoryCatalogs {
     catalogs.iter().fold(MemoryCatalogs::new(), |all, (name, bundles)| all.with(name, metas(bundles)))
 }

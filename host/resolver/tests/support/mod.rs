@@ -2,4 +2,6 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-pub mod examples;
+pub(crate) mod examples;
+pub(crate) mod oracle;
+pub(crate) mod random;
