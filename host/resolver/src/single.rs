@@ -33,6 +33,8 @@ pub(crate) fn single(problem: &Problem, catalogs: &dyn Catalogs) -> Result<Answe
     let [required] = problem.required.as_slice() else {
         return Err(ResolveError::NotSingle(problem.required.len()));
     };
+    // Names that are there twice are refused as in the other mode.
+    crate::question::Question::new(problem)?;
     let range = crate::question::range(&required.range)?;
     let installed = problem.installed.iter().find(|installed| installed.package == required.package);
     let installed = match installed {

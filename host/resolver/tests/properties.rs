@@ -115,15 +115,18 @@ fn shuffle(dice: &mut Dice, list: &mut [Value]) {
 /// The answer in JSON is read back as it was.
 #[test]
 fn answers_are_plain_data() {
+    let mut decisions = 0;
     for seed in 0..200 {
         let question = Random::new(seed, 4, 20);
         let answer = ask(&question.problem(), &catalogs(&question));
+        decisions += usize::from(answer.decision().is_some());
         let text = serde_json::to_string(&answer).unwrap();
         assert_eq!(serde_json::from_str::<Answer>(&text).unwrap(), answer);
         let problem: Problem = serde_json::from_value(question.problem()).unwrap();
         let text = serde_json::to_string(&problem).unwrap();
         assert_eq!(serde_json::from_str::<Problem>(&text).unwrap(), problem);
     }
+    assert!((40..160).contains(&decisions), "{decisions} decisions of 200: the random questions are of one kind");
 }
 
 /// A pinned set of many packages that need each other is kept as it is.
