@@ -125,7 +125,7 @@ impl Encoding {
         let name = universe.groups[group].name.as_str();
         let question = universe.question;
         let held = question.installed.get(name);
-        let cause = if question.required.contains_key(name) { Cause::Required(group) } else { Cause::Installed(group) };
+        let root = if question.required.contains_key(name) { Cause::Required(group) } else { Cause::Installed(group) };
         let wanted = |id: &NodeId| {
             let node = &universe.nodes[*id];
             match held {
@@ -135,9 +135,9 @@ impl Encoding {
             }
         };
         if question.required.contains_key(name) || held.is_some() {
-            let mut clause = self.guard(|| cause);
-            clause.extend(active.iter().zip(&literals).filter(|(id, _)| wanted(id)).map(|(_, literal)| *literal));
-            self.sat.clause(clause)?;
+            let mut wants = self.guard(|| root);
+            wants.extend(active.iter().zip(&literals).filter(|(id, _)| wanted(id)).map(|(_, literal)| *literal));
+            self.sat.clause(wants)?;
         }
         Ok(())
     }

@@ -115,7 +115,9 @@ impl Need {
                     all.extend(parts.iter().flat_map(rule));
                     parts.retain(|part| rule(part).is_empty());
                 }
-                parts.iter_mut().for_each(|part| part.spread(&all));
+                for part in parts {
+                    part.spread(&all);
+                }
             }
             Self::Any(parts) => parts.iter_mut().for_each(|part| part.spread(rules)),
             Self::Not(parts) => parts.iter_mut().for_each(|part| part.spread(&[])),

@@ -105,7 +105,7 @@ fn best<'a>(
     let (deprecated, Reverse(version), bundle) =
         candidates.min_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)))?;
     let (version, bundle) = (version.clone(), Arc::clone(bundle));
-    Some(Found { catalog, bundle, version, deprecated, package })
+    Some(Found { catalog, package, bundle, version, deprecated })
 }
 
 /// The edge of some channel from what is installed to a bundle.
@@ -149,22 +149,22 @@ impl Found<'_> {
 
 /// The refusal in the words of OLM v1.
 fn refusal(required: &Required, installed: Option<&(&Installed, VersionRelease)>, found: &[Found<'_>]) -> String {
-    let mut text = String::new();
+    let mut words = Vec::new();
     if let Some((from, _)) = installed {
-        text += &format!("error upgrading from currently installed version {:?}: ", from.version);
+        words.push(format!("error upgrading from currently installed version {:?}:", from.version));
     }
-    text += if found.len() > 1 { "found" } else { "no" };
-    text += &format!(" bundles{} for package {:?} ", if found.len() > 1 { "" } else { " found" }, required.package);
+    words.push(if found.len() > 1 { "found bundles".to_owned() } else { "no bundles found".to_owned() });
+    words.push(format!("for package {:?}", required.package));
     if !required.range.is_empty() {
-        text += &format!("matching version {:?} ", required.range);
+        words.push(format!("matching version {:?}", required.range));
     }
     if !required.channels.is_empty() {
-        text += &format!("in channels [{}] ", required.channels.join(" "));
+        words.push(format!("in channels [{}]", required.channels.join(" ")));
     }
     if found.len() > 1 {
         let mut catalogs: Vec<&str> = found.iter().map(|one| one.catalog.name.as_str()).collect();
         catalogs.sort_unstable();
-        text += &format!("in multiple catalogs with the same priority [{}] ", catalogs.join(" "));
+        words.push(format!("in multiple catalogs with the same priority [{}]", catalogs.join(" ")));
     }
-    text.trim_end().to_owned()
+    words.join(" ")
 }

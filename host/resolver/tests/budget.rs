@@ -1,5 +1,7 @@
 //! Hostile catalogs end with an error of their own, in bounded memory. The allocator counts, so this is a test binary of its own.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+
 mod support;
 
 use chandler_resolver::{Budget, Exceeded, MemoryCatalogs, Problem, ResolveError, resolve};
@@ -40,7 +42,7 @@ fn hostile_catalogs_end() {
     let small = Budget { steps: 300_000, ..Budget::default() };
 
     // Versions that all need a kind that all provide, and each other.
-    let crowd: Vec<Bundle> = (0..10_000)
+    let crowd: Vec<Bundle> = (0..10_000_u32)
         .map(|patch| {
             let version = format!("1.0.{patch}");
             Bundle::new("crowd", &version)

@@ -1,5 +1,7 @@
 //! Decisions and explanations, example by example.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+
 mod support;
 
 use chandler_resolver::{Answer, Change, Edge, Line, Problem, ResolveError, resolve};

@@ -1,5 +1,7 @@
 //! Properties of all answers, against a resolver that looks at every set.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+
 mod support;
 
 use std::collections::BTreeSet;

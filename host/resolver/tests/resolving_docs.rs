@@ -1,5 +1,7 @@
 //! Runs the examples of docs/resolving.md.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+
 mod support;
 
 use chandler_resolver::{Answer, Decision, MemoryCatalogs, Problem, Reason, resolve};

@@ -1,5 +1,7 @@
 //! The vectors of OLM v1 and Deppy.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_resolver::{

@@ -94,13 +94,12 @@ fn lacks(universe: &Universe<'_>, id: NodeId) -> Vec<String> {
         }
         let mut leaves = Vec::new();
         impossible(universe, formula, &mut leaves);
-        match leaves.as_slice() {
-            [leaf] => lacks.push(format!("needs {}, {}", universe.matches[*leaf].text, offers(universe, *leaf))),
-            _ => {
-                let text = node.bundle.needs.get(*index).map(ToString::to_string).unwrap_or_default();
-                let first = leaves.first().map(|leaf| format!(", {}", offers(universe, *leaf))).unwrap_or_default();
-                lacks.push(format!("needs {text}{first}"));
-            }
+        if let [leaf] = leaves.as_slice() {
+            lacks.push(format!("needs {}, {}", universe.matches[*leaf].text, offers(universe, *leaf)));
+        } else {
+            let text = node.bundle.needs.get(*index).map(ToString::to_string).unwrap_or_default();
+            let first = leaves.first().map(|leaf| format!(", {}", offers(universe, *leaf))).unwrap_or_default();
+            lacks.push(format!("needs {text}{first}"));
         }
         if lacks.len() >= 3 {
             break;
@@ -181,7 +180,9 @@ fn impossible(universe: &Universe<'_>, formula: &Formula, leaves: &mut Vec<Match
             }
         }
         Formula::All(parts) | Formula::Any(parts) => {
-            parts.iter().for_each(|part| impossible(universe, part, leaves));
+            for part in parts {
+                impossible(universe, part, leaves);
+            }
         }
         Formula::Not(_) => {}
     }
@@ -204,17 +205,18 @@ fn offers(universe: &Universe<'_>, leaf: MatchId) -> String {
     let node = &universe.nodes[id];
     let name = &universe.groups[node.group].name;
     let catalog = universe.source(node).map_or("", |source| source.name.as_str());
-    let mut text = format!("which package {name} in catalog {catalog} provides from {}", node.version);
+    let text = format!("which package {name} in catalog {catalog} provides from {}", node.version);
     let question = universe.question;
-    let free = node.blocks.is_empty();
-    if let Some(held) = question.installed.get(name.as_str()).filter(|_| question.is_pinned(name)) {
-        text += &format!(", and {name} {} is installed and pinned", held.version);
+    let but = if let Some(held) = question.installed.get(name.as_str()).filter(|_| question.is_pinned(name)) {
+        format!(", and {name} {} is installed and pinned", held.version)
     } else if let Some(wanted) = question.required.get(name.as_str()).filter(|_| !node.asked) {
-        text += &format!(", and {name} {} is required", wanted.required.range);
-    } else if let Some(block) = node.blocks.first().filter(|_| !free) {
-        text += &format!(", and that {}", blocked(universe, node, block));
+        format!(", and {name} {} is required", wanted.required.range)
+    } else if let Some(block) = node.blocks.first() {
+        format!(", and that {}", blocked(universe, node, block))
     } else if found.nodes.is_empty() {
-        text += ", a pre-release";
-    }
-    text
+        ", a pre-release".to_owned()
+    } else {
+        String::new()
+    };
+    text + &but
 }

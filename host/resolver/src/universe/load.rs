@@ -13,7 +13,7 @@ use crate::{
     problem::Upgrades,
     question::Held,
     upgrade::Paths,
-    version::VersionRelease,
+    version::{VersionRelease, masterminds},
 };
 
 impl Universe<'_> {
@@ -130,7 +130,7 @@ impl Universe<'_> {
             let range = wanted.range.as_ref();
             let prerelease = !version.is_prerelease()
                 || question.problem.policy.prereleases
-                || range.is_some_and(|range| range.names_prerelease())
+                || range.is_some_and(masterminds::Range::names_prerelease)
                 || held.is_some_and(|held| held.version.is_prerelease());
             wanted.required.catalogs.matches(&source.name, &source.labels)
                 && (channels.is_empty() || in_channel)

@@ -62,6 +62,7 @@ pub(crate) struct Group {
 
 /// The order of the candidates of a package; the smallest is the best.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one criterion of the order")]
 pub(crate) struct Rank {
     pub(crate) changed: bool,
     pub(crate) not_default: bool,

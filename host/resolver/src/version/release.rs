@@ -27,15 +27,12 @@ impl VersionRelease {
             return Err(malformed());
         }
         let version = Version::parse(text).map_err(|_| malformed())?;
-        match release {
-            Some(release) => {
-                let parsed = identifiers(release).ok_or_else(|| VersionError::Version(bounded(release)))?;
-                Ok(Self { version, release: parsed, apart: true })
-            }
-            None => {
-                let release = identifiers(version.build.as_str()).unwrap_or(Prerelease::EMPTY);
-                Ok(Self { version, release, apart: false })
-            }
+        if let Some(release) = release {
+            let parsed = identifiers(release).ok_or_else(|| VersionError::Version(bounded(release)))?;
+            Ok(Self { version, release: parsed, apart: true })
+        } else {
+            let release = identifiers(version.build.as_str()).unwrap_or(Prerelease::EMPTY);
+            Ok(Self { version, release, apart: false })
         }
     }
 
