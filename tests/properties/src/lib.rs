@@ -16,6 +16,7 @@
 //! | `tars`, `archives` | unpacking archives |
 //! | `image` | responses of a hostile registry |
 //! | `releases` | the order and the digest of any objects |
+//! | `resolver` | questions to the resolver, and catalogs of any content |
 //! | [`sandbox`] | provisioners in the sandbox, and loading components of any bytes |
 //! | `api` | client requests to the embedded API |
 //! | `browser` | browser requests to servers on loopback |
@@ -51,6 +52,7 @@ mod numbers;
 mod patterns;
 mod provision;
 mod releases;
+mod resolver;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod seeds;

@@ -5,7 +5,7 @@ use chandler_registry::Registry;
 
 use crate::{
     api, archive::Archive, archives, browser, cached, documents, edits, generated, image, json, numbers, patterns,
-    provision, releases, text,
+    provision, releases, resolver, text,
 };
 #[cfg(feature = "sandbox")]
 use crate::{component_size, sandbox};
@@ -40,6 +40,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "registry", holds: registry },
     Target { name: "registry_edits", holds: edits::holds },
     Target { name: "release", holds: releases::holds },
+    Target { name: "resolver", holds: resolver::holds },
     #[cfg(feature = "sandbox")]
     Target { name: "sandbox", holds: sandbox::holds },
     Target { name: "text", holds: text::holds },

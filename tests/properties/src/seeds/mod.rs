@@ -18,6 +18,12 @@ pub(crate) const EVERYTHING: &[u8] = include_bytes!("everything.txt");
 /// A plain+v0 bundle with run levels, lists, anchors and replaced images.
 const PLAIN: &[u8] = include_bytes!("plain.txt");
 
+/// A question to the resolver, with a catalog of every kind of constraint.
+const RESOLVER: &[u8] = include_bytes!("resolver.json");
+
+/// Variables for Deppy's solver.
+const VARIABLES: &str = r#"{"variables":[{"id":"a","constraints":[{"type":"mandatory"},{"type":"dependency","ids":["b","c"]}]},{"id":"b","constraints":[{"type":"conflict","id":"c"}]},{"id":"c","constraints":[{"type":"atMost","n":1,"ids":["b","c"]},{"type":"or","id":"b"}]}]}"#;
+
 /// An image with its reference and a pull secret. Its two layers are appended.
 const IMAGE: &str = include_str!("image.txt");
 
@@ -75,6 +81,7 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         "json" => [owned(JSON), files(fixtures, &["json"], 8 << 10)?].concat(),
         "numbers" => owned(&[NUMBERS]),
         "plain" => [vec![PLAIN.to_vec()], bundles(&fixtures.join("plain"))?].concat(),
+        "resolver" => [vec![RESOLVER.to_vec()], owned(&[VARIABLES])].concat(),
         "registry" | "detect" => [vec![EVERYTHING.to_vec(), PLAIN.to_vec()], bundles(fixtures)?].concat(),
         "sandbox" => [vec![EVERYTHING.to_vec(), PLAIN.to_vec()], owned(HOSTILE), bundles(fixtures)?].concat(),
         #[cfg(feature = "sandbox")]

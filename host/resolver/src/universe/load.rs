@@ -1,0 +1,201 @@
+//! The candidates of one package.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{Block, Group, GroupId, Node, Rank, Universe};
+use crate::{
+    catalog::{Bundle, Package},
+    error::{Exceeded, ResolveError},
+    problem::Upgrades,
+    question::Held,
+    upgrade::Paths,
+    version::{VersionRelease, masterminds},
+};
+
+impl Universe<'_> {
+    /// The candidates of a package in all catalogs.
+    pub(super) fn load(&mut self, name: &str) -> Result<GroupId, ResolveError> {
+        if let Some(group) = self.by_name.get(name) {
+            return Ok(*group);
+        }
+        let group = self.groups.push(Group { name: name.to_owned(), nodes: Vec::new(), paths: BTreeMap::new() });
+        self.by_name.insert(name.to_owned(), group);
+        let mut nodes = Vec::new();
+        for (index, source) in self.question.sources.iter().enumerate() {
+            let Some(package) = self.catalogs.package(&source.name, name)? else { continue };
+            let count = self.nodes.len() + nodes.len() + package.bundles.len();
+            if count > self.question.problem.budget.bundles {
+                return Err(Exceeded::Bundles.into());
+            }
+            self.steps.take(package.bundles.len() as u64)?;
+            let paths = self.paths(&package)?;
+            for bundle in package.bundles.values() {
+                let completed = self.question.completed(name, bundle).map(Arc::new);
+                let bundle = completed.unwrap_or_else(|| Arc::clone(bundle));
+                nodes.push(self.node(group, index, &package, bundle, paths.as_ref()));
+            }
+            if let Some(paths) = paths {
+                self.groups[group].paths.insert(index, paths);
+            }
+        }
+        if let Some(held) = self.question.installed.get(name) {
+            self.hold(group, held, &mut nodes);
+        }
+        nodes.sort_by(|one, other| one.rank.cmp(&other.rank));
+        for node in nodes {
+            let id = self.nodes.push(node);
+            self.groups[group].nodes.push(id);
+        }
+        Ok(group)
+    }
+
+    /// The upgrades of an installed package that is not pinned.
+    fn paths(&self, package: &Package) -> Result<Option<Paths>, Exceeded> {
+        let name = package.name.as_str();
+        let Some(held) = self.question.installed.get(name) else { return Ok(None) };
+        if self.question.is_pinned(name) {
+            return Ok(None);
+        }
+        let all = BTreeSet::new();
+        let channels = self.question.required.get(name).map_or(&all, |wanted| &wanted.channels);
+        let installable = |bundle: &str| {
+            let Some(bundle) = package.bundles.get(bundle) else { return false };
+            let completed = self.question.completed(name, bundle);
+            let limits = self.limits(completed.as_ref().unwrap_or(bundle));
+            limits.is_empty()
+        };
+        Paths::from(package, channels, (&held.installed.name, &held.version), &installable, &self.steps).map(Some)
+    }
+
+    /// What keeps a bundle from this cluster.
+    fn limits(&self, bundle: &Bundle) -> BTreeSet<Block> {
+        let mut blocks = BTreeSet::new();
+        if let Some(fault) = bundle.faults.first() {
+            blocks.insert(Block::Malformed(fault.clone()));
+        }
+        if let (Some(least), Some(version)) = (&bundle.min_kubernetes, &self.question.kubernetes)
+            && version < least
+        {
+            blocks.insert(Block::Kubernetes(least.clone()));
+        }
+        if let (Some(most), Some(version)) = (&bundle.max_openshift, &self.question.openshift)
+            && version > most
+        {
+            blocks.insert(Block::OpenShift(*most));
+        }
+        blocks
+    }
+
+    fn node(
+        &self,
+        group: GroupId,
+        index: usize,
+        package: &Arc<Package>,
+        bundle: Arc<Bundle>,
+        paths: Option<&Paths>,
+    ) -> Node {
+        let question = self.question;
+        let (wanted, held) =
+            (question.required.get(package.name.as_str()), question.installed.get(package.name.as_str()));
+        let source = question.sources.get(index);
+        let version = bundle.version.clone();
+        let malformed = version.is_none();
+        let version = version.unwrap_or_else(VersionRelease::none);
+        let mut blocks = self.limits(&bundle);
+        if malformed {
+            blocks.insert(Block::Malformed("it has no version".to_owned()));
+        }
+        let all = BTreeSet::new();
+        let channels = wanted.map_or(&all, |wanted| &wanted.channels);
+        let in_channel = package.channels_of(&bundle.name, channels).next().is_some();
+        let channel = package.channel_of(&bundle.name, channels);
+        let in_default = channel.is_some() && channel == package.default_channel.as_deref();
+        let deprecated = package.deprecated(&bundle.name).is_some();
+        if deprecated && !question.problem.policy.deprecated {
+            blocks.insert(Block::Deprecated);
+        }
+        let same = held.is_some_and(|held| held.version == version && !malformed);
+        if let Some(paths) = paths
+            && question.problem.policy.upgrades == Upgrades::CatalogProvided
+            && !same
+            && !paths.reach(&bundle.name)
+        {
+            blocks.insert(Block::Unreachable);
+        }
+        let asked = wanted.zip(source).is_some_and(|(wanted, source)| {
+            let range = wanted.range.as_ref();
+            let prerelease = !version.is_prerelease()
+                || question.problem.policy.prereleases
+                || range.is_some_and(masterminds::Range::names_prerelease)
+                || held.is_some_and(|held| held.version.is_prerelease());
+            wanted.required.catalogs.matches(&source.name, &source.labels)
+                && (channels.is_empty() || in_channel)
+                && range.is_none_or(|range| range.matches(version.version()))
+                && prerelease
+                && !malformed
+        });
+        let catalog = source.map(|source| source.name.clone()).unwrap_or_default();
+        let own = held.and_then(|held| held.installed.catalog.as_ref());
+        let rank = Rank {
+            changed: held.is_some() && wanted.is_none(),
+            not_default: !in_default,
+            deprecated,
+            version: Reverse(version.clone()),
+            priority: Reverse(source.map_or(0, |source| source.priority)),
+            other_catalog: own != Some(&catalog),
+            catalog,
+            bundle: bundle.name.clone(),
+        };
+        let package = Some(Arc::clone(package));
+        let source = Some(index);
+        let (installed, active, needs) = (false, false, Vec::new());
+        Node { group, source, package, bundle, version, rank, blocks, asked, installed, active, needs }
+    }
+
+    /// Marks what is installed among the candidates, or adds it.
+    fn hold(&self, group: GroupId, held: &Held<'_>, nodes: &mut Vec<Node>) {
+        let wanted = self.question.required.get(held.installed.package.as_str());
+        let is_it = |node: &Node| node.bundle.name == held.installed.name && node.version == held.version;
+        let best = (0..nodes.len())
+            .filter(|index| nodes.get(*index).is_some_and(is_it))
+            .min_by_key(|index| nodes.get(*index).map(|node| (node.rank.other_catalog, node.rank.clone())));
+        if let Some(node) = best.and_then(|index| nodes.get_mut(index)) {
+            node.installed = true;
+            node.rank.changed = false;
+            node.blocks.clear();
+            return;
+        }
+        let one = held.installed;
+        let asked = wanted
+            .is_some_and(|wanted| wanted.range.as_ref().is_none_or(|range| range.matches(held.version.version())));
+        let bundle = Bundle::new(&one.name, "", &one.package, one.properties.clone());
+        let bundle = Arc::new(self.question.completed(&one.package, &bundle).unwrap_or(bundle));
+        let rank = Rank {
+            changed: false,
+            not_default: true,
+            deprecated: false,
+            version: Reverse(held.version.clone()),
+            priority: Reverse(i32::MIN),
+            other_catalog: true,
+            catalog: String::new(),
+            bundle: one.name.clone(),
+        };
+        nodes.push(Node {
+            group,
+            source: None,
+            package: None,
+            bundle,
+            version: held.version.clone(),
+            rank,
+            blocks: BTreeSet::new(),
+            asked,
+            installed: true,
+            active: false,
+            needs: Vec::new(),
+        });
+    }
+}
