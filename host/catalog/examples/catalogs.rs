@@ -25,7 +25,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         ["index", directory, cache] => index(directory, cache),
         ["lint", directory, cache] => check(directory, cache),
-        _ => Err("generate DIRECTORY yaml|json [PACKAGES] [BUNDLES], index DIRECTORY CACHE, or lint DIRECTORY CACHE".into()),
+        _ => {
+            Err("generate DIRECTORY yaml|json [PACKAGES] [BUNDLES], index DIRECTORY CACHE, or lint DIRECTORY CACHE"
+                .into())
+        }
     }
 }
 
@@ -121,15 +124,18 @@ fn bundle(package: &str, number: usize) -> serde_json::Value {
     properties.push(serde_json::json!({"type": "olm.package",
         "value": {"packageName": package, "version": format!("1.{number}.0")}}));
     let words = "The operator installs, configures and upgrades the application, and keeps a backup of its data.\n";
-    let examples = r#"[{"apiVersion":"example.com/v1","kind":"Kind0","metadata":{"name":"example"},"spec":{"replicas":3}}]"#;
+    let examples =
+        r#"[{"apiVersion":"example.com/v1","kind":"Kind0","metadata":{"name":"example"},"spec":{"replicas":3}}]"#;
     let descriptions: Vec<_> = (0..40)
-        .map(|at| serde_json::json!({"kind": format!("Kind{at}"), "name": format!("kind{at}.example.com"),
-            "version": "v1", "displayName": format!("Kind {at}"), "description": "One of the kinds of this operator"}))
+        .map(|at| {
+            serde_json::json!({"kind": format!("Kind{at}"), "name": format!("kind{at}.example.com"),
+            "version": "v1", "displayName": format!("Kind {at}"), "description": "One of the kinds of this operator"})
+        })
         .collect();
     properties.push(serde_json::json!({"type": "olm.csv.metadata", "value": {
         "annotations": {"alm-examples": examples.repeat(12), "capabilities": "Deep Insights", "description": words.trim()},
         "apiServiceDefinitions": {}, "crdDescriptions": {"owned": descriptions},
-        "description": words.repeat(64), "displayName": format!("Package {package}"),
+        "description": words.repeat(76), "displayName": format!("Package {package}"),
         "installModes": [{"supported": false, "type": "OwnNamespace"}, {"supported": true, "type": "AllNamespaces"}],
         "keywords": ["example", "database"], "maintainers": [{"email": "a@example.com", "name": "A"}],
         "maturity": "stable", "provider": {"name": "Example"},

@@ -4,7 +4,8 @@ use chandler_yaml::{Mapping, Node};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bundle, Channel, ChannelEntry, Deprecation, Deprecations, Package, Problem, Property, Reference, RelatedImage, Summary,
+    Bundle, Channel, ChannelEntry, Deprecation, Deprecations, Package, Problem, Property, Reference, RelatedImage,
+    Summary,
     fields::{Fields, Findings},
     model,
 };

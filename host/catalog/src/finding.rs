@@ -58,10 +58,8 @@ impl Finding {
 
     /// The finding as other commands print theirs.
     pub fn diagnostic(&self) -> Diagnostic {
-        let related = self.other.iter().map(|place| Related {
-            location: place.into(),
-            message: "the other one".to_owned(),
-        });
+        let related =
+            self.other.iter().map(|place| Related { location: place.into(), message: "the other one".to_owned() });
         Diagnostic {
             location: Some((&self.place).into()),
             related: related.collect(),
@@ -210,7 +208,9 @@ impl Problem {
     /// How to fix it.
     pub fn help(&self) -> String {
         match self {
-            Self::Unreadable { .. } => "fix the syntax, or list the file in .indexignore if it is no part of the catalog",
+            Self::Unreadable { .. } => {
+                "fix the syntax, or list the file in .indexignore if it is no part of the catalog"
+            }
             Self::NotAnObject => "write an object with a schema, or list the file in .indexignore",
             Self::SeveralDocuments => "separate the documents with a line `---`",
             Self::TooLarge { .. } => "move manifests out of the catalog into bundle images",
@@ -218,9 +218,13 @@ impl Problem {
             Self::FieldInvalid { .. } => "fix the value",
             Self::Suspicious { .. } => "keep one of the keys",
             Self::Pattern { .. } => "write the pattern as in .gitignore",
-            Self::PackageMissing { .. } => "add a blob of schema olm.package with this name, or fix the field `package`",
+            Self::PackageMissing { .. } => {
+                "add a blob of schema olm.package with this name, or fix the field `package`"
+            }
             Self::PackageDuplicate { .. } => "keep one of the olm.package blobs",
-            Self::PackageName { .. } => "use at most 63 lower-case letters, digits and `-`, with a letter or digit at both ends",
+            Self::PackageName { .. } => {
+                "use at most 63 lower-case letters, digits and `-`, with a letter or digit at both ends"
+            }
             Self::DefaultChannelMissing { .. } => "set `defaultChannel` to one of the channels",
             Self::DefaultChannelUnknown { .. } => "add the channel, or set `defaultChannel` to one of the channels",
             Self::NoChannel { .. } => "add a blob of schema olm.channel",

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use chandler_core::{Content, ReadError};
-use ignore::{Match, gitignore::{Gitignore, GitignoreBuilder}};
+use ignore::{
+    Match,
+    gitignore::{Gitignore, GitignoreBuilder},
+};
 
 use crate::{Finding, Limits, Place, Problem};
 
@@ -110,10 +113,16 @@ mod tests {
             (&[(".indexignore", "x/\n"), ("a/x", ""), ("x/y", "")], &["a/x"]),
             // Patterns of a directory bind below it, and win over those above.
             (&[("a/.indexignore", "*.json"), ("a/b/c.json", ""), ("d.json", "")], &["d.json"]),
-            (&[(".indexignore", "*.json"), ("a/.indexignore", "!c.json"), ("a/c.json", ""), ("d.json", "")], &["a/c.json"]),
+            (
+                &[(".indexignore", "*.json"), ("a/.indexignore", "!c.json"), ("a/c.json", ""), ("d.json", "")],
+                &["a/c.json"],
+            ),
             // Not so in a directory that is ignored itself.
             (&[(".indexignore", "a\n!a/c.json"), ("a/c.json", ""), ("d.json", "")], &["d.json"]),
-            (&[(".indexignore", "**/*\n!*.json\n!*/\n"), ("a/c.json", ""), ("a/b.txt", ""), ("d.json", "")], &["a/c.json", "d.json"]),
+            (
+                &[(".indexignore", "**/*\n!*.json\n!*/\n"), ("a/c.json", ""), ("a/b.txt", ""), ("d.json", "")],
+                &["a/c.json", "d.json"],
+            ),
             (&[(".indexignore", "# a.yaml\n\n  \n"), ("a.yaml", "")], &["a.yaml"]),
         ];
         for (files, expected) in cases {

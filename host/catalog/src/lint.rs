@@ -11,7 +11,8 @@ use chandler_core::Severity;
 
 pub use self::graph::{Head, head};
 use crate::{
-    Bundle, Channel, Deprecations, Finding, Index, IndexError, Located, PackageBlobs, Place, Problem, Reference, Span, model,
+    Bundle, Channel, Deprecations, Finding, Index, IndexError, Located, PackageBlobs, Place, Problem, Reference, Span,
+    model,
 };
 
 /// Checks a catalog. Returns at most this many findings.
@@ -181,8 +182,11 @@ impl Check<'_> {
             return self.report(&place(lines.get(1)), problem);
         };
         if property.package != self.package {
-            let problem =
-                Problem::PackageMismatch { bundle: name(), package: self.name(), property: property.package.to_owned() };
+            let problem = Problem::PackageMismatch {
+                bundle: name(),
+                package: self.name(),
+                property: property.package.to_owned(),
+            };
             self.report(&place(Some(line)), problem);
         }
         if let Err(error) = bundle.version() {

@@ -252,6 +252,8 @@ impl Property {
     pub fn text(&self, key: &str) -> Option<&str> {
         let fields = self.value.as_ref()?.as_object()?;
         let exact = fields.get(key);
-        exact.or_else(|| fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value))?.as_str()
+        exact
+            .or_else(|| fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value))?
+            .as_str()
     }
 }

@@ -157,7 +157,8 @@ fn document(file: &str, chunk: &Chunk<'_>, limits: &Limits) -> Option<Item> {
         [Some(schema), Some(package), Some(name)] => [schema, package, name],
         // Without its key a document cannot be found, so that it must not be missing silently.
         _ => {
-            let wrong = findings.found.into_iter().find(|finding| !matches!(finding.problem, Problem::Suspicious { .. }))?;
+            let wrong =
+                findings.found.into_iter().find(|finding| !matches!(finding.problem, Problem::Suspicious { .. }))?;
             return Some(Item::Finding(wrong));
         }
     };

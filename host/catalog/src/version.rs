@@ -40,7 +40,8 @@ impl BundleVersion {
         let error = |cause: semver::Error| VersionError::Version { text: version.to_owned(), cause: cause.to_string() };
         let mut parsed = Version::parse(version).map_err(error)?;
         if let Some(text) = release.filter(|text| !text.is_empty()) {
-            let error = |cause: semver::Error| VersionError::Release { text: text.to_owned(), cause: cause.to_string() };
+            let error =
+                |cause: semver::Error| VersionError::Release { text: text.to_owned(), cause: cause.to_string() };
             return Ok(Self { version: parsed, release: Prerelease::new(text).map_err(error)? });
         }
         match Prerelease::new(&parsed.build) {
@@ -104,7 +105,8 @@ mod tests {
 
     #[test]
     fn releases_order_equal_versions() {
-        let ascending = ["1.0.0-rc.1", "1.0.0-rc.1+1", "1.0.0", "1.0.0+1", "1.0.0+2", "1.0.0+10", "1.0.0+rc.1", "1.0.1"];
+        let ascending =
+            ["1.0.0-rc.1", "1.0.0-rc.1+1", "1.0.0", "1.0.0+1", "1.0.0+2", "1.0.0+10", "1.0.0+rc.1", "1.0.1"];
         for pair in ascending.windows(2) {
             assert!(parse(pair[0]) < parse(pair[1]), "{pair:?}");
         }

@@ -4,7 +4,7 @@ use chandler_plain::Plain;
 use chandler_registry::Registry;
 
 use crate::{
-    api, archive::Archive, archives, browser, cached, documents, edits, generated, image, json, numbers, patterns,
+    api, archive::Archive, archives, browser, cached, catalogs, documents, edits, generated, image, json, numbers, patterns,
     provision, releases, text,
 };
 #[cfg(feature = "sandbox")]
@@ -25,6 +25,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "archive", holds: archives::holds },
     Target { name: "browser", holds: browser::holds },
     Target { name: "cached", holds: cached::holds },
+    Target { name: "catalog", holds: catalogs::holds },
+    Target { name: "catalog_index", holds: catalogs::altered },
     #[cfg(feature = "sandbox")]
     Target { name: "component", holds: sandbox::component_holds },
     #[cfg(feature = "sandbox")]

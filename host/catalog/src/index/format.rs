@@ -193,7 +193,8 @@ impl Reader {
     fn bytes(&self, position: u64, length: u64) -> Result<Vec<u8>, IndexError> {
         // Checked before memory is taken, so that it takes at most the size of the file.
         let end = position.checked_add(length).filter(|end| *end <= self.length);
-        let length = end.and_then(|_| usize::try_from(length).ok()).ok_or(IndexError::Damaged("a position is outside"))?;
+        let length =
+            end.and_then(|_| usize::try_from(length).ok()).ok_or(IndexError::Damaged("a position is outside"))?;
         let mut bytes = vec![0; length];
         self.file.read_exact_at(&mut bytes, position).map_err(IndexError::Io)?;
         Ok(bytes)

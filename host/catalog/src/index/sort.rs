@@ -40,7 +40,10 @@ impl Sorter {
     }
 
     /// Passes all pairs on, in the order of their keys; equal keys in the order of their values.
-    pub(super) fn finish<E: From<io::Error>>(mut self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub(super) fn finish<E: From<io::Error>>(
+        mut self,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.pairs.sort_unstable();
         if self.runs.is_empty() {
             return self.pairs.iter().try_for_each(|(key, value)| visit(key, value));

@@ -17,9 +17,8 @@ pub enum Head<'a> {
 
 /// The head of a channel.
 pub fn head(channel: &Channel) -> Head<'_> {
-    let updated = |entry: &'_ ChannelEntry| -> Vec<String> {
-        entry.replaces.iter().chain(&entry.skips).cloned().collect()
-    };
+    let updated =
+        |entry: &'_ ChannelEntry| -> Vec<String> { entry.replaces.iter().chain(&entry.skips).cloned().collect() };
     let updated: BTreeSet<String> = channel.entries.iter().flat_map(updated).collect();
     let names: BTreeSet<&str> = channel.entries.iter().map(|entry| entry.name.as_str()).collect();
     let mut heads: Vec<&str> = names.into_iter().filter(|name| !updated.contains(*name)).collect();

@@ -46,7 +46,8 @@ fn findings(files: &[(&str, &str)]) -> Vec<String> {
 #[test]
 fn documents_have_their_key_and_their_place() {
     let text = "# a\n---\nschema: olm.package\nname: a\n---\nSchema: custom\nPACKAGE: a\nx: 1\n";
-    let metas = metas(&[("b.yaml", text), ("a/c.json", "{\"schema\":\"olm.bundle\",\n\"name\":\"n\",\"package\":\"p\"}")]);
+    let metas =
+        metas(&[("b.yaml", text), ("a/c.json", "{\"schema\":\"olm.bundle\",\n\"name\":\"n\",\"package\":\"p\"}")]);
     let keys: Vec<_> = metas.iter().map(|it| [it.schema.as_str(), &it.package, &it.name, it.owner()]).collect();
     assert_eq!(keys, [["olm.bundle", "p", "n", "p"], ["olm.package", "", "a", "a"], ["custom", "a", "", "a"]]);
     let places: Vec<_> = metas.iter().map(|it| it.span.place.to_string()).collect();
@@ -63,15 +64,27 @@ fn what_is_no_document_is_a_finding_with_its_line() {
         ("schema: a\n---\n\n- b\n", "x.yaml:4: the document is not an object"),
         ("schema: a\n---\nname: b\n", "x.yaml:3: the document has no schema"),
         ("schema: a\n---\nschema: ''\n", "x.yaml:3: the document has no schema"),
-        ("name: a\nschema: 1\n", "x.yaml:2: schema is not valid: text is required, but this is a number; write it in quotes"),
+        (
+            "name: a\nschema: 1\n",
+            "x.yaml:2: schema is not valid: text is required, but this is a number; write it in quotes",
+        ),
         ("schema: \"a\\0b\"\n", "x.yaml:1: schema is not valid: control characters are not allowed"),
-        ("schema: a\rname: b\r---\rschema: c", "x.yaml:3: several documents without `---` between them"),
-        ("schema: olm.package\nname: a\npackage: b\n", "x.yaml:1: package is not valid: it is \"b\", but the package defines \"a\""),
+        ("schema: a\rname: b\r---\rschema: c", "x.yaml:4: several documents without `---` between them"),
+        (
+            "schema: olm.package\nname: a\npackage: b\n",
+            "x.yaml:1: package is not valid: it is \"b\", but the package defines \"a\"",
+        ),
         ("a: {{ template }}\n", "x.yaml:1: not readable: "),
         ("{\"schema\": \"a\"", "x.yaml:1: not readable: "),
         ("schema: a\nb: 1\nb: 2\n", "x.yaml:3: key \"b\" is a duplicate with another value"),
-        ("schema: olm.channel\nentries:\n- name: a\n  skips: b\n", "x.yaml:4: entries.skips is not valid: a sequence is required"),
-        ("schema: olm.channel\nentries:\n- a\n", "x.yaml:3: entries is not valid: an object is required, but this is text"),
+        (
+            "schema: olm.channel\nentries:\n- name: a\n  skips: b\n",
+            "x.yaml:4: entries.skips is not valid: a sequence is required",
+        ),
+        (
+            "schema: olm.channel\nentries:\n- a\n",
+            "x.yaml:3: entries is not valid: an object is required, but this is text",
+        ),
         ("\n\nschema: olm.bundle\nproperties:\n- value: 1\n", "x.yaml:5: properties.type is not valid: "),
         ("schema: olm.bundle\nproperties:\n- type: a\n", "x.yaml:3: properties.value is not valid: "),
     ];
@@ -84,7 +97,9 @@ fn what_is_no_document_is_a_finding_with_its_line() {
 #[test]
 fn limits_are_kept() {
     let limits = Limits { metas: 2, files: 2, document_bytes: 100, name_bytes: 10, ..Limits::default() };
-    let read = |files: &[(&str, String)]| items(&MemoryContent::new(files.iter().map(|(path, text)| (*path, text.as_str()))), &limits);
+    let read = |files: &[(&str, String)]| {
+        items(&MemoryContent::new(files.iter().map(|(path, text)| (*path, text.as_str()))), &limits)
+    };
     let long = "x".repeat(2000);
     assert!(matches!(read(&[("a", "schema: a\n---\n".repeat(3))]), Err(Failed(CatalogError::Metas(2)))));
     let three = ["a", "b", "c"].map(|path| (path, String::new()));
@@ -94,10 +109,14 @@ fn limits_are_kept() {
         (format!("schema: {}\n", &long[..11]), "schema is not valid: longer than 10 bytes"),
     ] {
         let items = read(&[("a", text.clone())]).unwrap();
-        assert!(matches!(items.last(), Some(Item::Finding(it)) if it.to_string().contains(expected)), "{text:?}: {items:?}");
+        assert!(
+            matches!(items.last(), Some(Item::Finding(it)) if it.to_string().contains(expected)),
+            "{text:?}: {items:?}"
+        );
     }
     let deep = Limits { depth: 5, ..Limits::default() };
-    let content = MemoryContent::new([("a", format!("{{\"schema\":\"a\",\"x\":{}1{}}}", "[".repeat(9), "]".repeat(9)))]);
+    let content =
+        MemoryContent::new([("a", format!("{{\"schema\":\"a\",\"x\":{}1{}}}", "[".repeat(9), "]".repeat(9)))]);
     assert!(matches!(items(&content, &deep).unwrap().as_slice(), [Item::Finding(_)]));
 }
 
@@ -121,8 +140,14 @@ fn large_values_stay_in_the_file() {
     assert_eq!(bundle.version().unwrap().to_string(), "1.0.0+2");
     assert_eq!(bundle.provides().next().unwrap().kind, "K");
     let summary = bundle.summary.as_ref().unwrap();
-    assert_eq!([&*summary.display_name, &*summary.description, &*summary.provider, &*summary.keywords[0]], ["A", "D", "P", "k"]);
-    assert_eq!(Bundle::default().version().unwrap_err().to_string(), "the bundle has 0 properties of type olm.package, but must have one");
+    assert_eq!(
+        [&*summary.display_name, &*summary.description, &*summary.provider, &*summary.keywords[0]],
+        ["A", "D", "P", "k"]
+    );
+    assert_eq!(
+        Bundle::default().version().unwrap_err().to_string(),
+        "the bundle has 0 properties of type olm.package, but must have one"
+    );
 }
 
 #[test]
@@ -146,7 +171,9 @@ fn document() -> impl Strategy<Value = serde_json::Value> {
     let entry = (name, prop::option::of(name), prop::collection::vec(name, 0..3))
         .prop_map(|(name, replaces, skips)| serde_json::json!({"name": name, "replaces": replaces, "skips": skips}));
     prop_oneof![
-        (name, name).prop_map(|(name, channel)| serde_json::json!({"schema": "olm.package", "name": name, "defaultChannel": channel})),
+        (name, name).prop_map(
+            |(name, channel)| serde_json::json!({"schema": "olm.package", "name": name, "defaultChannel": channel})
+        ),
         (name, name, prop::collection::vec(entry, 0..4)).prop_map(|(package, name, entries)| {
             serde_json::json!({"schema": "olm.channel", "package": package, "name": name, "entries": entries})
         }),

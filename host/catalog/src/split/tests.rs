@@ -102,7 +102,7 @@ proptest! {
             prop_assert!(at >= end && !document.is_empty());
             let lost = &text[end..at];
             let between = |line: &str| line.trim_matches(['\u{feff}', ' ', '\t', '\r']).is_empty()
-                || line.trim_start().starts_with('#') || line.starts_with("---") || line.starts_with("...");
+                || line.trim_start_matches(['\u{feff}', ' ', '\t']).starts_with('#') || line.trim_start_matches('\u{feff}').starts_with(['-', '.']);
             prop_assert!(lost.split('\n').all(between), "lost {:?}", lost);
             prop_assert_eq!(line as usize, text[..at].matches('\n').count() + 1);
             end = at + document.len();
