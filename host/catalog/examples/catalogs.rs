@@ -107,12 +107,12 @@ fn generate(directory: &Path, json: bool, packages: usize, bundles: usize) -> Re
 }
 
 fn entry(package: &str, number: usize) -> serde_json::Value {
-    let mut entry = serde_json::json!({"name": format!("{package}.v1.{number}.0")});
-    if let Some(before) = number.checked_sub(1) {
-        entry["replaces"] = format!("{package}.v1.{before}.0").into();
-        entry["skipRange"] = format!(">=1.0.0 <1.{number}.0").into();
+    let name = format!("{package}.v1.{number}.0");
+    match number.checked_sub(1) {
+        None => serde_json::json!({"name": name}),
+        Some(before) => serde_json::json!({"name": name, "replaces": format!("{package}.v1.{before}.0"),
+            "skipRange": format!(">=1.0.0 <1.{number}.0")}),
     }
-    entry
 }
 
 fn bundle(package: &str, number: usize) -> serde_json::Value {

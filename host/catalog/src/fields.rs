@@ -111,13 +111,11 @@ impl<'a> Fields<'a> {
 
     fn below(&self, node: &'a Node, name: &str, findings: &mut Findings<'_>) -> Option<Fields<'a>> {
         let path = format!("{}{name}", self.path);
-        match &node.kind {
-            Kind::Mapping(mapping) => Some(Fields { mapping, path: path + "." }),
-            _ => {
-                findings.wrong(node, path, "an object");
-                None
-            }
+        if let Kind::Mapping(mapping) = &node.kind {
+            return Some(Fields { mapping, path: path + "." });
         }
+        findings.wrong(node, path, "an object");
+        None
     }
 }
 

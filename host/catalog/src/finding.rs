@@ -231,9 +231,11 @@ impl Problem {
             Self::ChannelNameMissing { .. } | Self::EntryNameMissing { .. } | Self::BundleNameMissing { .. } => {
                 "set the field `name`"
             }
-            Self::ChannelDuplicate { .. } => "move the entries to one of the blobs, and remove the other",
+            Self::ChannelDuplicate { .. } | Self::DeprecationsDuplicate { .. } => {
+                "move the entries to one of the blobs, and remove the other"
+            }
             Self::ChannelEmpty { .. } => "add entries, or remove the channel",
-            Self::EntryDuplicate { .. } => "keep one of the entries",
+            Self::EntryDuplicate { .. } | Self::DeprecationDuplicate { .. } => "keep one of the entries",
             Self::EntryWithoutBundle { .. } => "add the olm.bundle blob, or remove the entry",
             Self::SkipEmpty { .. } => "remove the empty name from `skips`",
             Self::MultipleHeads { .. } => "let one of them replace or skip the others",
@@ -247,8 +249,6 @@ impl Problem {
             Self::PackageMismatch { .. } => "make the field `package` and `packageName` of the property equal",
             Self::VersionInvalid { .. } => "write the version as in semver.org, such as 1.2.3",
             Self::VersionDuplicate { .. } => "give each bundle its own version, or add build metadata such as 1.2.3+2",
-            Self::DeprecationsDuplicate { .. } => "move the entries to one of the blobs, and remove the other",
-            Self::DeprecationDuplicate { .. } => "keep one of the entries",
             Self::DeprecationUnknown { .. } => "fix the reference, or remove the entry",
             Self::DeprecationMessageMissing { .. } => "tell users in `message` what to use instead",
         }

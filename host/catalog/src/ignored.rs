@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn patterns_are_those_of_git() {
-        let cases: &[(&[(&str, &str)], &[&str])] = &[
+        type Case = (&'static [(&'static str, &'static str)], &'static [&'static str]);
+        let cases: &[Case] = &[
             (&[("a.yaml", "")], &["a.yaml"]),
             (&[(".indexignore", "*.md\n"), ("README.md", ""), ("a/x.md", ""), ("a.yaml", "")], &["a.yaml"]),
             // A leading slash: only here.

@@ -153,14 +153,10 @@ fn document(file: &str, chunk: &Chunk<'_>, limits: &Limits) -> Option<Item> {
         findings.report(warning.line, Problem::Suspicious { message: warning.message });
     }
     let names = ["schema", "package", "name"].map(|field| name(mapping, field, limits, &mut findings));
-    let [schema, package, name] = match names {
-        [Some(schema), Some(package), Some(name)] => [schema, package, name],
+    let [Some(schema), Some(package), Some(name)] = names else {
         // Without its key a document cannot be found, so that it must not be missing silently.
-        _ => {
-            let wrong =
-                findings.found.into_iter().find(|finding| !matches!(finding.problem, Problem::Suspicious { .. }))?;
-            return Some(Item::Finding(wrong));
-        }
+        let is_error = |finding: &Finding| !matches!(finding.problem, Problem::Suspicious { .. });
+        return findings.found.into_iter().find(is_error).map(Item::Finding);
     };
     if schema.is_empty() {
         return refuse(document.root.line, Problem::SchemaMissing);

@@ -152,19 +152,17 @@ impl<'c> Splitter<'c> {
             if is_marker(line) {
                 return Ok(at);
             }
-            match memchr(b'\n', line) {
-                Some(end) => at += end + 1,
-                None => {
-                    let (from, scanned) = (at, self.rest().len());
-                    if !self.more()? {
-                        return Ok(scanned);
-                    }
-                    // The start of this line stays, and is checked already.
-                    at = match self.rest().get(scanned..).and_then(|rest| memchr(b'\n', rest)) {
-                        Some(end) => scanned + end + 1,
-                        None => from,
-                    };
-                }
+            if let Some(end) = memchr(b'\n', line) {
+                at += end + 1;
+                continue;
+            }
+            let scanned = self.rest().len();
+            if !self.more()? {
+                return Ok(scanned);
+            }
+            // The start of this line stays, and is checked already.
+            if let Some(end) = self.rest().get(scanned..).and_then(|rest| memchr(b'\n', rest)) {
+                at = scanned + end + 1;
             }
         }
     }

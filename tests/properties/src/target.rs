@@ -4,8 +4,8 @@ use chandler_plain::Plain;
 use chandler_registry::Registry;
 
 use crate::{
-    api, archive::Archive, archives, browser, cached, catalogs, documents, edits, generated, image, json, numbers, patterns,
-    provision, releases, text,
+    api, archive::Archive, archives, browser, cached, catalogs, documents, edits, generated, image, json, numbers,
+    patterns, provision, releases, text,
 };
 #[cfg(feature = "sandbox")]
 use crate::{component_size, sandbox};

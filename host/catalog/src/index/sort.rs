@@ -134,14 +134,14 @@ mod tests {
             for (key, value) in &pairs {
                 sorter.push(key.clone(), value.clone()).unwrap();
             }
-            let mut sorted = Vec::new();
+            let mut found = Vec::new();
             sorter.finish(|key, value| {
-                sorted.push((key.to_vec(), value.to_vec()));
+                found.push((key.to_vec(), value.to_vec()));
                 io::Result::Ok(())
             }).unwrap();
             let mut expected = pairs;
             expected.sort();
-            prop_assert_eq!(sorted, expected);
+            prop_assert_eq!(found, expected);
         }
     }
 
@@ -153,12 +153,12 @@ mod tests {
             sorter.push(number.to_be_bytes().to_vec(), vec![]).unwrap();
             assert!(sorter.runs.len() <= RUNS + 1);
         }
-        let mut sorted = Vec::new();
+        let mut numbers = Vec::new();
         let collect = |key: &[u8], _: &[u8]| {
-            sorted.push(u32::from_be_bytes(key.try_into().unwrap()));
+            numbers.push(u32::from_be_bytes(key.try_into().unwrap()));
             io::Result::Ok(())
         };
         sorter.finish(collect).unwrap();
-        assert_eq!(sorted, (0..300).collect::<Vec<_>>());
+        assert_eq!(numbers, (0..300).collect::<Vec<_>>());
     }
 }

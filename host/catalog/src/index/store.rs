@@ -76,7 +76,7 @@ impl Indexes {
         }
         let temporary = self.build(content, limits, &mut |finding| Err(BuildError::Finding(Box::new(finding))))?;
         let path = self.path(content.digest());
-        temporary.persist(&path).map_err(|error| self.error(&path)(error.error))?;
+        temporary.persist(&path).map_err(|error| failure(&path)(error.error))?;
         Ok(Index::open(&path)?)
     }
 
@@ -101,12 +101,12 @@ impl Indexes {
     pub fn retain(&self, digests: &BTreeSet<Digest>) -> Result<(), StoreError> {
         let _lock = self.lock()?;
         let kept: BTreeSet<String> = digests.iter().map(|digest| format!("{}{SUFFIX}", digest.hex())).collect();
-        for entry in fs::read_dir(&self.directory).map_err(self.error(&self.directory))? {
-            let entry = entry.map_err(self.error(&self.directory))?;
+        for entry in fs::read_dir(&self.directory).map_err(failure(&self.directory))? {
+            let entry = entry.map_err(failure(&self.directory))?;
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
             if name.starts_with(TEMPORARY) || name.ends_with(SUFFIX) && !kept.contains(name) {
-                fs::remove_file(entry.path()).map_err(self.error(&entry.path()))?;
+                fs::remove_file(entry.path()).map_err(failure(&entry.path()))?;
             }
         }
         Ok(())
@@ -119,8 +119,8 @@ impl Indexes {
         on_finding: &mut dyn FnMut(Finding) -> Result<(), BuildError>,
     ) -> Result<tempfile::NamedTempFile, StoreError> {
         let temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.directory);
-        let temporary = temporary.map_err(self.error(&self.directory))?;
-        let file = temporary.as_file().try_clone().map_err(self.error(temporary.path()))?;
+        let temporary = temporary.map_err(failure(&self.directory))?;
+        let file = temporary.as_file().try_clone().map_err(failure(temporary.path()))?;
         build::build(file, &self.directory, content, limits, on_finding)?;
         Ok(temporary)
     }
@@ -136,13 +136,13 @@ impl Indexes {
             file.lock()?;
             Ok(file)
         };
-        open().map_err(self.error(&path))
+        open().map_err(failure(&path))
     }
+}
 
-    fn error(&self, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
-        let path = path.to_owned();
-        move |source| StoreError::Io { path, source }
-    }
+fn failure(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError::Io { path, source }
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ fn bundles(names: &str) -> String {
 
 /// A catalog of one package, one channel with these entries, and a bundle for each letter.
 fn graph(entries: &[&str], names: &str) -> Vec<String> {
-    let entries: String = entries.iter().map(|entry| format!("- {{{entry}}}\n")).collect();
+    let entries = entries.iter().fold(String::new(), |text, entry| text + "- {" + entry + "}\n");
     findings(&MemoryContent::new([("a.yaml", format!("{PACKAGE}{}{}", channel(&entries), bundles(names)))]))
 }
 

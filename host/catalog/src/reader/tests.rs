@@ -238,7 +238,11 @@ proptest! {
 
 /// YAML in block style at the top, as people write it.
 fn block(document: &serde_json::Value) -> String {
-    document.as_object().unwrap().iter().map(|(key, value)| format!("{key}: {value}\n")).collect()
+    document
+        .as_object()
+        .unwrap()
+        .iter()
+        .fold(String::new(), |text, (key, value)| text + key + ": " + &value.to_string() + "\n")
 }
 
 #[test]
