@@ -14,6 +14,7 @@
 //! | [`Indexes`], [`Index`] | the indexes of a directory, built once for each digest, and one of them |
 //! | [`Record`], [`PackageBlobs`], [`Query`] | what an index returns |
 //! | [`lint`] | the rules for catalogs |
+//! | [`graph`] | a channel as text and as a Mermaid flowchart |
 //! | [`Finding`], [`Problem`], [`Place`] | what is wrong, where, and how to fix it |
 //! | [`Directory`] | a directory of this machine as content |
 
@@ -21,6 +22,7 @@ mod blob;
 mod directory;
 mod fields;
 mod finding;
+pub mod graph;
 mod ignored;
 mod index;
 mod limits;
