@@ -152,4 +152,4 @@ schema: olm.bundle\npackage: p\nname: a\nimage: i\nproperties:\n\
 - {type: olm.package, value: {packageName: p, version: 1.0.0+1}}\n\
 - {type: olm.gvk, value: {group: g, kind: K, version: v1}}\n- {type: olm.bundle.object, value: {data: eA==}}\n---\n\
 schema: olm.deprecations\npackage: p\nentries:\n- {reference: {schema: olm.bundle, name: a}, message: m}\n---\n\
-{\"schema\": \"other\", \"x\": [1, {\"y\": \"}\"}]}\n{\"Schema\": \"other\", \"NAME\": \"n\"}\n---\nschema: olm.bundle\npackage: q\nname: 1\n";
+{\"schema\": \"other\", \"x\": [1, {\"y\": \"}\"}]}\n{\"Schema\": \"other\", \"NAME\": \"n\"}\n---\nschema: olm.bundle\npackage: q\nname: x\n";
