@@ -21,6 +21,7 @@
 //! | `api` | client requests to the embedded API |
 //! | `browser` | browser requests to servers on loopback |
 //! | `cached` | forged cache files |
+//! | `catalogs` | the files of a catalog, and altered indexes |
 //! | `component_size` | the size of an instantiated component, computed before it is compiled |
 //! | `generated` | generated Secret values |
 //! | `patterns` | the regular expressions of a document |
@@ -39,6 +40,7 @@ pub mod archive;
 mod archives;
 mod browser;
 mod cached;
+mod catalogs;
 #[cfg(feature = "sandbox")]
 mod component_size;
 mod documents;

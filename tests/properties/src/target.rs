@@ -4,8 +4,8 @@ use chandler_plain::Plain;
 use chandler_registry::Registry;
 
 use crate::{
-    api, archive::Archive, archives, browser, cached, documents, edits, generated, image, json, numbers, patterns,
-    provision, releases, resolver, text,
+    api, archive::Archive, archives, browser, cached, catalogs, documents, edits, generated, image, json, numbers,
+    patterns, provision, releases, resolver, text,
 };
 #[cfg(feature = "sandbox")]
 use crate::{component_size, sandbox};
@@ -25,6 +25,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "archive", holds: archives::holds },
     Target { name: "browser", holds: browser::holds },
     Target { name: "cached", holds: cached::holds },
+    Target { name: "catalog", holds: catalogs::holds },
+    Target { name: "catalog_index", holds: catalogs::altered },
     #[cfg(feature = "sandbox")]
     Target { name: "component", holds: sandbox::component_holds },
     #[cfg(feature = "sandbox")]

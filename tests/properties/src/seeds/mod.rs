@@ -62,6 +62,14 @@ const JSON: &[&str] = &[
     "  [\"\\\"\", \"\\\\\", \"/\"]\t\r\n",
 ];
 
+/// A catalog with an ignored file, JSON and YAML, and most of what can be wrong.
+const CATALOG: &str = "-- .indexignore --\n*.md\n!a.md\n/b/\n-- a.json --\n{\"schema\":\"olm.package\",\"name\":\"p\",\"defaultChannel\":\"c\"}\n\
+    {\"schema\":\"olm.bundle\",\"package\":\"p\",\"name\":\"a\",\"image\":\"i\",\"properties\":[{\"type\":\"olm.package\",\"value\":\
+    {\"packageName\":\"p\",\"version\":\"1.0.0+1\"}},{\"type\":\"olm.gvk\",\"value\":{\"group\":\"g\",\"kind\":\"K\",\"version\":\"v1\"}}]}\n\
+    -- b/x --\n{{\n-- c.yaml --\n---\nSchema: olm.channel\npackage: p\nname: c\nentries:\n- name: a\n- {name: b, replaces: a, \
+    skips: [z], skipRange: '<1.0.0'}\n...\n---\nschema: olm.deprecations\npackage: p\nentries:\n- {reference: {schema: olm.bundle, \
+    name: a}, message: m}\n--- # x\nschema: other\nschema: another\n";
+
 /// Scalars, one in a line.
 const NUMBERS: &str = "0\n-0\n+0\n007\n08\n0o17\n0x_ff\n0b101\n1_000\n1e3\n1E-3\n.5\n5.\n-.5e+7\n9223372036854775807\n\
     9223372036854775808\n-9223372036854775808\n-9223372036854775809\n18446744073709551615\n18446744073709551616\n1e308\n1e309\n\
@@ -89,6 +97,8 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         #[cfg(feature = "sandbox")]
         "component_size" => [components::nested(), choices(), components::components()].concat(),
         "browser" => [owned(lines::REQUESTS), choices()].concat(),
+        "catalog" => [owned(&[CATALOG]), catalogs(&fixtures.join("catalogs"))?].concat(),
+        "catalog_index" => choices(),
         "cached" => [cached::lines(), choices()].concat(),
         "generated" => [owned(lines::GENERATED), choices()].concat(),
         "patterns" => owned(lines::PATTERNS),
@@ -101,6 +111,12 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         "registry_edits" => choices(),
         _ => Vec::new(),
     })
+}
+
+/// The small files of catalogs, as archives.
+fn catalogs(directory: &Path) -> io::Result<Vec<Vec<u8>>> {
+    let archive = |text: Vec<u8>| [b"-- a/catalog.yaml --\n".to_vec(), text].concat();
+    Ok(files(directory, &["yaml", "json"], 8 << 10)?.into_iter().map(archive).collect())
 }
 
 /// Choices for structured inputs: none, and some.

@@ -1,0 +1,194 @@
+//! A channel as a graph: which bundle updates which, as text and as a Mermaid flowchart. Pure.
+//!
+//! Names come from catalogs that anyone may have written: each format escapes them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
+
+use chandler_core::text;
+
+use crate::{
+    Channel, ChannelEntry,
+    lint::{self, Head},
+};
+
+/// What to mark in a graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks<'a> {
+    /// The bundle that is installed.
+    pub installed: Option<&'a str>,
+    /// The bundle that would be installed next.
+    pub next: Option<&'a str>,
+}
+
+/// Why one bundle updates another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Edge {
+    /// It replaces it.
+    Replaces,
+    /// It skips it.
+    Skips,
+}
+
+/// The entries of a channel, newest first: the head and what it replaces, then all others by name.
+pub fn newest_first(channel: &Channel) -> Vec<&ChannelEntry> {
+    let by_name: BTreeMap<&str, &ChannelEntry> = channel.entries.iter().map(|it| (it.name.as_str(), it)).collect();
+    let mut rest = by_name.clone();
+    let mut ordered = Vec::new();
+    let mut next = match lint::head(channel) {
+        Head::One(head) => Some(head),
+        Head::None | Head::Several(_) => None,
+    };
+    // A cycle ends where it began, since entries leave the rest.
+    while let Some(entry) = next.and_then(|name| rest.remove(name)) {
+        next = entry.replaces.as_deref();
+        ordered.push(entry);
+    }
+    ordered.extend(rest.into_values());
+    ordered
+}
+
+/// All edges, each from the bundle that updates to the one that is updated, which may not be in the channel.
+pub fn edges(channel: &Channel) -> BTreeSet<(&str, &str, Edge)> {
+    let mut edges = BTreeSet::new();
+    for entry in &channel.entries {
+        edges.extend(entry.replaces.iter().map(|other| (entry.name.as_str(), other.as_str(), Edge::Replaces)));
+        edges.extend(entry.skips.iter().map(|other| (entry.name.as_str(), other.as_str(), Edge::Skips)));
+    }
+    edges
+}
+
+/// A line for each entry, newest first, with what it updates.
+pub fn as_text(channel: &Channel, marks: &Marks<'_>) -> String {
+    let mut output = String::new();
+    let known: BTreeSet<&str> = channel.entries.iter().map(|entry| entry.name.as_str()).collect();
+    for entry in newest_first(channel) {
+        output.push_str(&text::one_line(&entry.name));
+        let mut notes: Vec<String> = mark(&entry.name, marks).into_iter().map(str::to_owned).collect();
+        let name = |other: &String| {
+            let absent = if known.contains(other.as_str()) { "" } else { " (not in the channel)" };
+            text::one_line(other) + absent
+        };
+        notes.extend(entry.replaces.iter().map(|other| format!("replaces {}", name(other))));
+        if !entry.skips.is_empty() {
+            notes.push(format!("skips {}", entry.skips.iter().map(name).collect::<Vec<_>>().join(", ")));
+        }
+        notes.extend(entry.skip_range.iter().map(|range| format!("updates versions {}", text::one_line(range))));
+        // Writing to a string cannot fail.
+        let _ = writeln!(output, "{}{}", if notes.is_empty() { "" } else { "  " }, notes.join("; "));
+    }
+    output
+}
+
+/// A flowchart in the language of Mermaid: arrows lead to the newer bundle, dotted ones where it is skipped.
+pub fn as_mermaid(channel: &Channel, marks: &Marks<'_>) -> String {
+    let mut output = String::from("flowchart BT\n");
+    let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
+    let entries = newest_first(channel);
+    let edges = edges(channel);
+    let names = entries.iter().map(|entry| entry.name.as_str()).chain(edges.iter().map(|(_, older, _)| *older));
+    for name in names {
+        let id = ids.len();
+        if ids.contains_key(name) {
+            continue;
+        }
+        ids.insert(name, id);
+        let entry = entries.iter().find(|entry| entry.name == name);
+        let range = entry.and_then(|entry| entry.skip_range.as_deref());
+        let range = range.map(|range| format!("<br/>{}", label(range))).unwrap_or_default();
+        let class = match (mark(name, marks), entry) {
+            (Some(mark), _) => format!(":::{mark}"),
+            (None, None) => ":::absent".to_owned(),
+            (None, Some(_)) => String::new(),
+        };
+        let _ = writeln!(output, "  n{id}[\"{}{range}\"]{class}", label(name));
+    }
+    for (newer, older, edge) in &edges {
+        let arrow = if *edge == Edge::Replaces { "-->" } else { "-.->" };
+        if let (Some(newer), Some(older)) = (ids.get(newer), ids.get(older)) {
+            let _ = writeln!(output, "  n{older} {arrow} n{newer}");
+        }
+    }
+    output.push_str(
+        "  classDef installed stroke:#1a7f37,stroke-width:3px\n  classDef next stroke:#bf8700,stroke-width:3px\n  \
+         classDef absent stroke-dasharray:4\n",
+    );
+    output
+}
+
+fn mark(name: &str, marks: &Marks<'_>) -> Option<&'static str> {
+    match name {
+        _ if marks.installed == Some(name) => Some("installed"),
+        _ if marks.next == Some(name) => Some("next"),
+        _ => None,
+    }
+}
+
+/// Text in a quoted label. Everything that Mermaid or HTML may understand becomes a character code.
+fn label(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text::one_line(text).chars() {
+        if c.is_ascii_punctuation() && !matches!(c, '.' | ',' | ':' | '/' | '-' | '_') {
+            let _ = write!(escaped, "#{};", u32::from(c));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn channel(entries: &[(&str, Option<&str>, &[&str], Option<&str>)]) -> Channel {
+        let entry = |(name, replaces, skips, range): &(&str, Option<&str>, &[&str], Option<&str>)| ChannelEntry {
+            name: (*name).to_owned(),
+            replaces: replaces.map(str::to_owned),
+            skips: skips.iter().map(|it| (*it).to_owned()).collect(),
+            skip_range: range.map(str::to_owned),
+            line: 1,
+        };
+        Channel { entries: entries.iter().map(entry).collect(), ..Channel::default() }
+    }
+
+    #[test]
+    fn a_channel_is_drawn_newest_first() {
+        let channel = channel(&[
+            ("a.v1", Some("a.v0"), &[], None),
+            ("a.v3", Some("a.v1"), &["a.v2"], Some(">=1.0.0 <3.0.0")),
+            ("a.v2", Some("a.v1"), &[], None),
+        ]);
+        let marks = Marks { installed: Some("a.v1"), next: Some("a.v3") };
+        insta::assert_snapshot!(as_text(&channel, &marks), @r"
+        a.v3  next; replaces a.v1; skips a.v2; updates versions >=1.0.0 <3.0.0
+        a.v1  installed; replaces a.v0 (not in the channel)
+        a.v2  replaces a.v1
+        ");
+        insta::assert_snapshot!(as_mermaid(&channel, &marks), @r#"
+        flowchart BT
+          n0["a.v3<br/>#62;#61;1.0.0 #60;3.0.0"]:::next
+          n1["a.v1"]:::installed
+          n2["a.v2"]
+          n3["a.v0"]:::absent
+          n3 --> n1
+          n1 --> n2
+          n1 --> n0
+          n2 -.-> n0
+          classDef installed stroke:#1a7f37,stroke-width:3px
+          classDef next stroke:#bf8700,stroke-width:3px
+          classDef absent stroke-dasharray:4
+        "#);
+    }
+
+    #[test]
+    fn a_graph_with_mistakes_is_drawn_too() {
+        let cycle = channel(&[("a", Some("b"), &[], None), ("b", Some("a"), &[], None), ("c", Some("b"), &[], None)]);
+        assert_eq!(as_text(&cycle, &Marks::default()), "c  replaces b\nb  replaces a\na  replaces b\n");
+        let heads = channel(&[("b\u{202e}\"", None, &[], None), ("a", None, &[], None)]);
+        assert_eq!(as_text(&heads, &Marks::default()), "a\nb\\u{202E}\"\n");
+        assert!(as_mermaid(&heads, &Marks::default()).contains("[\"b#92;u#123;202E#125;#34;\"]"));
+    }
+}

@@ -1,0 +1,50 @@
+//! File-based catalogs: a streaming reader, an index on the disk, validation. Pure: no cluster, no Wasm, no network.
+//!
+//! A catalog is a tree of YAML and JSON files. Each document has a schema and, mostly, a package and a name. A published catalog
+//! has up to hundreds of megabytes, nearly all of them texts and icons that an installation never reads. [`read()`] therefore has one
+//! document in memory at a time, and [`Index`] keeps on the disk what installations need, found by package, schema and name. The rest
+//! stays in the files until [`Record::raw`] is asked for it.
+//!
+//! | item | purpose |
+//! |---|---|
+//! | [`read()`], [`Item`], [`Meta`], [`Span`] | the documents of a tree, one by one |
+//! | [`Limits`] | the limits of a catalog |
+//! | [`model`], [`Blob`] | packages, channels, bundles and deprecations |
+//! | [`BundleVersion`] | the version of a bundle, with its release |
+//! | [`Indexes`], [`Index`] | the indexes of a directory, built once for each digest, and one of them |
+//! | [`Record`], [`PackageBlobs`], [`Query`] | what an index returns |
+//! | [`lint`] | the rules for catalogs |
+//! | [`graph`] | a channel as text and as a Mermaid flowchart |
+//! | [`Finding`], [`Problem`], [`Place`] | what is wrong, where, and how to fix it |
+//! | [`Directory`] | a directory of this machine as content |
+
+mod blob;
+mod directory;
+mod fields;
+mod finding;
+pub mod graph;
+mod ignored;
+mod index;
+mod limits;
+pub mod lint;
+pub mod model;
+mod reader;
+mod split;
+mod version;
+
+pub use self::{
+    blob::Blob,
+    directory::{Directory, DirectoryError},
+    finding::{Finding, Place, Problem},
+    index::{
+        BuildError, Index, IndexError, Indexes, Located, Metas, PackageBlobs, PackageEntry, Provider, Query, RawError,
+        Record, StoreError,
+    },
+    limits::Limits,
+    model::{
+        Bundle, Channel, ChannelEntry, Deprecation, Deprecations, Gvk, Package, PackageProperty, Property, Reference,
+        RelatedImage, Summary,
+    },
+    reader::{CatalogError, Item, Meta, Span, read},
+    version::{BundleVersion, VersionError},
+};

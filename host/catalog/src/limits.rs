@@ -1,0 +1,43 @@
+//! Limits on the cost of a catalog.
+
+/// Limits on the cost of a catalog. The defaults exceed any published one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Files, the ignored ones included. Default 100,000.
+    pub files: usize,
+    /// Documents of all files. Default one million.
+    pub metas: u64,
+    /// Bytes of one document. Default 32 MiB: a bundle with its manifests inline is rarely larger than 10 MB.
+    pub document_bytes: usize,
+    /// The nesting depth of a document. Default 100.
+    pub depth: usize,
+    /// Values of one document, with aliases expanded. Default one million.
+    pub nodes: usize,
+    /// Bytes of a schema, a package or a name. Default 512.
+    pub name_bytes: usize,
+    /// Bytes of one `.indexignore` file. Default 1 MiB.
+    pub ignore_bytes: u64,
+    /// Bytes that the index builder sorts in memory; the rest is sorted on the disk. Default 8 MiB.
+    pub sort_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            files: 100_000,
+            metas: 1_000_000,
+            document_bytes: 32 << 20,
+            depth: 100,
+            nodes: 1_000_000,
+            name_bytes: 512,
+            ignore_bytes: 1 << 20,
+            sort_bytes: 8 << 20,
+        }
+    }
+}
+
+impl Limits {
+    pub(crate) fn yaml(&self) -> chandler_yaml::Limits {
+        chandler_yaml::Limits { bytes: self.document_bytes, depth: self.depth, nodes: self.nodes }
+    }
+}
