@@ -87,7 +87,7 @@ impl Session {
         let checkout = self.directory.path().join("chandler");
         let directory = self.directory.path();
         let script = format!("cd docs/tutorial; exec 2>&1; exec {}", step.command);
-        let mut process = Process::start(&mut command(&checkout, directory, &["-c", &script]));
+        let process = Process::start(&mut command(&checkout, directory, &["-c", &script]));
         let mut lines = Vec::new();
         while !compare::matches(&step.output, &lines) {
             let Some(line) = process.line() else {
