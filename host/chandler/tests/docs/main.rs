@@ -14,12 +14,7 @@
 //!
 //! A comment `<!-- console run ... -->` is a block that readers do not see. A command that fails is shown with `# exits with N`.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "test helpers may panic, too"
-)]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "test helpers may panic, too")]
 
 mod commands;
 mod compare;
