@@ -51,7 +51,9 @@ pub async fn until_settled(
                             progress.wait(message);
                             *last = state;
                         }
-                        RolloutState::Failed { ref reason, ref message, .. } if is_approved(client, &deployment).await => {
+                        RolloutState::Failed { ref reason, ref message, .. }
+                            if Box::pin(is_approved(client, &deployment)).await =>
+                        {
                             progress.wait(message);
                             *last = RolloutState::Waiting { message: message.clone(), reason: Some(reason.clone()) };
                         }
