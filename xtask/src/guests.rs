@@ -19,6 +19,7 @@ const GUESTS: &[Guest] = &[
     Guest { package: "chandler-plain", component: "plain.wasm" },
     Guest { package: "chandler-registry", component: "registry.wasm" },
     Guest { package: "chandler-guest-hostile", component: "test/hostile.wasm" },
+    Guest { package: "lamps", component: "test/lamps.wasm" },
 ];
 
 /// Builds every guest into `target/plugins`.

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// Directories with sources, and the files with prose.
-const SOURCES: &[&str] = &["host", "plugins", "sdk", "tests", "xtask"];
+const SOURCES: &[&str] = &["docs", "host", "plugins", "sdk", "tests", "xtask"];
 const PAGES: &[&str] = &["docs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
 
 fn root() -> PathBuf {

@@ -17,8 +17,10 @@ use crate::{
 
 /// Render a bundle, and print its objects
 ///
-/// Runs the provisioner in the same sandbox as the controller, and prints the objects that the controller would apply, in the same order.
-/// No cluster is required, and no network unless BUNDLE is an image.
+/// Runs the provisioner in the same sandbox as the controller, and prints the objects of the release, in the order in which the
+/// controller applies them. What the controller adds is not shown: its labels, annotations and owner references, serving certificates
+/// with their Secrets and CA bundles, generated values, and the namespace of namespaced objects without one. No cluster is required,
+/// and no network unless BUNDLE is an image.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use chandler_api::{BundleDeployment, ConditionType, find_condition};
+use chandler_api::{BundleDeployment, ChangeApproval, ConditionType, find_condition};
 use futures::StreamExt as _;
-use kube::{Api, Client, runtime::watcher};
+use kube::{Api, Client, ResourceExt as _, runtime::watcher};
 
 use super::cluster;
 use crate::view::{
@@ -51,6 +51,12 @@ pub async fn until_settled(
                             progress.wait(message);
                             *last = state;
                         }
+                        RolloutState::Failed { ref reason, ref message, .. }
+                            if Box::pin(is_approved(client, &deployment)).await =>
+                        {
+                            progress.wait(message);
+                            *last = RolloutState::Waiting { message: message.clone(), reason: Some(reason.clone()) };
+                        }
                         RolloutState::Failed { ref reason, ref message, is_retried: true } if !recheck.is_elapsed() => {
                             progress.wait(message);
                             *last = RolloutState::Waiting { message: message.clone(), reason: Some(reason.clone()) };
@@ -85,6 +91,17 @@ pub async fn until_settled(
             }
         }
     }
+}
+
+/// Whether the change that waits for approval has one, which the controller has not noticed yet. A caller who may not read approvals
+/// gets the state in the status.
+async fn is_approved(client: &Client, deployment: &BundleDeployment) -> bool {
+    let pending = deployment.status.as_ref().and_then(|status| status.pending_change.as_ref());
+    let Some(digest) = pending.map(|pending| pending.digest.as_str()) else { return false };
+    let Some(expected) = ChangeApproval::of(deployment, digest, "", None) else { return false };
+    let approvals: Api<ChangeApproval> = Api::all(client.clone());
+    let found = approvals.get_opt(&expected.name_any()).await;
+    found.is_ok_and(|found| found.is_some_and(|found| found.approves(deployment, digest)))
 }
 
 /// Reports what the controller waits for until the BundleDeployment with this UID no longer exists. `last` always holds the latest

@@ -49,7 +49,8 @@ pub async fn create(
     })
 }
 
-/// Changes fields of the spec. Fails if the BundleDeployment has changed since it was read.
+/// Changes fields of the spec. Fails if the spec has changed since it was read. The controller may have written the status meanwhile:
+/// then the change is sent again.
 pub async fn change(
     client: &Client,
     deployment: &BundleDeployment,
@@ -60,24 +61,33 @@ pub async fn change(
     let not_changed = |error: &(dyn std::error::Error + 'static)| {
         CommandError::failed(format!("failed to change BundleDeployment {name}")).because(error)
     };
-    let operations = change.operations(deployment);
-    let patch: json_patch::Patch = serde_json::from_value(operations).map_err(|error| not_changed(&error))?;
     let parameters = PatchParams {
         dry_run: effect == Effect::Check,
         field_manager: Some(UPGRADE.to_owned()),
         ..PatchParams::default()
     };
     let deployments: Api<BundleDeployment> = Api::all(client.clone());
-    let changed = deployments.patch(&name, &parameters, &Patch::<Value>::Json(patch)).await;
-    changed.map_err(|error| {
-        let failed = not_changed(&error);
-        match &error {
-            kube::Error::Api(status) if status.is_conflict() => {
-                failed.hint("it has changed since it was read: run the command again")
-            }
-            _ => failed,
+    let mut current = deployment.clone();
+    loop {
+        let operations = change.operations(&current);
+        let patch: json_patch::Patch = serde_json::from_value(operations).map_err(|error| not_changed(&error))?;
+        let error = match deployments.patch(&name, &parameters, &Patch::<Value>::Json(patch)).await {
+            Ok(changed) => return Ok(changed),
+            Err(error) => error,
+        };
+        if !matches!(&error, kube::Error::Api(status) if status.is_conflict()) {
+            return Err(not_changed(&error));
         }
-    })
+        current = deployments.get(&name).await.map_err(|error| not_changed(&error))?;
+        if !is_same_spec(&current, deployment) {
+            return Err(not_changed(&error).hint("its spec has changed since it was read: run the command again"));
+        }
+    }
+}
+
+/// Whether these are states of one object with one spec.
+fn is_same_spec(current: &BundleDeployment, read: &BundleDeployment) -> bool {
+    (&current.metadata.uid, current.metadata.generation) == (&read.metadata.uid, read.metadata.generation)
 }
 
 /// New values of fields of the spec. A field without a value is removed.

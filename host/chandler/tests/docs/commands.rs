@@ -1,0 +1,72 @@
+//! The commands that pages name exist, with the flags that they name.
+
+use std::collections::BTreeSet;
+
+use clap::CommandFactory as _;
+
+use crate::page::Page;
+
+/// The commands of the README's table that do not exist, and the commands that are not in it.
+pub(crate) fn missing_in_table(readme: &str) -> Vec<String> {
+    let table = readme.lines().skip_while(|line| *line != "## Commands").skip_while(|line| !line.starts_with('|'));
+    let cells = table.take_while(|line| line.starts_with('|')).filter_map(|line| line.split(" | ").next());
+    let spans: Vec<String> = cells.flat_map(spans).collect();
+    let named: BTreeSet<&str> = spans
+        .iter()
+        .map(|span| span.strip_prefix("chandler ").unwrap_or(span))
+        .filter_map(|span| span.split(' ').next())
+        .collect();
+    let root = chandler::Arguments::command();
+    let commands: Vec<_> = root.get_subcommands().filter(|command| !command.is_hide_set()).collect();
+    let missing = commands
+        .iter()
+        .filter(|command| !named.contains(command.get_name()))
+        .map(|command| format!("README.md: the table has no `chandler {}`", command.get_name()));
+    let unknown = named
+        .iter()
+        .filter(|name| root.find_subcommand(name).is_none())
+        .map(|name| format!("README.md: the table has `chandler {name}`, which does not exist"));
+    missing.chain(unknown).collect()
+}
+
+/// The commands of a page that do not exist, or not with these flags.
+pub(crate) fn problems(page: &Page) -> Vec<String> {
+    let root = chandler::Arguments::command();
+    let mut problems = Vec::new();
+    for (line, number) in page.text.lines().zip(1..) {
+        let prompt = line.strip_prefix("$ ").map(|line| line.split(" #").next().unwrap_or(line).to_owned());
+        for text in spans(line).into_iter().chain(prompt) {
+            for command in text.split(['|', ';', '(', '`']) {
+                let Some(arguments) = command.trim().strip_prefix("chandler ") else { continue };
+                problems.extend(
+                    problem(&root, arguments).map(|problem| format!("{}:{number}: {problem}: {command}", page.name)),
+                );
+            }
+        }
+    }
+    problems
+}
+
+fn problem(root: &clap::Command, arguments: &str) -> Option<String> {
+    let mut words = arguments.split_whitespace();
+    let name = words.next()?;
+    if !name.starts_with(|first: char| first.is_ascii_lowercase()) || name == "help" {
+        return None;
+    }
+    let Some(command) = root.find_subcommand(name) else { return Some(format!("no command {name}")) };
+    let known: BTreeSet<&str> = [root, command]
+        .iter()
+        .flat_map(|command| command.get_arguments())
+        .flat_map(|argument| argument.get_long().into_iter().chain(argument.get_all_aliases().unwrap_or_default()))
+        .chain(["help"])
+        .collect();
+    let flags = words.take_while(|word| *word != "--").filter_map(|word| word.strip_prefix("--"));
+    let mut flags =
+        flags.map(|flag| flag.split(['=', '[']).next().unwrap_or(flag).trim_end_matches(['.', ',', ']', '\\', '"']));
+    flags.find(|flag| !known.contains(flag)).map(|flag| format!("no flag --{flag} of {name}"))
+}
+
+/// The code spans of a line.
+fn spans(line: &str) -> Vec<String> {
+    line.split('`').skip(1).step_by(2).map(|span| span.replace("\\|", "|")).collect()
+}
