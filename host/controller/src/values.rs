@@ -188,11 +188,12 @@ async fn watch_one<K>(
 {
     let only = watcher::Config::default().fields(&format!("metadata.name={}", id.1));
     let mut events = std::pin::pin!(reconnecting(watcher(api, only), availability));
+    let mut unwatched = tokio::time::interval_at(tokio::time::Instant::now() + UNWATCHED, UNWATCHED);
     let (mut listed, mut found) = (false, None);
     loop {
         let event = tokio::select! {
             event = events.next() => event,
-            () = tokio::time::sleep(UNWATCHED), if !listed => {
+            _ = unwatched.tick(), if !listed => {
                 changed();
                 continue;
             }

@@ -57,11 +57,16 @@ mod tests {
     #[test]
     fn anything_else_is_refused_and_a_secret_is_not_quoted() {
         let refused = |text: &[u8], is_secret| values(text, is_secret).unwrap_err().to_string();
-        insta::assert_snapshot!(refused(b"hunter2", true), @"");
-        insta::assert_snapshot!(refused(b"a: *hunter2\n", true), @"");
-        insta::assert_snapshot!(refused(b"a: [1\n", false), @"");
-        insta::assert_snapshot!(refused(b"a: 1\n---\nb: 2\n", false), @"");
-        insta::assert_snapshot!(refused(b"\xff", false), @"");
+        for (text, is_secret, expected) in [
+            (&b"hunter2"[..], true, "is of type string, but values are a map"),
+            (b"a: *hunter2\n", true, "is not valid YAML (line 1, column "),
+            (b"hunter2: [1\n", true, "is not valid YAML (line "),
+            (b"a: 1\n---\nb: 2\n", false, "a second document starts here"),
+            (b"\xff", false, "is not UTF-8 text"),
+        ] {
+            let message = refused(text, is_secret);
+            assert!(message.contains(expected) && !message.contains("hunter2"), "{message}");
+        }
         let deep = format!("a: {}{}", "[".repeat(DEPTH), "]".repeat(DEPTH));
         assert!(matches!(values(deep.as_bytes(), false), Err(Problem::InvalidYaml { .. })));
     }

@@ -61,7 +61,8 @@ impl Values {
             if reference.kind == ValuesKind::Secret {
                 secrets.push(layer.value());
             } else {
-                layer.clone().put(&mut values.public).map_err(|problem| failed(Some(key), problem))?;
+                // Without the values of Secrets a path may lead nowhere. What is left out has its versions in the digest.
+                let _ = layer.clone().put(&mut values.public);
             }
             layer.put(&mut values.merged).map_err(|problem| failed(Some(key), problem))?;
         }
@@ -262,15 +263,21 @@ mod tests {
             error
         };
         let of = |kind: &str, name: &str, key: &str| refused(json!({"kind": kind, "name": name, "valuesKey": key}));
-        insta::assert_snapshot!(refused(json!({"kind": "Secret", "name": "gone"})), @"");
-        insta::assert_snapshot!(of("ConfigMap", "base", "no"), @"");
-        insta::assert_snapshot!(of("Secret", "db", "no"), @"");
-        insta::assert_snapshot!(of("ConfigMap", "base", "list"), @"");
-        insta::assert_snapshot!(of("ConfigMap", "base", "bad"), @"");
-        insta::assert_snapshot!(of("Secret", "db", "bad"), @"");
-        insta::assert_snapshot!(of("Secret", "db", "text"), @"");
+        insta::assert_snapshot!(refused(json!({"kind": "Secret", "name": "gone"})), @"spec.valuesFrom[0]: Secret shop/gone: does not exist: create it, or set `optional: true` in the reference");
+        insta::assert_snapshot!(of("ConfigMap", "base", "no"), @"spec.valuesFrom[0]: ConfigMap shop/base, key no: the key does not exist (it has bad, list, other, values.yaml): add it, correct `valuesKey`, or set `optional: true`");
+        insta::assert_snapshot!(of("Secret", "db", "no"), @"spec.valuesFrom[0]: Secret shop/db, key no: the key does not exist: add it, correct `valuesKey`, or set `optional: true`");
+        insta::assert_snapshot!(of("ConfigMap", "base", "list"), @"spec.valuesFrom[0]: ConfigMap shop/base, key list: is of type array, but values are a map: correct the text, or set `targetPath` to the place of a single value");
+        let (shown, hidden) = (of("ConfigMap", "base", "bad"), of("Secret", "db", "bad"));
+        assert!(
+            shown.starts_with("spec.valuesFrom[0]: ConfigMap shop/base, key bad: is not valid YAML (line "),
+            "{shown}"
+        );
+        let place = hidden.strip_prefix("spec.valuesFrom[0]: Secret shop/db, key bad: is not valid YAML (line ");
+        let place = place.and_then(|rest| rest.strip_suffix("): correct the text")).unwrap();
+        assert!(place.chars().all(|char| char.is_ascii_digit() || ", column".contains(char)), "{hidden}");
+        insta::assert_snapshot!(of("Secret", "db", "text"), @"spec.valuesFrom[0]: Secret shop/db, key text: is of type string, but values are a map: correct the text, or set `targetPath` to the place of a single value");
         let path = json!({"kind": "Secret", "name": "db", "valuesKey": "password", "targetPath": "a..b"});
-        insta::assert_snapshot!(refused(path), @"");
+        insta::assert_snapshot!(refused(path), @r#"spec.valuesFrom[0]: Secret shop/db, key password: targetPath: a part of the path in "a..b" is empty"#);
         let bad = json!({"kind": "ConfigMap", "name": "base", "valuesKey": "bad", "optional": true});
         assert!(refused(bad).contains("not valid YAML"), "optional is about what is missing");
     }
@@ -281,7 +288,7 @@ mod tests {
             {"kind": "ConfigMap", "name": "base", "valuesKey": "other"},
             {"kind": "Secret", "name": "db", "valuesKey": "password", "targetPath": "a.b"},
         ]);
-        insta::assert_snapshot!(resolve(list).err().unwrap(), @"");
+        insta::assert_snapshot!(resolve(list).err().unwrap(), @"spec.valuesFrom[1]: Secret shop/db, key password: targetPath: a.b cannot be set: a is not an object");
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_api::{BundleDeployment, Outcome, Revision};
-use chandler_permissions::{Account, PolicyRule, roles};
 use chandler_tests::{
     World,
     bundles::{self, Bundle},
@@ -214,12 +213,6 @@ async fn a_rollback_needs_the_values_of_its_secrets() {
     world.finish().await;
 }
 
-/// Grants cluster-wide rules to an account.
-async fn grant(world: &World, account: &Account, name: &str, rules: &Value) {
-    let rules: Vec<PolicyRule> = serde_json::from_value(rules.clone()).expect("rules");
-    apply(world, &roles(&[(None, rules)].into(), account, name)).await;
-}
-
 #[tokio::test]
 async fn an_account_reads_only_what_it_may_read() {
     let world = World::new().await;
@@ -258,13 +251,12 @@ async fn an_account_reads_only_what_it_may_read() {
     .await
     .expect("the object exists");
     grant_missing(&world, &tenant, &missing, &format!("{name}-values")).await;
-    let everything_else = json!([
-        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["create", "delete", "patch", "update", "bind", "escalate"]},
-        {"apiGroups": ["apps", "apiextensions.k8s.io", "rbac.authorization.k8s.io", "harbour.example.com"], "resources": ["*"],
-         "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [""], "resources": ["configmaps", "services", "serviceaccounts"], "verbs": ["get", "list", "watch"]},
-    ]);
-    grant(&world, &tenant, &name, &everything_else).await;
+    let missing = wait::until(&world.deployments(), &name, "refused for the rest", |deployment| {
+        deployment.is_some_and(|deployment| message(deployment, "Ready").contains("lacks permissions"))
+    })
+    .await
+    .expect("the object exists");
+    grant_missing(&world, &tenant, &missing, &name).await;
     world.ready(&name).await;
     assert_eq!(token(&world).await.as_deref(), Some(CANARY));
     let changed = format!("{CANARY}-second");

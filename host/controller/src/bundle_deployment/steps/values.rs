@@ -170,11 +170,11 @@ mod tests {
         let account = Account { namespace: "shop".into(), name: "deployer".into() };
         let problem = Problem::from(&refused(forbidden(), "harbour", Some(&account)));
         assert_eq!((problem.reason, problem.terminal, problem.needs_grant), (Reason::PermissionsMissing, false, true));
-        insta::assert_snapshot!(problem.message, @"");
-        insta::assert_snapshot!(serde_json::to_string(&problem.missing_permissions).unwrap(), @"");
+        insta::assert_snapshot!(problem.message, @"spec.valuesFrom: ServiceAccount shop/deployer may not read Secret shop/db: it needs get, list and watch of secrets by this name; `chandler rbac harbour` prints roles that grant this");
+        insta::assert_snapshot!(serde_json::to_string(&problem.missing_permissions).unwrap(), @r#"[{"namespace":"shop","rules":[{"apiGroups":[""],"resourceNames":["db"],"resources":["secrets"],"verbs":["get","list","watch"]}]}]"#);
         let problem = Problem::from(&refused(forbidden(), "harbour", None));
         assert_eq!((problem.reason, problem.missing_permissions), (Reason::Forbidden, vec![]));
-        insta::assert_snapshot!(problem.message, @"");
+        insta::assert_snapshot!(problem.message, @"spec.valuesFrom: the controller may not read Secret shop/db: it needs get, list and watch of secrets by this name");
     }
 
     #[test]
