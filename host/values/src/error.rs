@@ -8,16 +8,14 @@ use crate::assignment::AssignmentError;
 
 /// A reference whose values cannot be used. A change of the object or of the reference helps.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("spec.valuesFrom[{index}]: {kind} {namespace}/{name}{}: {problem}", Key(.key.as_deref()))]
+#[error("spec.valuesFrom[{index}]: {kind} {object}{}: {problem}", Key(.key.as_deref()))]
 pub struct ValuesError {
     /// The place of the reference in the list.
     pub index: usize,
     /// The kind of the object.
     pub kind: ValuesKind,
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
+    /// Its namespace and name.
+    pub object: String,
     /// The key, where the problem is about one.
     pub key: Option<String>,
     /// The problem.
@@ -70,13 +68,19 @@ pub enum Problem {
     },
     /// The value does not fit at its path.
     #[error("targetPath: {0}")]
-    Path(#[from] AssignmentError),
+    Path(Box<AssignmentError>),
     /// The values of all references are too large together.
     #[error("the values of all references have more than {limit} bytes: make them smaller")]
     TooLarge {
         /// The limit.
         limit: usize,
     },
+}
+
+impl From<AssignmentError> for Problem {
+    fn from(error: AssignmentError) -> Self {
+        Self::Path(Box::new(error))
+    }
 }
 
 impl Problem {

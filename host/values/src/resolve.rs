@@ -36,8 +36,7 @@ impl Values {
             let failed = |key: Option<&str>, problem| ValuesError {
                 index,
                 kind: reference.kind,
-                namespace: namespace.to_owned(),
-                name: reference.name.clone(),
+                object: format!("{namespace}/{}", reference.name),
                 key: key.map(str::to_owned),
                 problem,
             };

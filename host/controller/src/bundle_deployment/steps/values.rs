@@ -121,10 +121,7 @@ impl From<&ReadValuesError> for Problem {
             ReadValuesError::AccountNotFound(_) => {
                 Self { needs_grant: true, ..Self::transient(Reason::ServiceAccountNotFound, message) }
             }
-            ReadValuesError::Account { .. } => {
-                Self { needs_grant: true, ..Self::transient(Reason::Forbidden, message) }
-            }
-            ReadValuesError::Forbidden { by_account: false, .. } => {
+            ReadValuesError::Account { .. } | ReadValuesError::Forbidden { by_account: false, .. } => {
                 Self { needs_grant: true, ..Self::transient(Reason::Forbidden, message) }
             }
             ReadValuesError::Forbidden { kind, namespace, name, .. } => Self {
@@ -182,8 +179,7 @@ mod tests {
         let error = |problem| ValuesError {
             index: 0,
             kind: ValuesKind::ConfigMap,
-            namespace: "shop".into(),
-            name: "base".into(),
+            object: "shop/base".into(),
             key: None,
             problem,
         };
