@@ -130,9 +130,9 @@ impl From<&ReadValuesError> for Problem {
                 ..Self::transient(Reason::PermissionsMissing, message)
             },
             ReadValuesError::Read { .. } => Self::transient(Reason::Retrying, message),
-            // The watch of the objects triggers the next try.
+            // The watch of the objects triggers the next try. What is missing may be created at the same moment as the BundleDeployment.
             ReadValuesError::Values(error) if error.problem.is_missing() => {
-                Self::terminal(Reason::ValuesNotFound, message)
+                Self::transient(Reason::ValuesNotFound, message)
             }
             ReadValuesError::Values(_) => Self::terminal(Reason::InvalidValues, message),
         }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_invalid_waits_for_a_change() {
+    fn what_is_invalid_waits_for_a_change_and_what_is_missing_may_come() {
         let error = |problem| ValuesError {
             index: 0,
             kind: ValuesKind::ConfigMap,
@@ -190,7 +190,7 @@ mod tests {
             (ValuesProblem::NotAMap { found: "array" }, Reason::InvalidValues),
         ] {
             let problem = Problem::from(&ReadValuesError::from(error(problem)));
-            assert_eq!((problem.reason, problem.terminal), (reason, true));
+            assert_eq!((problem.reason, problem.terminal), (reason, reason == Reason::InvalidValues));
         }
     }
 }
