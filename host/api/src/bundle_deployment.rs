@@ -18,6 +18,7 @@ use crate::{
     rollout_settings::RolloutSettings,
     schema,
     source::BundleSource,
+    values::ValuesReference,
 };
 
 /// The bundle to install, its provisioner, and how it is installed.
@@ -56,10 +57,18 @@ pub struct BundleDeploymentSpec {
     pub provisioner_class_name: String,
     /// Where the content of the bundle comes from.
     pub source: BundleSource,
-    /// Configuration for the provisioner, which defines the valid fields. Do not put passwords here: it is not secret.
+    /// Configuration for the provisioner, which defines the valid fields. Do not put passwords here: it is not secret;
+    /// valuesFrom takes them from Secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]
     pub config: Option<Map<String, Value>>,
+    /// Values for the configuration from ConfigMaps and Secrets of the install namespace. They are merged in this order, and config
+    /// over them: maps member by member, everything else as a whole. They are read with the permissions that install the bundle:
+    /// those of serviceAccount, if it is set. A change of an object is rolled out as a new revision. Values of Secrets are neither in
+    /// the status nor in the history.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub values_from: Vec<ValuesReference>,
     /// Checks before the controller writes anything to the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preflight: Option<Preflight>,

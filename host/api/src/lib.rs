@@ -11,6 +11,7 @@
 //! | [`revision`] | a revision: a change that was rolled out |
 //! | [`bundle`] | the metadata of a bundle in the status |
 //! | [`source`] | where a bundle's content comes from |
+//! | [`values`] | references to values of a configuration in ConfigMaps and Secrets |
 //! | [`provisioner_class`] | `chandler.dev/v1alpha1 ProvisionerClass` |
 //! | [`limits`] | the limits of one call of a provisioner, parsed |
 //! | [`ownership`] | adoption of existing objects, and deletion |
@@ -41,6 +42,7 @@ pub mod revision;
 pub mod rollout_settings;
 mod schema;
 pub mod source;
+pub mod values;
 
 pub use approval::{Approval, PendingChange};
 pub use bundle::{BundleCandidate, BundleDescription, BundleProperty, BundleWarning};
@@ -66,3 +68,4 @@ pub use rollout_settings::{ImmutableAction, ImmutableKind, OnFailure, OnImmutabl
 pub use source::{
     Authorization, BundleSource, ConfigMapSource, GitRef, GitSource, HttpSource, ImageSource, LocalObjectReference,
 };
+pub use values::{DEFAULT_VALUES_KEY, ValuesInUse, ValuesKind, ValuesReference};

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{bundle_deployment::ProvisionerInUse, schema, source::BundleSource};
+use crate::{bundle_deployment::ProvisionerInUse, schema, source::BundleSource, values::ValuesInUse};
 
 /// The longest configuration that a revision holds, in bytes of JSON.
 pub const KEPT_CONFIG_BYTES: usize = 4096;
@@ -39,9 +39,13 @@ pub struct Revision {
     pub version: Option<String>,
     /// The namespace for objects that name none.
     pub install_namespace: String,
-    /// The digest of the configuration, merged with that of the class.
+    /// The digest of the configuration, merged with that of the class. Values of Secrets do not count, but the versions of the Secrets.
     pub config_digest: String,
-    /// The configuration, merged with that of the class. It is absent if it is longer than 4096 bytes.
+    /// The objects of spec.valuesFrom, in the versions whose values are part of the configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values_from: Vec<ValuesInUse>,
+    /// The configuration, merged with that of the class. It is absent if it is longer than 4096 bytes, or if values of Secrets are
+    /// part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]
     pub config: Option<Map<String, Value>>,

@@ -1,6 +1,5 @@
 //! Arguments that several commands share, and how their values are parsed.
 
-pub mod assignment;
 pub mod bundle;
 #[cfg(feature = "dev")]
 pub mod cluster;
@@ -14,3 +13,5 @@ pub mod naming;
 pub mod registry;
 pub mod values;
 pub mod wait;
+
+pub use chandler_values::assignment;

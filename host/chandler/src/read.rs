@@ -18,3 +18,4 @@ pub mod rendering;
 pub mod settled;
 pub mod source;
 pub mod unrecognised;
+pub mod values;

@@ -48,7 +48,7 @@ use self::{
     assessment::{Assessment, ReconcileOutcome, Running, Selection},
     decide::{
         intent::{self, Intent, Route},
-        revisions, status,
+        redaction, revisions, status,
     },
     errors::Halted,
     handles::{ApproveHandles, FinalizeHandles, PrepareHandles, RolloutHandles, ScheduleHandles, StatusHandles},
@@ -189,13 +189,15 @@ async fn finish(subject: &mut Subject, found: &Assessment, context: &Arc<Context
         // The reconcile that sees the deletion reports on it.
         let is_deletion = matches!(found.outcome, ReconcileOutcome::DeletionFailed(_));
         if !is_reported || (problem.reason == Reason::Deleting && !is_deletion) {
-            return Err(ReconcileError::Transient(problem.message.clone()));
+            let message = context.memory.values.redactor(&subject.deployment).text(&problem.message).into_owned();
+            return Err(ReconcileError::Transient(message));
         }
     }
     if let Some(left) = intent::says_enough(found).then(|| context.memory.announcements.suffices(&name)).flatten() {
         return Ok(report::action(Some(left), found));
     }
-    report::report(StatusHandles::of(context), subject, found).await?;
+    let redactor = context.memory.values.redactor(&subject.deployment);
+    report::report(StatusHandles::of(context), subject, found, &redactor).await?;
     if matches!(found.outcome, ReconcileOutcome::RollingOut(_)) {
         context.memory.announcements.note(&name);
     } else {
@@ -327,7 +329,8 @@ fn opening(
 ) -> PendingRevision {
     let found = Assessment::of_selection(selection, ReconcileOutcome::Starting).with_running(running);
     let (deployment, stored) = (subject.deployment.clone(), subject.stored.clone());
-    let status = status::derive(&deployment, &found, Timestamp::now());
+    let mut status = status::derive(&deployment, &found, Timestamp::now());
+    redaction::hide(&context.memory.values.redactor(&deployment), &mut status);
     let history = status.history.clone();
     let (context, announced) = (Arc::clone(context), Arc::clone(announced));
     let announce = async move {

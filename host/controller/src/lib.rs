@@ -17,6 +17,7 @@
 //! | `collisions` | watches of the objects of other owners that are in the way |
 //! | `grants` | permissions, accounts and namespaces that users add |
 //! | `registries` | registries that do not answer, and who waits for them |
+//! | `values` | watches of ConfigMaps and Secrets with values, and what hides their values |
 //! | `polls` | resolves sources that can move again, at an interval |
 //! | [`certificates`] | Secrets that a release requests: serving certificates and generated values |
 //! | `events` | the Events of status changes |
@@ -37,6 +38,7 @@ mod problem;
 mod provisioner_class;
 mod registries;
 pub mod run;
+mod values;
 
 pub use bundle_deployment::drift::{ignored_fields, of_rollout as drift_policy};
 pub use bundle_deployment::owner_of;

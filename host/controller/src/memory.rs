@@ -17,6 +17,7 @@ use crate::{
     contention::Contention,
     grants::Grants,
     registries::Registries,
+    values::ValuesWatches,
 };
 
 /// Everything that is remembered.
@@ -46,6 +47,8 @@ pub(crate) struct Memory {
     pub(crate) grants: Grants,
     /// The objects of other owners that are watched.
     pub(crate) collisions: Collisions,
+    /// The ConfigMaps and Secrets with values that are watched.
+    pub(crate) values: ValuesWatches,
 }
 
 impl Memory {
@@ -61,6 +64,7 @@ impl Memory {
         self.registries.with(|waits, _| waits.forget(name));
         self.grants.note(name, false);
         self.collisions.end(name);
+        self.values.forget(name);
         self.try_again(name);
     }
 

@@ -100,6 +100,7 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     }
     context.memory.preparing.end_all();
     context.memory.collisions.end_all();
+    context.memory.values.end_all();
     tracing::info!("the controller stopped");
     Ok(())
 }

@@ -138,6 +138,10 @@ names! {
         InvalidContent,
         /// The provisioner refused the configuration.
         InvalidConfiguration,
+        /// A ConfigMap or Secret that spec.valuesFrom names, or its key, does not exist.
+        ValuesNotFound,
+        /// The values of a ConfigMap or Secret that spec.valuesFrom names are invalid.
+        InvalidValues,
         /// The content requires a feature that the provisioner does not support.
         UnsupportedContent,
         /// The host failed.

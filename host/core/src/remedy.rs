@@ -82,6 +82,8 @@ impl Reason {
             | Self::ServiceAccountNotFound
             | Self::PermissionsMissing
             | Self::ObjectRefused
+            | Self::ValuesNotFound
+            | Self::InvalidValues
             | Self::Forbidden => Remedy::Requirement,
 
             Self::BundleLoadFailed

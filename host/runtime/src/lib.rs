@@ -54,6 +54,7 @@ pub use leadership::{AlwaysLeader, LeaderElection, Shutdown, while_leader};
 pub use metrics::{LogMetrics, Metrics, Outcome};
 pub use own_writes::OwnWrites;
 pub use probe::probe;
+pub use reconnect::reconnecting;
 pub use reflector::{Reflector, reflect_related};
 pub use slots::{Slot, Slots};
 pub use triggers::Triggers;

@@ -31,7 +31,7 @@ impl Pauses {
 }
 
 /// The events of a watch, without the errors, after each of which the watch is tried again.
-pub(crate) fn reconnecting<O>(
+pub fn reconnecting<O>(
     events: impl Stream<Item = watcher::Result<Event<O>>> + Send,
     availability: Availability,
 ) -> impl Stream<Item = Event<O>> + Send

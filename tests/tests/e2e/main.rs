@@ -59,6 +59,7 @@ mod test_isolation;
 mod uninstall;
 mod untrusted_metadata;
 mod upgrade;
+mod values;
 mod watch_selector;
 
 /// The class of registry+v1 bundles.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{registry::RegistryArguments, values};
+use super::{configuration::ConfigurationArguments, registry::RegistryArguments, values};
 
 /// Which bundle is rendered, and how.
 #[derive(Debug, clap::Args)]
@@ -23,9 +23,9 @@ pub struct BundleArguments {
     #[arg(long, value_name = "NAME", value_parser = values::deployment_name)]
     pub name: Option<String>,
 
-    /// File with the bundle's configuration (spec.config), in YAML or JSON; `-` reads standard input
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    /// The configuration.
+    #[command(flatten)]
+    pub configuration: ConfigurationArguments,
 
     /// Kubernetes version to render for, such as `1.36` [default: none; the provisioner gets no version]
     #[arg(long, value_name = "VERSION", value_parser = values::kubernetes_version)]

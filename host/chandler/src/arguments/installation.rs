@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use chandler_api::ValuesReference;
+
 use super::{
     configuration::ConfigurationArguments, connection::Connection, registry::RegistryArguments, values, wait::Wait,
 };
@@ -28,6 +30,12 @@ pub struct InstallationArguments {
     /// The configuration.
     #[command(flatten)]
     pub configuration: ConfigurationArguments,
+
+    /// Values of the configuration from a ConfigMap or Secret in the namespace to install into (spec.valuesFrom), such as
+    /// `configmap/base` or `secret/db`. The key is `values.yaml` unless KEY is set; with PATH, its text is the single value at that place:
+    /// `secret/db:password=database.password`. Repeatable: the last one wins, and --config and --set win over all
+    #[arg(long, value_name = "KIND/NAME[:KEY[=PATH]]", value_parser = values::values_reference)]
+    pub values_from: Vec<ValuesReference>,
 
     /// ServiceAccount whose permissions install the bundle (spec.serviceAccount), in the namespace to install into
     #[arg(long, value_name = "NAME")]

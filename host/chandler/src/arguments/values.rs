@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use chandler_api::{ValuesKind, ValuesReference};
+
 /// Parses a duration: `90s`, `5m`, `1h30m` or a number of seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is not a duration: write `90s`, `5m` or `1h30m`");
@@ -52,6 +54,31 @@ pub fn deployment_name(text: &str) -> Result<String, String> {
     name(text, 52)
 }
 
+/// Parses a reference to values: `configmap/NAME`, `secret/NAME:KEY` or `secret/NAME:KEY=PATH`.
+pub fn values_reference(text: &str) -> Result<ValuesReference, String> {
+    let wrong = || {
+        format!(
+            "{text:?} is no reference to values: write `configmap/NAME`, `secret/NAME:KEY` or `secret/NAME:KEY=PATH`"
+        )
+    };
+    let (kind, rest) = text.split_once('/').ok_or_else(wrong)?;
+    let kind = match kind.to_ascii_lowercase().as_str() {
+        "configmap" | "configmaps" | "cm" => ValuesKind::ConfigMap,
+        "secret" | "secrets" => ValuesKind::Secret,
+        _ => return Err(wrong()),
+    };
+    let (name, key) = rest.split_once(':').map_or((rest, None), |(name, key)| (name, Some(key)));
+    let (key, path) = key.map_or((None, None), |key| match key.split_once('=') {
+        Some((key, path)) => (Some(key), Some(path)),
+        None => (Some(key), None),
+    });
+    if name.is_empty() || name.contains('/') || key.is_some_and(str::is_empty) || path.is_some_and(str::is_empty) {
+        return Err(wrong());
+    }
+    let (values_key, target_path) = (key.map(str::to_owned), path.map(str::to_owned));
+    Ok(ValuesReference { kind, name: name.to_owned(), values_key, target_path, optional: false })
+}
+
 /// Parses a label: `KEY=VALUE`. The API server checks both.
 pub fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -75,6 +102,20 @@ fn name(text: &str, longest: usize) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn references_to_values_name_kind_object_key_and_path() {
+        let parsed = |text: &str| {
+            values_reference(text).map(|it| (it.kind.as_str(), it.name, it.values_key, it.target_path)).ok()
+        };
+        let own = |text: &str| Some(text.to_owned());
+        assert_eq!(parsed("configmap/base"), Some(("ConfigMap", "base".into(), None, None)));
+        assert_eq!(parsed("cm/base:prod.yaml"), Some(("ConfigMap", "base".into(), own("prod.yaml"), None)));
+        assert_eq!(parsed("Secret/db:password=a.b[0]"), Some(("Secret", "db".into(), own("password"), own("a.b[0]"))));
+        for text in ["base", "pod/x", "secret/", "secret/a/b", "secret/a:", "secret/a:k=", "secret/a:=p"] {
+            assert_eq!(parsed(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn durations() {

@@ -7,7 +7,10 @@ use chandler_rollout::Adoptee;
 
 use crate::{
     CommandError,
-    arguments::{bundle::BundleArguments, connection::Connection, format::OutputFormat, registry::RegistryArguments},
+    arguments::{
+        bundle::BundleArguments, configuration::ConfigurationArguments, connection::Connection, format::OutputFormat,
+        registry::RegistryArguments,
+    },
     confirmation,
     read::{cluster, deployed, preview},
     view::{adoption::Adoption, output, terminal::Terminal, text::count},
@@ -112,7 +115,7 @@ impl Adopt {
         let name = &self.name;
         let client = cluster::client(&self.connection).await?;
         let deployment = cluster::deployment(&client, name).await?;
-        let mut opened = deployed::open(&self.bundle_arguments(), &deployment, self.bundle.as_deref()).await?;
+        let mut opened = deployed::open(&client, &self.bundle_arguments(), &deployment, self.bundle.as_deref()).await?;
         let release = deployed::release(&client, &mut opened).await?;
         let found = preview::adoptees(client.clone(), &deployment, &release).await?;
         let (objects, held) = self.choose(found)?;
@@ -162,7 +165,7 @@ impl Adopt {
             provisioner: None,
             namespace: None,
             name: None,
-            config: None,
+            configuration: ConfigurationArguments::default(),
             kubernetes_version: None,
             registry: self.registry.clone(),
             cache_directory: self.cache_directory.clone(),

@@ -7,7 +7,10 @@ use kube::Client;
 
 use crate::{
     CommandError,
-    arguments::{bundle::BundleArguments, connection::Connection, registry::RegistryArguments},
+    arguments::{
+        bundle::BundleArguments, configuration::ConfigurationArguments, connection::Connection,
+        registry::RegistryArguments,
+    },
     confirmation,
     read::{cluster, deployed, preview},
     view::{findings, findings::Findings, output, pending_change, summary, terminal::Terminal, text::one_line},
@@ -121,7 +124,7 @@ impl Approve {
         expected: Option<&str>,
     ) -> Result<(), CommandError> {
         let name = &self.name;
-        let mut opened = deployed::open(&self.bundle_arguments(), deployment, self.bundle.as_deref()).await?;
+        let mut opened = deployed::open(client, &self.bundle_arguments(), deployment, self.bundle.as_deref()).await?;
         let release = deployed::release(client, &mut opened).await?;
         let namespace = &deployment.spec.install_namespace;
         let preview = preview::rollout(client.clone(), Some(deployment), (name, namespace), &release).await?;
@@ -165,7 +168,7 @@ impl Approve {
             provisioner: None,
             namespace: None,
             name: None,
-            config: None,
+            configuration: ConfigurationArguments::default(),
             kubernetes_version: None,
             registry: self.registry.clone(),
             cache_directory: self.cache_directory.clone(),

@@ -27,7 +27,8 @@ use crate::{
 ///
 /// Renders a bundle as the controller does, and compares each object in the cluster with the result of a server-side dry run, so that
 /// defaulted fields are not reported as changes. It runs all checks that the controller runs before it writes. Nothing is changed.
-/// Secret values are not shown.
+/// Secret values are not shown. --config and --set are merged over the
+/// configuration in the spec, as in an upgrade; values of spec.valuesFrom are read with your permissions.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("bundle", |argument| argument.value_name("NAME|BUNDLE").help(
     "Name of a BundleDeployment, to preview its spec; or a bundle, to preview that bundle: a directory, an archive or an \
@@ -46,6 +47,8 @@ Examples:
     chandler diff my-operator
   Preview a new version of the bundle:
     chandler diff ./my-operator-v2 --name my-operator
+  Preview another configuration:
+    chandler diff my-operator --set replicas=3
   List all findings about upgrades of CRDs, and the command that allows them:
     chandler diff my-operator --findings
   List the objects that would be deleted:
@@ -87,12 +90,12 @@ impl Diff {
             let deployments: Api<BundleDeployment> = Api::all(client.clone());
             let existing = deployments.get_opt(&name).await.map_err(|error| cluster::not_read(&name, &error))?;
             if let Some(existing) = &existing {
-                deployed::default_to_spec(&self.bundle, existing, &mut opened);
+                deployed::default_to_spec(&client, &self.bundle, existing, &mut opened).await?;
             }
             (existing, opened)
         } else {
             let deployment = cluster::deployment(&client, &self.bundle.bundle).await?;
-            let opened = deployed::open(&self.bundle, &deployment, None).await?;
+            let opened = deployed::open(&client, &self.bundle, &deployment, None).await?;
             (Some(deployment), opened)
         };
         let release = deployed::release(&client, &mut opened).await?;
@@ -100,6 +103,7 @@ impl Diff {
         let name = target.name.clone();
         let mut preview =
             preview::rollout(client, deployment.as_ref(), (&target.name, &target.namespace), &release).await?;
+        difference::hide(&mut preview, opened.redactor());
         if self.findings {
             return self.print_findings(terminal, &name, &preview.crd_upgrades);
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     CommandError,
     arguments::{connection::Connection, format::OutputFormat},
-    read::{cluster, objects},
+    read::{cluster, objects, values},
     view::{
         listing::Row,
         manifest,
@@ -19,7 +19,8 @@ use crate::{
 /// Print the values, notes and objects of a BundleDeployment
 ///
 /// Prints the configuration in the spec (values), warnings about the bundle (notes), and the current objects in the cluster as manifests:
-/// without status, and without fields that the API server sets. Values of Secrets are hidden.
+/// without status, and without fields that the API server sets. Values of Secrets are hidden, those of
+/// spec.valuesFrom as far as you may read these Secrets.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_missing_positional = true,
@@ -88,7 +89,9 @@ impl Get {
             Part::All | Part::Manifest => {}
         }
         let live = objects::live(&client, &deployment).await;
-        let objects: Vec<Value> = live.objects.into_iter().map(manifest::manifest).collect();
+        let mut objects: Vec<Value> = live.objects.into_iter().map(manifest::manifest).collect();
+        let redactor = values::redactor(&client, &deployment).await;
+        objects.iter_mut().for_each(|object| redactor.hide_in(object));
         let row = Row::new(&deployment, Timestamp::now());
         let text = match self.part {
             Part::Manifest => output::write(&objects, if as_json { Format::Json } else { Format::Yaml })?,

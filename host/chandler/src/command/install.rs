@@ -14,7 +14,11 @@ use crate::{
         delivery::{Delivered, Delivery},
         settled,
     },
-    view::{output, secrets, terminal::Terminal, text::count},
+    view::{
+        output, secrets,
+        terminal::Terminal,
+        text::{count, one_line},
+    },
     write::{
         content,
         deployment::{self, Effect},
@@ -46,6 +50,9 @@ Examples:
     chandler install harbour quay.io/example/harbour-bundle:v1.2.0 --create-namespace
   Install a directory, with a configuration:
     chandler install harbour ./harbour-operator -n tenant -f values.yaml --set replicas=2
+  With a password from a Secret:
+    chandler install harbour ./harbour-operator -n tenant \\
+      --values-from secret/harbour-db:password=database.password
   Write a manifest for Git, and create nothing:
     chandler install harbour quay.io/example/harbour-bundle:v1.2.0 --class core-rukpak-io-registry --dry-run"
 )]
@@ -93,9 +100,18 @@ pub(super) async fn install(
         // A name that is taken is reported before the bundle is fetched.
         check_free(client, name).await?;
     }
-    let delivery =
-        Delivery { bundle, name, namespace: &install_namespace, class: arguments.class.as_deref(), config: &config };
+    let delivery = Delivery {
+        bundle,
+        name,
+        namespace: &install_namespace,
+        class: arguments.class.as_deref(),
+        config: &config,
+        values_from: &arguments.values_from,
+    };
     let delivered = delivery.prepare(client, arguments).await?;
+    if let Some(note) = &delivered.note {
+        terminal.line(format!("note: {}", one_line(note)));
+    }
     let wanted = wanted(name, &install_namespace, config, &delivered, arguments);
     let own = arguments.create_namespace.then(|| namespace::namespace(&install_namespace, arguments.pod_security));
     if arguments.dry_run {
@@ -156,6 +172,7 @@ fn wanted(
         provisioner_class_name: delivered.class.clone(),
         source: delivered.source.clone(),
         config: (!config.is_empty()).then_some(config),
+        values_from: arguments.values_from.clone(),
         service_account: arguments
             .service_account
             .clone()

@@ -222,10 +222,11 @@ impl Rbac {
             ))
             .hint(format!("use its files: `chandler rbac ./FILES --name {name} --service-account {account}`"))
         })?;
-        let mut opened = deployed::open(&self.bundle, deployment, Some(image)).await?;
+        let mut opened = deployed::open(client, &self.bundle, deployment, Some(image)).await?;
         let release = deployed::release(client, &mut opened).await?;
         let release = with_secrets(release, &spec.install_namespace)?;
-        let needed = self.needed(client, &release, deployment, account).await?;
+        let mut needed = self.needed(client, &release, deployment, account).await?;
+        needed.read_values(&spec.install_namespace, &spec.values_from);
         self.print(&needed, account, &name, terminal)
     }
 

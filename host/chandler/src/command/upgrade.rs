@@ -1,6 +1,6 @@
 //! `chandler upgrade`.
 
-use chandler_api::{BundleDeployment, BundleSource, ServiceAccountReference};
+use chandler_api::{BundleDeployment, BundleSource, ServiceAccountReference, ValuesReference};
 use kube::{Api, Client};
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::{
         cluster, configuration,
         delivery::{Delivered, Delivery},
     },
-    view::{secrets, terminal::Terminal},
+    view::{secrets, terminal::Terminal, text::one_line},
     write::{
         content,
         deployment::{self, Effect, SpecChange},
@@ -22,7 +22,8 @@ use crate::{
 /// Upgrade a bundle, or change its configuration
 ///
 /// Changes spec.source and spec.config of a BundleDeployment, and follows the rollout. The configuration of the spec stays, with that of
-/// the arguments merged over it; --reset-config starts from an empty one. A rollback (spec.rollout.toRevision) ends. The installed release
+/// the arguments merged over it; --reset-config starts from an empty one. --values-from adds
+/// references to those in the spec. A rollback (spec.rollout.toRevision) ends. The installed release
 /// runs until the new one is healthy.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -55,7 +56,7 @@ pub struct Upgrade {
     #[arg(short, long, requires = "bundle")]
     pub install: bool,
 
-    /// Drop the configuration in the spec
+    /// Drop the configuration in the spec, and its references to values
     #[arg(long)]
     pub reset_config: bool,
 
@@ -92,6 +93,7 @@ impl Upgrade {
         for warning in secrets::warnings(&config) {
             terminal.line(warning);
         }
+        let references = self.references(existing);
         let delivered = match &self.bundle {
             Some(bundle) => {
                 let class = arguments.class.as_deref().unwrap_or(&existing.spec.provisioner_class_name);
@@ -101,12 +103,16 @@ impl Upgrade {
                     namespace: &existing.spec.install_namespace,
                     class: Some(class),
                     config: &config,
+                    values_from: &references,
                 };
                 Some(delivery.prepare(client, arguments).await?)
             }
             None => None,
         };
-        let change = self.change(existing, config, delivered.as_ref())?;
+        if let Some(note) = delivered.as_ref().and_then(|delivered| delivered.note.as_ref()) {
+            terminal.line(format!("note: {}", one_line(note)));
+        }
+        let change = self.change(existing, config, &references, delivered.as_ref())?;
         if change.is_done(existing) {
             terminal.line(format!("{name} already has this spec; nothing was changed"));
             return if arguments.dry_run { Ok(()) } else { install::follow(client, name, arguments, terminal).await };
@@ -118,6 +124,7 @@ impl Upgrade {
                 class: String::new(),
                 config_maps: Vec::new(),
                 release: None,
+                note: None,
             };
             return install::print(None, delivered.as_ref().unwrap_or(&nothing), &checked);
         }
@@ -155,7 +162,8 @@ impl Upgrade {
                 .hint(format!("`chandler status {name}` shows what the deletion waits for")));
         }
         let asks = arguments.class.is_some() || arguments.service_account.is_some() || arguments.pull_secret.is_some();
-        if self.bundle.is_none() && arguments.configuration.is_empty() && !self.reset_config && !asks {
+        let sets = !arguments.configuration.is_empty() || !arguments.values_from.is_empty();
+        if self.bundle.is_none() && !sets && !self.reset_config && !asks {
             return Err(CommandError::usage("nothing to change").hint(format!(
                 "name a bundle or a value: `chandler upgrade {name} BUNDLE --set KEY=VALUE`; `chandler reconcile {name}` resolves the \
                  tag of the image again"
@@ -164,15 +172,29 @@ impl Upgrade {
         Ok(())
     }
 
+    /// The references of the spec, with those of the arguments behind them.
+    fn references(&self, existing: &BundleDeployment) -> Vec<ValuesReference> {
+        let mut references = if self.reset_config { Vec::new() } else { existing.spec.values_from.clone() };
+        for added in &self.installation.values_from {
+            if !references.iter().any(|known| ValuesReference { optional: false, ..known.clone() } == *added) {
+                references.push(added.clone());
+            }
+        }
+        references
+    }
+
     fn change(
         &self,
         existing: &BundleDeployment,
         config: Map<String, Value>,
+        references: &[ValuesReference],
         delivered: Option<&Delivered>,
     ) -> Result<SpecChange, CommandError> {
         let failed = |error: serde_json::Error| CommandError::failed("failed to write the spec").because(&error);
         let mut change = SpecChange::default();
         change.set("config", (!config.is_empty()).then_some(Value::Object(config)));
+        let references = (!references.is_empty()).then(|| serde_json::to_value(references)).transpose();
+        change.set("valuesFrom", references.map_err(failed)?);
         if let Some(class) = &self.installation.class {
             change.set("provisionerClassName", Some(class.as_str().into()));
         }

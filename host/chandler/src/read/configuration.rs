@@ -1,8 +1,12 @@
 //! The configuration of a bundle (`spec.config`), from a file.
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use chandler_core::{Diagnostic, Location, Severity};
+use chandler_values::resolve::overlay;
 use chandler_yaml::{Limits, from_node, parse};
 use serde_json::{Map, Value};
 
@@ -50,7 +54,7 @@ impl Configuration {
 }
 
 impl Configuration {
-    /// The text and its name, for messages.
+    /// The text and its name, for messages; the text is empty where it is not that of one file.
     pub fn named(&self) -> NamedText<'_> {
         NamedText { name: &self.name, text: &self.text }
     }
@@ -74,15 +78,57 @@ impl Configuration {
     }
 }
 
+/// The configuration of the arguments alone; none where they set nothing. Findings refer to the lines of the file, if it is one.
+pub fn given(arguments: &ConfigurationArguments) -> Result<Option<Configuration>, CommandError> {
+    if arguments.is_empty() {
+        return Ok(None);
+    }
+    let mut configuration = match arguments.files.as_slice() {
+        [file] => Configuration::read(file)?,
+        files => {
+            let mut value = Map::new();
+            for file in files {
+                overlay(&mut value, Configuration::read(file)?.value);
+            }
+            Configuration { name: diagnostics::CONFIG.to_owned(), value, ..Configuration::default() }
+        }
+    };
+    configuration.value = assigned(arguments, configuration.value)?;
+    Ok(Some(configuration))
+}
+
 /// The files, merged in their order over `base`, with the single values over them.
 pub fn combined(
     arguments: &ConfigurationArguments,
     base: Map<String, Value>,
 ) -> Result<Map<String, Value>, CommandError> {
+    assigned(arguments, merged(&arguments.files, base)?)
+}
+
+/// The configuration of the arguments, which was read before, over `base`. Standard input can be read only once.
+pub fn over(
+    arguments: &ConfigurationArguments,
+    given: Option<&Configuration>,
+    base: Map<String, Value>,
+) -> Result<Map<String, Value>, CommandError> {
     let mut config = base;
-    for file in &arguments.files {
+    if let Some(given) = given {
+        assignment::merge(&mut config, given.value.clone());
+    }
+    // A null removes a member of the base.
+    assigned(arguments, config)
+}
+
+fn merged(files: &[PathBuf], base: Map<String, Value>) -> Result<Map<String, Value>, CommandError> {
+    let mut config = base;
+    for file in files {
         assignment::merge(&mut config, Configuration::read(file)?.value);
     }
+    Ok(config)
+}
+
+fn assigned(arguments: &ConfigurationArguments, base: Map<String, Value>) -> Result<Map<String, Value>, CommandError> {
+    let mut config = base;
     let typed = arguments.assignments.iter().map(|text| ("--set", text, Typing::Typed));
     let strings = arguments.strings.iter().map(|text| ("--set-string", text, Typing::Strings));
     for (option, text, typing) in typed.chain(strings) {
@@ -167,6 +213,27 @@ mod tests {
         let base = json!({"a": {"w": 0}, "c": 1});
         let combined = combined(&arguments, base.as_object().cloned().unwrap()).unwrap();
         assert_eq!(Value::Object(combined), json!({"a": {"w": 0, "x": 1, "m": 2, "z": 3}, "d": "1.10"}));
+    }
+
+    #[test]
+    fn the_arguments_alone_are_a_configuration_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.yaml");
+        std::fs::write(&path, "a: {x: 1}\nn: null\n").unwrap();
+        assert_eq!(given(&ConfigurationArguments::default()).unwrap(), None);
+        let set = |files: &[&Path]| ConfigurationArguments {
+            files: files.iter().map(|path| path.to_path_buf()).collect(),
+            assignments: vec!["a.y=2".to_owned()],
+            strings: Vec::new(),
+        };
+        let one = given(&set(&[&path])).unwrap().unwrap();
+        assert_eq!(Value::Object(one.value.clone()), json!({"a": {"x": 1, "y": 2}, "n": null}));
+        assert!(one.text.starts_with("a: {x: 1}"), "findings show its lines");
+        let none = given(&set(&[])).unwrap().unwrap();
+        assert_eq!((Value::Object(none.value), none.text.as_str()), (json!({"a": {"y": 2}}), ""));
+        let base = json!({"a": {"x": 0, "z": 0}, "n": 1}).as_object().cloned().unwrap();
+        let over = over(&set(&[&path]), Some(&one), base).unwrap();
+        assert_eq!(Value::Object(over), json!({"a": {"x": 1, "y": 2, "z": 0}}));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How a bundle reaches a cluster: an image by its reference, files of this machine in ConfigMaps. Checks the bundle on the way.
 
-use chandler_api::{BundleSource, ImageSource};
+use chandler_api::{BundleSource, ImageSource, ValuesReference};
 use chandler_core::Release;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
@@ -11,10 +11,11 @@ use super::{
     packaging::{self, Packed, PackingError},
     rendering,
     source::{self, Origin},
+    values,
 };
 use crate::{
     CommandError,
-    arguments::{bundle::BundleArguments, installation::InstallationArguments},
+    arguments::{bundle::BundleArguments, configuration::ConfigurationArguments, installation::InstallationArguments},
 };
 
 /// A bundle and the BundleDeployment that it is for.
@@ -30,6 +31,8 @@ pub struct Delivery<'a> {
     pub class: Option<&'a str>,
     /// The configuration.
     pub config: &'a Map<String, Value>,
+    /// References to values below it.
+    pub values_from: &'a [ValuesReference],
 }
 
 /// What the spec says about the bundle, and what must exist before.
@@ -43,6 +46,8 @@ pub struct Delivered {
     pub config_maps: Vec<ConfigMap>,
     /// The release, if the bundle was rendered here.
     pub release: Option<Release>,
+    /// Why it was not, although its files are here.
+    pub note: Option<String>,
 }
 
 impl Delivery<'_> {
@@ -53,6 +58,7 @@ impl Delivery<'_> {
     pub async fn prepare(&self, client: &Client, arguments: &InstallationArguments) -> Result<Delivered, CommandError> {
         let origin = Origin::parse(self.bundle)?;
         let custom = self.class.filter(|class| chandler_builtin::find(class).is_none());
+        let mut note = None;
         let (class, content, release) = match (&origin, self.class, custom) {
             (Origin::Image(_), Some(class), _) => (class.to_owned(), None, None),
             (_, _, Some(class)) => {
@@ -68,12 +74,22 @@ impl Delivery<'_> {
                         error
                     }
                 })?;
-                opened.request.config = self.config.clone();
-                let release = deployed::release(client, &mut opened).await?;
-                (opened.chosen.name.clone(), Some(opened.content().clone()), Some(release))
+                let release = match values::available(client, self.namespace, self.values_from).await? {
+                    Ok(values) => {
+                        opened.configure(&values, self.config);
+                        Some(deployed::release(client, &mut opened).await?)
+                    }
+                    // It may be created later, as the namespace is.
+                    Err(missing) => {
+                        note = Some(format!("the bundle was not checked with its values: {missing}"));
+                        None
+                    }
+                };
+                (opened.chosen.name.clone(), Some(opened.content().clone()), release)
             }
         };
-        let mut delivered = Delivered { source: BundleSource::default(), class, config_maps: Vec::new(), release };
+        let mut delivered =
+            Delivered { source: BundleSource::default(), class, config_maps: Vec::new(), release, note };
         match (origin, content) {
             (Origin::Image(_), _) => {
                 let reference = self.bundle.to_owned();
@@ -98,7 +114,7 @@ impl Delivery<'_> {
             provisioner: self.class.map(str::to_owned),
             namespace: Some(self.namespace.to_owned()),
             name: Some(self.name.to_owned()),
-            config: None,
+            configuration: ConfigurationArguments::default(),
             kubernetes_version: None,
             registry: arguments.registry.clone(),
             cache_directory: arguments.cache_directory.clone(),

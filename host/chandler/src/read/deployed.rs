@@ -5,12 +5,17 @@ use chandler_core::Release;
 use chandler_source::Source;
 use kube::{Client, Discovery, ResourceExt as _};
 
-use super::rendering::{self, OpenedBundle};
+use super::{
+    configuration,
+    rendering::{self, OpenedBundle},
+    values,
+};
 use crate::{CommandError, arguments::bundle::BundleArguments};
 
 /// Opens the bundle of a BundleDeployment. Arguments override its spec. `files` is a bundle with the same content; it is required
 /// if the source is not an image.
 pub async fn open(
+    client: &Client,
     arguments: &BundleArguments,
     deployment: &BundleDeployment,
     files: Option<&str>,
@@ -27,24 +32,33 @@ pub async fn open(
         provisioner: Some(class),
         namespace: Some(spec.install_namespace.clone()),
         name: Some(name),
-        config: arguments.config.clone(),
+        configuration: arguments.configuration.clone(),
         kubernetes_version: arguments.kubernetes_version.clone(),
         registry: arguments.registry.clone(),
         cache_directory: arguments.cache_directory.clone(),
     };
     let mut opened = rendering::open(&arguments_of_spec).await?;
-    default_to_spec(arguments, deployment, &mut opened);
+    default_to_spec(client, arguments, deployment, &mut opened).await?;
     Ok(opened)
 }
 
-/// Takes the namespace and the configuration from the spec unless the arguments set them.
-pub fn default_to_spec(arguments: &BundleArguments, deployment: &BundleDeployment, opened: &mut OpenedBundle) {
+/// Takes the namespace from the spec unless the arguments set it, and the configuration, over which that of the arguments is merged, as in
+/// an upgrade.
+pub async fn default_to_spec(
+    client: &Client,
+    arguments: &BundleArguments,
+    deployment: &BundleDeployment,
+    opened: &mut OpenedBundle,
+) -> Result<(), CommandError> {
+    let spec = &deployment.spec;
     if arguments.namespace.is_none() {
-        opened.request.target.namespace.clone_from(&deployment.spec.install_namespace);
+        opened.request.target.namespace.clone_from(&spec.install_namespace);
     }
-    if arguments.config.is_none() {
-        opened.request.config = deployment.spec.config.clone().unwrap_or_default();
-    }
+    let base = spec.config.clone().unwrap_or_default();
+    let config = configuration::over(&arguments.configuration, opened.configuration(), base)?;
+    let values = values::values(client, &spec.install_namespace, &spec.values_from).await?;
+    opened.configure(&values, &config);
+    Ok(())
 }
 
 /// Renders the bundle for the version and the kinds of this cluster.

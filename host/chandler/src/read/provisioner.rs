@@ -5,6 +5,7 @@ use std::{env, path::Path, sync::Arc};
 use chandler_builtin::{BUILTINS, Builtin, DetectError, Provisioners};
 use chandler_core::Content;
 use chandler_engine::{CallError, Compiler, Engine, EngineOptions, Limits, Provisioner};
+use chandler_values::Redactor;
 
 use super::{cache, file, unrecognised};
 use crate::{
@@ -92,14 +93,26 @@ pub async fn detect(
 
 /// The error for a failed call of a provisioner, with its findings.
 pub fn call_failed(name: &str, error: &CallError, sources: &Sources<'_>) -> CommandError {
-    let findings = diagnostics::findings(error.diagnostics(), sources);
+    call_failed_hiding(name, error, sources, &Redactor::default())
+}
+
+/// The same, without these values.
+pub fn call_failed_hiding(name: &str, error: &CallError, sources: &Sources<'_>, redactor: &Redactor) -> CommandError {
+    let mut diagnostics = error.diagnostics().to_vec();
+    for diagnostic in &mut diagnostics {
+        redactor.hide(&mut diagnostic.message);
+        diagnostic.help.iter_mut().for_each(|help| redactor.hide(help));
+        diagnostic.related.iter_mut().for_each(|related| redactor.hide(&mut related.message));
+    }
+    let findings = diagnostics::findings(&diagnostics, sources);
     let failed = match error {
         CallError::InvalidContent(_) => CommandError::failed("the content of the bundle is invalid"),
         CallError::InvalidConfiguration(_) => CommandError::failed("the configuration is invalid"),
         CallError::UnsupportedContent(_) => {
             CommandError::failed(format!("the bundle needs a feature that provisioner {name} does not support"))
         }
-        _ => CommandError::failed(format!("provisioner {name} failed")).because(error),
+        _ if redactor.is_empty() => CommandError::failed(format!("provisioner {name} failed")).because(error),
+        _ => CommandError::failed(format!("provisioner {name} failed: {}", redactor.text(&error.to_string()))),
     };
     let failed = match error {
         CallError::InvalidConfiguration(_) => failed.hint(

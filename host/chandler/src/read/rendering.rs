@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use chandler_core::{Content, Diagnostic, Release, Request, Target};
 use chandler_engine::{CallError, Limits};
+use chandler_values::{Redactor, Values};
+use serde_json::{Map, Value};
 
 use super::{
     cache,
-    configuration::Configuration,
+    configuration::{self, Configuration},
     provisioner::{self, ChosenProvisioner},
     source::{self, Bundle, Origin},
 };
@@ -25,12 +27,13 @@ pub struct OpenedBundle {
     pub request: Request,
     bundle: Bundle,
     configuration: Option<Configuration>,
+    redactor: Redactor,
 }
 
 /// Opens the bundle and chooses its provisioner.
 pub async fn open(arguments: &BundleArguments) -> Result<OpenedBundle, CommandError> {
     let origin = Origin::parse(&arguments.bundle)?;
-    let configuration = arguments.config.as_deref().map(Configuration::read).transpose()?;
+    let configuration = configuration::given(&arguments.configuration)?;
     let cache = cache::directory(arguments.cache_directory.as_deref())?;
     let provisioners = provisioner::provisioners(&cache)?;
     let bundle = source::open(&origin, &cache, &arguments.registry).await?;
@@ -38,7 +41,13 @@ pub async fn open(arguments: &BundleArguments) -> Result<OpenedBundle, CommandEr
         Some(name) => provisioner::named(&provisioners, name).await?,
         None => provisioner::detected(&provisioners, &bundle.content).await?,
     };
-    Ok(OpenedBundle { request: request(arguments, configuration.as_ref()), chosen, bundle, configuration })
+    Ok(OpenedBundle {
+        request: request(arguments, configuration.as_ref()),
+        chosen,
+        bundle,
+        configuration,
+        redactor: Redactor::default(),
+    })
 }
 
 fn request(arguments: &BundleArguments, configuration: Option<&Configuration>) -> Request {
@@ -65,7 +74,25 @@ impl OpenedBundle {
     /// Renders the bundle. An error carries the findings of the provisioner.
     pub async fn release(&self) -> Result<Release, CommandError> {
         let release = self.provision().await;
-        release.map_err(|error| provisioner::call_failed(&self.chosen.name, &error, &self.sources()))
+        release.map_err(|error| {
+            provisioner::call_failed_hiding(&self.chosen.name, &error, &self.sources(), &self.redactor)
+        })
+    }
+
+    /// Sets the configuration: the values, with `config` over them.
+    pub fn configure(&mut self, values: &Values, config: &Map<String, Value>) {
+        self.request.config = values.below(Some(config));
+        self.redactor = values.redactor().clone();
+    }
+
+    /// What hides the values of Secrets that are part of the configuration.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// The configuration of the arguments.
+    pub fn configuration(&self) -> Option<&Configuration> {
+        self.configuration.as_ref()
     }
 
     /// The files of the bundle.
@@ -78,7 +105,7 @@ impl OpenedBundle {
         Sources {
             content: Some(self.bundle.content.as_ref()),
             directory: self.bundle.directory.as_ref(),
-            configuration: self.configuration.as_ref().map(Configuration::named),
+            configuration: self.configuration.as_ref().map(Configuration::named).filter(|named| !named.text.is_empty()),
         }
     }
 

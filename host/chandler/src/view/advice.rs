@@ -64,6 +64,13 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
             "fix the bundle and publish it again; `chandler lint` shows the invalid lines"
         }
         Reason::InvalidConfiguration => "fix spec.config; `chandler lint --config FILE` checks it without a cluster",
+        Reason::ValuesNotFound => {
+            "create the ConfigMap, Secret or key that the message names in the install namespace, or correct spec.valuesFrom; the rollout \
+             then continues"
+        }
+        Reason::InvalidValues => {
+            "correct the values in the ConfigMap or Secret that the message names, or spec.valuesFrom; the rollout then continues"
+        }
         Reason::UnsupportedContent => "use another bundle, or another class in spec.provisionerClassName",
         Reason::PluginTimeout | Reason::PluginOutOfMemory => {
             "raise the limit in spec.limits of the ProvisionerClass, or make the bundle smaller; the controller retries"

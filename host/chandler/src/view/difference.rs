@@ -1,6 +1,7 @@
 //! The changes of a rollout as text.
 
 use chandler_rollout::{Change, ChangeKind, FieldChange, Preview};
+use chandler_values::{Redactor, redaction::HIDDEN};
 use serde_json::Value;
 
 use super::{
@@ -123,6 +124,28 @@ fn coloured(sign: char, line: &str, look: Look) -> String {
         _ => line.yellow(),
     }
     .to_string()
+}
+
+/// Hides values of Secrets. Where one value of a field is hidden, so is the other: it may be the value before the Secret changed.
+pub fn hide(preview: &mut Preview, redactor: &Redactor) {
+    if redactor.is_empty() {
+        return;
+    }
+    let texts = preview.refusals.iter_mut().chain(&mut preview.findings);
+    texts
+        .chain(preview.changes.iter_mut().filter_map(|change| change.note.as_mut()))
+        .for_each(|text| redactor.hide(text));
+    for field in preview.changes.iter_mut().flat_map(|change| &mut change.fields) {
+        let values = [&mut field.before, &mut field.after];
+        let is_secret = values.iter().filter_map(|value| value.as_ref()).any(|value| {
+            let mut hidden = value.clone();
+            redactor.hide_in(&mut hidden);
+            hidden != *value
+        });
+        if is_secret {
+            values.into_iter().flatten().for_each(|value| *value = HIDDEN.into());
+        }
+    }
 }
 
 #[cfg(test)]

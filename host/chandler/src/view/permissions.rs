@@ -5,6 +5,7 @@ use std::{
     fmt::Write as _,
 };
 
+use chandler_api::ValuesReference;
 use chandler_core::{Object, ObjectKey, Release};
 use chandler_permissions::{
     Account, Delegation, Escalation, ExistingRoles, Held, Installation, Item, Missing, Parent, PolicyRule,
@@ -28,6 +29,8 @@ pub struct NeededPermissions {
     pub own_namespaces: BTreeSet<String>,
     /// Kinds that are neither built in nor defined by a CRD of the release. Their resource names are guessed.
     pub guessed: BTreeSet<String>,
+    /// The permissions to read objects with values, by their namespace.
+    values: BTreeMap<Option<String>, Vec<PolicyRule>>,
 }
 
 impl<'a> PlannedObjects<'a> {
@@ -81,6 +84,7 @@ impl<'a> PlannedObjects<'a> {
                 .filter(|(key, _)| !defined.contains(&own(&key.group, &key.kind)))
                 .map(|(key, _)| format!("{}.{}", key.kind, key.group))
                 .collect(),
+            values: BTreeMap::new(),
         }
     }
 }
@@ -105,7 +109,29 @@ fn crds<'a>(objects: impl IntoIterator<Item = &'a Object>) -> HashMap<(&'a str, 
 impl NeededPermissions {
     /// The rules by the namespace of the role that can grant them; `None` for a ClusterRole.
     pub fn rules_by_namespace(&self) -> BTreeMap<Option<String>, Vec<PolicyRule>> {
-        place(&self.missing.rules(), &self.own_namespaces)
+        let mut rules = place(&self.missing.rules(), &self.own_namespaces);
+        for (namespace, values) in &self.values {
+            rules.entry(namespace.clone()).or_default().extend(values.iter().cloned());
+        }
+        rules
+    }
+
+    /// Adds the permissions to read and watch the objects of `spec.valuesFrom`.
+    pub fn read_values(&mut self, install_namespace: &str, references: &[ValuesReference]) {
+        let rules = self.values.entry(Some(install_namespace.to_owned())).or_default();
+        for reference in references {
+            let rule = PolicyRule {
+                verbs: ["get", "list", "watch"].map(str::to_owned).to_vec(),
+                api_groups: vec![String::new()],
+                resources: vec![reference.kind.plural().to_owned()],
+                resource_names: vec![reference.name.clone()],
+                ..PolicyRule::default()
+            };
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
+        self.values.retain(|_, rules| !rules.is_empty());
     }
 
     /// Each rule as text, with what it is needed for.
@@ -123,6 +149,12 @@ impl NeededPermissions {
                 if reasons.len() > MAX_NAMES {
                     let _ = writeln!(text, "    and {} more", reasons.len() - MAX_NAMES);
                 }
+            }
+        }
+        for (namespace, rules) in &self.values {
+            let _ = writeln!(text, "namespace {}", namespace.as_deref().unwrap_or_default());
+            for rule in rules {
+                let _ = writeln!(text, "  {}\n    spec.valuesFrom", in_words(rule, MAX_NAMES));
             }
         }
         text

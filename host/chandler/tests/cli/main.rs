@@ -14,3 +14,4 @@ mod render;
 mod rollouts;
 mod status_watch;
 mod support;
+mod values;

@@ -6,6 +6,7 @@
 //! | [`account`] | on behalf of which ServiceAccount objects are handled |
 //! | [`config`] | the configuration of the provisioner |
 //! | [`revisions`] | which revision should run, and what the history records |
+//! | [`redaction`] | which texts of a status may hold values of Secrets |
 //! | [`approval`] | whether a change needs approval |
 //! | [`owner`] | how the objects of the release are treated |
 //! | [`drift`] | which differences are repaired, and how they are reported |
@@ -21,6 +22,7 @@ pub(crate) mod drift;
 pub(crate) mod gates;
 pub(crate) mod intent;
 pub(crate) mod owner;
+pub(crate) mod redaction;
 pub(crate) mod revisions;
 pub(crate) mod spec_error;
 pub(crate) mod status;

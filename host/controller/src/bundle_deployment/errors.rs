@@ -81,6 +81,7 @@ impl From<PrepareFailure> for Halted {
             PrepareError::Class(error) => ReconcileOutcome::ProvisionerUnavailable(error.0.clone()),
             PrepareError::Unpack(error) => ReconcileOutcome::UnpackFailed(error.0.clone()),
             PrepareError::Spec(error) => ReconcileOutcome::RenderFailed(Problem::from(error)),
+            PrepareError::Values(error) => ReconcileOutcome::RenderFailed(Problem::from(error)),
             PrepareError::Render(error) => {
                 let class = provisioner.as_ref().map(|provisioner| provisioner.class.as_str());
                 ReconcileOutcome::RenderFailed(as_rukpak(class.unwrap_or_default(), error))
@@ -146,7 +147,8 @@ impl From<&RerenderError> for Problem {
             RerenderCause::Class(error) => error.0.clone(),
             RerenderCause::Unpack(error) => error.0.clone(),
             RerenderCause::Render(error) => Self::from(error),
-            RerenderCause::ConfigNotKept | RerenderCause::Differs(_) => {
+            RerenderCause::Values(error) => Self::from(error),
+            RerenderCause::ConfigNotKept | RerenderCause::ValuesNotKept(_) | RerenderCause::Differs(_) => {
                 Self::terminal(Reason::RevisionUnavailable, error.cause.to_string())
             }
         };

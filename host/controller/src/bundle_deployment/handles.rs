@@ -30,6 +30,12 @@ pub(super) struct RenderHandles<'a> {
     pub(super) refused: &'a Refused,
 }
 
+/// What reading the objects of `spec.valuesFrom` uses.
+pub(super) struct ValuesHandles<'a> {
+    /// Their watch outlives the reconcile that read them.
+    pub(super) context: &'a Arc<Context>,
+}
+
 /// What preparing a release in the background uses.
 pub(super) struct PrepareHandles<'a> {
     /// A preparation outlives the reconcile that began it, so it needs a context of its own, out of which it carves its handles.
@@ -101,6 +107,12 @@ impl<'a> RenderHandles<'a> {
     pub(super) fn of(context: &'a Context) -> Self {
         let Context { releases, cluster_info, memory, .. } = context;
         Self { releases, cluster_info, in_use: &memory.in_use, refused: &memory.refused }
+    }
+}
+
+impl<'a> ValuesHandles<'a> {
+    pub(super) fn of(context: &'a Arc<Context>) -> Self {
+        Self { context }
     }
 }
 

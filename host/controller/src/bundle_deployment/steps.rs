@@ -5,7 +5,8 @@
 //! |---|---|---|
 //! | [`class`] | the name of a class | `ResolvedClass` |
 //! | [`unpack`] | a source | `UnpackedContent` |
-//! | [`render`] | a class, content and a `Config` | `Rendered` |
+//! | [`values`] | the references of the spec | `Values` |
+//! | [`render`] | a class, content and a `Config` with the values | `Rendered` |
 //! | [`prepare`] | the spec; class, unpack and render in the background | `Prepared` |
 //! | [`choose`] | the spec, `Prepared` or the history | `Chosen` |
 //! | [`approve`] | `Chosen` | `Approved` |
@@ -35,3 +36,4 @@ pub(super) mod rollout;
 pub(super) mod running;
 pub(super) mod undecodable;
 pub(super) mod unpack;
+pub(super) mod values;

@@ -156,6 +156,7 @@ mod tests {
             provisioner: chandler_api::ProvisionerInUse::default(),
             install_namespace: "n".into(),
             config: super::revisions::Config::Known(serde_json::Map::new()),
+            values: Vec::new(),
             release: ReleaseFacts { digest: Digest::of(b"a"), objects: 1, stages: 1, version: None },
             approval: None,
         }

@@ -1,27 +1,44 @@
-//! The configuration of a provisioner: the defaults of its class with `spec.config` over them.
+//! The configuration of a provisioner: the defaults of its class, the values of `spec.valuesFrom` and `spec.config`, each over the one
+//! before.
 
 use chandler_api::Revision;
 use chandler_core::{Digest, nesting};
+use chandler_values::Values;
 use serde_json::{Map, Value};
 
-use super::spec_error::SpecError;
+use super::{revisions, spec_error::SpecError};
 
 /// A configuration that a provisioner may get.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Config(Map<String, Value>);
+#[derive(Clone, PartialEq)]
+pub(crate) struct Config {
+    all: Map<String, Value>,
+    /// The digest for the history, where values of Secrets are part of the configuration: the history must not hold them, nor a digest
+    /// that they can be guessed from.
+    digest: Option<Digest>,
+}
 
 impl Config {
     /// The defaults of a class with the configuration of a BundleDeployment over them, member by member.
     pub(crate) fn layered(
         class: &str,
         defaults: &Map<String, Value>,
+        values: &Values,
         config: Option<&Map<String, Value>>,
     ) -> Result<Self, SpecError> {
-        let layered = layer(defaults, config);
-        if layered.values().any(nesting::is_too_deep) {
+        let layered = Self::unchecked(defaults, values, config);
+        if layered.all.values().any(nesting::is_too_deep) {
             return Err(SpecError::ConfigTooDeep { class: class.to_owned(), levels: nesting::DEEPEST });
         }
-        Ok(Self(layered))
+        Ok(layered)
+    }
+
+    fn unchecked(defaults: &Map<String, Value>, values: &Values, config: Option<&Map<String, Value>>) -> Self {
+        if values.is_empty() {
+            return Self { all: layer(defaults, config), digest: None };
+        }
+        let all = layer(defaults, Some(&values.below(config)));
+        let public = || layer(defaults, Some(&values.public_below(config)));
+        Self { all, digest: values.has_secrets().then(|| values.digest(&public())) }
     }
 
     /// The configuration of a revision. The history does not keep a long one; that of the spec may still be the same. None where
@@ -29,18 +46,35 @@ impl Config {
     pub(crate) fn of_revision(
         revision: &Revision,
         defaults: &Map<String, Value>,
+        values: &Values,
         config: Option<&Map<String, Value>>,
     ) -> Option<Self> {
         if let Some(kept) = &revision.config {
-            return Some(Self(kept.clone()));
+            return Some(Self { all: kept.clone(), digest: None });
         }
-        let layered = layer(defaults, config);
-        let digest = Digest::of(Value::Object(layered.clone()).to_string().as_bytes());
-        (digest.as_str() == revision.config_digest).then_some(Self(layered))
+        let layered = Self::unchecked(defaults, values, config);
+        let digest = match &layered.digest {
+            Some(digest) => digest.clone(),
+            None => Digest::of(Value::Object(layered.all.clone()).to_string().as_bytes()),
+        };
+        (digest.as_str() == revision.config_digest).then_some(layered)
     }
 
     pub(crate) fn get(&self) -> &Map<String, Value> {
-        &self.0
+        &self.all
+    }
+
+    /// Whether values of Secrets are part of it.
+    pub(crate) fn is_secret(&self) -> bool {
+        self.digest.is_some()
+    }
+
+    /// What the history records of it.
+    pub(crate) fn recorded(&self) -> revisions::Config {
+        match &self.digest {
+            Some(digest) => revisions::Config::Digest(digest.to_string()),
+            None => revisions::Config::Known(self.all.clone()),
+        }
     }
 }
 
@@ -64,7 +98,8 @@ mod tests {
     fn spec_config_overrides_the_defaults_of_the_class_member_by_member() {
         let defaults = map(json!({"a": {"x": 1}, "b": 1}));
         let config = map(json!({"a": {"y": 2}, "c": null}));
-        let layered = |config| Value::Object(Config::layered("c", &defaults, config).unwrap().0);
+        let none = Values::default();
+        let layered = |config| Value::Object(Config::layered("c", &defaults, &none, config).unwrap().all);
         assert_eq!(layered(Some(&config)), json!({"a": {"y": 2}, "b": 1, "c": null}));
         assert_eq!(layered(None), Value::Object(defaults.clone()));
     }
@@ -73,7 +108,9 @@ mod tests {
     fn the_configuration_of_a_revision_is_the_kept_one_or_that_of_the_spec_with_the_same_digest() {
         let (defaults, config) = (map(json!({"a": 1})), map(json!({"b": 2})));
         let merged = map(json!({"a": 1, "b": 2}));
-        let of = |revision: &Revision| Config::of_revision(revision, &defaults, Some(&config)).map(|config| config.0);
+        let of = |revision: &Revision| {
+            Config::of_revision(revision, &defaults, &Values::default(), Some(&config)).map(|config| config.all)
+        };
         let kept = Revision { config: Some(map(json!({"z": 1}))), ..Revision::default() };
         assert_eq!(of(&kept), Some(map(json!({"z": 1}))));
         let digest = Digest::of(Value::Object(merged.clone()).to_string().as_bytes()).to_string();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chandler_api::{
     ApprovedChange, BundleDeployment, BundleDeploymentStatus, BundleSource, OnFailure, Outcome, ProvisionerInUse,
-    Revision,
+    Revision, ValuesInUse,
     names::REQUESTED_AT_ANNOTATION,
     revision::{KEPT_CONFIG_BYTES, REVISION_MESSAGE_BYTES},
     rollout_settings::{HISTORY_LIMIT, MOST_HISTORY, ROLLBACK_DEADLINE_SECONDS},
@@ -39,6 +39,8 @@ pub(crate) struct Candidate {
     pub(crate) install_namespace: String,
     /// The configuration, that of the class included.
     pub(crate) config: Config,
+    /// The objects that values of the configuration came from, in their versions.
+    pub(crate) values: Vec<ValuesInUse>,
     /// The digest and the size of the release.
     pub(crate) release: ReleaseFacts,
     /// The approval of its rollout; none where it needs none, or no longer needs one.
@@ -50,7 +52,7 @@ pub(crate) struct Candidate {
 pub(crate) enum Config {
     /// All of it.
     Known(Map<String, Value>),
-    /// Only its digest: it was too long to be kept.
+    /// Only its digest: it was too long to be kept, or holds values of Secrets.
     Digest(String),
 }
 
@@ -65,6 +67,7 @@ impl Candidate {
             provisioner: ProvisionerInUse::default(),
             install_namespace: install_namespace.to_owned(),
             config: Config::Known(Map::new()),
+            values: Vec::new(),
             release: ReleaseFacts { digest: digest.clone(), objects: 1, stages: 1, version: None },
             approval: None,
         }
@@ -328,6 +331,7 @@ fn made_from(current: &mut Revision, candidate: &Candidate, terms: &RevisionTerm
         }
         Config::Digest(digest) => (digest.clone(), None),
     };
+    current.values_from.clone_from(&candidate.values);
     current.version.clone_from(&candidate.release.version);
     current.release_digest = candidate.release.digest.to_string();
 }

@@ -17,12 +17,13 @@ use super::{
             revisions::{self, Candidate, Cause},
             spec_error::SpecError,
         },
-        handles::{PrepareHandles, RenderHandles},
+        handles::{PrepareHandles, RenderHandles, ValuesHandles},
     },
     class::{self, ClassError, ResolvedClass},
     render::{self, RenderError, RenderInput},
     rerender::{self, RerenderError, Rerendered},
     unpack::{self, SourceHandles, UnpackError, UnpackedContent},
+    values::{self, ReadValuesError},
 };
 use crate::context::Context;
 
@@ -64,6 +65,8 @@ pub(crate) enum PrepareError {
     Unpack(#[from] UnpackError),
     #[error(transparent)]
     Spec(#[from] SpecError),
+    #[error(transparent)]
+    Values(#[from] ReadValuesError),
     #[error(transparent)]
     Render(#[from] RenderError),
     #[error(transparent)]
@@ -112,7 +115,8 @@ pub(super) async fn rerendered(
         let (deployment, revision, context) = (deployment.clone(), revision.clone(), Arc::clone(handles.context));
         async move {
             let (source, render) = (SourceHandles::of(&context), RenderHandles::of(&context));
-            rerender::rerender(&context.classes, source, &render, &deployment, &revision).await
+            let values = ValuesHandles::of(&context);
+            rerender::rerender(&context.classes, source, &render, &values, &deployment, &revision).await
         }
     };
     let (name, number) = (deployment.name_any(), revision.number);
@@ -139,7 +143,9 @@ async fn describe(deployment: BundleDeployment, context: Arc<Context>) -> Result
         let (unpacked, provisioner) = (Some(facts.clone()), Some(in_use.clone()));
         Box::new(PrepareFailure { unpacked, provisioner, error })
     };
-    let config = Config::layered(&spec.provisioner_class_name, &class.defaults, spec.config.as_ref());
+    let values = values::read(&ValuesHandles::of(&context), &deployment).await;
+    let values = values.map_err(|error| failed(error.into()))?;
+    let config = Config::layered(&spec.provisioner_class_name, &class.defaults, &values, spec.config.as_ref());
     let config = config.map_err(|error| failed(error.into()))?;
     let install_namespace = spec.install_namespace.as_str();
     let input = RenderInput { name: &name, install_namespace, class: &class, tree, config: &config };
@@ -151,7 +157,8 @@ async fn describe(deployment: BundleDeployment, context: Arc<Context>) -> Result
         content_digest: facts.content_digest.to_string(),
         provisioner: in_use,
         install_namespace: install_namespace.to_owned(),
-        config: revisions::Config::Known(config.get().clone()),
+        config: config.recorded(),
+        values: values.in_use().to_vec(),
         release: ReleaseFacts::of(&rendered.release),
         approval: None,
     };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use chandler_content::Tree;
 use chandler_core::{Content as _, Digest, Release, Request, Target};
-use chandler_engine::{CallError, Provisioned};
+use chandler_engine::{CallError, Limits, Provisioned};
 use chandler_releases::Made;
 use chandler_runtime::ClusterInfoWatch;
 use serde_json::{Map, Value};
@@ -52,8 +52,10 @@ pub(in super::super) async fn render(
         handles.refused.forget(name);
         return Ok(Rendered { made, release });
     }
-    let Provisioned { result, asked } =
-        class.provisioner.provision_and_record(&request, Arc::new(tree), &class.limits).await;
+    // Whatever a provisioner logs may be a value of a Secret.
+    let log_bytes = if config.is_secret() { 0 } else { class.limits.log_bytes };
+    let limits = Limits { log_bytes, ..class.limits.clone() };
+    let Provisioned { result, asked } = class.provisioner.provision_and_record(&request, Arc::new(tree), &limits).await;
     let release = match result {
         Ok(release) => Arc::new(release),
         Err(error) => {

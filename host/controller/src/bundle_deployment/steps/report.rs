@@ -5,6 +5,7 @@ use std::time::Duration;
 use chandler_api::{BundleDeployment, BundleDeploymentStatus};
 use chandler_runtime::status_patch;
 use chandler_source::Source;
+use chandler_values::Redactor;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
@@ -13,7 +14,7 @@ use super::super::{
     assessment::Assessment,
     decide::{
         intent::{self, Clock, Next},
-        revisions, status,
+        redaction, revisions, status,
     },
     handles::{ScheduleHandles, StatusHandles},
     subject::Subject,
@@ -25,8 +26,10 @@ pub(in super::super) async fn report(
     handles: StatusHandles<'_>,
     subject: &mut Subject,
     found: &Assessment,
+    redactor: &Redactor,
 ) -> Result<(), ReconcileError> {
-    let status = status::derive(&subject.deployment, found, Timestamp::now());
+    let mut status = status::derive(&subject.deployment, found, Timestamp::now());
+    redaction::hide(redactor, &mut status);
     if status.history == subject.record.state().history {
         subject.record.flush().await?;
     } else {

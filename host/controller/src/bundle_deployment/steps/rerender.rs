@@ -2,14 +2,19 @@
 //!
 //! Whatever may have changed since, the digest of the release decides: a release with another digest is not that revision.
 
-use chandler_api::{BundleDeployment, ProvisionerInUse, Revision};
+use chandler_api::{BundleDeployment, ProvisionerInUse, Revision, ValuesInUse};
 use chandler_core::{Digest, Fact};
+use chandler_values::Values;
 
 use super::{
-    super::{decide::config::Config, handles::RenderHandles},
+    super::{
+        decide::config::Config,
+        handles::{RenderHandles, ValuesHandles},
+    },
     class::{self, ClassError, ResolvedClass},
     render::{self, RenderError, RenderInput, Rendered},
     unpack::{self, SourceHandles, UnpackError},
+    values::{self, ReadValuesError},
 };
 use crate::provisioner_class::Classes;
 
@@ -18,6 +23,8 @@ pub(crate) struct Rerendered {
     pub(crate) rendered: Rendered,
     pub(crate) provisioner: ProvisionerInUse,
     pub(crate) config: Config,
+    /// The objects that values of the configuration came from.
+    pub(crate) values: Vec<ValuesInUse>,
 }
 
 /// The release of a revision cannot be rendered again.
@@ -37,6 +44,14 @@ pub(crate) enum RerenderCause {
         "its configuration was too long to be kept, and is another one than that of the spec: set spec.config to what it was"
     )]
     ConfigNotKept,
+    /// Values of Secrets are not kept, and the objects have changed.
+    #[error(
+        "its configuration has values of {0}, which are not kept in the history, and spec.valuesFrom, spec.config or these objects have \
+         changed since: restore the values and the spec, and upgrade to the bundle of that revision"
+    )]
+    ValuesNotKept(String),
+    #[error(transparent)]
+    Values(#[from] ReadValuesError),
     #[error(transparent)]
     Unpack(#[from] UnpackError),
     #[error(transparent)]
@@ -50,10 +65,11 @@ pub(super) async fn rerender(
     classes: &Classes,
     source: SourceHandles<'_>,
     handles: &RenderHandles<'_>,
+    values: &ValuesHandles<'_>,
     deployment: &BundleDeployment,
     revision: &Revision,
 ) -> Result<Rerendered, RerenderError> {
-    let result = rerendered(classes, source, handles, deployment, revision).await;
+    let result = rerendered(classes, source, handles, values, deployment, revision).await;
     result.map_err(|cause| RerenderError { revision: revision.number, cause })
 }
 
@@ -61,24 +77,36 @@ async fn rerendered(
     classes: &Classes,
     source: SourceHandles<'_>,
     handles: &RenderHandles<'_>,
+    values: &ValuesHandles<'_>,
     deployment: &BundleDeployment,
     revision: &Revision,
 ) -> Result<Rerendered, RerenderCause> {
     let ResolvedClass { class, in_use } = class::resolve(classes, &revision.provisioner.class).await?;
-    let config = Config::of_revision(revision, &class.defaults, deployment.spec.config.as_ref())
-        .ok_or(RerenderCause::ConfigNotKept)?;
+    let values = if revision.config.is_some() { Values::default() } else { values::read(values, deployment).await? };
+    let config = Config::of_revision(revision, &class.defaults, &values, deployment.spec.config.as_ref())
+        .ok_or_else(|| not_kept(revision))?;
     let tree = unpack::unpack_again(source, deployment, revision).await?;
     let (name, install_namespace) = (kube::ResourceExt::name_any(deployment), revision.install_namespace.as_str());
     let target = render::target(&name, install_namespace, handles.cluster_info).await;
     let input = RenderInput { name: &name, install_namespace, class: &class, tree, config: &config };
     let rendered = render::render(handles, input).await?;
     if rendered.release.digest().as_str() == revision.release_digest {
-        return Ok(Rerendered { rendered, provisioner: in_use, config });
+        return Ok(Rerendered { rendered, provisioner: in_use, config, values: revision.values_from.clone() });
     }
     // Another cluster may render the same release again.
     let whole = [Fact::KubernetesVersion, Fact::ApiKinds].into_iter().collect();
     handles.refused.note(&target.name, whole, &target);
     Err(RerenderCause::Differs(difference(revision, rendered.release.digest(), class.provisioner.digest())))
+}
+
+/// Why the configuration of a revision is unknown.
+fn not_kept(revision: &Revision) -> RerenderCause {
+    if revision.values_from.is_empty() {
+        return RerenderCause::ConfigNotKept;
+    }
+    let namespace = &revision.install_namespace;
+    let objects = revision.values_from.iter().map(|object| format!("{} {namespace}/{}", object.kind, object.name));
+    RerenderCause::ValuesNotKept(objects.collect::<Vec<_>>().join(", "))
 }
 
 /// Why a release has another digest: one of its inputs changed.

@@ -50,17 +50,18 @@ pub(super) async fn restore(
             None
         }
     };
-    let (release, provisioner, config) = if let Some(release) = kept {
+    let (release, provisioner, config, values) = if let Some(release) = kept {
+        let values = revision.values_from.clone();
         let config = match &revision.config {
             Some(config) => Config::Known(config.clone()),
             None => Config::Digest(revision.config_digest.clone()),
         };
-        (release, revision.provisioner.clone(), config)
+        (release, revision.provisioner.clone(), config, values)
     } else {
         let rerendered = prepare::rerendered(handles, &subject.deployment, revision).await;
-        let Rerendered { rendered, provisioner, config } =
+        let Rerendered { rendered, provisioner, config, values } =
             rerendered.ok_or(RestoreError::Pending(revision.number))???;
-        (rendered.release, provisioner, Config::Known(config.get().clone()))
+        (rendered.release, provisioner, config.recorded(), values)
     };
     let candidate = Candidate {
         cause,
@@ -69,6 +70,7 @@ pub(super) async fn restore(
         provisioner,
         install_namespace: revision.install_namespace.clone(),
         config,
+        values,
         release: ReleaseFacts::of(&release),
         approval: None,
     };

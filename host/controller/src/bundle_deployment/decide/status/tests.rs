@@ -39,6 +39,7 @@ fn candidate(cause: Cause, release: ReleaseFacts) -> Candidate {
         provisioner: chandler_api::ProvisionerInUse::default(),
         install_namespace: "n".into(),
         config: super::revisions::Config::Known(serde_json::Map::new()),
+        values: Vec::new(),
         release,
         approval: None,
     }

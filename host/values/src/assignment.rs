@@ -149,9 +149,11 @@ fn word(rest: &mut Peekable<Chars<'_>>, ends: &[char]) -> (String, Option<char>)
 }
 
 fn scalar(text: &str, typing: Typing) -> Value {
-    if typing == Typing::Strings {
-        return text.into();
-    }
+    if typing == Typing::Strings { text.into() } else { typed(text) }
+}
+
+/// A value with the type that `--set` gives it.
+pub(crate) fn typed(text: &str) -> Value {
     match text {
         "true" => true.into(),
         "false" => false.into(),
@@ -164,6 +166,22 @@ fn scalar(text: &str, typing: Typing) -> Value {
 }
 
 impl Assignment {
+    /// A value at the path that this text describes.
+    pub fn at(text: &str, value: Value) -> Result<Self, AssignmentError> {
+        let closed = format!("{text}=");
+        let mut rest = closed.chars().peekable();
+        let path = path(&mut rest, text)?;
+        if rest.peek().is_some() {
+            return Err(AssignmentError::EmptyPart(text.to_owned()));
+        }
+        Ok(Self { path, value })
+    }
+
+    /// The value.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
     /// Sets the value; null removes the member.
     pub fn apply(self, config: &mut Map<String, Value>) -> Result<(), AssignmentError> {
         let mut root = Value::Object(std::mem::take(config));

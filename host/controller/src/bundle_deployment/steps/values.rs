@@ -1,0 +1,196 @@
+//! Values: the ConfigMaps and Secrets of `spec.valuesFrom`, read on behalf of the account that installs the bundle.
+//!
+//! They are in the install namespace. Without an account the controller reads them with its own rights, as it installs the objects; those of
+//! its own namespace, where the records and pull secrets are, must name the BundleDeployment in an annotation.
+
+use std::sync::Arc;
+
+use chandler_api::{BundleDeployment, MissingPermissions, Reason, ValuesKind};
+use chandler_permissions::Account;
+use chandler_rollout::impersonating;
+use chandler_source::{Grantee, api_message};
+use chandler_values::{Objects, Problem as ValuesProblem, ReadError, Values, ValuesError};
+use k8s_openapi::api::{core::v1::ServiceAccount, rbac::v1::PolicyRule};
+use kube::{Api, Client, ResourceExt as _};
+
+use super::super::{
+    decide::{account::account, spec_error::SpecError},
+    handles::ValuesHandles,
+};
+use crate::{
+    problem::Problem,
+    values::{self, Place},
+};
+
+/// The values are unavailable.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadValuesError {
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The ServiceAccount does not exist: its bindings may still grant something.
+    #[error("the ServiceAccount {0} does not exist: create it, or correct spec.serviceAccount")]
+    AccountNotFound(Account),
+    /// The controller may not act as the account, or the API server does not answer.
+    #[error("failed to act as ServiceAccount {account}: {message}")]
+    Account { account: Account, message: String },
+    /// The account, or the controller, may not read an object.
+    #[error(
+        "spec.valuesFrom: {who} may not read {kind} {namespace}/{name}: it needs get, list and watch of {} by this name{hint}",
+        .kind.plural()
+    )]
+    Forbidden { who: String, kind: ValuesKind, namespace: String, name: String, hint: String, by_account: bool },
+    #[error("{error}: {message}")]
+    Read { error: ReadError, message: String },
+    #[error(transparent)]
+    Values(#[from] ValuesError),
+}
+
+/// Reads the values of a BundleDeployment, and watches their objects from now on.
+pub(super) async fn read(
+    handles: &ValuesHandles<'_>,
+    deployment: &BundleDeployment,
+) -> Result<Values, ReadValuesError> {
+    let context = handles.context;
+    let (name, spec) = (deployment.name_any(), &deployment.spec);
+    let (namespace, references) = (&spec.install_namespace, spec.values_from.as_slice());
+    if references.is_empty() {
+        let place = Place { namespace: String::new(), account: None };
+        context.memory.values.watch(&name, place, Objects::default().versions(), |_| std::future::ready(()));
+        return Ok(Values::default());
+    }
+    let account = account(deployment, &context.options.accounts)?;
+    let client = client(&context.client, account.as_ref()).await?;
+    let read = chandler_values::read(&client, namespace, references).await;
+    let mut objects = read.map_err(|error| refused(error, &name, account.as_ref()))?;
+    let place = Place { namespace: namespace.clone(), account: account.clone() };
+    context.memory.values.watch(&name, place, objects.versions(), |expected| {
+        let (context, name, namespace) = (Arc::clone(context), name.clone(), namespace.clone());
+        async move {
+            let availability = context.availability.clone();
+            values::watch(client, availability, namespace, expected, || {
+                context.memory.try_again(&name);
+                context.wake(&name);
+            })
+            .await;
+        }
+    });
+    let is_restricted = account.is_none() && *namespace == context.options.system_namespace;
+    let grantee = Grantee::BundleDeployment(&name);
+    if is_restricted {
+        objects.retain(|metadata| grantee.may_name(metadata, true));
+    }
+    let values = Values::resolve(references, namespace, &objects).map_err(|error| match error.problem {
+        ValuesProblem::NotFound if is_restricted => {
+            let problem = ValuesProblem::NotGranted { annotation: grantee.annotation(), deployment: name.clone() };
+            ValuesError { problem, ..error }
+        }
+        _ => error,
+    })?;
+    context.memory.values.hide(&name, values.redactor());
+    Ok(values)
+}
+
+/// A client with the rights of the account, which must exist; without one, that of the controller.
+async fn client(own: &Client, account: Option<&Account>) -> Result<Client, ReadValuesError> {
+    let Some(account) = account else { return Ok(own.clone()) };
+    let failed = |message| ReadValuesError::Account { account: account.clone(), message };
+    let accounts = Api::<ServiceAccount>::namespaced(own.clone(), &account.namespace);
+    let found = accounts.get_metadata_opt(&account.name).await.map_err(|error| failed(api_message(&error)))?;
+    if found.is_none() {
+        return Err(ReadValuesError::AccountNotFound(account.clone()));
+    }
+    impersonating(own, account).map_err(|error| failed(error.to_string()))
+}
+
+fn refused(error: ReadError, name: &str, account: Option<&Account>) -> ReadValuesError {
+    if !error.is_forbidden() {
+        let message = api_message(&error.error);
+        return ReadValuesError::Read { error, message };
+    }
+    let ReadError { kind, namespace, name: object, .. } = error;
+    let who = account.map_or_else(|| "the controller".to_owned(), |account| format!("ServiceAccount {account}"));
+    let hint = account.map(|_| format!("; `chandler rbac {name}` prints roles that grant this")).unwrap_or_default();
+    ReadValuesError::Forbidden { who, kind, namespace, name: object, hint, by_account: account.is_some() }
+}
+
+impl From<&ReadValuesError> for Problem {
+    fn from(error: &ReadValuesError) -> Self {
+        let message = error.to_string();
+        match error {
+            ReadValuesError::Spec(error) => Self::from(error),
+            ReadValuesError::AccountNotFound(_) => {
+                Self { needs_grant: true, ..Self::transient(Reason::ServiceAccountNotFound, message) }
+            }
+            ReadValuesError::Account { .. } | ReadValuesError::Forbidden { by_account: false, .. } => {
+                Self { needs_grant: true, ..Self::transient(Reason::Forbidden, message) }
+            }
+            ReadValuesError::Forbidden { kind, namespace, name, .. } => Self {
+                needs_grant: true,
+                missing_permissions: vec![missing(*kind, namespace, name)],
+                ..Self::transient(Reason::PermissionsMissing, message)
+            },
+            ReadValuesError::Read { .. } => Self::transient(Reason::Retrying, message),
+            // The watch of the objects triggers the next try. What is missing may be created at the same moment as the BundleDeployment.
+            ReadValuesError::Values(error) if error.problem.is_missing() => {
+                Self::transient(Reason::ValuesNotFound, message)
+            }
+            ReadValuesError::Values(_) => Self::terminal(Reason::InvalidValues, message),
+        }
+    }
+}
+
+fn missing(kind: ValuesKind, namespace: &str, name: &str) -> MissingPermissions {
+    let rule = PolicyRule {
+        api_groups: Some(vec![String::new()]),
+        resource_names: Some(vec![name.to_owned()]),
+        resources: Some(vec![kind.plural().to_owned()]),
+        verbs: ["get", "list", "watch"].map(str::to_owned).to_vec(),
+        ..PolicyRule::default()
+    };
+    MissingPermissions { namespace: Some(namespace.to_owned()), rules: vec![rule] }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn forbidden() -> ReadError {
+        let status = Status { code: 403, reason: "Forbidden".into(), ..Status::failure("no", "Forbidden") };
+        let error = Box::new(kube::Error::Api(Box::new(status)));
+        ReadError { kind: ValuesKind::Secret, namespace: "shop".into(), name: "db".into(), error }
+    }
+
+    #[test]
+    fn what_an_account_may_not_read_is_a_missing_permission() {
+        let account = Account { namespace: "shop".into(), name: "deployer".into() };
+        let problem = Problem::from(&refused(forbidden(), "harbour", Some(&account)));
+        assert_eq!((problem.reason, problem.terminal, problem.needs_grant), (Reason::PermissionsMissing, false, true));
+        insta::assert_snapshot!(problem.message, @"spec.valuesFrom: ServiceAccount shop/deployer may not read Secret shop/db: it needs get, list and watch of secrets by this name; `chandler rbac harbour` prints roles that grant this");
+        insta::assert_snapshot!(serde_json::to_string(&problem.missing_permissions).unwrap(), @r#"[{"namespace":"shop","rules":[{"apiGroups":[""],"resourceNames":["db"],"resources":["secrets"],"verbs":["get","list","watch"]}]}]"#);
+        let problem = Problem::from(&refused(forbidden(), "harbour", None));
+        assert_eq!((problem.reason, problem.missing_permissions), (Reason::Forbidden, vec![]));
+        insta::assert_snapshot!(problem.message, @"spec.valuesFrom: the controller may not read Secret shop/db: it needs get, list and watch of secrets by this name");
+    }
+
+    #[test]
+    fn what_is_invalid_waits_for_a_change_and_what_is_missing_may_come() {
+        let error = |problem| ValuesError {
+            index: 0,
+            kind: ValuesKind::ConfigMap,
+            object: "shop/base".into(),
+            key: None,
+            problem,
+        };
+        for (problem, reason) in [
+            (ValuesProblem::NotFound, Reason::ValuesNotFound),
+            (ValuesProblem::KeyNotFound { keys: vec![] }, Reason::ValuesNotFound),
+            (ValuesProblem::NotText, Reason::InvalidValues),
+            (ValuesProblem::NotAMap { found: "array" }, Reason::InvalidValues),
+        ] {
+            let problem = Problem::from(&ReadValuesError::from(error(problem)));
+            assert_eq!((problem.reason, problem.terminal), (reason, reason == Reason::InvalidValues));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Hides values of Secrets in text that users may read.
+//!
+//! Provisioners and API servers quote values in their messages. A short value is hidden only where it is quoted, since it may occur in any
+//! word; a value of a boolean is no secret.
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::Value;
+
+/// In place of a value that is not shown.
+pub const HIDDEN: &str = "(hidden)";
+
+/// The least length in bytes of a value that is hidden wherever it occurs.
+const DISTINCT: usize = 4;
+/// The least length in bytes of a line of a longer value that is hidden by itself.
+const DISTINCT_LINE: usize = 8;
+
+/// The values to hide.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Redactor {
+    /// The longest come first, so that a value inside of another one leaves nothing of it.
+    texts: Vec<String>,
+    /// Whether the values are unknown, so that everything in quotes is hidden.
+    unknown: bool,
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Redactor({} values)", self.texts.len())
+    }
+}
+
+impl Redactor {
+    /// For Secrets that nobody has read yet: everything in quotes is hidden.
+    pub fn unknown() -> Self {
+        Self { texts: Vec::new(), unknown: true }
+    }
+
+    /// For the scalars in these values, and their usual encodings.
+    pub fn of<'a>(secrets: impl IntoIterator<Item = &'a Value>) -> Self {
+        let mut texts = BTreeSet::new();
+        secrets.into_iter().for_each(|value| collect(value, &mut texts));
+        Self::sorted(texts)
+    }
+
+    /// Hides the values of both.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self {
+            unknown: self.unknown || other.unknown,
+            ..Self::sorted(self.texts.iter().chain(&other.texts).cloned().collect())
+        }
+    }
+
+    fn sorted(texts: BTreeSet<String>) -> Self {
+        let mut texts: Vec<String> = texts.into_iter().collect();
+        texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        Self { texts, unknown: false }
+    }
+
+    /// Whether there is nothing to hide.
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty() && !self.unknown
+    }
+
+    /// The text without the values.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut text = Cow::Borrowed(text);
+        for secret in &self.texts {
+            if secret.len() >= DISTINCT {
+                if text.contains(secret.as_str()) {
+                    text = text.replace(secret.as_str(), HIDDEN).into();
+                }
+                continue;
+            }
+            for quote in ['"', '\'', '`'] {
+                let quoted = format!("{quote}{secret}{quote}");
+                if text.contains(&quoted) {
+                    text = text.replace(&quoted, HIDDEN).into();
+                }
+            }
+        }
+        if self.unknown { unquoted(&text).into() } else { text }
+    }
+
+    /// Hides the values in place.
+    pub fn hide(&self, text: &mut String) {
+        if let Cow::Owned(hidden) = self.text(text) {
+            *text = hidden;
+        }
+    }
+
+    /// Hides the values in every string of a JSON value, but not in names of members.
+    pub fn hide_in(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.hide(text),
+            Value::Array(elements) => elements.iter_mut().for_each(|element| self.hide_in(element)),
+            Value::Object(members) => members.values_mut().for_each(|member| self.hide_in(member)),
+            Value::Number(number) => {
+                if let Cow::Owned(hidden) = self.text(&number.to_string()) {
+                    *value = hidden.into();
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+}
+
+/// The text with everything in double quotes hidden.
+fn unquoted(text: &str) -> String {
+    let mut result = String::new();
+    let mut rest = text;
+    while let Some((before, quoted)) = rest.split_once('"') {
+        result.push_str(before);
+        result.push_str(HIDDEN);
+        rest = end_of_quote(quoted);
+    }
+    result.push_str(rest);
+    result
+}
+
+/// What follows the closing quote; nothing where there is none.
+fn end_of_quote(quoted: &str) -> &str {
+    let mut escaped = false;
+    for (at, char) in quoted.char_indices() {
+        match char {
+            '"' if !escaped => return quoted.get(at + 1..).unwrap_or_default(),
+            '\\' => escaped = !escaped,
+            _ => escaped = false,
+        }
+    }
+    ""
+}
+
+fn collect(value: &Value, texts: &mut BTreeSet<String>) {
+    match value {
+        Value::Null | Value::Bool(_) => {}
+        Value::Number(number) => add(&number.to_string(), texts),
+        Value::String(text) => add(text, texts),
+        Value::Array(elements) => elements.iter().for_each(|element| collect(element, texts)),
+        Value::Object(members) => members.values().for_each(|member| collect(member, texts)),
+    }
+}
+
+fn add(text: &str, texts: &mut BTreeSet<String>) {
+    let trimmed = text.trim();
+    for text in [text, trimmed].into_iter().filter(|text| !text.trim().is_empty()) {
+        texts.insert(text.to_owned());
+        // As the API server and provisioners quote it.
+        let quoted = Value::String(text.to_owned()).to_string();
+        if let Some(escaped) = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+            texts.insert(escaped.to_owned());
+        }
+        texts.insert(chandler_core::text::printable(text).into_owned());
+        if text.len() >= DISTINCT {
+            texts.insert(STANDARD.encode(text));
+        }
+    }
+    texts.extend(trimmed.lines().map(str::trim).filter(|line| line.len() >= DISTINCT_LINE).map(str::to_owned));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_hidden_in_every_usual_form() {
+        let secrets = json!({"user": "harbour-admin", "lines": "first-line\nsecond\"line\n", "pin": 7, "list": [123_456, true], "s": "ab"});
+        let redactor = Redactor::of([&secrets]);
+        for (text, expected) in [
+            ("nothing", "nothing"),
+            ("user harbour-admin2", "user (hidden)2"),
+            (r#"Invalid value: "first-line\nsecond\"line\n": no"#, r#"Invalid value: "(hidden)": no"#),
+            ("at first-line", "at (hidden)"),
+            ("123456 and 7 and true", "(hidden) and 7 and true"),
+            (r#""7" or 'ab', about"#, "(hidden) or (hidden), about"),
+            ("aGFyYm91ci1hZG1pbg==", "(hidden)"),
+        ] {
+            assert_eq!(redactor.text(text), expected, "{text}");
+        }
+        let mut value = json!({"harbour-admin": ["x harbour-admin", 1, 123_456]});
+        redactor.hide_in(&mut value);
+        assert_eq!(value, json!({"harbour-admin": ["x (hidden)", 1, "(hidden)"]}));
+        assert!(Redactor::of([&json!({"a": {"b": true, "c": ""}})]).is_empty());
+    }
+
+    #[test]
+    fn unknown_values_are_hidden_by_their_quotes() {
+        let unknown = Redactor::unknown();
+        assert_eq!(unknown.text(r#"a "b\"c" d "e"#), "a (hidden) d (hidden)");
+        assert_eq!(unknown.text("none"), "none");
+        let both = unknown.and(&Redactor::of([&json!("hunter2")]));
+        assert_eq!(both.text(r#"hunter2 "x""#), "(hidden) (hidden)");
+    }
+
+    #[test]
+    fn the_text_for_debugging_has_no_value() {
+        assert!(!format!("{:?}", Redactor::of([&json!("hunter2")])).contains("hunter2"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_keeps_a_distinct_value(secret in "[a-z0-9!?]{9,20}", before in "\\PC{0,20}", after in "\\PC{0,20}") {
+            let redactor = Redactor::of([&json!({"a": [secret.clone()]})]);
+            let text = format!("{before}{secret}{after}");
+            let hidden = redactor.text(&text).into_owned();
+            prop_assert!(!hidden.contains(&secret) || before.contains(&secret) || after.contains(&secret));
+            prop_assert_eq!(redactor.text(&hidden).into_owned(), hidden);
+        }
+    }
+}
