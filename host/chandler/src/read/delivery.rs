@@ -1,5 +1,7 @@
 //! How a bundle reaches a cluster: an image by its reference, files of this machine in ConfigMaps. Checks the bundle on the way.
 
+use std::env;
+
 use chandler_api::{BundleSource, ImageSource};
 use chandler_core::Release;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -9,12 +11,13 @@ use serde_json::{Map, Value};
 use super::{
     cache, deployed,
     packaging::{self, Packed, PackingError},
-    rendering,
+    rendering::{self, OpenedBundle},
     source::{self, Origin},
 };
 use crate::{
     CommandError,
     arguments::{bundle::BundleArguments, installation::InstallationArguments},
+    view::invocation,
 };
 
 /// A bundle and the BundleDeployment that it is for.
@@ -69,7 +72,10 @@ impl Delivery<'_> {
                     }
                 })?;
                 opened.request.config = self.config.clone();
-                let release = deployed::release(client, &mut opened).await?;
+                let release = match deployed::release(client, &mut opened).await {
+                    Ok(release) => release,
+                    Err(error) => return Err(self.with_command(error, &mut opened).await),
+                };
                 (opened.chosen.name.clone(), Some(opened.content().clone()), Some(release))
             }
         };
@@ -90,6 +96,21 @@ impl Delivery<'_> {
             (_, None) => return Err(CommandError::failed(format!("{} has no content", self.bundle))),
         }
         Ok(delivered)
+    }
+
+    /// Adds the whole command that installs an operator which does not watch all namespaces, if that is what the configuration lacks.
+    async fn with_command(&self, error: CommandError, opened: &mut OpenedBundle) -> CommandError {
+        if !error.findings().iter().any(|finding| finding.is_missing("/watchNamespace")) {
+            return error;
+        }
+        opened.request.config.insert("watchNamespace".to_owned(), self.namespace.into());
+        // An operator may refuse to watch its own namespace.
+        let (watched, value) = match opened.provision().await {
+            Ok(_) => ("its own namespace", self.namespace),
+            Err(_) => ("another namespace", "NAMESPACE"),
+        };
+        let command = invocation::again(env::args_os(), &["--set", &format!("watchNamespace={value}")]);
+        error.hint(format!("to let the operator watch {watched}: `{command}`"))
     }
 
     fn bundle_arguments(&self, arguments: &InstallationArguments) -> BundleArguments {

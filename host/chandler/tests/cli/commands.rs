@@ -14,13 +14,13 @@ use tempfile::TempDir;
 use crate::support::{self, Outcome};
 
 /// A cluster with a controller, and the binary with a kubeconfig for it.
-struct Session {
-    world: World,
+pub(crate) struct Session {
+    pub(crate) world: World,
     directory: TempDir,
 }
 
 impl Session {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let session = Self { world: World::new().await, directory: tempfile::tempdir().unwrap() };
         if let Some(kubeconfig) = session.world.kubeconfig() {
             let path = session.kubeconfig();
@@ -35,10 +35,11 @@ impl Session {
     }
 
     /// Runs a command for this cluster.
-    async fn run(&self, arguments: &[&str]) -> Outcome {
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Outcome {
         let mut command = support::command(&support::cache());
         command.args(arguments).env("CHANDLER_SYSTEM_NAMESPACE", &self.world.system_namespace);
-        if self.world.kubeconfig().is_some() {
+        // A printed command has it already.
+        if self.world.kubeconfig().is_some() && !arguments.contains(&"--kubeconfig") {
             command.arg("--kubeconfig").arg(self.kubeconfig());
         }
         // The controller runs on the threads of this test.
@@ -65,7 +66,7 @@ impl Session {
     }
 
     /// Installs a bundle, and waits until it is healthy.
-    async fn install(&self, name: &str, bundle: &str, more: &[&str]) -> Outcome {
+    pub(crate) async fn install(&self, name: &str, bundle: &str, more: &[&str]) -> Outcome {
         let label = self.label();
         let fixed = ["install", name, bundle, "--namespace", &self.world.namespace, "--label", &label];
         self.run(&[&fixed, more].concat()).await
