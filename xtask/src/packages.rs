@@ -14,9 +14,7 @@ pub(crate) struct Packages {
 impl Packages {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         guests::build_all()?;
-        command::run(&mut command::cargo(["build", "--quiet", "--locked", "--package", "chandler"]))?;
-        let chandler = command::target_directory().join("debug/chandler");
-        let program = ["run", "--quiet", "--locked", "--package", "chandler-packages", "--", "--chandler"];
-        command::run(command::cargo(program).arg(chandler).args(self.arguments))
+        let program = ["run", "--quiet", "--locked", "--package", "chandler-packages", "--"];
+        command::run(command::cargo(program).args(self.arguments))
     }
 }

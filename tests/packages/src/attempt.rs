@@ -153,11 +153,12 @@ fn problem(output: &Output, deployment: Option<&BundleDeployment>) -> Problem {
     Problem { reason: "CommandFailed".to_owned(), message: message.to_owned() }
 }
 
-/// The reason of `Ready`, with the message of the condition that has one.
+/// The reason of `Ready` unless it is True, with the message of the condition that has one.
 fn of_conditions(deployment: &BundleDeployment) -> Option<Problem> {
     use ConditionType::{Healthy, Installed, Progressing, Ready, Unpacked};
     let conditions = &deployment.status.as_ref()?.conditions;
-    let reason = find_condition(conditions, Ready)?.reason.clone();
+    let ready = find_condition(conditions, Ready).filter(|condition| condition.status != "True")?;
+    let reason = ready.reason.clone();
     let messages = [Progressing, Ready, Healthy, Installed, Unpacked];
     let messages = messages.into_iter().filter_map(|kind| find_condition(conditions, kind));
     let mut messages = messages.filter(|condition| !condition.message.is_empty());

@@ -45,7 +45,7 @@ pub enum Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.pad(match self {
             Self::Healthy => "healthy",
             Self::HealthyAfterAdvice => "healthy after advice",
             Self::Refused => "refused",

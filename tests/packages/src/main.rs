@@ -4,6 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    env,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::atomic::{AtomicUsize, Ordering},
@@ -11,11 +12,12 @@ use std::{
 };
 
 use anyhow::bail;
+use chandler::read::provisioner;
 use chandler_packages::{
     entry::{Entry, Outcome},
     list, newest,
     packages::{self, Package},
-    plane::{Plane, Settings},
+    plane::{self, Plane, Settings},
     upgrades,
 };
 use clap::Parser;
@@ -46,9 +48,6 @@ struct Arguments {
     /// How many control planes work at once
     #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     jobs: usize,
-    /// The binary of the command
-    #[arg(long, value_name = "FILE")]
-    chandler: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -57,9 +56,17 @@ enum Versions {
     All,
 }
 
-#[tokio::main]
-async fn main() -> anyhow::Result<ExitCode> {
-    let arguments = Arguments::parse();
+fn main() -> anyhow::Result<ExitCode> {
+    // This binary is also the command that it runs, and the compiler of the controller.
+    let compiles = env::args_os().nth(1).is_some_and(|argument| argument == provisioner::COMPILE);
+    if compiles || env::var_os(plane::IS_COMMAND).is_some() {
+        return Ok(chandler::main());
+    }
+    tokio::runtime::Runtime::new()?.block_on(compare(Arguments::parse()))
+}
+
+/// Installs the packages, and compares with the list or writes it.
+async fn compare(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let path = arguments.list.clone().unwrap_or_else(|| kept(arguments.versions));
     let known = if path.exists() { list::read(&path)? } else { Vec::new() };
     let packages = selected(&arguments, &known)?;
@@ -123,7 +130,7 @@ async fn run(arguments: &Arguments, packages: &[Package]) -> anyhow::Result<Vec<
     let workers = (0..arguments.jobs.clamp(1, packages.len())).map(|_| async {
         let timeout = Duration::from_secs(arguments.timeout);
         let cache = cache.path().to_owned();
-        let plane = Plane::start(Settings { chandler: arguments.chandler.clone(), cache, timeout }).await?;
+        let plane = Plane::start(Settings { cache, timeout }).await?;
         let mut entries = Vec::new();
         while let Some(package) = packages.get(next.fetch_add(1, Ordering::Relaxed)) {
             entries.extend(one(arguments.versions, &plane, package).await);

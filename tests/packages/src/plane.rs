@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    env,
     io::Write as _,
     path::{Path, PathBuf},
     process::Stdio,
@@ -24,6 +25,8 @@ use kube::{
 use serde_json::Value;
 use tempfile::NamedTempFile;
 
+/// The environment variable with which this binary is the `chandler` command.
+pub const IS_COMMAND: &str = "CHANDLER_PACKAGES_IS_COMMAND";
 /// How much longer than its timeout a command may run.
 const MARGIN: Duration = Duration::from_secs(60);
 /// How long the garbage collector may take after an uninstallation.
@@ -36,8 +39,6 @@ const OF_NAMESPACE: [&str; 2] = ["ServiceAccount default", "ConfigMap kube-root-
 /// How the command is run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The binary.
-    pub chandler: PathBuf,
     /// The cache directory.
     pub cache: PathBuf,
     /// The timeout of commands that wait.
@@ -97,9 +98,10 @@ impl Plane {
 
     /// Runs a command.
     pub async fn run<S: AsRef<str>>(&self, arguments: &[S]) -> anyhow::Result<Output> {
-        let mut command = tokio::process::Command::new(&self.settings.chandler);
+        let mut command = tokio::process::Command::new(env::current_exe()?);
         command
             .args(arguments.iter().map(AsRef::as_ref))
+            .env(IS_COMMAND, "1")
             .env("KUBECONFIG", self.kubeconfig.path())
             .env("CHANDLER_CACHE_DIRECTORY", &self.settings.cache)
             .stdin(Stdio::null())
@@ -108,7 +110,7 @@ impl Plane {
         let Ok(ended) = ended else {
             return Ok(Output { code: None, text: "the command did not end after its timeout".to_owned() });
         };
-        let output = ended.with_context(|| format!("failed to run {}", self.settings.chandler.display()))?;
+        let output = ended.context("failed to run the command")?;
         let text = [output.stdout, output.stderr].concat();
         Ok(Output { code: output.status.code(), text: String::from_utf8_lossy(&text).into_owned() })
     }
@@ -145,7 +147,8 @@ impl Plane {
         let namespaces: Api<Namespace> = Api::all(self.plane.client().clone());
         let Some(namespace) = namespaces.get_opt(name).await? else { return Ok(()) };
         namespaces.delete(name, &DeleteParams::default()).await?;
-        let gone = await_condition(namespaces, name, conditions::is_deleted(&namespace.uid().unwrap_or_default()));
+        let uid = namespace.uid().unwrap_or_default();
+        let gone = await_condition(namespaces, name, conditions::is_deleted(&uid));
         let gone = tokio::time::timeout(self.settings.timeout, gone).await;
         gone.with_context(|| format!("namespace {name} is still there"))??;
         Ok(())

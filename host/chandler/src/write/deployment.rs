@@ -17,6 +17,9 @@ const INSTALL: &str = "chandler-install";
 /// The field manager of changes.
 const UPGRADE: &str = "chandler-upgrade";
 
+/// How often a change is sent that conflicts with writes of the status.
+const ATTEMPTS: usize = 10;
+
 /// Whether a request changes anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
@@ -49,7 +52,7 @@ pub async fn create(
     })
 }
 
-/// Changes fields of the spec. Fails if the BundleDeployment has changed since it was read.
+/// Changes fields of the spec. Fails if the spec has changed since it was read; the controller writes the status all the time.
 pub async fn change(
     client: &Client,
     deployment: &BundleDeployment,
@@ -60,24 +63,35 @@ pub async fn change(
     let not_changed = |error: &(dyn std::error::Error + 'static)| {
         CommandError::failed(format!("failed to change BundleDeployment {name}")).because(error)
     };
-    let operations = change.operations(deployment);
-    let patch: json_patch::Patch = serde_json::from_value(operations).map_err(|error| not_changed(&error))?;
     let parameters = PatchParams {
         dry_run: effect == Effect::Check,
         field_manager: Some(UPGRADE.to_owned()),
         ..PatchParams::default()
     };
     let deployments: Api<BundleDeployment> = Api::all(client.clone());
-    let changed = deployments.patch(&name, &parameters, &Patch::<Value>::Json(patch)).await;
-    changed.map_err(|error| {
-        let failed = not_changed(&error);
-        match &error {
-            kube::Error::Api(status) if status.is_conflict() => {
-                failed.hint("it has changed since it was read: run the command again")
+    let mut current = deployment.clone();
+    for attempt in 1.. {
+        let operations = change.operations(&current);
+        let patch: json_patch::Patch = serde_json::from_value(operations).map_err(|error| not_changed(&error))?;
+        match deployments.patch(&name, &parameters, &Patch::<Value>::Json(patch)).await {
+            Ok(changed) => return Ok(changed),
+            Err(kube::Error::Api(status)) if status.is_conflict() => {
+                current = deployments.get(&name).await.map_err(|error| not_changed(&error))?;
+                if attempt == ATTEMPTS || !has_same_spec(&current, deployment) {
+                    let failed = not_changed(&kube::Error::Api(status));
+                    return Err(failed.hint("its spec has changed since it was read: run the command again"));
+                }
             }
-            _ => failed,
+            Err(error) => return Err(not_changed(&error)),
         }
-    })
+    }
+    Ok(current)
+}
+
+/// Whether two states of a BundleDeployment differ in metadata and status only.
+fn has_same_spec(one: &BundleDeployment, other: &BundleDeployment) -> bool {
+    let identity = |deployment: &BundleDeployment| (deployment.metadata.uid.clone(), deployment.metadata.generation);
+    identity(one) == identity(other)
 }
 
 /// New values of fields of the spec. A field without a value is removed.

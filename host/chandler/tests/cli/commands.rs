@@ -2,11 +2,12 @@
 
 use std::{fs, path::PathBuf};
 
+use chandler::write::deployment::{self, Effect, SpecChange};
 use chandler_tests::{World, bundles, run::LABEL};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
     Api, Resource as _,
-    api::{DeleteParams, ListParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -270,4 +271,29 @@ async fn the_list_and_the_completion_have_the_names() {
 fn a_completion_script_calls_the_program() {
     let script = support::chandler(["completion", "bash"], "").data();
     assert!(script.contains("CHANDLER_COMPLETE=") && script.contains("complete "), "{script}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_conflicts_with_a_change_of_the_spec_and_not_with_one_of_the_status() {
+    let session = Session::start().await;
+    let name = session.world.name();
+    let installed = session.install(&name, OLD, &[]).await;
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    let deployments = session.world.deployments();
+    let read = deployments.get(&name).await.unwrap();
+    let patch = async |patch: Value| {
+        deployments.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    };
+    let change = async |prefix: &str| {
+        let mut change = SpecChange::default();
+        change.set("config", Some(json!({"operatorConditionName": prefix})));
+        deployment::change(&session.world.client, &read, &change, Effect::Check).await
+    };
+    patch(json!({"metadata": {"annotations": {"tides": "high"}}})).await;
+    let changed = change("a").await.unwrap();
+    assert_eq!(changed.spec.config.unwrap()["operatorConditionName"], "a");
+    patch(json!({"spec": {"suspend": true}})).await;
+    let refused = change("b").await.unwrap_err().to_string();
+    assert!(refused.contains("its spec has changed since it was read"), "{refused}");
+    session.world.finish().await;
 }
