@@ -5,11 +5,11 @@ use serde_json::Value;
 
 /// The words after `chandler` of the first printed command that begins with one of these subcommands.
 pub fn command(text: &str, subcommands: &[&str]) -> Option<Vec<String>> {
-    let printed = text.split('`').skip(1).step_by(2);
-    printed.map(words).find_map(|words| {
-        let [program, subcommand, ..] = words.as_slice() else { return None };
-        (program == "chandler" && subcommands.contains(&subcommand.as_str())).then(|| words[1..].to_vec())
-    })
+    // Other text may have backquotes, too.
+    let printed = text.split("`chandler ").skip(1).filter_map(|rest| rest.split_once('`'));
+    printed
+        .map(|(line, _)| words(line))
+        .find_map(|words| words.first().is_some_and(|first| subcommands.contains(&first.as_str())).then_some(words))
 }
 
 /// The words of a command line, as a shell splits it.
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn printed_commands_are_found() {
-        let text = "hint: `chandler lint BUNDLE` or `kubectl x`; `chandler install 'my dir' --set 'a='\\''b'` now";
+        let text = "a rule with `, hint: `chandler lint BUNDLE` or `kubectl x`; `chandler install 'my dir' --set 'a='\\''b'` now";
         let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(command(text, &["install", "upgrade"]), words(&["install", "my dir", "--set", "a='b"]));
         assert_eq!(command(text, &["approve"]), None);

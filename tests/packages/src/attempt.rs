@@ -15,8 +15,6 @@ use crate::{
 
 /// How often advice is followed: a version may change a CRD, a selector and more.
 const ROUNDS: usize = 4;
-/// The exit code of a command whose timeout expired.
-const TIMED_OUT: i32 = 3;
 /// What stands for a file that does not fit into a ConfigMap.
 const TOO_LARGE: &str = "TooLargeForConfigMaps";
 
@@ -37,13 +35,19 @@ pub(crate) async fn attempt(plane: &Plane, verb: &str, directory: &Path, entry: 
         }
         let problem = problem(&output, plane.deployment(&entry.package).await?.as_ref());
         entry.because(problem.reason.clone(), &problem.message);
-        entry.outcome = if output.code == Some(TIMED_OUT) { Outcome::Unhealthy } else { Outcome::Refused };
+        entry.outcome = outcome(&problem);
         match follow(plane, verb, directory, &problem, &output, entry).await? {
             Some(next) => output = next,
             None => return Ok(()),
         }
     }
     Ok(())
+}
+
+/// How an attempt with this problem ended. Whether the command noticed before its timeout says nothing: that depends on the machine.
+fn outcome(problem: &Problem) -> Outcome {
+    let installed = ["RollingOut", "Unhealthy", "ProgressDeadlineExceeded"];
+    if installed.contains(&problem.reason.as_str()) { Outcome::Unhealthy } else { Outcome::Refused }
 }
 
 fn command<'a>(verb: &'a str, name: &'a str, bundle: &'a str) -> Vec<&'a str> {
@@ -70,7 +74,7 @@ async fn follow(
             let image = plane.push(&name, &Package::version(directory), directory).await?;
             Ok(Some(plane.run_waiting(&command(verb, &name, &image)).await?))
         }
-        "RequiredFieldMissing" => {
+        "RequiredFieldMissing" | "UnknownField" => {
             let Some(mut words) = advice::command(&output.text, &["install", "upgrade"]) else { return Ok(None) };
             if let Some(value) = words.last_mut().and_then(|last| last.strip_suffix("=NAMESPACE").map(str::to_owned)) {
                 let watched = watched(&name);

@@ -1,7 +1,7 @@
 //! A control plane in this process, and the `chandler` command for it.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     env,
     io::Write as _,
     path::{Path, PathBuf},
@@ -28,7 +28,7 @@ use tempfile::NamedTempFile;
 /// The environment variable with which this binary is the `chandler` command.
 pub const IS_COMMAND: &str = "CHANDLER_PACKAGES_IS_COMMAND";
 /// How much longer than its timeout a command may run.
-const MARGIN: Duration = Duration::from_secs(60);
+const MARGIN: Duration = Duration::from_mins(1);
 /// How long the garbage collector may take after an uninstallation.
 const COLLECTION: Duration = Duration::from_secs(20);
 /// How often objects are counted meanwhile.
@@ -47,7 +47,7 @@ pub struct Settings {
 
 /// A control plane.
 pub struct Plane {
-    plane: ControlPlane,
+    control_plane: ControlPlane,
     controller: RunningController,
     kubeconfig: NamedTempFile,
     settings: Settings,
@@ -73,17 +73,17 @@ impl Plane {
     /// Starts it.
     pub async fn start(settings: Settings) -> anyhow::Result<Self> {
         let started = ControlPlane::start(&settings.cache, &ClusterArguments::default()).await;
-        let (plane, controller) = started.map_err(|error| anyhow!("{error}"))?;
+        let (control_plane, controller) = started.map_err(|error| anyhow!("{error}"))?;
         let mut kubeconfig = NamedTempFile::new()?;
-        kubeconfig.write_all(plane.cluster().kubeconfig().as_bytes())?;
+        kubeconfig.write_all(control_plane.cluster().kubeconfig().as_bytes())?;
         kubeconfig.flush()?;
-        Ok(Self { plane, controller, kubeconfig, settings })
+        Ok(Self { control_plane, controller, kubeconfig, settings })
     }
 
     /// Stops it.
     pub async fn stop(self) {
         self.controller.stop().await;
-        self.plane.stop().await;
+        self.control_plane.stop().await;
     }
 
     /// Runs a command that waits until something is done.
@@ -117,7 +117,8 @@ impl Plane {
 
     /// Pushes a directory to the registry, and returns the image.
     pub async fn push(&self, name: &str, tag: &str, directory: &Path) -> anyhow::Result<String> {
-        let image = self.plane.registry().push_bundle_directory(name, tag, directory, &Default::default()).await?;
+        let image =
+            self.control_plane.registry().push_bundle_directory(name, tag, directory, &BTreeMap::default()).await?;
         Ok(image.reference)
     }
 
@@ -133,18 +134,18 @@ impl Plane {
     }
 
     fn deployments(&self) -> Api<BundleDeployment> {
-        Api::all(self.plane.client().clone())
+        Api::all(self.control_plane.client().clone())
     }
 
     /// Creates a namespace unless it exists.
     pub async fn ensure_namespace(&self, name: &str) -> anyhow::Result<()> {
-        let created = chandler::write::control_plane::ensure_namespace(self.plane.client(), name).await;
+        let created = chandler::write::control_plane::ensure_namespace(self.control_plane.client(), name).await;
         created.map_err(|error| anyhow!("{error}"))
     }
 
     /// Deletes a namespace, and waits until it is gone.
     pub async fn delete_namespace(&self, name: &str) -> anyhow::Result<()> {
-        let namespaces: Api<Namespace> = Api::all(self.plane.client().clone());
+        let namespaces: Api<Namespace> = Api::all(self.control_plane.client().clone());
         let Some(namespace) = namespaces.get_opt(name).await? else { return Ok(()) };
         namespaces.delete(name, &DeleteParams::default()).await?;
         let uid = namespace.uid().unwrap_or_default();
@@ -156,7 +157,7 @@ impl Plane {
 
     /// All objects but Events, as `Kind.group namespace/name`.
     pub async fn objects(&self) -> anyhow::Result<BTreeSet<String>> {
-        let client = self.plane.client();
+        let client = self.control_plane.client();
         let discovery = Discovery::new(client.clone()).run_aggregated().await?;
         let mut found = BTreeSet::new();
         for (resource, capabilities) in discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources) {

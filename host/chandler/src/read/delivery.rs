@@ -98,9 +98,15 @@ impl Delivery<'_> {
         Ok(delivered)
     }
 
-    /// Adds the whole command that installs an operator which does not watch all namespaces, if that is what the configuration lacks.
+    /// Adds the whole command that installs an operator which does not watch all namespaces, or which watches only these, if that is what
+    /// the configuration lacks.
     async fn with_command(&self, error: CommandError, opened: &mut OpenedBundle) -> CommandError {
-        if !error.findings().iter().any(|finding| finding.is_missing("/watchNamespace")) {
+        let reports = |code: &str| error.findings().iter().any(|finding| finding.is_about(code, "/watchNamespace"));
+        if reports("UnknownField") {
+            let command = invocation::again(env::args_os(), &["--set", "watchNamespace=null"]);
+            return error.hint(format!("to let the operator watch all namespaces: `{command}`"));
+        }
+        if !reports("RequiredFieldMissing") {
             return error;
         }
         opened.request.config.insert("watchNamespace".to_owned(), self.namespace.into());

@@ -81,9 +81,9 @@ impl Finding {
         self.diagnostic.severity
     }
 
-    /// Whether the provisioner reports that the configuration lacks the field with this pointer.
-    pub fn is_missing(&self, pointer: &str) -> bool {
-        self.diagnostic.code == "RequiredFieldMissing"
+    /// Whether the provisioner reports this about the field of the configuration with this pointer.
+    pub fn is_about(&self, code: &str, pointer: &str) -> bool {
+        self.diagnostic.code == code
             && self.diagnostic.location.as_ref().is_some_and(|location| location.path == CONFIG)
             && self.pointer() == Some(pointer)
     }

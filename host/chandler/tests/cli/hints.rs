@@ -6,10 +6,10 @@ use crate::commands::Session;
 
 /// The first printed command that begins with these words.
 fn command<'a>(text: &'a str, words: &str) -> Vec<&'a str> {
-    let commands = text.split('`').skip(1).step_by(2);
-    let found = commands.clone().find(|command| command.starts_with(words));
-    let found = found.unwrap_or_else(|| panic!("no command {words:?} in {text}"));
-    found.split(' ').skip(1).collect()
+    let mut commands = text.split('`').skip(1).step_by(2);
+    let found = commands.find(|command| command.starts_with(words));
+    assert!(found.is_some(), "no command {words:?} in {text}");
+    found.unwrap().split(' ').skip(1).collect()
 }
 
 const OLD: &str = "registry/harbour-operator.v0.1.0";
@@ -59,5 +59,27 @@ async fn an_operator_that_does_not_watch_all_namespaces_is_installed_by_the_prin
             assert_eq!(deleted.code, Some(0), "{}", deleted.stderr);
         }
     }
+    session.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_that_watches_only_all_namespaces_is_upgraded_by_the_printed_command() {
+    let session = Session::start().await;
+    let name = session.world.name();
+    let own = format!("watchNamespace={}", session.world.namespace);
+    let installed = session.install(&name, sample(OLD).path().to_str().unwrap(), &["--set", &own]).await;
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    let next = ["OwnNamespace", "SingleNamespace"].into_iter().fold(
+        sample("registry/harbour-operator.v0.2.0"),
+        |bundle, mode| {
+            let file = "manifests/harbour-operator.clusterserviceversion.yaml";
+            let (from, to) = ("supported: true", "supported: false");
+            bundle.replacing(file, &format!("type: {mode}, {from}"), &format!("type: {mode}, {to}"))
+        },
+    );
+    let refused = session.run(&["upgrade", &name, next.path().to_str().unwrap()]).await;
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    let upgraded = session.run(&command(&refused.stderr, "chandler upgrade")).await;
+    assert_eq!(upgraded.code, Some(0), "{}", upgraded.stderr);
     session.world.finish().await;
 }
