@@ -12,6 +12,7 @@ mod fuzz;
 mod generate;
 mod guests;
 mod languages;
+mod packages;
 mod soak;
 mod test;
 mod wasm_target;
@@ -41,6 +42,8 @@ enum Task {
     Soak(soak::Soak),
     /// Render a tree of registry+v1 bundles and compare with the output of OLM v1 (release build)
     Corpus(corpus::Corpus),
+    /// Install or upgrade published operators on the embedded control plane and compare with the kept list
+    Packages(packages::Packages),
     /// Fuzz everything that parses untrusted input (release build, libFuzzer)
     Fuzz(fuzz::Fuzz),
     /// Build the binary that runs in a cluster: `chandler` without the embedded control plane and registry (release build)
@@ -58,6 +61,7 @@ fn main() -> anyhow::Result<()> {
         Task::Bench(bench) => bench.run(),
         Task::Soak(soak) => soak.run(),
         Task::Corpus(corpus) => corpus.run(),
+        Task::Packages(packages) => packages.run(),
         Task::Fuzz(fuzz) => fuzz.run(),
         Task::Dist(_) => dist::Dist::run(),
         Task::Generate(generate) => generate.run(),

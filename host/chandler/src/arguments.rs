@@ -11,6 +11,7 @@ pub mod format;
 pub mod installation;
 pub mod naming;
 pub mod registry;
+pub mod system_namespace;
 pub mod values;
 pub mod wait;
 

@@ -38,7 +38,7 @@ impl Upgrade {
     pub fn new(old: &Value, new: &Value, report: Report) -> Self {
         let crd = new.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
         let stored_versions = old.pointer("/status/storedVersions");
-        let covered = json!([crd, old.get("spec"), stored_versions, new.get("spec"), report.refusals]);
+        let covered = json!([crd, reviewed(old), stored_versions, reviewed(new), report.refusals]);
         let digest = Digest::of_json(&json!({"crdUpgrade": covered}));
         Self { crd, digest, approved_by: None, report }
     }
@@ -58,6 +58,16 @@ impl Upgrade {
         let warnings = self.report.warnings.iter().map(ToString::to_string);
         approval.into_iter().chain(warnings).chain(self.report.notes.iter().cloned())
     }
+}
+
+/// The spec of a CRD without the CA bundle of its conversion webhook. No rule is about it, and where the host issues the certificate,
+/// each preview has another one.
+fn reviewed(crd: &Value) -> Option<Value> {
+    let mut spec = crd.get("spec")?.clone();
+    if let Some(client) = spec.pointer_mut("/conversion/webhook/clientConfig").and_then(Value::as_object_mut) {
+        client.remove("caBundle");
+    }
+    Some(spec)
 }
 
 /// The digest of all refused upgrades, for a user who approves all of them at once. None if none is refused.
@@ -184,6 +194,19 @@ mod tests {
         ] {
             assert_ne!(reviewed.digest, other.digest, "{other:?}");
         }
+    }
+
+    /// The host issues a certificate for each preview.
+    #[test]
+    fn the_digest_does_not_cover_the_ca_bundle_of_a_conversion_webhook() {
+        let crd = |bundle: &str, service: &str| {
+            let client = json!({"caBundle": bundle, "service": {"namespace": "n", "name": service}});
+            json!({"metadata": {"name": "oxen.example.com"},
+                "spec": {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": client}}}})
+        };
+        let digest = |new: &Value| Upgrade::new(&crd("b2xk", "hook"), new, Report::default()).digest;
+        assert_eq!(digest(&crd("b25l", "hook")), digest(&crd("dHdv", "hook")));
+        assert_ne!(digest(&crd("b25l", "hook")), digest(&crd("b25l", "other")));
     }
 
     #[test]

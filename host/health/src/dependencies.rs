@@ -35,6 +35,8 @@ pub struct Dependencies {
     endpoints: BTreeMap<ServiceName, usize>,
     /// Storage classes that bind a volume when the first pod uses the claim.
     waiting_classes: BTreeSet<String>,
+    /// Whether Services without an entry are not due yet. Otherwise they were only not read.
+    staged: bool,
 }
 
 impl Dependencies {
@@ -71,7 +73,14 @@ impl Dependencies {
     pub fn only(&self, is_due: impl Fn(&ServiceName) -> bool) -> Self {
         let mut due = self.clone();
         due.endpoints.retain(|service, _| is_due(service));
+        due.staged = true;
         due
+    }
+
+    /// Whether what calls a Service must be able to trust it by now. The controller that fills in CA bundles, and the Certificate that it
+    /// takes them from, may be in the stage of the workload behind the Service.
+    pub(crate) fn is_due(&self, service: &ServiceName) -> bool {
+        !self.staged || self.endpoints.contains_key(service)
     }
 
     /// Whether a Service is known to have no ready endpoint.

@@ -87,7 +87,8 @@ pub(crate) fn webhook_configuration(object: Reader<'_>, dependencies: &Dependenc
 
 fn needed(object: Reader<'_>, dependencies: &Dependencies) -> Health {
     let needs = needs::of_object(object.0);
-    if let Some(Need { caller, .. }) = needs.iter().find(|need| need.lacks_authority)
+    if let Some(Need { caller, .. }) =
+        needs.iter().find(|need| need.lacks_authority && dependencies.is_due(&need.service))
         && let Some(injector) = injector(object)
     {
         return Health::progressing(format!("{injector} has not filled in the CA bundle of {caller}"));

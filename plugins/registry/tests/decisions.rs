@@ -122,6 +122,8 @@ fn the_name_of_the_install_strategy_is_not_checked() {
 fn own_namespace_is_not_a_default() {
     let refusal = Small::new(&["OwnNamespace"]).refusal(&json!({}));
     assert!(refusal.contains("RequiredFieldMissing"), "{refusal}");
+    let several = Small::new(&["OwnNamespace", "MultiNamespace"]).refusal(&json!({}));
+    assert!(several.contains("required field \"watchNamespace\" or \"watchNamespaces\" is missing"), "{several}");
     let release = Small::new(&["AllNamespaces", "OwnNamespace"]).render(&json!({})).unwrap();
     let annotations = &one(&release, "Deployment")["spec"]["template"]["metadata"]["annotations"];
     assert_eq!(annotations["olm.targetNamespaces"], "");

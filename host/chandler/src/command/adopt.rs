@@ -9,7 +9,7 @@ use crate::{
     CommandError,
     arguments::{
         bundle::BundleArguments, configuration::ConfigurationArguments, connection::Connection, format::OutputFormat,
-        registry::RegistryArguments,
+        registry::RegistryArguments, system_namespace::SystemNamespaceArguments,
     },
     confirmation,
     read::{cluster, deployed, preview},
@@ -62,7 +62,7 @@ pub struct Adopt {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
 
-    /// The bundle's files; required if spec.source is not an image
+    /// The bundle's files [default: those that spec.source names]
     #[arg(long, value_name = "BUNDLE")]
     pub bundle: Option<String>,
 
@@ -74,6 +74,10 @@ pub struct Adopt {
     /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
     #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
     pub cache_directory: Option<PathBuf>,
+
+    /// Where files in ConfigMaps are.
+    #[command(flatten)]
+    pub system: SystemNamespaceArguments,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -115,7 +119,14 @@ impl Adopt {
         let name = &self.name;
         let client = cluster::client(&self.connection).await?;
         let deployment = cluster::deployment(&client, name).await?;
-        let mut opened = deployed::open(&client, &self.bundle_arguments(), &deployment, self.bundle.as_deref()).await?;
+        let mut opened = deployed::open(
+            &client,
+            &self.system.system_namespace,
+            &self.bundle_arguments(),
+            &deployment,
+            self.bundle.as_deref(),
+        )
+        .await?;
         let release = deployed::release(&client, &mut opened).await?;
         let found = preview::adoptees(client.clone(), &deployment, &release).await?;
         let (objects, held) = self.choose(found)?;

@@ -9,7 +9,7 @@ use crate::{
     CommandError,
     arguments::{
         bundle::BundleArguments, configuration::ConfigurationArguments, connection::Connection,
-        registry::RegistryArguments,
+        registry::RegistryArguments, system_namespace::SystemNamespaceArguments,
     },
     confirmation,
     read::{cluster, deployed, preview},
@@ -73,7 +73,7 @@ pub struct Approve {
     #[arg(short, long)]
     pub yes: bool,
 
-    /// The bundle's files; required with --findings if spec.source is not an image
+    /// The bundle's files [default: those that spec.source names]
     #[arg(long, value_name = "BUNDLE", requires = "findings")]
     pub bundle: Option<String>,
 
@@ -85,6 +85,10 @@ pub struct Approve {
     /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
     #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
     pub cache_directory: Option<PathBuf>,
+
+    /// Where files in ConfigMaps are.
+    #[command(flatten)]
+    pub system: SystemNamespaceArguments,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -124,7 +128,14 @@ impl Approve {
         expected: Option<&str>,
     ) -> Result<(), CommandError> {
         let name = &self.name;
-        let mut opened = deployed::open(client, &self.bundle_arguments(), deployment, self.bundle.as_deref()).await?;
+        let mut opened = deployed::open(
+            client,
+            &self.system.system_namespace,
+            &self.bundle_arguments(),
+            deployment,
+            self.bundle.as_deref(),
+        )
+        .await?;
         let release = deployed::release(client, &mut opened).await?;
         let namespace = &deployment.spec.install_namespace;
         let preview = preview::rollout(client.clone(), Some(deployment), (name, namespace), &release).await?;

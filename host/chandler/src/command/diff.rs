@@ -10,6 +10,7 @@ use crate::{
         bundle::{BundleArguments, is_bundle},
         connection::Connection,
         format::OutputFormat,
+        system_namespace::SystemNamespaceArguments,
     },
     read::{cluster, deployed, preview, rendering},
     view::{
@@ -71,6 +72,10 @@ pub struct Diff {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
 
+    /// Where files in ConfigMaps are.
+    #[command(flatten)]
+    pub system: SystemNamespaceArguments,
+
     /// How the command connects to the cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -95,7 +100,8 @@ impl Diff {
             (existing, opened)
         } else {
             let deployment = cluster::deployment(&client, &self.bundle.bundle).await?;
-            let opened = deployed::open(&client, &self.bundle, &deployment, None).await?;
+            let opened =
+                deployed::open(&client, &self.system.system_namespace, &self.bundle, &deployment, None).await?;
             (Some(deployment), opened)
         };
         let release = deployed::release(&client, &mut opened).await?;

@@ -18,6 +18,7 @@ use crate::{
     arguments::{
         bundle::{BundleArguments, is_bundle},
         connection::Connection,
+        system_namespace::SystemNamespaceArguments,
     },
     read::{cluster, deployed, rendering},
     view::{
@@ -74,6 +75,10 @@ pub struct Rbac {
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = RbacFormat::Yaml)]
     pub output: RbacFormat,
+
+    /// Where files in ConfigMaps are.
+    #[command(flatten)]
+    pub system: SystemNamespaceArguments,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -203,7 +208,7 @@ impl Rbac {
         .hint(format!("`chandler rbac {name} --all --service-account {account}` prints all permissions that it needs")))
     }
 
-    /// All permissions that the BundleDeployment needs. Renders its image as the controller does.
+    /// All permissions that the BundleDeployment needs. Renders its bundle as the controller does.
     async fn all_of_deployment(
         &self,
         client: &Client,
@@ -216,13 +221,8 @@ impl Rbac {
         let resolved = deployment.status.as_ref().and_then(|status| status.resolved_source.as_ref());
         let source = resolved.into_iter().chain([&spec.source]).filter_map(|source| Source::parse(source).ok());
         let source = source.into_iter().find(|source| source.location().is_some());
-        let image = source.as_ref().and_then(Source::location).ok_or_else(|| {
-            CommandError::failed(format!(
-                "the source of {name} is not an image, so this command cannot fetch its content"
-            ))
-            .hint(format!("use its files: `chandler rbac ./FILES --name {name} --service-account {account}`"))
-        })?;
-        let mut opened = deployed::open(client, &self.bundle, deployment, Some(image)).await?;
+        let image = source.as_ref().and_then(Source::location);
+        let mut opened = deployed::open(client, &self.system.system_namespace, &self.bundle, deployment, image).await?;
         let release = deployed::release(client, &mut opened).await?;
         let release = with_secrets(release, &spec.install_namespace)?;
         let mut needed = self.needed(client, &release, deployment, account).await?;

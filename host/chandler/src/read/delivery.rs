@@ -1,5 +1,7 @@
 //! How a bundle reaches a cluster: an image by its reference, files of this machine in ConfigMaps. Checks the bundle on the way.
 
+use std::env;
+
 use chandler_api::{BundleSource, ImageSource, ValuesReference};
 use chandler_core::Release;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -9,13 +11,14 @@ use serde_json::{Map, Value};
 use super::{
     cache, deployed,
     packaging::{self, Packed, PackingError},
-    rendering,
+    rendering::{self, OpenedBundle},
     source::{self, Origin},
     values,
 };
 use crate::{
     CommandError,
     arguments::{bundle::BundleArguments, configuration::ConfigurationArguments, installation::InstallationArguments},
+    view::invocation,
 };
 
 /// A bundle and the BundleDeployment that it is for.
@@ -77,7 +80,10 @@ impl Delivery<'_> {
                 let release = match values::available(client, self.namespace, self.values_from).await? {
                     Ok(values) => {
                         opened.configure(&values, self.config);
-                        Some(deployed::release(client, &mut opened).await?)
+                        match deployed::release(client, &mut opened).await {
+                            Ok(release) => Some(release),
+                            Err(error) => return Err(self.with_command(error, &mut opened).await),
+                        }
                     }
                     // It may be created later, as the namespace is.
                     Err(missing) => {
@@ -106,6 +112,27 @@ impl Delivery<'_> {
             (_, None) => return Err(CommandError::failed(format!("{} has no content", self.bundle))),
         }
         Ok(delivered)
+    }
+
+    /// Adds the whole command that installs an operator which does not watch all namespaces, or which watches only these, if that is what
+    /// the configuration lacks.
+    async fn with_command(&self, error: CommandError, opened: &mut OpenedBundle) -> CommandError {
+        let reports = |code: &str| error.findings().iter().any(|finding| finding.is_about(code, "/watchNamespace"));
+        if reports("UnknownField") {
+            let command = invocation::again(env::args_os(), &["--set", "watchNamespace=null"]);
+            return error.hint(format!("to let the operator watch all namespaces: `{command}`"));
+        }
+        if !reports("RequiredFieldMissing") {
+            return error;
+        }
+        opened.request.config.insert("watchNamespace".to_owned(), self.namespace.into());
+        // An operator may refuse to watch its own namespace.
+        let (watched, value) = match opened.provision().await {
+            Ok(_) => ("its own namespace", self.namespace),
+            Err(_) => ("another namespace", "NAMESPACE"),
+        };
+        let command = invocation::again(env::args_os(), &["--set", &format!("watchNamespace={value}")]);
+        error.hint(format!("to let the operator watch {watched}: `{command}`"))
     }
 
     fn bundle_arguments(&self, arguments: &InstallationArguments) -> BundleArguments {

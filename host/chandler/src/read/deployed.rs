@@ -1,45 +1,69 @@
 //! Renders the spec of an existing BundleDeployment, as the controller does.
 
+use std::sync::Arc;
+
 use chandler_api::BundleDeployment;
+use chandler_content::{ImageOptions, Images};
 use chandler_core::Release;
-use chandler_source::Source;
+use chandler_source::{Resolutions, Source, Sources, SystemNamespace, Wanted};
 use kube::{Client, Discovery, ResourceExt as _};
 
 use super::{
-    configuration,
+    cache, configuration,
     rendering::{self, OpenedBundle},
+    source::{self, Bundle},
     values,
 };
 use crate::{CommandError, arguments::bundle::BundleArguments};
 
-/// Opens the bundle of a BundleDeployment. Arguments override its spec. `files` is a bundle with the same content; it is required
-/// if the source is not an image.
+/// Opens the bundle of a BundleDeployment. Arguments override its spec. `files` is a bundle with the same content. Without it, an image
+/// is pulled, and files in ConfigMaps are read with the rights of the user.
 pub async fn open(
     client: &Client,
+    system_namespace: &str,
     arguments: &BundleArguments,
     deployment: &BundleDeployment,
     files: Option<&str>,
 ) -> Result<OpenedBundle, CommandError> {
     let (name, spec) = (deployment.name_any(), &deployment.spec);
-    let source = Source::parse(&spec.source).ok();
-    let bundle = files.or_else(|| source.as_ref().and_then(Source::location)).ok_or_else(|| {
-        CommandError::failed(format!("the source of {name} is not an image, so this command cannot fetch its content"))
-            .hint("use its files: `chandler diff ./FILES --name NAME`, `chandler adopt NAME --bundle ./FILES`")
-    })?;
+    let source = Source::parse(&spec.source)
+        .map_err(|error| CommandError::failed(format!("spec.source of {name} is invalid")).because(&error));
+    let location = files.or_else(|| source.as_ref().ok().and_then(Source::location));
     let class = arguments.provisioner.clone().unwrap_or_else(|| spec.provisioner_class_name.clone());
     let arguments_of_spec = BundleArguments {
-        bundle: bundle.to_owned(),
+        bundle: location.unwrap_or_default().to_owned(),
         provisioner: Some(class),
         namespace: Some(spec.install_namespace.clone()),
-        name: Some(name),
+        name: Some(name.clone()),
         configuration: arguments.configuration.clone(),
         kubernetes_version: arguments.kubernetes_version.clone(),
         registry: arguments.registry.clone(),
         cache_directory: arguments.cache_directory.clone(),
     };
-    let mut opened = rendering::open(&arguments_of_spec).await?;
+    let mut opened = if location.is_some() {
+        rendering::open(&arguments_of_spec).await?
+    } else {
+        let cache = cache::directory(arguments.cache_directory.as_deref())?;
+        let system = SystemNamespace::new(client.clone(), system_namespace.to_owned(), false);
+        let images = Images::new(source::store(&cache).await?, ImageOptions::default());
+        let bundle = stored(&name, &source?, &Sources::new(images, system)).await?;
+        rendering::opened(&arguments_of_spec, bundle).await?
+    };
     default_to_spec(client, arguments, deployment, &mut opened).await?;
     Ok(opened)
+}
+
+/// The content of a source in the cluster.
+async fn stored(name: &str, source: &Source, sources: &Sources) -> Result<Bundle, CommandError> {
+    let resolutions = Resolutions::default();
+    let wanted = Wanted { deployment: name, source, resolutions: &resolutions, interval: None, in_use: None };
+    let obtained = sources.obtain(&wanted).await.map_err(|error| {
+        CommandError::failed(format!("failed to read the files of {name} in the cluster")).because(&error).hint(
+            "--system-namespace names the controller's namespace; or use the files on this machine: `chandler diff ./FILES --name NAME`, \
+             --bundle ./FILES of other commands",
+        )
+    })?;
+    Ok(Bundle { content: Arc::new(obtained.tree), directory: None })
 }
 
 /// Takes the namespace from the spec unless the arguments set it, and the configuration, over which that of the arguments is merged, as in

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chandler_builtin::Provisioners;
 use chandler_core::{Content, Diagnostic, Release, Request, Target};
 use chandler_engine::{CallError, Limits};
 use chandler_values::{Redactor, Values};
@@ -37,9 +38,25 @@ pub async fn open(arguments: &BundleArguments) -> Result<OpenedBundle, CommandEr
     let cache = cache::directory(arguments.cache_directory.as_deref())?;
     let provisioners = provisioner::provisioners(&cache)?;
     let bundle = source::open(&origin, &cache, &arguments.registry).await?;
+    with_bundle(arguments, bundle, configuration, &provisioners).await
+}
+
+/// Chooses the provisioner of a bundle that is open already; `arguments.bundle` is not used.
+pub async fn opened(arguments: &BundleArguments, bundle: Bundle) -> Result<OpenedBundle, CommandError> {
+    let configuration = configuration::given(&arguments.configuration)?;
+    let provisioners = provisioner::provisioners(&cache::directory(arguments.cache_directory.as_deref())?)?;
+    with_bundle(arguments, bundle, configuration, &provisioners).await
+}
+
+async fn with_bundle(
+    arguments: &BundleArguments,
+    bundle: Bundle,
+    configuration: Option<Configuration>,
+    provisioners: &Provisioners,
+) -> Result<OpenedBundle, CommandError> {
     let chosen = match &arguments.provisioner {
-        Some(name) => provisioner::named(&provisioners, name).await?,
-        None => provisioner::detected(&provisioners, &bundle.content).await?,
+        Some(name) => provisioner::named(provisioners, name).await?,
+        None => provisioner::detected(provisioners, &bundle.content).await?,
     };
     Ok(OpenedBundle {
         request: request(arguments, configuration.as_ref()),

@@ -96,15 +96,7 @@ fn is_like_an_image(text: &str) -> bool {
 /// Opens a bundle, and pulls it if it is an image. The content is copied into the cache first, so that it does not change while it is
 /// rendered.
 pub async fn open(origin: &Origin, cache: &Path, registry: &RegistryArguments) -> Result<Bundle, CommandError> {
-    let directory = cache::content(cache);
-    let store = tokio::task::spawn_blocking(move || Store::open(&directory, Limits::default()))
-        .await
-        .map_err(|error| CommandError::failed("failed to open the cache").because(&error))?
-        .map_err(|error| {
-            CommandError::failed("failed to open the cache")
-                .because(&error)
-                .hint("set another directory with --cache-directory")
-        })?;
+    let store = store(cache).await?;
     let (tree, directory) = match origin {
         Origin::Directory(path) => {
             let tree = store.import_directory(path).await;
@@ -120,6 +112,19 @@ pub async fn open(origin: &Origin, cache: &Path, registry: &RegistryArguments) -
         }
     };
     Ok(Bundle { content: Arc::new(tree), directory })
+}
+
+/// The store of content in the cache.
+pub async fn store(cache: &Path) -> Result<Store, CommandError> {
+    let directory = cache::content(cache);
+    tokio::task::spawn_blocking(move || Store::open(&directory, Limits::default()))
+        .await
+        .map_err(|error| CommandError::failed("failed to open the cache").because(&error))?
+        .map_err(|error| {
+            CommandError::failed("failed to open the cache")
+                .because(&error)
+                .hint("set another directory with --cache-directory")
+        })
 }
 
 async fn pull(

@@ -81,6 +81,13 @@ impl Finding {
         self.diagnostic.severity
     }
 
+    /// Whether the provisioner reports this about the field of the configuration with this pointer.
+    pub fn is_about(&self, code: &str, pointer: &str) -> bool {
+        self.diagnostic.code == code
+            && self.diagnostic.location.as_ref().is_some_and(|location| location.path == CONFIG)
+            && self.pointer() == Some(pointer)
+    }
+
     fn pointer(&self) -> Option<&str> {
         self.diagnostic.location.as_ref()?.pointer.as_deref().filter(|pointer| !pointer.is_empty())
     }

@@ -2,11 +2,12 @@
 
 use std::{fs, path::PathBuf};
 
+use chandler::write::deployment::{self, Effect, SpecChange};
 use chandler_tests::{World, bundles, run::LABEL};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
     Api, Resource as _,
-    api::{DeleteParams, ListParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -14,13 +15,13 @@ use tempfile::TempDir;
 use crate::support::{self, Outcome};
 
 /// A cluster with a controller, and the binary with a kubeconfig for it.
-struct Session {
-    world: World,
+pub(crate) struct Session {
+    pub(crate) world: World,
     directory: TempDir,
 }
 
 impl Session {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let session = Self { world: World::new().await, directory: tempfile::tempdir().unwrap() };
         if let Some(kubeconfig) = session.world.kubeconfig() {
             let path = session.kubeconfig();
@@ -35,10 +36,11 @@ impl Session {
     }
 
     /// Runs a command for this cluster.
-    async fn run(&self, arguments: &[&str]) -> Outcome {
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Outcome {
         let mut command = support::command(&support::cache());
         command.args(arguments).env("CHANDLER_SYSTEM_NAMESPACE", &self.world.system_namespace);
-        if self.world.kubeconfig().is_some() {
+        // A printed command has it already.
+        if self.world.kubeconfig().is_some() && !arguments.contains(&"--kubeconfig") {
             command.arg("--kubeconfig").arg(self.kubeconfig());
         }
         // The controller runs on the threads of this test.
@@ -65,7 +67,7 @@ impl Session {
     }
 
     /// Installs a bundle, and waits until it is healthy.
-    async fn install(&self, name: &str, bundle: &str, more: &[&str]) -> Outcome {
+    pub(crate) async fn install(&self, name: &str, bundle: &str, more: &[&str]) -> Outcome {
         let label = self.label();
         let fixed = ["install", name, bundle, "--namespace", &self.world.namespace, "--label", &label];
         self.run(&[&fixed, more].concat()).await
@@ -269,4 +271,29 @@ async fn the_list_and_the_completion_have_the_names() {
 fn a_completion_script_calls_the_program() {
     let script = support::chandler(["completion", "bash"], "").data();
     assert!(script.contains("CHANDLER_COMPLETE=") && script.contains("complete "), "{script}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_conflicts_with_a_change_of_the_spec_and_not_with_one_of_the_status() {
+    let session = Session::start().await;
+    let name = session.world.name();
+    let installed = session.install(&name, OLD, &[]).await;
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    let deployments = session.world.deployments();
+    let read = deployments.get(&name).await.unwrap();
+    let patch = async |patch: Value| {
+        deployments.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    };
+    let change = async |prefix: &str| {
+        let mut change = SpecChange::default();
+        change.set("config", Some(json!({"operatorConditionName": prefix})));
+        deployment::change(&session.world.client, &read, &change, Effect::Check).await
+    };
+    patch(json!({"metadata": {"annotations": {"tides": "high"}}})).await;
+    let changed = change("a").await.unwrap();
+    assert_eq!(changed.spec.config.unwrap()["operatorConditionName"], "a");
+    patch(json!({"spec": {"suspend": true}})).await;
+    let refused = change("b").await.unwrap_err().to_string();
+    assert!(refused.contains("its spec has changed since it was read"), "{refused}");
+    session.world.finish().await;
 }

@@ -7,6 +7,7 @@ mod causes;
 mod commands;
 mod dev;
 mod golden;
+mod hints;
 mod lint;
 mod mistakes;
 mod rbac;

@@ -122,7 +122,7 @@ impl<'a> Stages<'a> {
             }
             if crds {
                 // The workloads that serve their conversion start later.
-                let waiting = self.unhealthy(phase, &Dependencies::default());
+                let waiting = self.unhealthy(phase, &Dependencies::default().only(|_| false));
                 if !waiting.is_empty() {
                     return Ok(waiting);
                 }

@@ -168,3 +168,32 @@ async fn a_stage_with_a_webhook_waits_for_its_endpoints() {
     }
     stage.live(&config_map_key("later")).await.expect("the last stage");
 }
+
+/// cert-manager 1.4 to 1.7 has CRDs with a conversion webhook whose CA bundle it fills in itself.
+#[tokio::test]
+async fn a_ca_bundle_is_awaited_in_the_stage_of_the_workload_that_may_fill_it_in() {
+    let stage = Stage::set().await;
+    let mut crd = oxen(json!({}));
+    crd["metadata"]["annotations"] = json!({"cert-manager.io/inject-ca-from": "install/hook"});
+    let versions = crd["spec"]["versions"].as_array_mut().unwrap();
+    let mut older = versions.first().unwrap().clone();
+    (older["name"], older["storage"]) = (json!("v1alpha1"), json!(false));
+    versions.push(older);
+    crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
+        "clientConfig": {"service": {"namespace": "install", "name": "hook"}}}});
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook"},
+        "spec": {"selector": {"app": "hook"}, "ports": [{"port": 443, "targetPort": 80}]}});
+    let objects =
+        [(0, crd), (1, service), (1, deployment("hook", "example.com/hook")), (2, config_map("later", json!({})))];
+    let release = release(&objects);
+    let bundle = "cert-manager has not filled in the CA bundle of its conversion webhook";
+    let mut turns = 0;
+    while stage.live(&key("apps/v1", "Deployment", Some("install"), "hook")).await.is_none() {
+        waiting(stage.advance(&release).await);
+        turns += 1;
+        assert!(turns < 10_000, "the workload is never created");
+    }
+    let messages = waiting(stage.advance(&release).await);
+    assert!(messages.iter().any(|message| message.contains(bundle)), "{messages:?}");
+    assert_eq!(stage.live(&config_map_key("later")).await, None);
+}

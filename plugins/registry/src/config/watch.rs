@@ -45,7 +45,9 @@ pub(super) fn targets(
 }
 
 fn missing_field(modes: &InstallModes) -> Diagnostic {
-    finding("RequiredFieldMissing", "required field \"watchNamespace\" is missing", "/watchNamespace")
+    // The words of the schema, so that the finding appears once.
+    let fields = if modes.multi() { "\"watchNamespace\" or \"watchNamespaces\"" } else { "\"watchNamespace\"" };
+    finding("RequiredFieldMissing", format!("required field {fields} is missing"), "/watchNamespace")
         .help(format!("this operator supports the install modes {modes}: name the namespace that it should watch"))
 }
 
