@@ -50,7 +50,7 @@ impl Proxy {
         let mut connections = self.refused.subscribe();
         let least = *connections.borrow() + count;
         let waited = tokio::time::timeout(crate::wait::PATIENCE, connections.wait_for(|now| *now >= least)).await;
-        assert!(waited.is_ok(), "nobody connects");
+        assert!(waited.is_ok(), "no client connects");
     }
 
     /// Accepts connections again.

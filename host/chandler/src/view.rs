@@ -25,6 +25,7 @@ pub mod sarif;
 pub mod secrets;
 pub mod spinner;
 pub mod summary;
+pub mod table;
 pub mod terminal;
 pub mod text;
 pub mod tree;

@@ -42,12 +42,12 @@ pub(crate) async fn run(context: &Context) {
     loop {
         // The sender lives as long as the context.
         let _ = waiting.wait_for(|waiting| !waiting.is_empty()).await;
-        let nobody_waits = async {
+        let idle = async {
             let _ = waiting.wait_for(BTreeSet::is_empty).await;
         };
         tokio::select! {
             () = watch_all(context) => {}
-            () = nobody_waits => {}
+            () = idle => {}
         }
     }
 }

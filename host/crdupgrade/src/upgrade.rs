@@ -34,7 +34,7 @@ pub struct Upgrade {
 }
 
 impl Upgrade {
-    /// The findings of replacing a CRD by another. Nobody has approved them yet.
+    /// The findings of replacing a CRD by another, without an approval.
     pub fn new(old: &Value, new: &Value, report: Report) -> Self {
         let crd = new.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
         let stored_versions = old.pointer("/status/storedVersions");
@@ -43,7 +43,7 @@ impl Upgrade {
         Self { crd, digest, approved_by: None, report }
     }
 
-    /// Whether the upgrade is refused: it has refusals that nobody approved.
+    /// Whether the upgrade is refused: it has refusals without an approval.
     pub fn is_refused(&self) -> bool {
         !self.report.refusals.is_empty() && self.approved_by.is_none()
     }

@@ -32,7 +32,7 @@ async fn what_was_never_installed_has_neither_finalizer_nor_record_and_is_delete
     let stalled = world.condition(&name, "Stalled", "True", "InvalidContent").await;
     assert!(!is_held(&stalled), "{stalled:?}");
     assert_eq!(records(&world).await, 0);
-    // Nobody is needed to delete it.
+    // The API server deletes it without a controller.
     world.stop_controller().await;
     world.deployments().delete(&name, &DeleteParams::default()).await.expect("the BundleDeployment exists");
     assert!(world.deployments().get_opt(&name).await.expect("an answer").is_none());

@@ -26,7 +26,8 @@ use crate::{
     visible_alias = "ls",
     after_long_help = "\
 Output:
-  A table on standard output. The states are Ready, Progressing, Failed, Suspended, Deleting and Pending
+  A table on standard output, which fits the terminal: names and versions are cut and the age is left
+  out where it is narrow, and columns of -o wide are added where it is wide. The states are Ready, Progressing, Failed, Suspended, Deleting and Pending
   (not observed by the controller yet); the reason is that of the condition Ready.
 
 Exit codes: 0 success, 1 failed, 2 wrong usage
@@ -105,8 +106,8 @@ impl List {
 
     fn text(&self, rows: &[Row]) -> Result<String, CommandError> {
         match self.output {
-            ListFormat::Text => Ok(listing::table(rows, Columns::Short)),
-            ListFormat::Wide => Ok(listing::table(rows, Columns::Wide)),
+            ListFormat::Text => Ok(listing::table(rows, Columns::Short, Terminal::output().columns())),
+            ListFormat::Wide => Ok(listing::table(rows, Columns::Wide, None)),
             ListFormat::Json => output::json(&rows),
             ListFormat::Yaml => {
                 let value: Value = serde_json::to_value(rows)

@@ -50,6 +50,8 @@ Examples:
     chandler rbac my-operator | kubectl apply -f -
   Print all permissions before the BundleDeployment exists:
     chandler rbac ./my-operator --namespace shop --service-account deployer
+  Let the status say why Pods do not start, too:
+    chandler rbac my-operator --causes | kubectl apply -f -
   Show why each rule is needed:
     chandler rbac ./my-operator --service-account deployer -o text")]
 pub struct Rbac {
@@ -70,6 +72,11 @@ pub struct Rbac {
     /// shorter, but the account can then grant itself any permission
     #[arg(long)]
     pub allow_escalation: bool,
+
+    /// Also print the optional permissions with which the status names the cause below an unhealthy object: `list` on its Pods,
+    /// ReplicaSets, Jobs and their Events, `get` on their claims
+    #[arg(long)]
+    pub causes: bool,
 
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = RbacFormat::Yaml)]
@@ -142,7 +149,7 @@ impl Rbac {
         let account = permissions::account(account, &target.namespace);
         let planned = PlannedObjects::new(&release, &target.namespace);
         let needed = planned.needs(&target.name, &account, &ExistingRoles::default(), self.escalation());
-        self.print(&needed, &account, &target.name, terminal)
+        self.print(&needed, &account, (&target.name, &target.namespace), terminal)
     }
 
     /// The missing permissions in the status.
@@ -161,7 +168,7 @@ impl Rbac {
             .hint(format!("run `chandler rbac {name} --all -o text`")));
         }
         Self::about(deployment, account)?;
-        let rules_by_namespace: BTreeMap<Option<String>, Vec<PolicyRule>> = status
+        let mut rules_by_namespace: BTreeMap<Option<String>, Vec<PolicyRule>> = status
             .missing_permissions
             .into_iter()
             .map(|missing| (missing.namespace, missing.rules.into_iter().map(rule).collect()))
@@ -178,7 +185,12 @@ impl Rbac {
                 )))
             })?;
             terminal.line(format!("the controller found no missing permission of ServiceAccount {account}"));
-            return Ok(());
+            if !self.causes {
+                return Ok(());
+            }
+        }
+        if self.causes {
+            permissions::add_causes(&mut rules_by_namespace, &deployment.spec.install_namespace);
         }
         if status.observed_generation != deployment.metadata.generation {
             terminal.line(format!("note: the controller has not observed the current spec of {name} yet"));
@@ -226,7 +238,7 @@ impl Rbac {
         let release = deployed::release(client, &mut opened).await?;
         let release = with_secrets(release, &spec.install_namespace)?;
         let needed = self.needed(client, &release, deployment, account).await?;
-        self.print(&needed, account, &name, terminal)
+        self.print(&needed, account, (&name, &spec.install_namespace), terminal)
     }
 
     async fn needed(
@@ -260,7 +272,7 @@ impl Rbac {
         &self,
         needed: &NeededPermissions,
         account: &Account,
-        name: &str,
+        (name, install_namespace): (&str, &str),
         terminal: &Terminal,
     ) -> Result<(), CommandError> {
         for warning in needed.delegations() {
@@ -272,7 +284,14 @@ impl Rbac {
         if self.output == RbacFormat::Text {
             return output::print(&needed.text());
         }
-        self.print_roles(&needed.rules_by_namespace(), account, &role_name(name), terminal)
+        let mut rules_by_namespace = needed.rules_by_namespace();
+        if self.causes {
+            permissions::add_causes(&mut rules_by_namespace, install_namespace);
+        } else {
+            terminal
+                .line("note: --causes adds the optional permissions with which the status says why Pods do not start");
+        }
+        self.print_roles(&rules_by_namespace, account, &role_name(name), terminal)
     }
 
     fn print_roles(

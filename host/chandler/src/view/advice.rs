@@ -155,14 +155,12 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         }
         Reason::RolledBack => {
             return Some(format!(
-                "`chandler history {name}` shows what failed; fix the spec, or retry: kubectl annotate \
-                 bundledeployment {name} --overwrite reconcile.chandler.dev/requestedAt=\"$(date)\""
+                "`chandler history {name}` shows what failed; fix the spec, or retry: `chandler reconcile {name}`"
             ));
         }
         Reason::DriftReported => {
             return Some(format!(
-                "revert the change, or let the controller repair the objects once: at=\"$(date)\"; kubectl annotate bundledeployment {name} \
-                 --overwrite reconcile.chandler.dev/requestedAt=\"$at\" reconcile.chandler.dev/repairAt=\"$at\""
+                "revert the change, or let the controller repair the objects once: `chandler reconcile {name} --repair`"
             ));
         }
         Reason::Contested => {
@@ -175,9 +173,7 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
             ));
         }
         Reason::Suspended => {
-            return Some(format!(
-                "to resume: kubectl patch bundledeployment {name} --type merge -p '{{\"spec\":{{\"suspend\":false}}}}'"
-            ));
+            return Some(format!("to resume: `chandler resume {name}`"));
         }
         Reason::Deleting => "wait; if the deletion does not complete, check the finalizers of the objects",
     };
@@ -207,6 +203,22 @@ mod tests {
                 let promise = ["the rollout then continues", "retries"];
                 assert!(promise.iter().any(|promise| text.contains(promise)), "{reason}: {text}");
             }
+        }
+    }
+
+    #[test]
+    fn advice_prints_a_command_of_chandler_where_one_exists() {
+        for (reason, command) in [
+            (Reason::Suspended, "`chandler resume harbour`"),
+            (Reason::RolledBack, "`chandler reconcile harbour`"),
+            (Reason::DriftReported, "`chandler reconcile harbour --repair`"),
+            (Reason::ApprovalRequired, "`chandler approve harbour`"),
+        ] {
+            assert!(advice(reason, "harbour").is_some_and(|text| text.contains(command)), "{reason}");
+        }
+        for reason in Reason::ALL {
+            let text = advice(*reason, "harbour").unwrap_or_default();
+            assert!(!["kubectl patch", "kubectl annotate"].iter().any(|verb| text.contains(verb)), "{reason}: {text}");
         }
     }
 

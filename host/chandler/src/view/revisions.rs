@@ -5,7 +5,13 @@ use std::time::Duration;
 use chandler_api::{BundleDeployment, ConditionType, Outcome, Revision, find_condition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{error::CommandError, progress::seconds, summary, text::one_line};
+use super::{
+    error::CommandError,
+    progress::seconds,
+    summary,
+    table::{self, Fit},
+    text::one_line,
+};
 
 /// The number of characters of a digest in the table.
 const DIGEST_LENGTH: usize = "sha256:".len() + 12;
@@ -19,6 +25,7 @@ pub fn history(deployment: &BundleDeployment) -> &[Revision] {
 /// `width` columns, digests are left out and sources are cut where that is necessary; without a width, nothing is.
 pub fn table(deployment: &BundleDeployment, width: Option<usize>) -> String {
     let pinned = deployment.spec.rollout.as_ref().and_then(|rollout| rollout.to_revision);
+    let mut fits = FITS.to_vec();
     let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
     for revision in history(deployment) {
         let again = revision.rollback_to.map(|number| format!(" (as {number})")).unwrap_or_default();
@@ -35,16 +42,12 @@ pub fn table(deployment: &BundleDeployment, width: Option<usize>) -> String {
     }
     if history(deployment).iter().all(|revision| revision.version.is_none()) {
         drop_column(&mut rows, VERSION);
+        fits.remove(VERSION);
     }
-    fit(&mut rows, width);
-    let widths = widths(&rows);
     let mut text = String::new();
     let revisions = std::iter::once(None).chain(history(deployment).iter().map(Some));
-    for (row, revision) in rows.iter().zip(revisions) {
-        let cells: Vec<String> =
-            row.iter().zip(widths.iter().copied()).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        text.push_str(cells.join(GAP).trim_end());
-        text.push('\n');
+    for (line, revision) in table::lines(&fits, rows, width).iter().zip(revisions) {
+        text.extend([line.as_str(), "\n"]);
         if let Some(approval) = revision.and_then(|revision| revision.approval.as_ref()) {
             text.extend([
                 "    approved by ",
@@ -78,52 +81,15 @@ fn pending(deployment: &BundleDeployment) -> String {
 const HEADER: [&str; 7] = ["REVISION", "VERSION", "OUTCOME", "STARTED", "TOOK", "RELEASE", "SOURCE"];
 /// The column of the versions, which bundles without one do not have.
 const VERSION: usize = 1;
-/// The space between columns.
-const GAP: &str = "  ";
+/// Digests are left out first; then sources are cut.
+const FITS: [Fit; 7] = [Fit::Full, Fit::Full, Fit::Full, Fit::Full, Fit::Full, Fit::Drop, Fit::Middle(SHORTEST_SOURCE)];
 /// The shortest source that says anything.
 const SHORTEST_SOURCE: usize = 16;
-
-/// Leaves out the digests, and then cuts the sources, until the rows have at most this many columns.
-fn fit(rows: &mut [Vec<String>], width: Option<usize>) {
-    let Some(width) = width else { return };
-    let total = |rows: &[Vec<String>]| {
-        let widths = widths(rows);
-        widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
-    };
-    if total(rows) > width
-        && let Some(release) = rows.first().and_then(|header| header.iter().position(|cell| cell == "RELEASE"))
-    {
-        drop_column(rows, release);
-    }
-    let excess = total(rows).saturating_sub(width);
-    let Some(longest) = widths(rows).last().copied().filter(|_| excess > 0) else { return };
-    let keep = longest.saturating_sub(excess).max(SHORTEST_SOURCE);
-    for source in rows.iter_mut().filter_map(|row| row.last_mut()) {
-        // The end of a source is the digest or the tag, its begin the registry: the middle says least.
-        let characters: Vec<char> = source.chars().collect();
-        if characters.len() > keep {
-            let (begin, end) = (keep / 2, keep - keep / 2 - 1);
-            let tail = characters.iter().skip(characters.len() - end);
-            *source = characters.iter().take(begin).chain(&['…']).chain(tail).collect();
-        }
-    }
-}
 
 fn drop_column(rows: &mut [Vec<String>], column: usize) {
     for row in rows {
         row.remove(column);
     }
-}
-
-fn widths(rows: &[Vec<String>]) -> Vec<usize> {
-    let mut widths = Vec::new();
-    for row in rows {
-        widths.resize(widths.len().max(row.len()), 0);
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    widths
 }
 
 /// The revision to roll back to: the requested one, else the last one that succeeded with another release.

@@ -42,7 +42,7 @@ impl Silent {
     pub(super) fn answered(&self, registry: &str) {
         let was_silent = self.registries.lock().unwrap_or_else(PoisonError::into_inner).remove(registry);
         if was_silent {
-            // An error means that nobody listens.
+            // An error means that the receiver is gone.
             let _ = self.returns.send(registry.to_owned());
         }
     }

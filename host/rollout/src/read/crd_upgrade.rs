@@ -21,7 +21,7 @@ use crate::{
 /// Compares each CRD that will be updated with its live version, and existing custom resources with the new schemas. A CRD that
 /// is new to the cluster breaks nothing, and a manual change is repaired without a check.
 ///
-/// Refuses upgrades with refusals that nobody approved. Returns the upgrades with findings.
+/// Refuses upgrades with refusals that no user approved. Returns the upgrades with findings.
 pub(crate) async fn check(
     cluster: &Cluster,
     owner: &Owner,

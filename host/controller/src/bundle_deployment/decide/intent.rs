@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_registry_is_told_when_it_answers() {
+    fn a_deployment_that_waits_for_a_registry_continues_when_the_registry_answers() {
         let registry = "registry.example.com".to_owned();
         let silent_registry = Some(registry.clone());
         let problem = Problem { silent_registry, ..Problem::transient(Reason::UnpackFailed, "away") };
