@@ -492,7 +492,9 @@ mod tests {
             let rows: usize = text.lines().map(|line| line.chars().count().div_ceil(width).max(1)).sum();
             assert!(rows <= 24, "{width}: {rows}\n{text}");
         }
-        insta::assert_snapshot!(explanation.text(Some(80)), @"");
+        let source = explanation.text(Some(80)).lines().nth(2).unwrap().to_owned();
+        assert!(source.starts_with("source        image quay.io/example/harbour@sha256:"), "{source}");
+        assert!(source.ends_with("cdef") && source.chars().count() == 80, "{source}");
     }
 
     #[test]

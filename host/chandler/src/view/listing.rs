@@ -308,8 +308,16 @@ mod tests {
         ]});
         let spec = json!({"installNamespace": "a-namespace-with-a-long-name-of-a-tenant"});
         let rows = [row(&spec, &failed), row(&json!({}), &json!({}))];
-        insta::assert_snapshot!(table(&rows, Columns::Short, Some(80)), @"");
-        insta::assert_snapshot!(table(&rows, Columns::Short, Some(140)), @"");
+        insta::assert_snapshot!(table(&rows, Columns::Short, Some(80)), @r"
+        NAME     NAMESPACE                                 VERSION  PENDING  STATE
+        harbour  a-namespace-with-a-long-name-of-a-tenant  1.0.0    -        Failed (Pr…
+        harbour  harbour-system                            -        -        Pending
+        ");
+        insta::assert_snapshot!(table(&rows, Columns::Short, Some(140)), @r"
+        NAME     NAMESPACE                                 VERSION  PENDING  STATE                              AGE  MESSAGE
+        harbour  a-namespace-with-a-long-name-of-a-tenant  1.0.0    -        Failed (ProgressDeadlineExceeded)  3h   a message
+        harbour  harbour-system                            -        -        Pending                            3h   -
+        ");
         for width in [80, 140] {
             let text = table(&rows, Columns::Short, Some(width));
             assert!(text.lines().all(|line| line.chars().count() <= width), "{width}:\n{text}");

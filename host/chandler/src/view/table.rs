@@ -32,7 +32,8 @@ pub fn lines(fits: &[Fit], mut rows: Vec<Vec<String>>, width: Option<usize>) -> 
     }
     let widths = widths(&rows);
     let line = |row: &Vec<String>| {
-        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let cells: Vec<String> =
+            row.iter().zip(widths.iter().copied()).map(|(cell, width)| format!("{cell:<width$}")).collect();
         cells.join(GAP).trim_end().to_owned()
     };
     rows.iter().map(line).collect()
@@ -146,8 +147,8 @@ mod tests {
         harbour  quay.io/example/harbour:v1  3h   Failed (Unhealthy)
         ");
         insta::assert_snapshot!(text(Some(40)), @r"
-        NAME     SOURCE             STATE
-        harbour  quay.io/…rbour:v1  Failed (Une…
+        NAME     SOURCE                 STATE
+        harbour  quay.io/ex…harbour:v1  Failed …
         ");
         insta::assert_snapshot!(text(Some(140)), @r"
         NAME     SOURCE                      AGE  STATE               MESSAGE
