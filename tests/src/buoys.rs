@@ -95,12 +95,6 @@ pub fn second(namespace: &str) -> Bundle {
         )
 }
 
-/// The first version with another selector of its Deployment, which only a new Deployment can have.
-pub fn reselected(namespace: &str) -> Bundle {
-    let keeper = KEEPER.replace("IMAGE", PAUSE).replace("{app: keeper}", "{app: keeper, berth: outer}");
-    first(namespace).with("manifests/0000_20_buoys_03_keeper.yaml", &keeper)
-}
-
 /// A third version that never becomes healthy and stops in its second stage.
 pub fn broken(namespace: &str) -> Bundle {
     bundle(namespace, "30", "registry.invalid/keeper:v3", "black")

@@ -123,6 +123,12 @@ fn unchecked(deployment: &BundleDeployment) -> Option<Unchecked> {
 impl Rbac {
     /// Prints the permissions.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        if self.causes && self.output == RbacFormat::Text {
+            return Err(CommandError::usage(
+                "-o text explains the permissions that objects need; --causes adds optional ones",
+            )
+            .hint("omit --causes, or use -o yaml"));
+        }
         if is_bundle(&self.bundle.bundle) {
             return self.of_bundle(terminal).await;
         }
@@ -372,6 +378,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_optional_permissions_are_granted_in_namespaces_only() {
+        let mut rules = BTreeMap::from([(None, vec![]), (Some("other".to_owned()), vec![])]);
+        permissions::add_causes(&mut rules, "shop");
+        assert!(rules.get(&None).is_some_and(Vec::is_empty), "nothing is granted in the whole cluster");
+        for namespace in ["shop", "other"] {
+            let rules = rules.get(&Some(namespace.to_owned())).unwrap();
+            let listed: Vec<&str> = rules.iter().flat_map(|rule| &rule.resources).map(String::as_str).collect();
+            assert_eq!(listed, ["events", "pods", "persistentvolumeclaims", "replicasets", "jobs"]);
+            assert!(rules.iter().all(|rule| rule.verbs == ["list"] || rule.verbs == ["get"]));
+        }
+    }
 
     #[test]
     fn permissions_count_as_checked_only_after_the_checks() {
