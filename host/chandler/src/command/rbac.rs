@@ -293,9 +293,6 @@ impl Rbac {
         let mut rules_by_namespace = needed.rules_by_namespace();
         if self.causes {
             permissions::add_causes(&mut rules_by_namespace, install_namespace);
-        } else {
-            terminal
-                .line("note: --causes adds the optional permissions with which the status says why Pods do not start");
         }
         self.print_roles(&rules_by_namespace, account, &role_name(name), terminal)
     }
