@@ -273,7 +273,7 @@ mod tests {
         request(&client).await;
         until("the outage is noticed", || availability.is_down()).await;
         drop((client, availability));
-        until("nobody asks", || Arc::strong_count(&server.questions) == 1).await;
+        until("no task asks", || Arc::strong_count(&server.questions) == 1).await;
     }
 
     #[tokio::test]

@@ -37,7 +37,7 @@ struct Waits {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Waiter {
-    /// Whether it waits, or was told to go on.
+    /// Whether it waits, or may continue.
     waits: bool,
     /// How often it went on in vain.
     vain: u32,
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_on_in_vain_waits_longer_each_time() {
+    fn a_deployment_that_fails_again_waits_longer_each_time() {
         let mut waits = RegistryWaits::default();
         let (mut now, mut times) = (0, Vec::new());
         while times.len() < 8 {

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use chandler_api::{ApprovedUpgrade, BundleDeployment, ChangeApproval};
+use chandler_api::{ApprovedUpgrade, BundleDeployment, ChangeApproval, PendingChange};
+use chandler_rollout::Preview;
 use kube::Client;
 
 use crate::{
@@ -25,7 +26,8 @@ use crate::{
 ///
 /// With --findings, it approves the findings that refuse upgrades of CRDs instead, whatever spec.approval is. It computes the findings
 /// as `chandler diff --findings` does. The approval is valid for exactly these findings: if a CRD in the cluster, its new version or a
-/// finding differs, the upgrade is refused again.
+/// finding differs, the upgrade is refused again. If a change is pending as well, and only these findings refuse it, the command prints
+/// and approves both after one confirmation; with --yes, only if --digest names the change.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -47,14 +49,16 @@ Examples:
     chandler approve my-operator --force
   Review the findings about upgrades of CRDs, and allow exactly these:
     chandler diff my-operator --findings
-    chandler approve my-operator --findings=sha256:…")]
+    chandler approve my-operator --findings=sha256:…
+  Approve the findings and the pending change that were reviewed, without confirmation:
+    chandler approve my-operator --findings=sha256:… --digest sha256:… --yes")]
 pub struct Approve {
     /// Name of the BundleDeployment
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// Digest of the change. If another change is pending, the command fails
-    #[arg(long, value_name = "DIGEST", conflicts_with = "findings")]
+    /// Digest of the change. If another change is pending, the command fails. With --findings, the change is approved, too
+    #[arg(long, value_name = "DIGEST")]
     pub digest: Option<String>,
 
     /// Approve the findings that refuse upgrades of CRDs. If their digest is another one, the command fails
@@ -140,8 +144,13 @@ impl Approve {
         let namespace = &deployment.spec.install_namespace;
         let preview = preview::rollout(client.clone(), Some(deployment), (name, namespace), &release).await?;
         let digest = findings::check_approvable(name, &preview.crd_upgrades, expected)?;
+        let change = self.reviewed_change(deployment, &preview)?;
         output::print(&Findings::of(&preview.crd_upgrades, Some(&digest)).text())?;
-        let question = format!("allow these upgrades of CRDs of {name} ({digest})?");
+        if let Some(change) = change {
+            output::print(&pending_change::text(change))?;
+        }
+        let and = change.map(|change| format!(", and approve the pending change ({})", change.digest));
+        let question = format!("allow these upgrades of CRDs of {name} ({digest}){}?", and.unwrap_or_default());
         if !confirmation::confirmed(terminal, &question, self.yes)? {
             return Err(CommandError::failed("not approved"));
         }
@@ -151,7 +160,41 @@ impl Approve {
             refused.map(|upgrade| ApprovedUpgrade { crd: upgrade.crd.clone(), digest: upgrade.digest.to_string() });
         let of = (digest.as_str(), upgrades.collect());
         let approval = ChangeApproval::of_upgrades(deployment, of, &user, self.reason.clone());
-        self.create(terminal, client, deployment, approval).await
+        self.create(terminal, client, deployment, approval).await?;
+        if let Some(change) = change {
+            let approval = ChangeApproval::of(deployment, &change.digest, &user, self.reason.clone());
+            self.create(terminal, client, deployment, approval).await?;
+        }
+        Ok(())
+    }
+
+    /// The pending change to approve together with the findings: one that nothing else refuses, and that the user sees before the
+    /// confirmation or named by its digest.
+    fn reviewed_change<'a>(
+        &self,
+        deployment: &'a BundleDeployment,
+        preview: &Preview,
+    ) -> Result<Option<&'a PendingChange>, CommandError> {
+        let expected = self.digest.as_deref();
+        let change = pending_change::pending(deployment, expected);
+        if expected.is_none() && (self.yes || change.is_err()) {
+            return Ok(None);
+        }
+        let change = change?;
+        // All upgrades of CRDs that are refused are one refusal.
+        if preview.refusals.len() <= 1 {
+            return Ok(Some(change));
+        }
+        match expected {
+            None => Ok(None),
+            Some(_) => {
+                Err(CommandError::failed(format!("the rollout of {} would be refused for other reasons", self.name))
+                    .hint(format!(
+                        "`chandler diff {}` lists them; without --digest, only the findings are approved",
+                        self.name
+                    )))
+            }
+        }
     }
 
     async fn create(

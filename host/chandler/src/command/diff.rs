@@ -18,7 +18,7 @@ use crate::{
         error::FailureKind,
         findings,
         findings::Findings,
-        output, summary,
+        output, pending_change, summary,
         terminal::Terminal,
         text::{one_line, printable},
     },
@@ -111,7 +111,10 @@ impl Diff {
             preview::rollout(client, deployment.as_ref(), (&target.name, &target.namespace), &release).await?;
         difference::hide(&mut preview, opened.redactor());
         if self.findings {
-            return self.print_findings(terminal, &name, &preview.crd_upgrades);
+            let pending =
+                deployment.as_ref().filter(|_| !is_bundle).map(|deployment| pending_change::pending(deployment, None));
+            let change = pending.and_then(Result::ok).map(|change| change.digest.as_str());
+            return self.print_findings(terminal, (&name, change), &preview.crd_upgrades);
         }
         if let Some(refusal) = deployment.as_ref().filter(|_| !is_bundle).and_then(preview::account_refusal) {
             preview.refusals.insert(0, refusal);
@@ -142,14 +145,19 @@ impl Diff {
     }
 
     /// Prints the findings about upgrades of CRDs, and returns the exit code.
-    fn print_findings(&self, terminal: &Terminal, name: &str, upgrades: &[Upgrade]) -> Result<u8, CommandError> {
+    fn print_findings(
+        &self,
+        terminal: &Terminal,
+        (name, change): (&str, Option<&str>),
+        upgrades: &[Upgrade],
+    ) -> Result<u8, CommandError> {
         let digest = findings::refused(upgrades);
         let findings = Findings::of(upgrades, digest.as_deref());
         match self.output {
             OutputFormat::Json => output::print(&output::json(&findings)?)?,
             OutputFormat::Text => output::print(&findings.text())?,
         }
-        terminal.line(findings.summary(name));
+        terminal.line(findings.summary(name, change));
         Ok(if digest.is_some() { FailureKind::Failed.exit_code() } else { 0 })
     }
 }

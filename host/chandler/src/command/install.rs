@@ -127,8 +127,11 @@ pub(super) async fn install(
     {
         terminal.line(format!("created namespace {install_namespace}"));
     }
-    content::create(client, &delivered.config_maps).await?;
-    let created = deployment::create(client, &wanted, Effect::Store).await?;
+    let written = content::create(client, &delivered.config_maps).await?;
+    let created = match deployment::create(client, &wanted, Effect::Store).await {
+        Ok(created) => created,
+        Err(error) => return Err(content::discard(client, &written, error).await),
+    };
     content::own(client, &created, &delivered.config_maps).await?;
     terminal.line(format!(
         "created BundleDeployment {name} for namespace {install_namespace}, class {}{}",

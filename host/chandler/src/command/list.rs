@@ -26,8 +26,10 @@ use crate::{
     visible_alias = "ls",
     after_long_help = "\
 Output:
-  A table on standard output. The states are Ready, Progressing, Failed, Suspended, Deleting and Pending
-  (not observed by the controller yet); the reason is that of the condition Ready.
+  A table on standard output, which fits the terminal: namespaces, versions and states are cut and
+  the age is left out where it is narrow, and the message and the source are added where it is
+  wide. The states are Ready, Progressing, Failed, Suspended, Deleting and Pending (not observed
+  by the controller yet); the reason is that of the condition Ready.
 
 Exit codes: 0 success, 1 failed, 2 wrong usage
 

@@ -51,6 +51,8 @@ Examples:
     chandler rbac my-operator | kubectl apply -f -
   Print all permissions before the BundleDeployment exists:
     chandler rbac ./my-operator --namespace shop --service-account deployer
+  Let the status say why Pods do not start, too:
+    chandler rbac my-operator --causes | kubectl apply -f -
   Show why each rule is needed:
     chandler rbac ./my-operator --service-account deployer -o text")]
 pub struct Rbac {
@@ -71,6 +73,11 @@ pub struct Rbac {
     /// shorter, but the account can then grant itself any permission
     #[arg(long)]
     pub allow_escalation: bool,
+
+    /// Also print the optional permissions with which the status names the cause below an unhealthy object: `list` on its Pods,
+    /// ReplicaSets, Jobs and their Events, `get` on their claims
+    #[arg(long)]
+    pub causes: bool,
 
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = RbacFormat::Yaml)]
@@ -121,6 +128,12 @@ fn unchecked(deployment: &BundleDeployment) -> Option<Unchecked> {
 impl Rbac {
     /// Prints the permissions.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        if self.causes && self.output == RbacFormat::Text {
+            return Err(CommandError::usage(
+                "-o text explains the permissions that objects need; --causes adds optional ones",
+            )
+            .hint("omit --causes, or use -o yaml"));
+        }
         if is_bundle(&self.bundle.bundle) {
             return self.of_bundle(terminal).await;
         }
@@ -147,7 +160,7 @@ impl Rbac {
         let account = permissions::account(account, &target.namespace);
         let planned = PlannedObjects::new(&release, &target.namespace);
         let needed = planned.needs(&target.name, &account, &ExistingRoles::default(), self.escalation());
-        self.print(&needed, &account, &target.name, terminal)
+        self.print(&needed, &account, (&target.name, &target.namespace), terminal)
     }
 
     /// The missing permissions in the status.
@@ -166,7 +179,7 @@ impl Rbac {
             .hint(format!("run `chandler rbac {name} --all -o text`")));
         }
         Self::about(deployment, account)?;
-        let rules_by_namespace: BTreeMap<Option<String>, Vec<PolicyRule>> = status
+        let mut rules_by_namespace: BTreeMap<Option<String>, Vec<PolicyRule>> = status
             .missing_permissions
             .into_iter()
             .map(|missing| (missing.namespace, missing.rules.into_iter().map(rule).collect()))
@@ -183,7 +196,12 @@ impl Rbac {
                 )))
             })?;
             terminal.line(format!("the controller found no missing permission of ServiceAccount {account}"));
-            return Ok(());
+            if !self.causes {
+                return Ok(());
+            }
+        }
+        if self.causes {
+            permissions::add_causes(&mut rules_by_namespace, &deployment.spec.install_namespace);
         }
         if status.observed_generation != deployment.metadata.generation {
             terminal.line(format!("note: the controller has not observed the current spec of {name} yet"));
@@ -227,7 +245,7 @@ impl Rbac {
         let release = with_secrets(release, &spec.install_namespace)?;
         let mut needed = self.needed(client, &release, deployment, account).await?;
         needed.read_values(&spec.install_namespace, &spec.values_from);
-        self.print(&needed, account, &name, terminal)
+        self.print(&needed, account, (&name, &spec.install_namespace), terminal)
     }
 
     async fn needed(
@@ -261,7 +279,7 @@ impl Rbac {
         &self,
         needed: &NeededPermissions,
         account: &Account,
-        name: &str,
+        (name, install_namespace): (&str, &str),
         terminal: &Terminal,
     ) -> Result<(), CommandError> {
         for warning in needed.delegations() {
@@ -273,7 +291,11 @@ impl Rbac {
         if self.output == RbacFormat::Text {
             return output::print(&needed.text());
         }
-        self.print_roles(&needed.rules_by_namespace(), account, &role_name(name), terminal)
+        let mut rules_by_namespace = needed.rules_by_namespace();
+        if self.causes {
+            permissions::add_causes(&mut rules_by_namespace, install_namespace);
+        }
+        self.print_roles(&rules_by_namespace, account, &role_name(name), terminal)
     }
 
     fn print_roles(
@@ -354,6 +376,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_optional_permissions_are_granted_in_namespaces_only() {
+        let mut rules = BTreeMap::from([(None, vec![]), (Some("other".to_owned()), vec![])]);
+        permissions::add_causes(&mut rules, "shop");
+        assert!(rules.get(&None).is_some_and(Vec::is_empty), "nothing is granted in the whole cluster");
+        for namespace in ["shop", "other"] {
+            let rules = rules.get(&Some(namespace.to_owned())).unwrap();
+            let listed: Vec<&str> = rules.iter().flat_map(|rule| &rule.resources).map(String::as_str).collect();
+            assert_eq!(listed, ["events", "pods", "persistentvolumeclaims", "replicasets", "jobs"]);
+            assert!(rules.iter().all(|rule| rule.verbs == ["list"] || rule.verbs == ["get"]));
+        }
+    }
 
     #[test]
     fn permissions_count_as_checked_only_after_the_checks() {

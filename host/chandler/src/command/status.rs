@@ -78,7 +78,7 @@ impl Status {
         below::explain(&client, &mut members).await;
         let explanation = Explanation::new(&deployment, members.objects, members.unreadable);
         match self.output {
-            OutputFormat::Text => output::print(&explanation.text())?,
+            OutputFormat::Text => output::print(&explanation.text(Terminal::output().columns()))?,
             OutputFormat::Json => output::print(&output::json(&explanation)?)?,
         }
         Ok(if explanation.healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })

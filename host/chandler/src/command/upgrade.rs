@@ -129,9 +129,15 @@ impl Upgrade {
             return install::print(None, delivered.as_ref().unwrap_or(&nothing), &checked);
         }
         let config_maps = delivered.as_ref().map(|delivered| delivered.config_maps.as_slice()).unwrap_or_default();
-        content::create(client, config_maps).await?;
-        content::own(client, existing, config_maps).await?;
-        let changed = deployment::change(client, existing, &change, Effect::Store).await?;
+        let written = content::create(client, config_maps).await?;
+        let changed = async {
+            content::own(client, existing, config_maps).await?;
+            deployment::change(client, existing, &change, Effect::Store).await
+        };
+        let changed = match changed.await {
+            Ok(changed) => changed,
+            Err(error) => return Err(content::discard(client, &written, error).await),
+        };
         let files = delivered.as_ref().map(install::in_config_maps).unwrap_or_default();
         terminal.line(format!("changed BundleDeployment {name}{files}"));
         if let Some(revision) = deployment::to_revision(existing) {

@@ -214,6 +214,22 @@ mod tests {
     }
 
     #[test]
+    fn advice_prints_a_command_of_chandler_where_one_exists() {
+        for (reason, command) in [
+            (Reason::Suspended, "`chandler resume harbour`"),
+            (Reason::RolledBack, "`chandler reconcile harbour`"),
+            (Reason::DriftReported, "`chandler reconcile harbour --repair`"),
+            (Reason::ApprovalRequired, "`chandler approve harbour`"),
+        ] {
+            assert!(advice(reason, "harbour").is_some_and(|text| text.contains(command)), "{reason}");
+        }
+        for reason in Reason::ALL {
+            let text = advice(*reason, "harbour").unwrap_or_default();
+            assert!(!["kubectl patch", "kubectl annotate"].iter().any(|verb| text.contains(verb)), "{reason}: {text}");
+        }
+    }
+
+    #[test]
     fn advice_names_the_bundle_deployment() {
         for reason in
             [Reason::PermissionsMissing, Reason::ObjectCollision, Reason::ApprovalRequired, Reason::RollingOut]

@@ -13,9 +13,13 @@ use super::{
     advice::advice,
     conditions::{self, needs_attention},
     summary,
+    table::cut_middle,
     text::{count, one_line},
     tree::{self, ObjectHealth, ObjectStatus},
 };
+
+/// The width of the labels.
+const LABEL: usize = 12;
 
 /// The status of a BundleDeployment and its objects.
 #[derive(Clone, Debug, Serialize)]
@@ -142,12 +146,13 @@ impl Explanation {
         progressing.is_some_and(|progressing| progressing.reason == Reason::Suspended.as_str())
     }
 
-    /// The status as text.
-    pub fn text(&self) -> String {
+    /// The status as text. In `width` columns, long sources and digests are cut in the middle, so that each stays on its line.
+    pub fn text(&self, width: Option<usize>) -> String {
         let mut text = String::new();
+        let keep = width.map_or(usize::MAX, |width| width.saturating_sub(LABEL + 2).max(LABEL));
         // Writing to a string cannot fail.
         let mut row = |label: &str, value: &str| {
-            let _ = writeln!(text, "{label:<12}  {}", one_line(value));
+            let _ = writeln!(text, "{label:<LABEL$}  {}", cut_middle(&one_line(value), keep));
         };
         row("name", &self.name);
         row("namespace", &self.install_namespace);
@@ -329,7 +334,7 @@ mod tests {
             object("Deployment", "pilot", ObjectHealth::Unhealthy, Some("ImagePullBackOff")),
         ];
         let explanation = Explanation::new(&deployment, objects, vec!["widgets.example.com: not served".into()]);
-        insta::assert_snapshot!(explanation.text(), @r"
+        insta::assert_snapshot!(explanation.text(None), @r"
         name          harbour
         namespace     harbour-system
         source        image quay.io/example/harbour@sha256:00
@@ -375,7 +380,7 @@ mod tests {
             ..BundleDescription::default()
         });
         status.warnings = vec![BundleWarning { code: "RequiredApiMissing".into(), message: "needs\nferries".into() }];
-        let text = Explanation::new(&deployment, vec![], vec![]).text();
+        let text = Explanation::new(&deployment, vec![], vec![]).text(None);
         assert!(text.contains("\nbundle        harbour 1.2.3\n"), "{text}");
         assert!(text.contains("\nwarnings\n  RequiredApiMissing: needs"), "{text}");
     }
@@ -414,7 +419,7 @@ mod tests {
         let explanation =
             Explanation::new(&deployment, vec![object("Service", "metrics", ObjectHealth::Healthy, None)], vec![]);
         assert!(explanation.healthy);
-        let text = explanation.text();
+        let text = explanation.text(None);
         let (_, shown) = text.split_once("\ndrift").unwrap();
         let (shown, rest) = shown.split_once("\nconditions").unwrap();
         insta::assert_snapshot!(shown, @r"
@@ -446,7 +451,7 @@ mod tests {
         assert!(!Explanation::new(&deployment, vec![], vec![]).healthy, "an object of the release does not exist");
         let explanation = Explanation::new(&deployment, healthy(), vec![]);
         assert!(explanation.healthy && explanation.next_steps.is_empty());
-        assert!(explanation.text().ends_with("\nhealthy\n"));
+        assert!(explanation.text(None).ends_with("\nhealthy\n"));
         let progressing = vec![object("Service", "metrics", ObjectHealth::Progressing, None)];
         assert!(!Explanation::new(&deployment, progressing, vec![]).healthy);
         assert!(!Explanation::new(&deployment, healthy(), vec!["x".into()]).healthy);
@@ -457,6 +462,39 @@ mod tests {
             stale.next_steps,
             ["check that the controller is running: it has not observed the current generation"]
         );
+    }
+
+    #[test]
+    fn the_status_of_a_normal_bundle_fits_one_screen() {
+        use {ConditionStatus::*, ConditionType as Type};
+        let mut deployment = deployment(&[
+            (Type::Unpacked, True, Reason::UnpackSuccessful, ""),
+            (Type::Installed, True, Reason::InstallationSucceeded, "Instantiated bundle harbour successfully"),
+            (Type::Healthy, True, Reason::Healthy, ""),
+            (Type::Drifted, False, Reason::AsReleased, ""),
+            (Type::Progressing, True, Reason::Succeeded, ""),
+            (Type::Ready, True, Reason::Succeeded, ""),
+        ]);
+        let status = deployment.status.as_mut().unwrap();
+        let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
+        status.content_digest = Some(digest.clone());
+        status.revision = Some(3);
+        status.resolved_source.as_mut().unwrap().image.as_mut().unwrap().reference =
+            format!("quay.io/example/harbour@{digest}");
+        status.release.as_mut().unwrap().digest = digest;
+        let objects: Vec<ObjectStatus> = ["metrics", "pilot", "crane"]
+            .map(|name| object("Service", name, ObjectHealth::Healthy, None))
+            .into_iter()
+            .collect();
+        let explanation = Explanation::new(&deployment, objects, vec![]);
+        for width in [80, 140] {
+            let text = explanation.text(Some(width));
+            let rows: usize = text.lines().map(|line| line.chars().count().div_ceil(width).max(1)).sum();
+            assert!(rows <= 24, "{width}: {rows}\n{text}");
+        }
+        let source = explanation.text(Some(80)).lines().nth(2).unwrap().to_owned();
+        assert!(source.starts_with("source        image quay.io/example/harbour@"), "{source}");
+        assert!(source.ends_with("cdef") && source.chars().count() == 80, "{source}");
     }
 
     #[test]

@@ -69,16 +69,21 @@ impl<'a> Findings<'a> {
     }
 
     /// The number of findings and CRDs that refuse the rollout of `name`, and what to do.
-    pub fn summary(&self, name: &str) -> String {
+    ///
+    /// `change` is the digest of the pending change, which the same command approves.
+    pub fn summary(&self, name: &str, change: Option<&str>) -> String {
         let refused = self.crd_upgrades.iter().filter(|upgrade| upgrade.is_refused());
         let (findings, crds) =
             refused.fold((0, 0), |(findings, crds), upgrade| (findings + upgrade.report.refusals.len(), crds + 1));
         match self.digest {
-            Some(digest) => format!(
-                "{} about {}: `chandler approve {name} --findings={digest}` allows exactly what is listed",
-                count(findings, "finding"),
-                count(crds, "CRD")
-            ),
+            Some(digest) => {
+                let (findings, crds) = (count(findings, "finding"), count(crds, "CRD"));
+                let both = change.map(|change| format!("; with --digest={change} also the pending change"));
+                let both = both.unwrap_or_default();
+                format!(
+                    "{findings} about {crds}: `chandler approve {name} --findings={digest}` allows exactly what is listed{both}"
+                )
+            }
             None => "no finding refuses the upgrade of a CRD".to_owned(),
         }
     }
@@ -150,7 +155,7 @@ mod tests {
           warning: pattern (1): objects or clients that are legal now may be refused, or mean something else; check that none rely on it
             v1: ^.a: pattern added : "" -> "^a"
         "#);
-        insta::assert_snapshot!(findings.summary("harbour").replace(&digest, "DIGEST"), @"3 findings about 1 CRD: `chandler approve harbour --findings=DIGEST` allows exactly what is listed");
+        insta::assert_snapshot!(findings.summary("harbour", None).replace(&digest, "DIGEST"), @"3 findings about 1 CRD: `chandler approve harbour --findings=DIGEST` allows exactly what is listed");
     }
 
     #[test]
@@ -188,6 +193,6 @@ mod tests {
         let findings = Findings::of(&upgrades, None);
         assert_eq!(refused(&upgrades), None);
         assert!(findings.text().starts_with("oxen.example.com: alice approved 3 findings\n"), "{}", findings.text());
-        assert_eq!(findings.summary("harbour"), "no finding refuses the upgrade of a CRD");
+        assert_eq!(findings.summary("harbour", None), "no finding refuses the upgrade of a CRD");
     }
 }

@@ -6,7 +6,10 @@ use chandler_api::{BundleDeployment, ConditionType, Outcome, Reason, Revision, f
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
-use super::table::{Narrow, Table};
+use super::{
+    table::{self, Fit},
+    text::one_line,
+};
 
 /// A BundleDeployment in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -162,47 +165,48 @@ pub enum Columns {
     Wide,
 }
 
-/// The table, with a header. In `width` columns, the age is left out and namespaces and reasons are cut where that is necessary.
+const HEADER: [&str; 10] =
+    ["NAME", "NAMESPACE", "VERSION", "PENDING", "STATE", "AGE", "REVISION", "CLASS", "SOURCE", "MESSAGE"];
+/// The columns of the short table, and what happens to them in a narrow or a wide terminal.
+const SHORT: [(usize, Fit); 8] = [
+    (0, Fit::Full),
+    (1, Fit::Middle(9)),
+    (2, Fit::Middle(9)),
+    (3, Fit::Middle(9)),
+    (4, Fit::End(11)),
+    (5, Fit::Drop),
+    (9, Fit::Extra(24)),
+    (8, Fit::Extra(40)),
+];
+
+/// The table, with a header. The short table fits into `width` columns, if there is a width, and has more columns where they fit.
 pub fn table(rows: &[Row], columns: Columns, width: Option<usize>) -> String {
-    let mut header = vec!["NAME", "NAMESPACE", "VERSION", "PENDING", "STATE", "AGE"];
-    if columns == Columns::Wide {
-        header.extend(["REVISION", "CLASS", "SOURCE", "MESSAGE"]);
-    }
-    let mut table = Table::new(&header);
+    let mut lines: Vec<Vec<String>> = vec![HEADER.map(str::to_owned).to_vec()];
     for row in rows {
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
-        let mut line = vec![
+        let line = [
             row.name.clone(),
             row.namespace.clone(),
             text(&row.installed_version),
             text(&row.pending_version),
             row.state_text(),
             row.age.map_or_else(|| "-".to_owned(), age),
+            row.revision.map_or_else(|| "-".to_owned(), |revision| revision.to_string()),
+            row.class.clone(),
+            row.source.clone(),
+            text(&row.message),
         ];
-        if columns == Columns::Wide {
-            line.extend([
-                row.revision.map_or_else(|| "-".to_owned(), |revision| revision.to_string()),
-                row.class.clone(),
-                row.source.clone(),
-                text(&row.message),
-            ]);
+        lines.push(line.iter().map(|cell| one_line(cell)).collect());
+    }
+    let lines = match columns {
+        Columns::Short => {
+            let cells =
+                |row: &Vec<String>| SHORT.map(|(column, _)| row.get(column).cloned().unwrap_or_default()).to_vec();
+            table::lines(&SHORT.map(|(_, fit)| fit), lines.iter().map(cells).collect(), width)
         }
-        table.row(line);
-    }
-    if columns == Columns::Short {
-        // A name is what a user types next, so it stays whole.
-        table.fit(
-            width,
-            &[
-                Narrow::Drop("AGE"),
-                Narrow::Cut("NAMESPACE"),
-                Narrow::Cut("VERSION"),
-                Narrow::Cut("PENDING"),
-                Narrow::Cut("STATE"),
-            ],
-        );
-    }
-    table.lines().fold(String::new(), |text, line| text + &line + "\n")
+        Columns::Wide => table::lines(&HEADER.map(|_| Fit::Full), lines, None),
+    };
+    lines.into_iter().map(|line| line + "\n").collect()
 }
 
 /// An age as kubectl prints it: `45s`, `12m`, `5h`, `3d`.
@@ -284,32 +288,40 @@ mod tests {
         let status = json!({"observedGeneration": 1, "history": history, "revision": 1,
             "conditions": [condition("Ready", "True", "Succeeded")]});
         let rows = [row(&json!({}), &status), row(&json!({"installNamespace": "n"}), &json!({}))];
-        insta::assert_snapshot!(table(&rows, Columns::Short, Some(80)), @r"
+        insta::assert_snapshot!(table(&rows, Columns::Short, None), @r"
         NAME     NAMESPACE       VERSION  PENDING  STATE    AGE
         harbour  harbour-system  1.0.0    -        Ready    3h
         harbour  n               -        -        Pending  3h
         ");
-        insta::assert_snapshot!(table(&rows[..1], Columns::Wide, Some(80)), @r"
+        insta::assert_snapshot!(table(&rows[..1], Columns::Wide, None), @r"
         NAME     NAMESPACE       VERSION  PENDING  STATE  AGE  REVISION  CLASS  SOURCE                            MESSAGE
         harbour  harbour-system  1.0.0    -        Ready  3h   1         c      image quay.io/example/harbour:v1  -
         ");
     }
 
     #[test]
-    fn a_table_fits_eighty_columns() {
-        let failed = json!({"observedGeneration": 1, "history": [revision(1, "Succeeded", Some("1.0.0-rc.1+build.20260101"))],
-            "conditions": [condition("Progressing", "False", "RequiredResourceNotFound"),
-                condition("Ready", "False", "RequiredResourceNotFound")]});
-        let rows = [row(&json!({"installNamespace": "harbour-system-of-the-second-team"}), &failed)];
+    fn the_short_table_fits_the_terminal_and_uses_more_of_a_wide_one() {
+        let history = json!([revision(1, "Succeeded", Some("1.0.0"))]);
+        let failed = json!({"observedGeneration": 1, "history": history, "revision": 1, "conditions": [
+            condition("Progressing", "False", "ProgressDeadlineExceeded"),
+            condition("Ready", "False", "ProgressDeadlineExceeded"),
+        ]});
+        let spec = json!({"installNamespace": "a-namespace-with-a-long-name-of-a-tenant"});
+        let rows = [row(&spec, &failed), row(&json!({}), &json!({}))];
         insta::assert_snapshot!(table(&rows, Columns::Short, Some(80)), @r"
-        NAME     NAMESPACE     VERSION        PENDING  STATE
-        harbour  harbou…-team  1.0.0-…260101  -        Failed (RequiredResourceNotFound)
+        NAME     NAMESPACE                                 VERSION  PENDING  STATE
+        harbour  a-namespace-with-a-long-name-of-a-tenant  1.0.0    -        Failed (Pr…
+        harbour  harbour-system                            -        -        Pending
         ");
         insta::assert_snapshot!(table(&rows, Columns::Short, Some(140)), @r"
-        NAME     NAMESPACE                          VERSION                    PENDING  STATE                              AGE
-        harbour  harbour-system-of-the-second-team  1.0.0-rc.1+build.20260101  -        Failed (RequiredResourceNotFound)  3h
+        NAME     NAMESPACE                                 VERSION  PENDING  STATE                              AGE  MESSAGE
+        harbour  a-namespace-with-a-long-name-of-a-tenant  1.0.0    -        Failed (ProgressDeadlineExceeded)  3h   a message
+        harbour  harbour-system                            -        -        Pending                            3h   -
         ");
-        assert!(table(&rows, Columns::Short, Some(80)).lines().all(|line| line.chars().count() <= 80));
+        for width in [80, 140] {
+            let text = table(&rows, Columns::Short, Some(width));
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{width}:\n{text}");
+        }
     }
 
     #[test]

@@ -213,6 +213,28 @@ impl NeededPermissions {
     }
 }
 
+/// Adds the optional permissions with which the controller reads what is below unhealthy objects: in the namespace to install into, and in
+/// each other namespace that has rules.
+pub fn add_causes(rules_by_namespace: &mut BTreeMap<Option<String>, Vec<PolicyRule>>, install_namespace: &str) {
+    let own = |text: &[&str]| text.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let rule = |group: &str, resources: &[&str], verb: &str| PolicyRule {
+        verbs: own(&[verb]),
+        api_groups: own(&[group]),
+        resources: own(resources),
+        resource_names: Vec::new(),
+        non_resource_urls: Vec::new(),
+    };
+    rules_by_namespace.entry(Some(install_namespace.to_owned())).or_default();
+    for rules in rules_by_namespace.iter_mut().filter_map(|(namespace, rules)| namespace.as_ref().map(|_| rules)) {
+        rules.extend([
+            rule("", &["events", "pods"], "list"),
+            rule("", &["persistentvolumeclaims"], "get"),
+            rule("apps", &["replicasets"], "list"),
+            rule("batch", &["jobs"], "list"),
+        ]);
+    }
+}
+
 /// Warnings about rules that grant more than they appear to.
 pub fn warnings<'a>(rules: impl IntoIterator<Item = &'a PolicyRule>) -> Vec<String> {
     let mut warnings = BTreeSet::new();

@@ -9,7 +9,7 @@ use super::{
     error::CommandError,
     progress::seconds,
     summary,
-    table::{Narrow, Table},
+    table::{self, Fit},
     text::one_line,
 };
 
@@ -25,10 +25,11 @@ pub fn history(deployment: &BundleDeployment) -> &[Revision] {
 /// `width` columns, digests are left out and sources are cut where that is necessary; without a width, nothing is.
 pub fn table(deployment: &BundleDeployment, width: Option<usize>) -> String {
     let pinned = deployment.spec.rollout.as_ref().and_then(|rollout| rollout.to_revision);
-    let mut rows = Table::new(&["REVISION", VERSION, "OUTCOME", "STARTED", "TOOK", "RELEASE", "SOURCE"]);
+    let mut fits = FITS.to_vec();
+    let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
     for revision in history(deployment) {
         let again = revision.rollback_to.map(|number| format!(" (as {number})")).unwrap_or_default();
-        rows.row([
+        let cells = [
             format!("{}{again}", revision.number),
             revision.version.clone().unwrap_or_default(),
             revision.outcome.as_str().to_owned(),
@@ -36,15 +37,16 @@ pub fn table(deployment: &BundleDeployment, width: Option<usize>) -> String {
             took(revision).map(seconds).unwrap_or_default(),
             revision.release_digest.chars().take(DIGEST_LENGTH).collect(),
             chandler_source::describe(&revision.source),
-        ]);
+        ];
+        rows.push(cells.iter().map(|cell| one_line(cell)).collect());
     }
     if history(deployment).iter().all(|revision| revision.version.is_none()) {
-        rows.drop(VERSION);
+        drop_column(&mut rows, VERSION);
+        fits.remove(VERSION);
     }
-    rows.fit(width, &[Narrow::Drop("RELEASE"), Narrow::Cut("SOURCE")]);
     let mut text = String::new();
     let revisions = std::iter::once(None).chain(history(deployment).iter().map(Some));
-    for (line, revision) in rows.lines().zip(revisions) {
+    for (line, revision) in table::lines(&fits, rows, width).iter().zip(revisions) {
         text.extend([line.as_str(), "\n"]);
         if let Some(approval) = revision.and_then(|revision| revision.approval.as_ref()) {
             text.extend([
@@ -76,8 +78,19 @@ fn pending(deployment: &BundleDeployment) -> String {
     format!("pending: {}{reason}; `chandler status {name}` shows why\n", one_line(&bundle))
 }
 
+const HEADER: [&str; 7] = ["REVISION", "VERSION", "OUTCOME", "STARTED", "TOOK", "RELEASE", "SOURCE"];
 /// The column of the versions, which bundles without one do not have.
-const VERSION: &str = "VERSION";
+const VERSION: usize = 1;
+/// Digests are left out first; then sources are cut.
+const FITS: [Fit; 7] = [Fit::Full, Fit::Full, Fit::Full, Fit::Full, Fit::Full, Fit::Drop, Fit::Middle(SHORTEST_SOURCE)];
+/// The shortest source that says anything.
+const SHORTEST_SOURCE: usize = 16;
+
+fn drop_column(rows: &mut [Vec<String>], column: usize) {
+    for row in rows {
+        row.remove(column);
+    }
+}
 
 /// The revision to roll back to: the requested one, else the last one that succeeded with another release.
 pub fn target(deployment: &BundleDeployment, requested: Option<i64>) -> Result<&Revision, CommandError> {

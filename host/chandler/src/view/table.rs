@@ -1,140 +1,174 @@
-//! Tables of text that fit a terminal.
-
-use super::text::one_line;
+//! Tables that fit the terminal.
 
 /// The space between columns.
 const GAP: &str = "  ";
-/// The fewest characters that a cut cell keeps.
-const SHORTEST: usize = 12;
 
-/// A table with a header. Cells are single lines.
-pub(super) struct Table {
-    rows: Vec<Vec<String>>,
+/// What happens to a column if the terminal has not enough columns, or more than enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// It is always shown in full.
+    Full,
+    /// It is left out of a narrow table.
+    Drop,
+    /// Its cells are cut in the middle, to no less than this number of characters.
+    Middle(usize),
+    /// Its cells are cut at the end, to no less than this number of characters.
+    End(usize),
+    /// It is shown only on a terminal that has at least this number of characters for it, and cut at the end there.
+    Extra(usize),
 }
 
-/// How a table gets narrower. The steps are taken one after the other until the table fits.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Narrow {
-    /// Leave out the column with this header.
-    Drop(&'static str),
-    /// Cut the longest cells of the column with this header in the middle, which says least: names and references differ at the end.
-    Cut(&'static str),
+/// The lines of a table: the first row is its header. In `width` columns, columns are first left out and then cut, each from the last to
+/// the first, until the lines fit; where there is room, extra columns are shown. Without a width, nothing is cut or added.
+pub fn lines(fits: &[Fit], mut rows: Vec<Vec<String>>, width: Option<usize>) -> Vec<String> {
+    let mut fits = fits.to_vec();
+    let extras: Vec<(Fit, Vec<String>)> = take_extras(&mut fits, &mut rows);
+    if let Some(width) = width {
+        drop_columns(&mut fits, &mut rows, width);
+        cut_columns(&fits, &mut rows, width);
+        for (fit, cells) in extras {
+            push_extra(fit, cells, &mut rows, width);
+        }
+    }
+    let widths = widths(&rows);
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> =
+            row.iter().zip(widths.iter().copied()).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        cells.join(GAP).trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
 }
 
-impl Table {
-    /// A table without rows.
-    pub(super) fn new(header: &[&str]) -> Self {
-        Self { rows: vec![header.iter().map(|&cell| cell.to_owned()).collect()] }
+/// Cuts text to this number of characters in the middle: the begin of a source is its registry, the end its tag or digest.
+pub fn cut_middle(text: &str, keep: usize) -> String {
+    let length = text.chars().count();
+    if length <= keep || keep == 0 {
+        return text.to_owned();
     }
+    let (begin, end) = (keep / 2, keep - keep / 2 - 1);
+    text.chars().take(begin).chain(['…']).chain(text.chars().skip(length - end)).collect()
+}
 
-    /// Adds a row.
-    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().map(|cell| one_line(&cell)).collect());
+fn cut_end(text: &str, keep: usize) -> String {
+    if text.chars().count() <= keep || keep == 0 {
+        return text.to_owned();
     }
+    text.chars().take(keep - 1).chain(['…']).collect()
+}
 
-    /// Leaves out a column.
-    pub(super) fn drop(&mut self, header: &str) {
-        if let Some(column) = self.column(header) {
-            for row in self.rows.iter_mut().filter(|row| column < row.len()) {
-                row.remove(column);
-            }
+fn take_extras(fits: &mut Vec<Fit>, rows: &mut [Vec<String>]) -> Vec<(Fit, Vec<String>)> {
+    let mut extras = Vec::new();
+    while let Some(column) = fits.iter().position(|fit| matches!(fit, Fit::Extra(_))) {
+        extras.push((fits.remove(column), remove_column(rows, column)));
+    }
+    extras
+}
+
+fn drop_columns(fits: &mut Vec<Fit>, rows: &mut [Vec<String>], width: usize) {
+    while total(rows) > width
+        && let Some(column) = fits.iter().rposition(|fit| *fit == Fit::Drop)
+    {
+        fits.remove(column);
+        remove_column(rows, column);
+    }
+}
+
+fn cut_columns(fits: &[Fit], rows: &mut [Vec<String>], width: usize) {
+    for (column, fit) in fits.iter().enumerate().rev() {
+        let (cut, least): (fn(&str, usize) -> String, usize) = match fit {
+            Fit::Middle(least) => (cut_middle, *least),
+            Fit::End(least) => (cut_end, *least),
+            Fit::Full | Fit::Drop | Fit::Extra(_) => continue,
+        };
+        let excess = total(rows).saturating_sub(width);
+        let longest = widths(rows).get(column).copied().unwrap_or_default();
+        if excess == 0 {
+            return;
+        }
+        let keep = longest.saturating_sub(excess).max(least);
+        for cell in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
+            *cell = cut(cell, keep);
         }
     }
+}
 
-    /// Takes steps until the rows have at most `width` characters; without a width, none.
-    pub(super) fn fit(&mut self, width: Option<usize>, steps: &[Narrow]) {
-        let Some(width) = width else { return };
-        for step in steps {
-            let excess = self.width().saturating_sub(width);
-            match *step {
-                _ if excess == 0 => return,
-                Narrow::Drop(header) => self.drop(header),
-                Narrow::Cut(header) => self.cut(header, excess),
-            }
+fn push_extra(fit: Fit, cells: Vec<String>, rows: &mut [Vec<String>], width: usize) {
+    let Fit::Extra(least) = fit else { return };
+    let room = width.saturating_sub(total(rows) + GAP.len());
+    let needed = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or_default();
+    // A column of dashes says nothing.
+    let is_empty = cells.iter().skip(1).all(|cell| cell == "-");
+    if !is_empty && room >= needed.min(least) {
+        for (row, cell) in rows.iter_mut().zip(cells) {
+            row.push(cut_end(&cell, room));
         }
     }
+}
 
-    /// The header and the rows, each aligned.
-    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
-        let widths = self.widths();
-        self.rows.iter().map(move |row| {
-            let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-            cells.join(GAP).trim_end().to_owned()
-        })
-    }
+fn remove_column(rows: &mut [Vec<String>], column: usize) -> Vec<String> {
+    rows.iter_mut().map(|row| if column < row.len() { row.remove(column) } else { String::new() }).collect()
+}
 
-    fn column(&self, header: &str) -> Option<usize> {
-        self.rows.first()?.iter().position(|cell| cell == header)
-    }
+fn total(rows: &[Vec<String>]) -> usize {
+    let widths = widths(rows);
+    widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
+}
 
-    fn cut(&mut self, header: &str, excess: usize) {
-        let Some(column) = self.column(header) else { return };
-        let longest = self.widths().get(column).copied().unwrap_or_default();
-        let keep = longest.saturating_sub(excess).max(SHORTEST);
-        for cell in self.rows.iter_mut().skip(1).filter_map(|row| row.get_mut(column)) {
-            let characters: Vec<char> = cell.chars().collect();
-            if characters.len() > keep {
-                let (begin, end) = (keep / 2, keep - keep / 2 - 1);
-                let tail = characters.iter().skip(characters.len() - end);
-                *cell = characters.iter().take(begin).chain(&['…']).chain(tail).collect();
-            }
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let mut widths = Vec::new();
+    for row in rows {
+        widths.resize(widths.len().max(row.len()), 0);
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
         }
     }
-
-    fn width(&self) -> usize {
-        let widths = self.widths();
-        widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
-    }
-
-    fn widths(&self) -> Vec<usize> {
-        let mut widths = Vec::new();
-        for row in &self.rows {
-            widths.resize(widths.len().max(row.len()), 0);
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.chars().count());
-            }
-        }
-        widths
-    }
+    widths
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn table(width: Option<usize>, steps: &[Narrow]) -> String {
-        let mut table = Table::new(&["NAME", "SOURCE", "AGE"]);
-        table.row(["harbour", "quay.io/example/harbour:v1.2.3", "3h"].map(str::to_owned));
-        table.row(["pilot", "a\nb", ""].map(str::to_owned));
-        table.fit(width, steps);
-        table.lines().collect::<Vec<_>>().join("\n")
+    const FITS: [Fit; 5] = [Fit::Full, Fit::Middle(9), Fit::Drop, Fit::End(8), Fit::Extra(12)];
+
+    fn rows() -> Vec<Vec<String>> {
+        let row = |cells: [&str; 5]| cells.map(str::to_owned).to_vec();
+        vec![
+            row(["NAME", "SOURCE", "AGE", "STATE", "MESSAGE"]),
+            row(["harbour", "quay.io/example/harbour:v1", "3h", "Failed (Unhealthy)", "0 of 1 replicas are available"]),
+        ]
     }
 
     #[test]
-    fn a_table_gets_narrower_step_by_step() {
-        const STEPS: [Narrow; 2] = [Narrow::Drop("AGE"), Narrow::Cut("SOURCE")];
-        let whole = table(None, &STEPS);
-        insta::assert_snapshot!(whole, @r"
-        NAME     SOURCE                          AGE
-        harbour  quay.io/example/harbour:v1.2.3  3h
-        pilot    a b
+    fn columns_are_dropped_then_cut_and_extra_ones_fill_the_rest() {
+        let text = |width| lines(&FITS, rows(), width).join("\n");
+        insta::assert_snapshot!(text(None), @r"
+        NAME     SOURCE                      AGE  STATE
+        harbour  quay.io/example/harbour:v1  3h   Failed (Unhealthy)
         ");
-        assert_eq!(table(Some(44), &STEPS), whole);
-        insta::assert_snapshot!(table(Some(43), &STEPS), @r"
-        NAME     SOURCE
-        harbour  quay.io/example/harbour:v1.2.3
-        pilot    a b
+        insta::assert_snapshot!(text(Some(40)), @r"
+        NAME     SOURCE                 STATE
+        harbour  quay.io/ex…harbour:v1  Failed …
         ");
-        insta::assert_snapshot!(table(Some(30), &STEPS), @r"
-        NAME     SOURCE
-        harbour  quay.io/ex…our:v1.2.3
-        pilot    a b
+        insta::assert_snapshot!(text(Some(140)), @r"
+        NAME     SOURCE                      AGE  STATE               MESSAGE
+        harbour  quay.io/example/harbour:v1  3h   Failed (Unhealthy)  0 of 1 replicas are available
         ");
-        insta::assert_snapshot!(table(Some(1), &STEPS), @r"
-        NAME     SOURCE
-        harbour  quay.i…1.2.3
-        pilot    a b
-        ");
-        assert_eq!(table(Some(1), &[Narrow::Drop("NONE"), Narrow::Cut("NONE")]), whole);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_unless_nothing_more_can_be_cut() {
+        for width in 0..160 {
+            let longest = lines(&FITS, rows(), Some(width)).iter().map(|line| line.chars().count()).max();
+            assert!(longest <= Some(width.max(28)), "{width}: {longest:?}");
+        }
+    }
+
+    #[test]
+    fn the_middle_is_cut() {
+        assert_eq!(cut_middle("abcdefghij", 5), "ab…ij");
+        assert_eq!(cut_middle("abc", 3), "abc");
+        assert_eq!(cut_middle("", 0), "");
+        assert_eq!(cut_end("abcdef", 3), "ab…");
     }
 }

@@ -11,17 +11,65 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{CommandError, read::packaging::CONTENT_OF};
+use crate::{CommandError, read::packaging::CONTENT_OF, view::text::count};
 
 /// The field manager of ConfigMaps with files.
 const FIELD_MANAGER: &str = "chandler-install";
 
-/// Creates the ConfigMaps. One with the same name and content may exist, from an attempt that was interrupted.
-pub async fn create(client: &Client, config_maps: &[ConfigMap]) -> Result<(), CommandError> {
+/// Creates the ConfigMaps, and returns those that did not exist. One with the same name and content may exist, from an attempt that was
+/// interrupted. If one cannot be created, those that this call created are deleted again.
+pub async fn create(client: &Client, config_maps: &[ConfigMap]) -> Result<Vec<ConfigMap>, CommandError> {
+    let mut created = Vec::new();
+    match create_each(client, config_maps, &mut created).await {
+        Ok(()) => Ok(created),
+        Err(error) => Err(discard(client, &created, error).await),
+    }
+}
+
+/// Deletes ConfigMaps from [`create`] that nothing refers to, since what followed failed. The error then also names those that are left.
+pub async fn discard(client: &Client, created: &[ConfigMap], error: CommandError) -> CommandError {
+    let mut left = Vec::new();
+    for config_map in created {
+        let same = Preconditions { uid: config_map.metadata.uid.clone(), resource_version: None };
+        let parameters = DeleteParams::background().preconditions(same);
+        match api(client, config_map).delete(&config_map.name_any(), &parameters).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            Err(_) => left.push(config_map),
+        }
+    }
+    match leftover(&left) {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+/// How to delete ConfigMaps that are left over.
+fn leftover(left: &[&ConfigMap]) -> Option<String> {
+    let namespace = left.first()?.metadata.namespace.clone().unwrap_or_default();
+    let names: Vec<String> = left.iter().map(|config_map| config_map.name_any()).collect();
+    let what = count(left.len(), "ConfigMap");
+    Some(format!(
+        "{what} with files of the bundle could not be deleted again: kubectl delete configmap -n {namespace} {}",
+        names.join(" ")
+    ))
+}
+
+async fn create_each(
+    client: &Client,
+    config_maps: &[ConfigMap],
+    created: &mut Vec<ConfigMap>,
+) -> Result<(), CommandError> {
     let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
     for config_map in config_maps {
         let api = api(client, config_map);
-        let Err(error) = api.create(&parameters, config_map).await else { continue };
+        let error = match api.create(&parameters, config_map).await {
+            Ok(stored) => {
+                created.push(stored);
+                continue;
+            }
+            Err(error) => error,
+        };
         let name = config_map.name_any();
         if matches!(&error, kube::Error::Api(status) if status.is_already_exists()) {
             let existing = api.get(&name).await.map_err(|error| failed(config_map, &error))?;
