@@ -191,6 +191,6 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { steps: 20_000_000, bundles: 50_000, literals: 2_000_000 }
+        Self { steps: 5_000_000, bundles: 50_000, literals: 2_000_000 }
     }
 }

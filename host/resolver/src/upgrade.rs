@@ -29,7 +29,7 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    /// Follows the edges of some channels, or of all if there are none, over bundles that are installable.
+    /// Follows the edges of some channels, or of all if there are none. Every step but the last is installable.
     ///
     /// Of several shortest paths it takes the one over the highest versions.
     pub(crate) fn from(
@@ -39,7 +39,7 @@ impl Paths {
         installable: &dyn Fn(&str) -> bool,
         steps: &Steps,
     ) -> Result<Self, Exceeded> {
-        let mut open = Open::of(package, channels, installed.0, installable);
+        let mut open = Open::of(package, channels, installed.0);
         let mut paths = Self::default();
         let mut level = vec![(installed.1.clone(), installed.0.to_owned())];
         while !level.is_empty() {
@@ -50,7 +50,10 @@ impl Paths {
                     let Some(reached) = &bundle.version else { continue };
                     let step = Step { name: to.clone(), version: reached.to_string(), channel: Some(channel), edge };
                     paths.last.insert(to.clone(), (name.clone(), step));
-                    next.insert(to, reached.clone());
+                    // What cannot be installed may be a goal, which has its own explanation, and is no step on the way.
+                    if installable(&to) {
+                        next.insert(to, reached.clone());
+                    }
                 }
             }
             level = next.into_iter().map(|(name, version)| (version, name)).collect();
@@ -85,12 +88,7 @@ struct Open<'a> {
 }
 
 impl<'a> Open<'a> {
-    fn of(
-        package: &'a Package,
-        channels: &BTreeSet<String>,
-        installed: &'a str,
-        installable: &dyn Fn(&str) -> bool,
-    ) -> Self {
+    fn of(package: &'a Package, channels: &BTreeSet<String>, installed: &'a str) -> Self {
         let selected = package.channels.iter().filter(|(name, _)| channels.is_empty() || channels.contains(*name));
         let default = package.default_channel.as_deref();
         let mut selected: Vec<_> = selected.collect();
@@ -98,9 +96,6 @@ impl<'a> Open<'a> {
         let mut open = Self { named: BTreeMap::new(), ranges: Vec::new(), reached: BTreeSet::from([installed]) };
         for (channel, entries) in selected {
             for (name, entry) in &entries.entries {
-                if !installable(name) {
-                    continue;
-                }
                 let mut add = |from: &'a str, edge| open.named.entry(from).or_default().push((channel, name, edge));
                 if let Some(replaced) = &entry.replaces {
                     add(replaced, Edge::Replaces);

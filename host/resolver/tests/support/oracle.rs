@@ -75,7 +75,9 @@ impl<'a> Oracle<'a> {
             let next: Vec<Version> = next.map(|one| one.version.clone()).collect();
             reached.extend(next);
             if reached.len() == before {
-                return goal.version == *from || reached.contains(&goal.version);
+                let upgrades = goal.replaces.as_ref().is_some_and(|before| reached.contains(before));
+                let listed = channels.is_empty() || channels.iter().any(|name| goal.channels.contains(name));
+                return goal.version == *from || upgrades && listed;
             }
         }
     }
