@@ -8,6 +8,10 @@ pub mod control_plane;
 pub mod deletion;
 pub mod deployment;
 #[cfg(feature = "dev")]
+pub mod dev_class;
+#[cfg(feature = "dev")]
+pub mod dev_kinds;
+#[cfg(feature = "dev")]
 pub mod installation;
 pub mod namespace;
 pub mod rollback;

@@ -319,7 +319,10 @@ async fn the_log_of_a_pod_says_that_it_is_simulated() {
         client.request_text(request).await
     };
     let log = read("").await.unwrap();
-    assert!(log.starts_with("chandler dev simulates Pods: no process of container c (image nginx:1) of Pod web runs"), "{log}");
+    assert!(
+        log.starts_with("chandler dev simulates Pods: no process of container c (image nginx:1) of Pod web runs"),
+        "{log}"
+    );
     assert!(log.contains("\nargs: --port=80\nsimulated state: running\n"), "{log}");
     assert_eq!(read("?container=c&follow=true").await.unwrap(), log);
     let refused = read("?container=other").await.unwrap_err().to_string();

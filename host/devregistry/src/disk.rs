@@ -124,8 +124,7 @@ fn create(path: &Path) -> io::Result<()> {
 
 /// The sorted paths in a directory.
 fn entries(path: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut paths =
-        fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    let mut paths = fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)
 }

@@ -223,7 +223,8 @@ async fn content_in_a_directory_is_there_after_a_restart() {
     install_provider();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("registry");
-    let start = async || Registry::start(Options { directory: Some(path.clone()), ..Options::default() }).await.unwrap();
+    let start =
+        async || Registry::start(Options { directory: Some(path.clone()), ..Options::default() }).await.unwrap();
     let first = start().await;
     let pushed = first.push_component("team/app", "v1", b"wasm".to_vec()).unwrap();
     first.push_component("team/app", "broken", b"other".to_vec()).unwrap();

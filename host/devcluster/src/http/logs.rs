@@ -46,10 +46,8 @@ fn log(pod: &Value, name: &str, requested: Option<&str>) -> Result<String, Statu
         (None, [only]) => only,
         (None, several) => {
             let names: Vec<&str> = several.iter().map(|container| text(container, "name")).collect();
-            let message = format!(
-                "a container name must be specified for pod {name}, choose one of: [{}]",
-                names.join(" ")
-            );
+            let message =
+                format!("a container name must be specified for pod {name}, choose one of: [{}]", names.join(" "));
             return Err(Status::bad_request(message));
         }
     };
@@ -93,8 +91,10 @@ mod tests {
     use super::*;
 
     fn pod(containers: &[&str]) -> Value {
-        let containers: Vec<Value> =
-            containers.iter().map(|name| json!({"name": name, "image": format!("{name}:1"), "args": ["--a", "b"]})).collect();
+        let containers: Vec<Value> = containers
+            .iter()
+            .map(|name| json!({"name": name, "image": format!("{name}:1"), "args": ["--a", "b"]}))
+            .collect();
         json!({
             "spec": {"containers": containers, "initContainers": [{"name": "init", "image": "i:1"}]},
             "status": {"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]},
