@@ -13,5 +13,7 @@ pub mod dev_class;
 pub mod dev_kinds;
 #[cfg(feature = "dev")]
 pub mod installation;
+#[cfg(feature = "dev")]
+pub mod kubeconfig_file;
 pub mod namespace;
 pub mod rollback;

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    io::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -14,7 +13,6 @@ use chandler_core::{Diagnostic, Release, Request, Target};
 use chandler_engine::{CallError, Limits};
 use kube::{Api, Discovery};
 use serde_json::{Map, Value};
-use tempfile::NamedTempFile;
 
 use crate::{
     CommandError,
@@ -48,6 +46,7 @@ use crate::{
         dev_class::ComponentFile,
         dev_kinds,
         installation::{Installation, InstallationResult},
+        kubeconfig_file::{self, KubeconfigFile},
     },
 };
 
@@ -138,9 +137,6 @@ pub struct Dev {
     pub faults: FaultArguments,
 }
 
-/// The name of the kubeconfig in the data directory.
-const KUBECONFIG: &str = "kubeconfig";
-
 /// A bundle that is ready to be installed.
 struct PreparedBundle {
     bundle: Bundle,
@@ -228,7 +224,7 @@ impl Dev {
             );
         }
         plane.inject(&self.faults.faults);
-        let kubeconfig = if self.keep { Some(write_kubeconfig(&plane, progress)?) } else { None };
+        let kubeconfig = if self.keep { Some(kubeconfig_file::write(&plane, progress)?) } else { None };
         Ok(Environment { prepared, plane, controller, kubeconfig })
     }
 
@@ -440,51 +436,6 @@ async fn follow_component(
         Some(component) => component.follow(plane.client(), plane.registry(), progress, since).await,
         None => std::future::pending().await,
     }
-}
-
-/// A kubeconfig that was written.
-enum KubeconfigFile {
-    /// Dropping the value removes it.
-    Temporary(NamedTempFile),
-    /// It is in the data directory.
-    Stored(PathBuf),
-}
-
-impl KubeconfigFile {
-    fn path(&self) -> &Path {
-        match self {
-            Self::Temporary(file) => file.path(),
-            Self::Stored(path) => path,
-        }
-    }
-}
-
-/// Writes the kubeconfig and prints its path.
-fn write_kubeconfig(plane: &ControlPlane, progress: &Progress) -> Result<KubeconfigFile, CommandError> {
-    let failed = |error: &(dyn std::error::Error + 'static)| {
-        CommandError::failed("failed to write the kubeconfig").because(error)
-    };
-    let kubeconfig = plane.cluster().kubeconfig();
-    let file = match plane.data() {
-        Some(data) => {
-            data.keep_secret(KUBECONFIG, &kubeconfig).map_err(|error| failed(&error))?;
-            KubeconfigFile::Stored(std::path::absolute(data.path().join(KUBECONFIG)).map_err(|error| failed(&error))?)
-        }
-        None => KubeconfigFile::Temporary(temporary(&kubeconfig).map_err(|error| failed(&error))?),
-    };
-    let path = file.path().display();
-    progress.report("kubeconfig", &path.to_string());
-    output::print(&format!("export KUBECONFIG={path}\n"))?;
-    Ok(file)
-}
-
-/// Writes a temporary file that only its owner can read.
-fn temporary(text: &str) -> std::io::Result<NamedTempFile> {
-    // tempfile creates files with mode 0600.
-    let mut file = tempfile::Builder::new().prefix("chandler-").suffix(".kubeconfig").tempfile()?;
-    file.write_all(text.as_bytes())?;
-    file.flush()?;
-    Ok(file)
 }
 
 /// Prints the current objects of the BundleDeployment.
