@@ -95,8 +95,8 @@ pub struct Dev {
     #[arg(long, value_name = "NAME", value_parser = values::deployment_name)]
     pub name: Option<String>,
 
-    /// How the bundle is configured.
     #[command(flatten)]
+    #[expect(missing_docs, reason = "clap would use the doc comment as the help of the command")]
     pub configuration: ConfigurationArguments,
 
     /// Built-in provisioner class, or a component file [default: the first class that detects the format of the bundle]
