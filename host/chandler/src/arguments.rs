@@ -9,6 +9,8 @@ pub mod connection;
 pub mod faults;
 pub mod format;
 pub mod installation;
+#[cfg(feature = "dev")]
+pub mod kind_set;
 pub mod naming;
 pub mod registry;
 pub mod system_namespace;

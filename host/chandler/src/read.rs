@@ -6,6 +6,9 @@ pub mod cluster;
 pub mod configuration;
 pub mod delivery;
 pub mod deployed;
+pub mod dev_controller;
+#[cfg(feature = "dev")]
+pub mod expected_kinds;
 pub mod file;
 pub mod follow;
 pub mod kubeconfig;

@@ -8,6 +8,12 @@ pub mod control_plane;
 pub mod deletion;
 pub mod deployment;
 #[cfg(feature = "dev")]
+pub mod dev_class;
+#[cfg(feature = "dev")]
+pub mod dev_kinds;
+#[cfg(feature = "dev")]
 pub mod installation;
+#[cfg(feature = "dev")]
+pub mod kubeconfig_file;
 pub mod namespace;
 pub mod rollback;

@@ -303,3 +303,28 @@ async fn many_come_up_and_then_nothing_is_written() {
     }
     assert_eq!(written, [format!("{DEPLOYMENTS} \"web-0\" null")]);
 }
+
+#[tokio::test]
+async fn the_log_of_a_pod_says_that_it_is_simulated() {
+    let cluster = start(Options::default()).await;
+    let client = cluster.client();
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
+        "spec": {"containers": [{"name": "c", "image": "nginx:1", "args": ["--port=80"]}]},
+    });
+    ok(&client, "POST", PODS, "", pod).await;
+    until(&client, &format!("{PODS}/web"), |_, pod| pod["status"]["phase"] == "Running").await;
+    let read = async |query: &str| {
+        let request = http::Request::get(format!("{PODS}/web/log{query}")).body(Vec::new()).unwrap();
+        client.request_text(request).await
+    };
+    let log = read("").await.unwrap();
+    assert!(
+        log.starts_with("chandler dev simulates Pods: no process of container c (image nginx:1) of Pod web runs"),
+        "{log}"
+    );
+    assert!(log.contains("\nargs: --port=80\nsimulated state: running\n"), "{log}");
+    assert_eq!(read("?container=c&follow=true").await.unwrap(), log);
+    let refused = read("?container=other").await.unwrap_err().to_string();
+    assert!(refused.contains("container other is not valid for pod web"), "{refused}");
+}

@@ -139,7 +139,7 @@ impl Registry {
         let mut storage = self.service.storage();
         let manifest = StoredManifest { media_type: media_type.to_owned(), bytes: Bytes::from(bytes) };
         let digest = storage.put_manifest(name, manifest)?;
-        storage.tag(name, tag, digest.clone());
+        storage.tag(name, tag, digest.clone())?;
         Ok(Pushed { reference: format!("{}/{name}:{tag}", self.host()), digest })
     }
 }

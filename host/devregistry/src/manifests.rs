@@ -65,10 +65,10 @@ pub(crate) fn write(
             let mut response = response::empty(StatusCode::CREATED);
             response::header(&mut response, "location", &format!("/v2/{name}/manifests/{digest}"));
             response::header(&mut response, response::DIGEST, digest.as_str());
-            if let Some(tag) = tag {
-                storage.tag(name, tag, digest);
+            match tag.map_or(Ok(()), |tag| storage.tag(name, tag, digest)) {
+                Ok(()) => response,
+                Err(error) => response::storage_error(&error),
             }
-            response
         }
         Err(error) => response::storage_error(&error),
     }

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -16,7 +17,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::{Authentication, Fault, FaultOn, service::Service, tls};
+use crate::{Authentication, Fault, FaultOn, disk::Directory, service::Service, storage::Storage, tls};
 
 /// The options of a registry.
 #[derive(Clone, Debug)]
@@ -29,11 +30,14 @@ pub struct Options {
     pub authentication: Authentication,
     /// The most bytes that it stores, and the most of one request. Default 1 GiB.
     pub most_bytes: u64,
+    /// The directory that stores the content, for the next registry with this directory; in memory only when `None`. It is created if it
+    /// does not exist. Only one registry may use it at a time.
+    pub directory: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { port: 0, tls: false, authentication: Authentication::None, most_bytes: 1 << 30 }
+        Self { port: 0, tls: false, authentication: Authentication::None, most_bytes: 1 << 30, directory: None }
     }
 }
 
@@ -51,9 +55,17 @@ pub enum StartError {
     /// The certificate cannot be issued.
     #[error("failed to issue a certificate: {0}")]
     Tls(String),
+    /// The directory cannot be used.
+    #[error("failed to read the content of the registry in {path}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The error.
+        source: std::io::Error,
+    },
 }
 
-/// A registry on the loopback interface. Dropping it stops it and discards its content.
+/// A registry on the loopback interface. Dropping it stops it; content that is not in a directory is lost.
 pub struct Registry {
     pub(crate) service: Arc<Service>,
     address: SocketAddr,
@@ -87,7 +99,8 @@ impl Registry {
             .map_or((None, None), |(tls, pem)| (Some(tls), Some(pem)));
         let scheme = if options.tls { "https" } else { "http" };
         let base = format!("{scheme}://{address}");
-        let service = Arc::new(Service::new(base, options.authentication, options.most_bytes));
+        let storage = storage(&options)?;
+        let service = Arc::new(Service::new(base, options.authentication, storage, options.most_bytes));
         let server = tokio::spawn(accept(listener, tls, Arc::clone(&service))).abort_handle();
         Ok(Self { service, address, authority, server })
     }
@@ -116,6 +129,13 @@ impl Registry {
     pub fn requests(&self) -> Vec<String> {
         self.service.requests()
     }
+}
+
+/// The content of the directory, or none.
+fn storage(options: &Options) -> Result<Storage, StartError> {
+    let Some(path) = &options.directory else { return Ok(Storage::new(options.most_bytes)) };
+    let opened = Directory::open(path).and_then(|directory| Storage::open(options.most_bytes, directory));
+    opened.map_err(|source| StartError::Directory { path: path.clone(), source })
 }
 
 /// Accepts connections. Dropping the future closes all of them.

@@ -46,7 +46,7 @@ pub(crate) fn error(status: StatusCode, code: &str, message: &str) -> Response<B
 /// The response for a storage error.
 pub(crate) fn storage_error(failure: &StorageError) -> Response<Body> {
     let (status, code) = match failure {
-        StorageError::Full(_) => (StatusCode::INSUFFICIENT_STORAGE, "DENIED"),
+        StorageError::Full(_) | StorageError::Disk { .. } => (StatusCode::INSUFFICIENT_STORAGE, "DENIED"),
         StorageError::Digest { .. } => (StatusCode::BAD_REQUEST, "DIGEST_INVALID"),
         StorageError::NoUpload => (StatusCode::NOT_FOUND, "BLOB_UPLOAD_UNKNOWN"),
         StorageError::OutOfOrder(_) => (StatusCode::RANGE_NOT_SATISFIABLE, "BLOB_UPLOAD_INVALID"),

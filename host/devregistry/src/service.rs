@@ -40,9 +40,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Service {
-    pub(crate) fn new(base: String, authentication: Authentication, most: u64) -> Self {
+    pub(crate) fn new(base: String, authentication: Authentication, storage: Storage, most: u64) -> Self {
         Self {
-            storage: Mutex::new(Storage::new(most)),
+            storage: Mutex::new(storage),
             fault: Mutex::default(),
             requests: Mutex::default(),
             authentication,

@@ -1,10 +1,15 @@
-//! The pushed content, in memory.
+//! The pushed content, in memory and, if there is a directory for it, on disk.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+};
 
 use bytes::Bytes;
 use chandler_core::Digest;
 use uuid::Uuid;
+
+use crate::disk::{Directory, Kept};
 
 /// The largest manifest: the size that the specification requires registries to accept.
 pub(crate) const MANIFEST_BYTES: usize = 4 << 20;
@@ -29,6 +34,14 @@ pub enum StorageError {
     /// A chunk does not start at the end of the previous one.
     #[error("the chunk must start at byte {0}")]
     OutOfOrder(usize),
+    /// The content cannot be written to the directory of the registry.
+    #[error("failed to write {path}: {message}")]
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        message: String,
+    },
 }
 
 /// A manifest and its media type.
@@ -52,11 +65,35 @@ pub(crate) struct Storage {
     repositories: BTreeMap<String, Repository>,
     bytes: u64,
     most: u64,
+    directory: Option<Directory>,
 }
 
 impl Storage {
     pub(crate) fn new(most: u64) -> Self {
-        Self { repositories: BTreeMap::new(), bytes: 0, most }
+        Self { repositories: BTreeMap::new(), bytes: 0, most, directory: None }
+    }
+
+    /// The content of a directory, which also receives what is pushed.
+    pub(crate) fn open(most: u64, directory: Directory) -> std::io::Result<Self> {
+        let mut storage = Self::new(most);
+        directory.read(|name, kept| {
+            let stored = match kept {
+                Kept::Blob(digest, bytes) => storage.put_blob(name, digest, bytes),
+                Kept::Manifest(manifest) => storage.put_manifest(name, manifest).map(drop),
+                Kept::Tag(tag, digest) => storage.tag(name, &tag, digest),
+            };
+            if let Err(error) = stored {
+                tracing::warn!(repository = name, %error, "content of the registry was not restored");
+            }
+        })?;
+        storage.directory = Some(directory);
+        Ok(storage)
+    }
+
+    fn keep(&self, name: &str, kept: &Kept) -> Result<(), StorageError> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        let failed = |(path, error): (PathBuf, std::io::Error)| StorageError::Disk { path, message: error.to_string() };
+        directory.write(name, kept).map_err(failed)
     }
 
     fn reserve(&mut self, count: usize) -> Result<(), StorageError> {
@@ -83,6 +120,10 @@ impl Storage {
     pub(crate) fn put_blob(&mut self, name: &str, digest: Digest, bytes: Bytes) -> Result<(), StorageError> {
         if self.blob(name, &digest).is_none() {
             self.reserve(bytes.len())?;
+            if let Err(error) = self.keep(name, &Kept::Blob(digest.clone(), bytes.clone())) {
+                self.release(bytes.len());
+                return Err(error);
+            }
             self.repository(name).blobs.insert(digest, bytes);
         }
         Ok(())
@@ -110,13 +151,20 @@ impl Storage {
         let digest = Digest::of(&manifest.bytes);
         if self.manifest(name, &digest).is_none() {
             self.reserve(manifest.bytes.len())?;
+            if let Err(error) = self.keep(name, &Kept::Manifest(manifest.clone())) {
+                self.release(manifest.bytes.len());
+                return Err(error);
+            }
             self.repository(name).manifests.insert(digest.clone(), manifest);
         }
         Ok(digest)
     }
 
-    pub(crate) fn tag(&mut self, name: &str, tag: &str, digest: Digest) {
+    /// Moves a tag to a manifest.
+    pub(crate) fn tag(&mut self, name: &str, tag: &str, digest: Digest) -> Result<(), StorageError> {
+        self.keep(name, &Kept::Tag(tag.to_owned(), digest.clone()))?;
         self.repository(name).tags.insert(tag.to_owned(), digest);
+        Ok(())
     }
 
     /// The sorted tags of a repository; none if the repository does not exist.

@@ -217,3 +217,31 @@ async fn web_pages_can_neither_push_nor_pull() {
         assert_eq!(upload(&registry, &[("host", &host), ("user-agent", "docker/28.0")]).await, StatusCode::ACCEPTED);
     }
 }
+
+#[tokio::test]
+async fn content_in_a_directory_is_there_after_a_restart() {
+    install_provider();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("registry");
+    let start =
+        async || Registry::start(Options { directory: Some(path.clone()), ..Options::default() }).await.unwrap();
+    let first = start().await;
+    let pushed = first.push_component("team/app", "v1", b"wasm".to_vec()).unwrap();
+    first.push_component("team/app", "broken", b"other".to_vec()).unwrap();
+    drop(first);
+
+    let other = chandler_core::Digest::of(b"other");
+    std::fs::write(path.join("team+app/blobs").join(other.hex()), "damaged").unwrap();
+    let second = start().await;
+    let read = async |path: String| {
+        let response = reqwest::get(format!("http://{}/v2/team/app/{path}", second.host())).await.unwrap();
+        (response.status(), response.headers().get(CONTENT_TYPE).cloned(), response.bytes().await.unwrap())
+    };
+    let (status, media_type, manifest) = read("manifests/v1".to_owned()).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(media_type.unwrap(), "application/vnd.oci.image.manifest.v1+json");
+    assert_eq!(chandler_core::Digest::of(&manifest), pushed.digest);
+    let (status, _, blob) = read(format!("blobs/{}", chandler_core::Digest::of(b"wasm"))).await;
+    assert_eq!((status, &blob[..]), (StatusCode::OK, &b"wasm"[..]));
+    assert_eq!(read(format!("blobs/{other}")).await.0, StatusCode::NOT_FOUND, "it does not match its digest");
+}

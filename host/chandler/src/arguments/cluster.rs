@@ -11,7 +11,7 @@ use std::{
 pub struct ClusterArguments {
     /// Store the API server's state in this directory, and continue with the state that it already holds
     ///
-    /// Objects, keys, certificates, the token and the port survive a restart. The directory also receives the kubeconfig. It holds
+    /// Objects, keys, certificates, the token, the ports and the content of the registry survive a restart. The directory also receives the kubeconfig. It holds
     /// secrets and is readable by its owner only. Only one process can use it at a time.
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,

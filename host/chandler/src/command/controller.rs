@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use crate::{
     CommandError,
     arguments::{connection::Connection, values},
-    read::{cluster, provisioner},
+    read::{cluster, dev_controller, provisioner},
     signals::StopSignals,
 };
 
@@ -120,6 +120,7 @@ impl Controller {
         let mut signals = StopSignals::listen()
             .map_err(|error| CommandError::failed("failed to listen for signals").because(&error))?;
         let client = cluster::client(&Connection::of(self.kubeconfig.clone())).await?;
+        self.check_alone(&client).await?;
         let options = Options {
             watch_selector: self.watch_selector.clone().unwrap_or_default(),
             foreign_class_prefixes: self.foreign_class_prefixes.clone(),
@@ -153,6 +154,20 @@ impl Controller {
             () = tokio::time::sleep(GRACE_PERIOD) => {
                 Err(CommandError::failed(format!("running reconciles did not end within {} s", GRACE_PERIOD.as_secs())))
             }
+        }
+    }
+}
+
+impl Controller {
+    /// Fails beside the controller of a `chandler dev`: both would reconcile every object. With a selector they can share the cluster.
+    async fn check_alone(&self, client: &kube::Client) -> Result<(), CommandError> {
+        if self.watch_selector.is_some() {
+            return Ok(());
+        }
+        match dev_controller::holder(client, &self.system_namespace).await {
+            None => Ok(()),
+            Some(holder) => Err(CommandError::failed(format!("a controller already runs on this cluster: {holder}"))
+                .hint("use that one; stop it before you start another; or let this one reconcile a part of the objects: --watch-selector")),
         }
     }
 }

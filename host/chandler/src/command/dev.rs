@@ -2,25 +2,33 @@
 
 use std::{
     collections::BTreeMap,
-    io::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use chandler_api::{BundleDeployment, Reason};
-use chandler_core::{Request, Target};
-use chandler_engine::Limits;
-use kube::Api;
-use tempfile::NamedTempFile;
+use chandler_core::{Diagnostic, Release, Request, Target};
+use chandler_engine::{CallError, Limits};
+use kube::{Api, Discovery};
+use serde_json::{Map, Value};
 
 use crate::{
     CommandError,
-    arguments::{cluster::ClusterArguments, faults::FaultArguments, naming, registry::RegistryArguments, values},
+    arguments::{
+        cluster::ClusterArguments,
+        configuration::ConfigurationArguments,
+        faults::FaultArguments,
+        kind_set::{self, KindSource},
+        naming,
+        registry::RegistryArguments,
+        values,
+    },
     read::{
         below, cache, cluster,
-        configuration::Configuration,
+        configuration::{self, Configuration},
+        expected_kinds::{self, MissingKind},
         provisioner::{self, ChosenProvisioner},
         source::{self, Bundle, Origin},
     },
@@ -35,7 +43,10 @@ use crate::{
     },
     write::{
         control_plane::{ControlPlane, RunningController, ensure_namespace},
+        dev_class::ComponentFile,
+        dev_kinds,
         installation::{Installation, InstallationResult},
+        kubeconfig_file::{self, KubeconfigFile},
     },
 };
 
@@ -56,7 +67,11 @@ Exit codes: 0 healthy, 1 failed, 2 wrong usage, 3 not healthy before the timeout
 Examples:
   chandler dev --bundle ./my-operator
   With a configuration:
-    chandler dev --bundle ./my-operator --namespace tenant --config values.yaml
+    chandler dev --bundle ./my-operator --namespace tenant --config values.yaml --set replicas=2
+  With a provisioner of your own, which is loaded again when you build it:
+    chandler dev --keep --bundle ./my-bundle --provisioner ./target/my-format.wasm
+  With kinds that the bundle expects from other software:
+    chandler dev --bundle ./my-operator --with monitoring,cert-manager
   Keep the control plane running, and use kubectl:
     chandler dev --bundle ./my-operator --keep
     export KUBECONFIG=...; kubectl get bundledeployments   # in another shell
@@ -80,13 +95,24 @@ pub struct Dev {
     #[arg(long, value_name = "NAME", value_parser = values::deployment_name)]
     pub name: Option<String>,
 
-    /// File with the bundle's configuration (spec.config), in YAML or JSON; `-` reads standard input
-    #[arg(long, value_name = "FILE", requires = "bundle")]
-    pub config: Option<PathBuf>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap would use the doc comment as the help of the command")]
+    pub configuration: ConfigurationArguments,
 
-    /// Provisioner class [default: the first class that detects the format of the bundle]
-    #[arg(long, value_name = "CLASS", requires = "bundle")]
+    /// Built-in provisioner class, or a component file [default: the first class that detects the format of the bundle]
+    ///
+    /// A file, with a `/` in its path or a name that ends in .wasm, becomes a ProvisionerClass with the name of the file. It is loaded
+    /// again each time it is built.
+    #[arg(long, value_name = "CLASS|FILE")]
     pub provisioner: Option<String>,
+
+    /// Install kinds that the bundle expects from other software: `monitoring`, `cert-manager`, or a file with CRDs. Repeatable
+    ///
+    /// `monitoring` has ServiceMonitor, PodMonitor, Probe, PrometheusRule, AlertmanagerConfig and ScrapeConfig; `cert-manager` has
+    /// Certificate, CertificateRequest, Issuer and ClusterIssuer. These CRDs are minimal: they accept any spec, and nothing acts on
+    /// their objects. Use a file to have the published schemas.
+    #[arg(long, value_name = "SET|FILE", value_delimiter = ',', value_parser = kind_set::parse)]
+    pub with: Vec<KindSource>,
 
     /// Keep the control plane running until SIGINT or SIGTERM
     #[arg(long)]
@@ -111,9 +137,6 @@ pub struct Dev {
     pub faults: FaultArguments,
 }
 
-/// The name of the kubeconfig in the data directory.
-const KUBECONFIG: &str = "kubeconfig";
-
 /// A bundle that is ready to be installed.
 struct PreparedBundle {
     bundle: Bundle,
@@ -121,6 +144,8 @@ struct PreparedBundle {
     configuration: Option<Configuration>,
     name: String,
     namespace: String,
+    /// The component file of the class, if it is not built in.
+    component: Option<ComponentFile>,
 }
 
 /// The running control plane, and the bundle to install on it.
@@ -141,6 +166,8 @@ impl Dev {
             started = self.start(&progress) => started?,
             () = signals.received() => return Err(CommandError::interrupted()),
         };
+        let component = prepared.as_ref().and_then(|prepared| prepared.component.clone());
+        let since = component.as_ref().and_then(ComponentFile::written);
         // The inner result is that of the bundle. The outer one fails if the command cannot continue.
         let result = tokio::select! {
             result = self.install(&plane, prepared, &mut progress) => Ok(result),
@@ -159,6 +186,7 @@ impl Dev {
                 terminal.line("\nrunning until Ctrl-C");
                 tokio::select! {
                     () = signals.received() => Ok(code),
+                    () = follow_component(component.as_ref(), since, &plane, &progress) => Ok(code),
                     error = controller.ended() => Err(error),
                 }
             }
@@ -172,6 +200,9 @@ impl Dev {
     }
 
     async fn start(&self, progress: &Progress) -> Result<Environment, CommandError> {
+        if self.bundle.is_none() && (self.provisioner.is_some() || !self.configuration.is_empty()) {
+            return Err(CommandError::usage("--provisioner, --config and --set need a bundle: --bundle DIR"));
+        }
         let cache = cache::directory(self.cache_directory.as_deref())?;
         // An invalid bundle is reported before the control plane starts.
         let prepared = match &self.bundle {
@@ -181,11 +212,19 @@ impl Dev {
         progress.busy("starting the control plane");
         let (plane, controller) = ControlPlane::start(&cache, &self.cluster).await?;
         progress.report("cluster", "an API server, a registry and the controller in this process");
+        progress.report("registry", &format!("{} (HTTP)", plane.registry().host()));
         if let Some(recovered) = plane.cluster().recovered() {
             progress.report("recovered", &recovered.to_string());
         }
+        if !self.with.is_empty() {
+            let installed = dev_kinds::install(plane.client(), &self.with).await?;
+            progress.report(
+                "kinds",
+                &format!("{} of --with, which accept any spec unless they come from a file", count(installed, "CRD")),
+            );
+        }
         plane.inject(&self.faults.faults);
-        let kubeconfig = if self.keep { Some(write_kubeconfig(&plane, progress)?) } else { None };
+        let kubeconfig = if self.keep { Some(kubeconfig_file::write(&plane, progress)?) } else { None };
         Ok(Environment { prepared, plane, controller, kubeconfig })
     }
 
@@ -199,22 +238,96 @@ impl Dev {
             return Err(CommandError::usage(format!("{}: no such directory", directory.display()))
                 .hint("`chandler render` also accepts archives and images"));
         }
-        let configuration = self.config.as_deref().map(Configuration::read).transpose()?;
+        let configuration = self.configuration()?;
         progress.busy("opening the bundle");
         let origin = Origin::Directory(directory.to_owned());
         let bundle = source::open(&origin, cache, &RegistryArguments::default()).await?;
         let provisioners = provisioner::provisioners(cache)?;
+        let component = self.provisioner.as_deref().and_then(ComponentFile::of);
         let chosen = match &self.provisioner {
-            Some(class) if chandler_builtin::find(class).is_none() => {
+            Some(class) if component.is_none() && chandler_builtin::find(class).is_none() => {
                 return Err(CommandError::usage(format!("no built-in provisioner class {class:?}"))
                     .hint(provisioner::classes()));
             }
-            Some(class) => provisioner::named(&provisioners, class).await?,
+            Some(class) => {
+                let chosen = provisioner::named(&provisioners, class).await?;
+                let name = component.as_ref().map_or_else(|| chosen.name.clone(), |component| component.class.clone());
+                ChosenProvisioner { name, ..chosen }
+            }
             None => provisioner::detected(&provisioners, &bundle.content).await?,
         };
         let name = self.name.clone().unwrap_or_else(|| naming::deployment(&directory.to_string_lossy()));
         let namespace = self.namespace.clone().unwrap_or_else(|| naming::namespace(&name));
-        Ok(PreparedBundle { bundle, chosen, configuration, name, namespace })
+        Ok(PreparedBundle { bundle, chosen, configuration, name, namespace, component })
+    }
+
+    /// The configuration: as its file is written if there is only that, so that findings can show its lines.
+    fn configuration(&self) -> Result<Option<Configuration>, CommandError> {
+        let arguments = &self.configuration;
+        match arguments.files.as_slice() {
+            _ if arguments.is_empty() => Ok(None),
+            [file] if arguments.assignments.is_empty() && arguments.strings.is_empty() => {
+                Configuration::read(file).map(Some)
+            }
+            _ => {
+                let value = configuration::combined(arguments, Map::new())?;
+                let text = output::yaml(&[Value::Object(value.clone())])?;
+                Ok(Some(Configuration { name: "--config and --set".to_owned(), text, value, warnings: Vec::new() }))
+            }
+        }
+    }
+
+    /// Checks what a bundle needs of this control plane before anything is created for it.
+    async fn check(
+        &self,
+        plane: &ControlPlane,
+        prepared: &PreparedBundle,
+        progress: &Progress,
+    ) -> Result<(), CommandError> {
+        let discovered = Discovery::new(plane.client().clone()).run_aggregated().await;
+        let Ok(discovered) = discovered else { return Ok(()) };
+        let served = chandler_controller::kinds(&discovered);
+        let release = match prepared.render(prepared.config(), &served).await {
+            Ok(release) => release,
+            Err(error) => {
+                return match prepared.watch_namespace(&error, &served).await {
+                    Some(namespace) => Err(CommandError::failed(format!(
+                        "{} needs the namespace that it watches: watchNamespace",
+                        prepared.name
+                    ))
+                    .hint(format!("run `{}`", self.command_with(&format!("watchNamespace={namespace}"))))),
+                    // The controller reports it.
+                    None => Ok(()),
+                };
+            }
+        };
+        let missing = expected_kinds::missing(&release, &served);
+        for kind in &missing {
+            progress.report("missing", &kind.describe());
+        }
+        if missing.is_empty() || self.keep {
+            return Ok(());
+        }
+        let kinds: Vec<String> = missing.iter().map(MissingKind::describe).collect();
+        Err(CommandError::failed(format!("{} needs kinds that nothing provides: {}", prepared.name, kinds.join("; "))))
+    }
+
+    /// This command with one more value of the configuration.
+    fn command_with(&self, assignment: &str) -> String {
+        let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', "'\\''"));
+        let mut words = vec!["chandler dev".to_owned()];
+        words.extend(self.bundle.iter().map(|bundle| format!("--bundle {}", quoted(bundle))));
+        words.extend(self.namespace.iter().map(|namespace| format!("--namespace {namespace}")));
+        words.extend(self.name.iter().map(|name| format!("--name {name}")));
+        words.extend(self.configuration.files.iter().map(|file| format!("--config {}", quoted(file))));
+        let strings = self.configuration.assignments.iter().map(|text| ("--set", text));
+        let strings = strings.chain(self.configuration.strings.iter().map(|text| ("--set-string", text)));
+        words.extend(strings.map(|(option, text)| format!("{option} {}", quoted(Path::new(text)))));
+        words.push(format!("--set {assignment}"));
+        words.extend(self.provisioner.iter().map(|name| format!("--provisioner {}", quoted(Path::new(name)))));
+        words.extend(self.cluster.data.iter().map(|data| format!("--data {}", quoted(data))));
+        words.extend(self.keep.then(|| "--keep".to_owned()));
+        words.join(" ")
     }
 
     async fn install(
@@ -226,6 +339,11 @@ impl Dev {
         let (Some(prepared), Some(directory)) = (prepared, &self.bundle) else {
             return Ok(());
         };
+        self.check(plane, &prepared, progress).await?;
+        if let Some(component) = &prepared.component {
+            component.publish(plane.client(), plane.registry()).await?;
+            progress.report("class", &format!("{} ({})", component.class, component.path.display()));
+        }
         let image = plane
             .registry()
             .push_bundle_directory(&prepared.name, "latest", directory, &BTreeMap::new())
@@ -238,7 +356,7 @@ impl Dev {
             namespace: prepared.namespace.clone(),
             class: prepared.chosen.name.clone(),
             image: format!("{repository}@{}", image.digest),
-            config: prepared.configuration.as_ref().map(|configuration| configuration.value.clone()),
+            config: prepared.config(),
         };
         let format = prepared.chosen.format.as_deref().unwrap_or(&prepared.chosen.name);
         progress.report("bundle", &format!("{} ({format})", directory.display()));
@@ -273,58 +391,51 @@ impl PreparedBundle {
             directory: self.bundle.directory.as_ref(),
             configuration: self.configuration.as_ref().map(Configuration::named),
         };
-        let config = self.configuration.as_ref().map(|configuration| configuration.value.clone());
-        let target = Target { name: self.name.clone(), namespace: self.namespace.clone(), ..Target::default() };
-        let request = Request { config: config.unwrap_or_default(), target };
-        let content = Arc::clone(&self.bundle.content);
-        let error = self.chosen.provisioner.provision(&request, content, &Limits::default()).await.err()?;
+        let error = self.render(self.config(), &[]).await.err()?;
         Some(provisioner::call_failed(&self.chosen.name, &error, &sources))
     }
-}
 
-/// A kubeconfig that was written.
-enum KubeconfigFile {
-    /// Dropping the value removes it.
-    Temporary(NamedTempFile),
-    /// It is in the data directory.
-    Stored(PathBuf),
-}
+    fn config(&self) -> Option<Map<String, Value>> {
+        self.configuration.as_ref().map(|configuration| configuration.value.clone())
+    }
 
-impl KubeconfigFile {
-    fn path(&self) -> &Path {
-        match self {
-            Self::Temporary(file) => file.path(),
-            Self::Stored(path) => path,
+    /// Renders the bundle for a cluster that serves these kinds.
+    async fn render(&self, config: Option<Map<String, Value>>, served: &[String]) -> Result<Release, CallError> {
+        let (name, namespace) = (self.name.clone(), self.namespace.clone());
+        let target = Target { name, namespace, api_kinds: served.to_vec(), ..Target::default() };
+        let request = Request { config: config.unwrap_or_default(), target };
+        self.chosen.provisioner.provision(&request, Arc::clone(&self.bundle.content), &Limits::default()).await
+    }
+
+    /// A namespace to watch that the bundle accepts, if it was refused because it needs one.
+    async fn watch_namespace(&self, error: &CallError, served: &[String]) -> Option<&str> {
+        let needed = |finding: &Diagnostic| finding.message == "required field \"watchNamespace\" is missing";
+        if !error.diagnostics().iter().any(needed) {
+            return None;
         }
+        // Operators in the install mode SingleNamespace watch another namespace than their own; `default` exists.
+        for namespace in [self.namespace.as_str(), "default"] {
+            let mut config = self.config().unwrap_or_default();
+            config.insert("watchNamespace".to_owned(), namespace.into());
+            if self.render(Some(config), served).await.is_ok() {
+                return Some(namespace);
+            }
+        }
+        None
     }
 }
 
-/// Writes the kubeconfig and prints its path.
-fn write_kubeconfig(plane: &ControlPlane, progress: &Progress) -> Result<KubeconfigFile, CommandError> {
-    let failed = |error: &(dyn std::error::Error + 'static)| {
-        CommandError::failed("failed to write the kubeconfig").because(error)
-    };
-    let kubeconfig = plane.cluster().kubeconfig();
-    let file = match plane.data() {
-        Some(data) => {
-            data.keep_secret(KUBECONFIG, &kubeconfig).map_err(|error| failed(&error))?;
-            KubeconfigFile::Stored(std::path::absolute(data.path().join(KUBECONFIG)).map_err(|error| failed(&error))?)
-        }
-        None => KubeconfigFile::Temporary(temporary(&kubeconfig).map_err(|error| failed(&error))?),
-    };
-    let path = file.path().display();
-    progress.report("kubeconfig", &path.to_string());
-    output::print(&format!("export KUBECONFIG={path}\n"))?;
-    Ok(file)
-}
-
-/// Writes a temporary file that only its owner can read.
-fn temporary(text: &str) -> std::io::Result<NamedTempFile> {
-    // tempfile creates files with mode 0600.
-    let mut file = tempfile::Builder::new().prefix("chandler-").suffix(".kubeconfig").tempfile()?;
-    file.write_all(text.as_bytes())?;
-    file.flush()?;
-    Ok(file)
+/// Publishes a component file each time it is built. Never ends.
+async fn follow_component(
+    component: Option<&ComponentFile>,
+    since: Option<SystemTime>,
+    plane: &ControlPlane,
+    progress: &Progress,
+) {
+    match component {
+        Some(component) => component.follow(plane.client(), plane.registry(), progress, since).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Prints the current objects of the BundleDeployment.

@@ -10,7 +10,11 @@ use chandler_devcluster::{
 };
 use chandler_devregistry::Registry;
 use k8s_openapi::{
-    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    api::{
+        coordination::v1::{Lease, LeaseSpec},
+        core::v1::Namespace,
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, Client, ResourceExt as _,
@@ -22,7 +26,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use crate::{
     CommandError,
     arguments::cluster::ClusterArguments,
-    read::{file, provisioner},
+    read::{dev_controller, file, provisioner},
     view::text::count,
 };
 
@@ -30,10 +34,14 @@ use crate::{
 pub const FIELD_MANAGER: &str = "chandler-dev";
 /// The file in the data directory that stores the port of the registry.
 const REGISTRY_PORT: &str = "registry.port";
+/// The directory in the data directory that stores the content of the registry.
+const REGISTRY_CONTENT: &str = "registry";
+/// The file in the data directory with the ID of the process that uses it.
+const PROCESS: &str = "process";
 /// The largest token file, in bytes.
 const TOKEN_LIMIT: u64 = 4096;
 /// The timeout for the CRDs to become established.
-const ESTABLISHED_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const ESTABLISHED_TIMEOUT: Duration = Duration::from_secs(30);
 /// The timeout for the controller to finish its running reconciles.
 const GRACE_PERIOD: Duration = Duration::from_secs(10);
 
@@ -54,10 +62,16 @@ pub struct RunningController {
 impl ControlPlane {
     /// Starts the API server, the registry and the controller, after the CRDs are established.
     pub async fn start(cache: &Path, arguments: &ClusterArguments) -> Result<(Self, RunningController), CommandError> {
-        let cluster = DevCluster::start(options(arguments)?).await.map_err(|error| not_started(&error))?;
+        let cluster = DevCluster::start(options(arguments)?)
+            .await
+            .map_err(|error| not_started(&error, arguments.data.as_deref()))?;
         // The API server holds the lock of the directory.
         let data =
             arguments.data.as_deref().map(DataDirectory::open).transpose().map_err(|error| not_opened(&error))?;
+        let process = std::process::id().to_string();
+        if let Some(data) = &data {
+            data.keep_secret(PROCESS, &process).map_err(|error| not_opened(&error))?;
+        }
         let registry = start_registry(data.as_ref())
             .await
             .map_err(|error| CommandError::failed("failed to start the registry").because(&error))?;
@@ -67,12 +81,15 @@ impl ControlPlane {
             cache_directory: cache.to_owned(),
             compiler: provisioner::compiler()?,
             plain_http_registries: vec![registry.host()],
+            // Components come from files of the user, who has no signature for them.
+            allow_unsigned: true,
             ..Options::default()
         };
         install_crds(&client)
             .await
             .map_err(|error| CommandError::failed("failed to install the CRDs").because(error.as_ref()))?;
         ensure_namespace(&client, &options.system_namespace).await?;
+        hold_lease(&client, &options.system_namespace, &process).await?;
         let (stop, stopped) = oneshot::channel();
         let shutdown = async {
             // A dropped sender stops the controller, too.
@@ -170,11 +187,25 @@ fn token(path: &Path) -> Result<String, CommandError> {
 }
 
 /// The error for an API server that did not start: wrong usage if other arguments would help.
-fn not_started(error: &StartError) -> CommandError {
-    match error {
-        StartError::NotLoopback(_) | StartError::Token => CommandError::usage(error.to_string()),
-        StartError::Data(error) => not_opened(error),
-        error => CommandError::failed("failed to start the API server").because(error),
+fn not_started(error: &StartError, data: Option<&Path>) -> CommandError {
+    match (error, data) {
+        (StartError::NotLoopback(_) | StartError::Token, _) => CommandError::usage(error.to_string()),
+        (StartError::Data(error @ OpenError::InUse { .. }), Some(data)) => in_use(error, data),
+        (StartError::Data(error), _) => not_opened(error),
+        (error, _) => CommandError::failed("failed to start the API server").because(error),
+    }
+}
+
+/// The error for a data directory that another process uses, with that process.
+fn in_use(error: &OpenError, data: &Path) -> CommandError {
+    let process = DataDirectory::open(data).ok().and_then(|directory| directory.secret(PROCESS).ok()?);
+    let failed = not_opened(error);
+    match process.filter(|process| process.bytes().all(|byte| byte.is_ascii_digit())) {
+        Some(process) => failed.hint(format!(
+            "process {process} runs `chandler dev` on it, with a controller: `kill {process}` stops it, `export KUBECONFIG={}/kubeconfig` uses it",
+            data.display()
+        )),
+        None => failed,
     }
 }
 
@@ -183,14 +214,34 @@ fn not_opened(error: &OpenError) -> CommandError {
     CommandError::failed("failed to open the data directory").because(error)
 }
 
-/// Starts the registry on the port of the previous run, where stored BundleDeployments expect it, if that port is free. The images
-/// are not stored: unpacked content is in the cache.
+/// Takes the Lease that other controllers look for. It needs no renewal: while the API server runs, this controller does.
+async fn hold_lease(client: &Client, namespace: &str, process: &str) -> Result<(), CommandError> {
+    let spec = LeaseSpec { holder_identity: Some(format!("chandler dev, process {process}")), ..LeaseSpec::default() };
+    let name = Some(dev_controller::LEASE.to_owned());
+    let metadata = kube::api::ObjectMeta { name, ..kube::api::ObjectMeta::default() };
+    let lease = Lease { metadata, spec: Some(spec), ..Lease::default() };
+    let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
+    let parameters = PatchParams::apply(FIELD_MANAGER).force();
+    leases
+        .patch(dev_controller::LEASE, &parameters, &Patch::Apply(&lease))
+        .await
+        .map(drop)
+        .map_err(|error| CommandError::failed("failed to take the Lease of the controller").because(&error))
+}
+
+/// Starts the registry on the port of the previous run, where stored BundleDeployments expect it, if that port is free, with the images
+/// of the previous run.
 async fn start_registry(data: Option<&DataDirectory>) -> Result<Registry, chandler_devregistry::StartError> {
     let previous = data.and_then(|data| data.secret(REGISTRY_PORT).ok()?).and_then(|port| port.trim().parse().ok());
-    let listen = |port| Registry::start(chandler_devregistry::Options { port, ..Default::default() });
+    let directory = data.map(|data| data.path().join(REGISTRY_CONTENT));
+    let listen = |port| {
+        let directory = directory.clone();
+        Registry::start(chandler_devregistry::Options { port, directory, ..Default::default() })
+    };
     let registry = match previous {
         Some(port) => match listen(port).await {
             Ok(registry) => registry,
+            Err(error @ chandler_devregistry::StartError::Directory { .. }) => return Err(error),
             Err(error) => {
                 tracing::warn!(%error, "the registry cannot use the port of the previous run");
                 listen(0).await?

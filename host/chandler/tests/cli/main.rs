@@ -6,6 +6,7 @@ mod approvals;
 mod causes;
 mod commands;
 mod dev;
+mod dev_day;
 mod golden;
 mod hints;
 mod lint;

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use http::{Method, Request, Response, StatusCode, header};
 
 use super::{
-    fault_injection, faults, health, heavy,
+    fault_injection, faults, health, heavy, logs,
     route::{ObjectPath, Route},
 };
 use crate::{
@@ -115,6 +115,10 @@ fn objects(
         },
         (Some("binding"), false) if resource.is_core("pods") => match *request.method() {
             Method::POST => Ok(respond::json(StatusCode::CREATED, api.bind(&target, &input)?)),
+            _ => Err(not_allowed()),
+        },
+        (Some("log"), false) if resource.is_core("pods") => match *request.method() {
+            Method::GET => logs::answer(api, &target),
             _ => Err(not_allowed()),
         },
         (Some("scale"), _) => match *request.method() {

@@ -10,6 +10,7 @@
 //! | [`health`] | health checks |
 //! | [`represent`] | responses as YAML, compressed, or not modified |
 //! | [`legacy`] | legacy watch paths |
+//! | [`logs`] | the logs of simulated Pods |
 //! | [`durability`] | writes are acknowledged when they are durable |
 //! | [`admit`] | impersonation and authorization |
 //! | [`listen`] | sockets, TLS, limits |
@@ -25,5 +26,6 @@ pub mod health;
 pub mod heavy;
 pub mod legacy;
 pub mod listen;
+pub mod logs;
 pub mod represent;
 pub mod route;

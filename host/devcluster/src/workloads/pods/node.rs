@@ -1,6 +1,6 @@
 //! The single node, and the Pods that it accepts.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::status::NODE_ADDRESS;
 use crate::{
@@ -18,14 +18,34 @@ use crate::{
 /// The name of the node.
 pub(in crate::workloads) const NODE: &str = "devcluster-node";
 
+/// The labels of the node: those that a kubelet and a cloud set, and the roles that workloads select. No process runs on the node, so its
+/// architecture is the one that most bundles select.
+const LABELS: &[(&str, &str)] = &[
+    ("beta.kubernetes.io/arch", "amd64"),
+    ("beta.kubernetes.io/os", "linux"),
+    ("kubernetes.io/arch", "amd64"),
+    ("kubernetes.io/hostname", NODE),
+    ("kubernetes.io/os", "linux"),
+    ("node-role.kubernetes.io/control-plane", ""),
+    ("node-role.kubernetes.io/master", ""),
+    ("node-role.kubernetes.io/worker", ""),
+    ("node.kubernetes.io/instance-type", "simulated"),
+    ("topology.kubernetes.io/region", "devcluster"),
+    ("topology.kubernetes.io/zone", "devcluster-a"),
+];
+
+/// The labels that a node lacks, as a merge patch of `metadata.labels`. Labels that a user changed are kept.
+fn missing_labels(node: &Value) -> Map<String, Value> {
+    let found = map(node, "/metadata/labels");
+    let missing = LABELS.iter().filter(|(key, _)| !found.contains_key(*key));
+    missing.map(|(key, value)| ((*key).to_owned(), Value::from(*value))).collect()
+}
+
 /// The node to create.
 fn node() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": NODE, "labels": {
-            "kubernetes.io/hostname": NODE, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
-            "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64",
-        }},
+        "metadata": {"name": NODE, "labels": missing_labels(&Value::Null)},
         "spec": {"podCIDR": "10.128.0.0/9", "podCIDRs": ["10.128.0.0/9"]},
     })
 }
@@ -39,6 +59,11 @@ pub(in crate::workloads) fn reconcile(world: &World<'_>) -> Decision {
     };
     if metadata::is_deleting(found) {
         return decision;
+    }
+    // The node of a data directory may come from an earlier version.
+    let missing = missing_labels(found);
+    if !missing.is_empty() {
+        decision.change(Kind::Node, found, json!({"metadata": {"labels": missing}}));
     }
     let mut conditions = Conditions::with_messages(found, &world.timestamp());
     conditions.set("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available");
@@ -131,4 +156,37 @@ fn matches(expression: &Value, values: &Value) -> bool {
 /// The place of the node.
 pub(in crate::workloads) fn key() -> Key {
     Key::new(Kind::Node, "", NODE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workloads_can_select_the_node_by_the_common_labels() {
+        let node = node();
+        for (key, value) in [
+            ("kubernetes.io/os", "linux"),
+            ("kubernetes.io/arch", "amd64"),
+            ("kubernetes.io/hostname", NODE),
+            ("node-role.kubernetes.io/control-plane", ""),
+            ("node-role.kubernetes.io/master", ""),
+            ("node-role.kubernetes.io/worker", ""),
+            ("topology.kubernetes.io/zone", "devcluster-a"),
+            ("topology.kubernetes.io/region", "devcluster"),
+        ] {
+            assert!(fits(&node, &json!({"nodeSelector": {key: value}})), "{key}");
+        }
+        assert!(!fits(&node, &json!({"nodeSelector": {"kubernetes.io/os": "windows"}})));
+    }
+
+    #[test]
+    fn only_missing_labels_are_added() {
+        let mut old = node();
+        old["metadata"]["labels"] = json!({"kubernetes.io/os": "plan9", "own": "x"});
+        let missing = missing_labels(&old);
+        assert_eq!(missing.len(), LABELS.len() - 1);
+        assert!(!missing.contains_key("kubernetes.io/os"));
+        assert!(missing_labels(&node()).is_empty());
+    }
 }

@@ -1,0 +1,211 @@
+//! Kinds that bundles expect from other software: minimal CRDs of our own, and which kinds a release lacks.
+//!
+//! The CRDs are not those of the projects. They accept any spec, so an object that is accepted here can be refused by a cluster. Nothing
+//! acts on the objects; those of cert-manager are Ready by a default, because their health depends on it.
+
+use std::{collections::BTreeSet, path::Path};
+
+use chandler_core::Release;
+use chandler_yaml::{Limits, from_node, parse};
+use serde_json::{Value, json};
+
+use super::file;
+use crate::{CommandError, arguments::kind_set::KindSet};
+
+/// The largest file with CRDs, in bytes.
+const LIMIT: u64 = 32 << 20;
+
+/// One kind of a set.
+struct Expected {
+    version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    scope: &'static str,
+}
+
+const fn namespaced(version: &'static str, kind: &'static str, plural: &'static str) -> Expected {
+    Expected { version, kind, plural, scope: "Namespaced" }
+}
+
+const MONITORING: &[Expected] = &[
+    namespaced("v1", "ServiceMonitor", "servicemonitors"),
+    namespaced("v1", "PodMonitor", "podmonitors"),
+    namespaced("v1", "Probe", "probes"),
+    namespaced("v1", "PrometheusRule", "prometheusrules"),
+    namespaced("v1alpha1", "AlertmanagerConfig", "alertmanagerconfigs"),
+    namespaced("v1alpha1", "ScrapeConfig", "scrapeconfigs"),
+];
+
+const CERT_MANAGER: &[Expected] = &[
+    namespaced("v1", "Certificate", "certificates"),
+    namespaced("v1", "CertificateRequest", "certificaterequests"),
+    namespaced("v1", "Issuer", "issuers"),
+    Expected { version: "v1", kind: "ClusterIssuer", plural: "clusterissuers", scope: "Cluster" },
+];
+
+fn contents(set: KindSet) -> (&'static str, &'static [Expected]) {
+    match set {
+        KindSet::Monitoring => ("monitoring.coreos.com", MONITORING),
+        KindSet::CertManager => ("cert-manager.io", CERT_MANAGER),
+    }
+}
+
+/// The set with a kind.
+pub fn provider(group: &str, kind: &str) -> Option<KindSet> {
+    KindSet::ALL.into_iter().find(|set| {
+        let (own, kinds) = contents(*set);
+        own == group && kinds.iter().any(|expected| expected.kind == kind)
+    })
+}
+
+/// The CRDs of a set.
+pub fn crds(set: KindSet) -> Vec<Value> {
+    let (group, kinds) = contents(set);
+    kinds.iter().map(|expected| crd(set, group, expected)).collect()
+}
+
+fn crd(set: KindSet, group: &str, expected: &Expected) -> Value {
+    let Expected { version, kind, plural, scope } = expected;
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let mut status = any.clone();
+    if let (KindSet::CertManager, Some(status)) = (set, status.as_object_mut()) {
+        let ready = json!({
+            "type": "Ready", "status": "True", "reason": "Simulated", "lastTransitionTime": "1970-01-01T00:00:00Z",
+            "message": "chandler dev simulates this kind: no certificate is issued",
+        });
+        status.insert("default".to_owned(), json!({"conditions": [ready]}));
+    }
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group,
+            "scope": scope,
+            "names": {
+                "kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_ascii_lowercase(),
+            },
+            "versions": [{
+                "name": version, "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "description": format!("A minimal {kind} of `chandler dev --with {}`: it accepts any spec, and nothing acts on it.", set.name()),
+                    "x-kubernetes-preserve-unknown-fields": true,
+                    "properties": {"spec": any, "status": status},
+                }},
+            }],
+        },
+    })
+}
+
+/// The CRDs in a file with YAML documents or JSON.
+pub fn read(path: &Path) -> Result<Vec<Value>, CommandError> {
+    let failed = || CommandError::usage(format!("failed to read the CRDs in {}", path.display()));
+    let bytes = file::read(path, LIMIT).map_err(|error| failed().because(&error))?;
+    let limits = Limits { bytes: bytes.len(), nodes: 4_000_000, ..Limits::default() };
+    let documents = parse(&bytes, &limits).map_err(|error| {
+        CommandError::usage(format!("{}:{}:{}: {}", path.display(), error.line, error.column, error.message))
+    })?;
+    let mut crds = Vec::new();
+    for document in &documents {
+        let value: Value = from_node(&document.root).map_err(|error| failed().because(&error))?;
+        match value.get("kind").and_then(Value::as_str) {
+            Some("CustomResourceDefinition") => crds.push(value),
+            // An empty document.
+            None if value.is_null() => {}
+            kind => {
+                let kind = kind.unwrap_or("an object without a kind");
+                return Err(failed().hint(format!("--with takes CustomResourceDefinitions only; the file has {kind}")));
+            }
+        }
+    }
+    Ok(crds)
+}
+
+/// A kind that a release needs and nothing provides.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MissingKind {
+    /// The API group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+}
+
+impl MissingKind {
+    /// The kind, and how it can be had.
+    pub fn describe(&self) -> String {
+        let Self { group, kind } = self;
+        match provider(group, kind) {
+            Some(set) => format!("{kind}.{group}: --with {} provides it", set.name()),
+            None => format!("{kind}.{group}: --with FILE installs the CRDs in a file"),
+        }
+    }
+}
+
+/// The kinds of a release's objects that are neither served (`group/version/Kind`) nor defined by a CRD in the release.
+pub fn missing(release: &Release, served: &[String]) -> Vec<MissingKind> {
+    let defined: BTreeSet<(&str, &str)> = release
+        .objects()
+        .iter()
+        .filter(|object| object.key.kind == "CustomResourceDefinition")
+        .filter_map(|object| {
+            let spec = object.value.get("spec")?;
+            Some((spec.get("group")?.as_str()?, spec.pointer("/names/kind")?.as_str()?))
+        })
+        .collect();
+    let is_served = |group: &str, kind: &str| {
+        served.iter().any(|served| {
+            let mut parts = served.rsplitn(3, '/');
+            let (found, _version) = (parts.next(), parts.next());
+            found == Some(kind) && parts.next().unwrap_or_default() == group
+        })
+    };
+    let missing: BTreeSet<MissingKind> = release
+        .objects()
+        .iter()
+        .map(|object| (object.key.group.as_str(), object.key.kind.as_str()))
+        .filter(|(group, kind)| !defined.contains(&(*group, *kind)) && !is_served(group, kind))
+        .map(|(group, kind)| MissingKind { group: group.to_owned(), kind: kind.to_owned() })
+        .collect();
+    missing.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_crd_is_named_after_its_kind_and_says_what_it_is() {
+        for set in KindSet::ALL {
+            for crd in crds(set) {
+                let (group, names) = (crd["spec"]["group"].as_str().unwrap(), &crd["spec"]["names"]);
+                assert_eq!(crd["metadata"]["name"], format!("{}.{group}", names["plural"].as_str().unwrap()));
+                assert_eq!(provider(group, names["kind"].as_str().unwrap()), Some(set));
+                let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+                assert!(schema["description"].as_str().unwrap().contains("accepts any spec"));
+            }
+        }
+        assert_eq!(provider("example.com", "ServiceMonitor"), None);
+    }
+
+    #[test]
+    fn a_missing_kind_names_the_flag() {
+        let kind = |group: &str, kind: &str| MissingKind { group: group.to_owned(), kind: kind.to_owned() };
+        let monitor = kind("monitoring.coreos.com", "ServiceMonitor").describe();
+        assert_eq!(monitor, "ServiceMonitor.monitoring.coreos.com: --with monitoring provides it");
+        assert!(kind("example.com", "Widget").describe().ends_with("--with FILE installs the CRDs in a file"));
+    }
+
+    #[test]
+    fn only_crds_are_read_from_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(
+            file.path(),
+            "---\nkind: CustomResourceDefinition\nmetadata: {name: a.b}\n---\nkind: CustomResourceDefinition\n",
+        )
+        .unwrap();
+        assert_eq!(read(file.path()).unwrap().len(), 2);
+        std::fs::write(file.path(), "kind: Secret\n").unwrap();
+        assert!(read(file.path()).unwrap_err().to_string().contains("the file has Secret"));
+    }
+}
