@@ -11,6 +11,7 @@ pub mod error;
 pub mod excerpt;
 pub mod explanation;
 pub mod findings;
+pub mod invocation;
 pub mod listing;
 pub mod log;
 pub mod manifest;
