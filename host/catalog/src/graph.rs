@@ -143,8 +143,11 @@ fn label(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn channel(entries: &[(&str, Option<&str>, &[&str], Option<&str>)]) -> Channel {
-        let entry = |(name, replaces, skips, range): &(&str, Option<&str>, &[&str], Option<&str>)| ChannelEntry {
+    /// The name, what it replaces, what it skips, and its skipRange.
+    type Entry<'a> = (&'a str, Option<&'a str>, &'a [&'a str], Option<&'a str>);
+
+    fn channel(entries: &[Entry<'_>]) -> Channel {
+        let entry = |(name, replaces, skips, range): &Entry<'_>| ChannelEntry {
             name: (*name).to_owned(),
             replaces: replaces.map(str::to_owned),
             skips: skips.iter().map(|it| (*it).to_owned()).collect(),

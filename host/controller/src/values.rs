@@ -227,12 +227,12 @@ mod tests {
 
     use super::*;
 
-    fn version(number: u32) -> Option<Version> {
-        Some(Version { uid: "u".into(), resource_version: number.to_string() })
+    fn version(number: u32) -> Version {
+        Version { uid: "u".into(), resource_version: number.to_string() }
     }
 
     fn versions(number: u32) -> Versions {
-        [((ValuesKind::Secret, "db".to_owned()), version(number))].into()
+        [((ValuesKind::Secret, "db".to_owned()), Some(version(number)))].into()
     }
 
     fn place(namespace: &str) -> Place {
@@ -254,9 +254,9 @@ mod tests {
         watch(place("n"), versions(2));
         let expected = Arc::clone(&begun.lock().unwrap()[0]);
         let id = (ValuesKind::Secret, "db".to_owned());
-        assert!(!expected.differs(&id, version(2)), "the version that was read last");
+        assert!(!expected.differs(&id, Some(version(2))), "the version that was read last");
         assert!(expected.differs(&id, None) && !expected.differs(&id, None));
-        assert!(!expected.differs(&(ValuesKind::ConfigMap, "db".to_owned()), version(1)), "it is not watched");
+        assert!(!expected.differs(&(ValuesKind::ConfigMap, "db".to_owned()), Some(version(1))), "it is not watched");
         watch(place("m"), versions(2));
         assert_eq!(begun.lock().unwrap().len(), 2, "another place");
         watch(place("m"), Versions::new());

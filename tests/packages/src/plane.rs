@@ -47,7 +47,7 @@ pub struct Settings {
 
 /// A control plane.
 pub struct Plane {
-    control_plane: ControlPlane,
+    embedded: ControlPlane,
     controller: RunningController,
     kubeconfig: NamedTempFile,
     settings: Settings,
@@ -73,17 +73,17 @@ impl Plane {
     /// Starts it.
     pub async fn start(settings: Settings) -> anyhow::Result<Self> {
         let started = ControlPlane::start(&settings.cache, &ClusterArguments::default()).await;
-        let (control_plane, controller) = started.map_err(|error| anyhow!("{error}"))?;
+        let (embedded, controller) = started.map_err(|error| anyhow!("{error}"))?;
         let mut kubeconfig = NamedTempFile::new()?;
-        kubeconfig.write_all(control_plane.cluster().kubeconfig().as_bytes())?;
+        kubeconfig.write_all(embedded.cluster().kubeconfig().as_bytes())?;
         kubeconfig.flush()?;
-        Ok(Self { control_plane, controller, kubeconfig, settings })
+        Ok(Self { embedded, controller, kubeconfig, settings })
     }
 
     /// Stops it.
     pub async fn stop(self) {
         self.controller.stop().await;
-        self.control_plane.stop().await;
+        self.embedded.stop().await;
     }
 
     /// Runs a command that waits until something is done.
@@ -117,8 +117,7 @@ impl Plane {
 
     /// Pushes a directory to the registry, and returns the image.
     pub async fn push(&self, name: &str, tag: &str, directory: &Path) -> anyhow::Result<String> {
-        let image =
-            self.control_plane.registry().push_bundle_directory(name, tag, directory, &BTreeMap::default()).await?;
+        let image = self.embedded.registry().push_bundle_directory(name, tag, directory, &BTreeMap::default()).await?;
         Ok(image.reference)
     }
 
@@ -134,18 +133,18 @@ impl Plane {
     }
 
     fn deployments(&self) -> Api<BundleDeployment> {
-        Api::all(self.control_plane.client().clone())
+        Api::all(self.embedded.client().clone())
     }
 
     /// Creates a namespace unless it exists.
     pub async fn ensure_namespace(&self, name: &str) -> anyhow::Result<()> {
-        let created = chandler::write::control_plane::ensure_namespace(self.control_plane.client(), name).await;
+        let created = chandler::write::control_plane::ensure_namespace(self.embedded.client(), name).await;
         created.map_err(|error| anyhow!("{error}"))
     }
 
     /// Deletes a namespace, and waits until it is gone.
     pub async fn delete_namespace(&self, name: &str) -> anyhow::Result<()> {
-        let namespaces: Api<Namespace> = Api::all(self.control_plane.client().clone());
+        let namespaces: Api<Namespace> = Api::all(self.embedded.client().clone());
         let Some(namespace) = namespaces.get_opt(name).await? else { return Ok(()) };
         namespaces.delete(name, &DeleteParams::default()).await?;
         let uid = namespace.uid().unwrap_or_default();
@@ -157,7 +156,7 @@ impl Plane {
 
     /// All objects but Events, as `Kind.group namespace/name`.
     pub async fn objects(&self) -> anyhow::Result<BTreeSet<String>> {
-        let client = self.control_plane.client();
+        let client = self.embedded.client();
         let discovery = Discovery::new(client.clone()).run_aggregated().await?;
         let mut found = BTreeSet::new();
         for (resource, capabilities) in discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources) {

@@ -91,7 +91,9 @@ impl Get {
         let live = objects::live(&client, &deployment).await;
         let mut objects: Vec<Value> = live.objects.into_iter().map(manifest::manifest).collect();
         let redactor = values::redactor(&client, &deployment).await;
-        objects.iter_mut().for_each(|object| redactor.hide_in(object));
+        for object in &mut objects {
+            redactor.hide_in(object);
+        }
         let row = Row::new(&deployment, Timestamp::now());
         let text = match self.part {
             Part::Manifest => output::write(&objects, if as_json { Format::Json } else { Format::Yaml })?,

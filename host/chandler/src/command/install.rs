@@ -79,7 +79,7 @@ impl Install {
             terminal.line(format!("name: {name} (derived from {})", self.bundle));
             name
         });
-        install(&client, &name, &self.bundle, &self.installation, terminal).await
+        Box::pin(install(&client, &name, &self.bundle, &self.installation, terminal)).await
     }
 }
 

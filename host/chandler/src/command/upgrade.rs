@@ -73,8 +73,10 @@ impl Upgrade {
         let existing = Api::<BundleDeployment>::all(client.clone()).get_opt(name).await;
         let existing = existing.map_err(|error| cluster::not_read(name, &error))?;
         match (existing, &self.bundle) {
-            (Some(existing), _) => self.upgrade(&client, &existing, terminal).await,
-            (None, Some(bundle)) if self.install => install::install(&client, name, bundle, arguments, terminal).await,
+            (Some(existing), _) => Box::pin(self.upgrade(&client, &existing, terminal)).await,
+            (None, Some(bundle)) if self.install => {
+                Box::pin(install::install(&client, name, bundle, arguments, terminal)).await
+            }
             (None, _) => Err(CommandError::failed(format!("BundleDeployment {name} does not exist"))
                 .hint("`chandler list` lists them all; --install installs a bundle under a new name")),
         }

@@ -219,7 +219,7 @@ mod tests {
     fn the_arguments_alone_are_a_configuration_too() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.yaml");
-        std::fs::write(&path, "a: {x: 1}\nn: null\n").unwrap();
+        std::fs::write(&path, "a: {x: 1}\nb: null\n").unwrap();
         assert_eq!(given(&ConfigurationArguments::default()).unwrap(), None);
         let set = |files: &[&Path]| ConfigurationArguments {
             files: files.iter().map(|path| path.to_path_buf()).collect(),
@@ -227,11 +227,11 @@ mod tests {
             strings: Vec::new(),
         };
         let one = given(&set(&[&path])).unwrap().unwrap();
-        assert_eq!(Value::Object(one.value.clone()), json!({"a": {"x": 1, "y": 2}, "n": null}));
+        assert_eq!(Value::Object(one.value.clone()), json!({"a": {"x": 1, "y": 2}, "b": null}));
         assert!(one.text.starts_with("a: {x: 1}"), "findings show its lines");
         let none = given(&set(&[])).unwrap().unwrap();
         assert_eq!((Value::Object(none.value), none.text.as_str()), (json!({"a": {"y": 2}}), ""));
-        let base = json!({"a": {"x": 0, "z": 0}, "n": 1}).as_object().cloned().unwrap();
+        let base = json!({"a": {"x": 0, "z": 0}, "b": 1}).as_object().cloned().unwrap();
         let over = over(&set(&[&path]), Some(&one), base).unwrap();
         assert_eq!(Value::Object(over), json!({"a": {"x": 1, "y": 2, "z": 0}}));
     }

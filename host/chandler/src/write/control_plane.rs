@@ -219,7 +219,7 @@ async fn hold_lease(client: &Client, namespace: &str, process: &str) -> Result<(
     let spec = LeaseSpec { holder_identity: Some(format!("chandler dev, process {process}")), ..LeaseSpec::default() };
     let name = Some(dev_controller::LEASE.to_owned());
     let metadata = kube::api::ObjectMeta { name, ..kube::api::ObjectMeta::default() };
-    let lease = Lease { metadata, spec: Some(spec), ..Lease::default() };
+    let lease = Lease { metadata, spec: Some(spec) };
     let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
     let parameters = PatchParams::apply(FIELD_MANAGER).force();
     leases

@@ -98,6 +98,13 @@ impl Block {
     }
 }
 
+/// The page whose examples `host/resolver/tests/resolving_docs.rs` runs.
+const RESOLVING: &str = "docs/resolving.md:";
+
+fn resolved() -> Action {
+    Action::Skip("host/resolver/tests/resolving_docs.rs runs it".to_owned())
+}
+
 fn action(language: &str, words: &str, is_file: bool, place: &str) -> Result<Action, String> {
     if let Some(reason) = words.strip_prefix("skip:") {
         return Ok(Action::Skip(reason.trim().to_owned()));
@@ -112,6 +119,8 @@ fn action(language: &str, words: &str, is_file: bool, place: &str) -> Result<Act
         ("text", "") if place.starts_with("docs/cli.md:") => {
             Ok(Action::Skip("generated, and compared with the help".to_owned()))
         }
+        ("text", "answer") | ("json", "problem") if place.starts_with(RESOLVING) => Ok(resolved()),
+        ("text", words) if words.starts_with("catalog ") && place.starts_with(RESOLVING) => Ok(resolved()),
         ("yaml" | "json", "") => Ok(Action::Validate("BundleDeployment".to_owned())),
         ("yaml" | "json", words) if words.starts_with("of=") => Ok(Action::Validate(words[3..].to_owned())),
         (_, "") if is_file => Ok(Action::Show),
