@@ -3,7 +3,7 @@
 //! A catalog is a tree of YAML and JSON files. Each document has a schema and, mostly, a package and a name. A published catalog
 //! has up to hundreds of megabytes, nearly all of them texts and icons that an installation never reads. [`read()`] therefore has one
 //! document in memory at a time, and [`Index`] keeps on the disk what installations need, found by package, schema and name. The rest
-//! stays in the files until [`Record::raw`] is asked for it.
+//! stays in the files until [`Span::raw`] is asked for it.
 //!
 //! | item | purpose |
 //! |---|---|
