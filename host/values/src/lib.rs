@@ -5,7 +5,7 @@
 //! | [`assignment`] | single values in the syntax of Helm's `--set`, and where they belong |
 //! | [`document`] | the text of a key, parsed into values |
 //! | [`resolve`] | the references of `spec.valuesFrom`, merged in their order, with `spec.config` over them |
-//! | [`read`] | reads the referenced objects, each once |
+//! | [`mod@read`] | reads the referenced objects, each once |
 //! | [`redaction`] | hides values of Secrets in text |
 //! | [`error`] | why values are unavailable |
 //!
