@@ -62,7 +62,7 @@ pub struct ValuesReference {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[-._a-zA-Z0-9]+$"), length(max = 253))]
     pub values_key: Option<String>,
-    /// The place of a single value in the configuration, such as database.password or hosts[0].name. The text of the key is then
+    /// The place of a single value in the configuration, such as database.password or `hosts[0].name`. The text of the key is then
     /// that value, and not YAML: true, false, null and integers have their type unless they are quoted, everything else is a string.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^([-._a-zA-Z0-9/\\\\]|\\[[0-9]{1,5}\\])+$"), length(max = 250))]
