@@ -32,7 +32,7 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// For Secrets that nobody has read yet: everything in quotes is hidden.
+    /// For Secrets that were not read yet: everything in quotes is hidden.
     pub fn unknown() -> Self {
         Self { texts: Vec::new(), unknown: true }
     }

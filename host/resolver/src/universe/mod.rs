@@ -333,7 +333,7 @@ impl<'a> Universe<'a> {
             || node.asked
     }
 
-    /// What is installed keeps what it has. A requirement that is not met now is nobody's to meet.
+    /// What is installed keeps what it has. A requirement that is not met now binds no other package.
     fn forgive(&mut self) {
         let installed: BTreeSet<NodeId> = self.nodes.ids().filter(|id| self.nodes[*id].installed).collect();
         for id in installed.clone() {
