@@ -158,6 +158,8 @@ async fn watch_once(target: &Target, shared: &Shared, wake: &Wake, failures: &mu
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, kind),
         None => Api::all_with(client.clone(), kind),
     };
+    // No streaming list (WatchList): kube requests it with resourceVersion 0, which an API server answers from its cache. That may be
+    // older than what a previous process wrote; a list without a resourceVersion never is.
     let config = watcher::Config::default().labels(labels.set).page_size(PAGE);
     let mut events = watcher(api, config).boxed();
     while let Some(event) = events.next().await {
