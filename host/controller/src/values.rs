@@ -17,8 +17,7 @@ use futures::{StreamExt as _, future::join_all};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api, Client, Resource,
-    core::PartialObjectMeta,
-    runtime::watcher::{self, Event, watcher},
+    runtime::watcher::{self, Event, metadata_watcher},
 };
 use serde::de::DeserializeOwned;
 use tokio::task::AbortHandle;
@@ -164,11 +163,11 @@ pub(crate) async fn watch(
         async move {
             match id.0 {
                 ValuesKind::ConfigMap => {
-                    let api = Api::<PartialObjectMeta<ConfigMap>>::namespaced(client, namespace);
+                    let api = Api::<ConfigMap>::namespaced(client, namespace);
                     watch_one(api, availability, id, expected, changed).await;
                 }
                 ValuesKind::Secret => {
-                    let api = Api::<PartialObjectMeta<Secret>>::namespaced(client, namespace);
+                    let api = Api::<Secret>::namespaced(client, namespace);
                     watch_one(api, availability, id, expected, changed).await;
                 }
             }
@@ -187,7 +186,7 @@ async fn watch_one<K>(
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     let only = watcher::Config::default().fields(&format!("metadata.name={}", id.1));
-    let mut events = std::pin::pin!(reconnecting(watcher(api, only), availability));
+    let mut events = std::pin::pin!(reconnecting(metadata_watcher(api, only), availability));
     let mut unwatched = tokio::time::interval_at(tokio::time::Instant::now() + UNWATCHED, UNWATCHED);
     let (mut listed, mut found) = (false, None);
     loop {

@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, convert::Infallible, future::pending};
 
 use futures::FutureExt as _;
 use http::{Request, Response};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Client, client::Body};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
@@ -131,6 +131,36 @@ async fn objects_are_reconciled_and_one_that_does_not_decode_is_reported_until_s
     assert_eq!(store.state().len(), 2);
     stop.send(()).expect("the controller runs");
     running.await.expect("it stops");
+}
+
+#[tokio::test]
+async fn of_other_kinds_only_metadata_is_requested() {
+    let (requested, mut requests) = mpsc::unbounded_channel();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let accepted = request.headers().get(http::header::ACCEPT).and_then(|value| value.to_str().ok());
+        requested.send((request.uri().path().to_owned(), accepted.unwrap_or_default().to_owned())).unwrap_or_default();
+        pending::<Result<Response<Body>, Infallible>>()
+    });
+    let client = Client::new(service, "default");
+    let shutdown = pending().boxed().shared();
+    let controller = KindController::new(
+        Reflector::new(Availability::default()),
+        Api::all(client.clone()),
+        watcher::Config::default(),
+        Arc::new(Recorder::new().0),
+        Arc::new(LogMetrics),
+        &shutdown,
+    )
+    .watches(Api::<Secret>::all(client), watcher::Config::default(), |_| Vec::new());
+    let running = tokio::spawn(controller.run());
+    loop {
+        let (path, accepted) = requests.recv().await.expect("the controller runs");
+        if path.ends_with("/secrets") {
+            assert!(accepted.contains("as=PartialObjectMetadata"), "{accepted}");
+            break;
+        }
+    }
+    running.abort();
 }
 
 #[tokio::test]
