@@ -50,7 +50,7 @@ pub struct Step {
     pub name: &'static str,
     /// The time from the first change to the state that the step waits for.
     pub time: Duration,
-    /// The requests of the controller, until it is idle.
+    /// The requests of the controller, until it and the API server are idle.
     pub requests: Counts,
     /// The reconciles of BundleDeployments.
     pub reconciles: Reconciles,
@@ -130,6 +130,7 @@ impl Meter {
     async fn record(&mut self, name: &'static str, begin: Instant) {
         let time = begin.elapsed();
         self.controller.idle().await;
+        self.controller.server_idle().await;
         let now = self.controller.snapshot();
         let before = std::mem::replace(&mut self.before, now.clone());
         let since = |(kind, count): (_, u64)| {
