@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::transport::Trust;
+
 /// The credentials of the client, and how the registry is authenticated.
 #[derive(Clone, Debug, Default)]
 pub struct ImageAccess {
@@ -11,6 +13,16 @@ pub struct ImageAccess {
     pub certificate_authority: Option<Vec<u8>>,
     /// Whether any certificate is accepted. The connection is encrypted, but the server is not authenticated.
     pub insecure_skip_tls_verify: bool,
+}
+
+impl ImageAccess {
+    /// How the server is authenticated.
+    pub(crate) fn trust(&self) -> Trust<'_> {
+        Trust {
+            certificate_authority: self.certificate_authority.as_deref(),
+            insecure_skip_tls_verify: self.insecure_skip_tls_verify,
+        }
+    }
 }
 
 /// A secret for a registry. It is never printed.
