@@ -11,9 +11,11 @@ use std::{
 };
 
 use chandler_content::{
-    Archives, ContentError, Credentials, FailureClass, ImageAccess, ImageOptions, Images, Limits, ResolvedArchive, Tree,
+    ArchiveUrl, Archives, ContentError, Credentials, FailureClass, ImageAccess, ImageOptions, Images, Limits,
+    ResolvedArchive, Tree,
 };
 use chandler_core::Digest;
+use chandler_devregistry::{Image, Layer, Options, Registry};
 use common::{Tar, ZipFile, files, store, zip};
 use tempfile::TempDir;
 use tokio::{
@@ -134,8 +136,8 @@ impl Setup {
     }
 }
 
-fn basic() -> Option<Credentials> {
-    Some(Credentials::Basic { username: "user".to_owned(), password: "s3cret".to_owned() })
+fn basic() -> Credentials {
+    Credentials::Basic { username: "user".to_owned(), password: "s3cret".to_owned() }
 }
 
 fn has(request: &str, header: &str) -> bool {
@@ -187,7 +189,7 @@ async fn an_unchanged_archive_is_not_downloaded_again() {
         let conditional: Vec<bool> = server.requests().iter().map(|head| has(head, &condition)).collect();
         assert_eq!(conditional, [false, true, true], "{validator}");
         // Other credentials prove nothing, and learn nothing.
-        setup.get_as(&url, basic()).await.unwrap();
+        setup.get_as(&url, Some(basic())).await.unwrap();
         assert_eq!(server.requests().iter().filter(|head| has(head, &condition)).count(), 2);
         assert!(
             !setup
@@ -218,9 +220,9 @@ async fn a_server_that_ignores_conditions_sends_no_second_body() {
 #[tokio::test]
 async fn an_archive_that_changes_is_another_one() {
     let version = Arc::new(Mutex::new("1"));
-    let served = Arc::clone(&version);
+    let current = Arc::clone(&version);
     let server = Server::start(Then::Close, move |head| {
-        let text = *served.lock().unwrap();
+        let text = *current.lock().unwrap();
         if has(head, &format!("If-None-Match: \"{text}\"")) {
             return response("304 Not Modified", "", b"");
         }
@@ -237,7 +239,7 @@ async fn an_archive_that_changes_is_another_one() {
     // The earlier one is in the cache still.
     assert_eq!(files(&setup.archives.fetch(&first, &access).await.unwrap()), [("a".to_owned(), "1".to_owned())]);
     assert_eq!(files(&setup.archives.fetch(&second, &access).await.unwrap()), [("a".to_owned(), "2".to_owned())]);
-    let credentials = basic();
+    let credentials = Some(basic());
     let error = setup.archives.fetch(&first, &ImageAccess { credentials, ..access }).await.unwrap_err();
     assert_eq!((error.reason(), error.class()), ("ChecksumMismatch", FailureClass::Unavailable), "{error}");
 }
@@ -260,7 +262,7 @@ async fn a_wrong_digest_is_refused_before_anything_is_unpacked() {
 async fn credentials_are_for_the_server_of_the_url_only() {
     let token = Credentials::RegistryToken("s3cret".to_owned());
     for (credentials, header) in
-        [(basic().unwrap(), "Authorization: Basic dXNlcjpzM2NyZXQ="), (token, "Authorization: Bearer s3cret")]
+        [(basic(), "Authorization: Basic dXNlcjpzM2NyZXQ="), (token, "Authorization: Bearer s3cret")]
     {
         let elsewhere = Server::start(Then::Close, |_| response("200 OK", "", &archive())).await;
         let to = elsewhere.url("b.tgz");
@@ -273,9 +275,30 @@ async fn credentials_are_for_the_server_of_the_url_only() {
     }
 }
 
+/// The blobs of a registry are archives as well.
+#[tokio::test]
+async fn the_certificate_of_a_server_is_checked() {
+    let registry = Registry::start(Options { tls: true, ..Options::default() }).await.unwrap();
+    let image = Image::of_layers(vec![Layer::tar_gzip(archive())]);
+    registry.push_image("x", "v1", image).unwrap();
+    let url: ArchiveUrl = format!("https://{}/v2/x/blobs/{}", registry.host(), Digest::of(&archive())).parse().unwrap();
+    let trusting = |pem: &str| ImageAccess { certificate_authority: Some(pem.into()), ..ImageAccess::default() };
+    let skipping = ImageAccess { insecure_skip_tls_verify: true, ..ImageAccess::default() };
+    let setup = setup();
+    for (access, expected) in [
+        (ImageAccess::default(), Err("CertificateNotTrusted")),
+        (trusting("nonsense"), Err("InvalidAccess")),
+        (trusting(registry.certificate_authority().unwrap()), Ok(Digest::of(&archive()))),
+        (skipping, Ok(Digest::of(&archive()))),
+    ] {
+        let outcome = setup.archives.resolve(&url, &access).await;
+        assert_eq!(outcome.map(|archive| archive.digest().clone()).map_err(|error| error.reason()), expected);
+    }
+}
+
 #[tokio::test]
 async fn redirects_lead_to_allowed_places_only() {
-    let mut messages = String::new();
+    let mut messages = Vec::new();
     for to in [
         "file:///etc/passwd",
         "ftp://127.0.0.1/a.tgz",
@@ -295,15 +318,15 @@ async fn redirects_lead_to_allowed_places_only() {
         let server = Server::start(Then::Close, move |_| response("307 Temporary Redirect", &location, b"")).await;
         let error = setup().get(&server.url("a.tgz")).await.unwrap_err();
         let message = error.to_string().replace(&server.address.to_string(), "server");
-        messages.push_str(&format!("{}: {}: {message}\n", to.escape_default(), error.reason()));
+        messages.push(format!("{}: {}: {message}", to.escape_default(), error.reason()));
         assert_eq!(server.requests().len(), if to == "/again" { 6 } else { 1 }, "{to}");
     }
-    insta::assert_snapshot!(messages);
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[tokio::test]
 async fn refusals_are_told_apart() {
-    let mut messages = String::new();
+    let mut messages = Vec::new();
     for (status, headers) in [
         ("401 Unauthorized", "WWW-Authenticate: Basic realm=\"x\"\r\n"),
         ("403 Forbidden", ""),
@@ -315,15 +338,15 @@ async fn refusals_are_told_apart() {
         ("304 Not Modified", ""),
     ] {
         let server = Server::start(Then::Close, move |_| response(status, headers, b"secret page")).await;
-        let error = setup().get_as(&server.url("a.tgz"), basic()).await.unwrap_err();
+        let error = setup().get_as(&server.url("a.tgz"), Some(basic())).await.unwrap_err();
         let text = error.to_string().replace(&server.address.to_string(), "server");
         let waits = error.retry_after().map(|time| format!(" after {} s", time.as_secs())).unwrap_or_default();
-        messages.push_str(&format!("{:?}{waits}, {}: {text}\n", error.class(), error.reason()));
+        messages.push(format!("{:?}{waits}, {}: {text}", error.class(), error.reason()));
         assert!(!text.contains("secret") && !text.contains("s3cret"), "{text}");
         let silent = error.silent_registry().map(str::to_owned);
         assert_eq!(silent, (status.starts_with('5')).then(|| server.address.to_string()), "{status}");
     }
-    insta::assert_snapshot!(messages);
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[tokio::test]
@@ -340,7 +363,7 @@ async fn without_tls_an_archive_is_named_by_its_digest() {
         "archive http://other.invalid/a.tgz: other.invalid is asked without TLS, where others could replace the archive; use https, \
          or set sha256"
     );
-    let secret = ImageAccess { credentials: basic(), ..ImageAccess::default() };
+    let secret = ImageAccess { credentials: Some(basic()), ..ImageAccess::default() };
     for (host, access, digest, expected) in [
         ("other.invalid", &access, true, "NameNotResolved"),
         ("listed.invalid", &access, false, "NameNotResolved"),

@@ -81,13 +81,13 @@ async fn what_would_be_read_differently_or_leaves_the_tree_is_refused() {
         ("large files together", vec![large("a"), large("b")]),
         ("many entries", (0..5).map(|number| file(&format!("{number}"))).collect()),
     ];
-    let mut messages = String::new();
+    let mut messages = Vec::new();
     for (name, entries) in cases {
         let error = import(&store, &zip(&entries, false)).await.expect_err(name);
         assert_eq!(error.class(), FailureClass::Permanent, "{name}: {error}");
-        messages.push_str(&format!("{name}: {error}\n"));
+        messages.push(format!("{name}: {error}"));
     }
-    insta::assert_snapshot!(messages);
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[tokio::test]

@@ -95,15 +95,15 @@ mod tests {
 
     const GRANTEE: Grantee<'static> = Grantee::BundleDeployment("harbour");
 
-    fn secret(type_: &str, annotations: &Value, data: &[(&str, &str)]) -> Option<Secret> {
+    fn secret(type_: &str, annotations: &Value, data: &[(&str, &str)]) -> Secret {
         let metadata = json!({"name": "server", "annotations": annotations});
         let data = data.iter().map(|(key, text)| ((*key).to_owned(), ByteString((*text).into())));
-        Some(Secret {
+        Secret {
             metadata: serde_json::from_value(metadata).unwrap(),
             type_: Some(type_.to_owned()),
             data: Some(data.collect()),
             ..Secret::default()
-        })
+        }
     }
 
     #[test]
@@ -114,15 +114,15 @@ mod tests {
         let granted = json!({"chandler.dev/bundledeployments": "harbour"});
         let cases = [
             (None, false, Err(Refused::Absent)),
-            (secret(OPAQUE, &none, data), false, Err(Refused::NotGranted)),
-            (secret(OPAQUE, &other, data), false, Err(Refused::NotGranted)),
-            (secret(OPAQUE, &granted, data), false, basic()),
-            (secret(BASIC_AUTH, &none, data), false, basic()),
-            (secret(BASIC_AUTH, &none, data), true, Err(Refused::NotGranted)),
-            (secret(BASIC_AUTH, &other, data), false, Err(Refused::NotGranted)),
-            (secret(BASIC_AUTH, &granted, data), true, basic()),
-            (secret("kubernetes.io/service-account-token", &granted, data), false, Err(Refused::OtherType)),
-            (secret("chandler.dev/record", &granted, data), false, Err(Refused::OtherType)),
+            (Some(secret(OPAQUE, &none, data)), false, Err(Refused::NotGranted)),
+            (Some(secret(OPAQUE, &other, data)), false, Err(Refused::NotGranted)),
+            (Some(secret(OPAQUE, &granted, data)), false, basic()),
+            (Some(secret(BASIC_AUTH, &none, data)), false, basic()),
+            (Some(secret(BASIC_AUTH, &none, data)), true, Err(Refused::NotGranted)),
+            (Some(secret(BASIC_AUTH, &other, data)), false, Err(Refused::NotGranted)),
+            (Some(secret(BASIC_AUTH, &granted, data)), true, basic()),
+            (Some(secret("kubernetes.io/service-account-token", &granted, data)), false, Err(Refused::OtherType)),
+            (Some(secret("chandler.dev/record", &granted, data)), false, Err(Refused::OtherType)),
         ];
         for (secret, required, expected) in cases {
             assert_eq!(usable(secret.clone(), GRANTEE, required), expected, "{secret:?} {required}");
@@ -141,7 +141,7 @@ mod tests {
             (&[("password", "p")], Err(neither)),
             (&[], Err(neither)),
         ] {
-            assert_eq!(usable(secret(OPAQUE, &granted, data), GRANTEE, true), Ok(expected), "{data:?}");
+            assert_eq!(usable(Some(secret(OPAQUE, &granted, data)), GRANTEE, true), Ok(expected), "{data:?}");
         }
     }
 }

@@ -23,7 +23,6 @@ macro_rules! kinds {
 
         /// Exactly the content that a source resolved to.
         #[derive(Clone, Debug, PartialEq)]
-        #[expect(clippy::large_enum_variant, reason = "there is one for each BundleDeployment, and most are images")]
         pub enum Pinned { $($(#[$doc])* $variant(<$kind as SourceKind>::Pin),)+ }
 
         /// The types of sources that this version fetches.
@@ -335,6 +334,10 @@ mod tests {
             (
                 json!({"type": "http", "http": {"url": "https://example.com/a.tgz"}}),
                 "archive https://example.com/a.tgz",
+            ),
+            (
+                json!({"type": "http", "http": {"url": "https://example.com/a.tgz", "sha256": "0".repeat(64)}}),
+                "archive https://example.com/a.tgz (sha256:000000000000)",
             ),
             (json!({"type": "ftp"}), "ftp"),
         ] {

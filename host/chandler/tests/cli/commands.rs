@@ -118,7 +118,7 @@ async fn a_url_is_installed_and_upgraded_to_an_archive_with_a_digest() {
     let source = session.world.deployments().get(&name).await.unwrap().spec.source.http.unwrap();
     assert_eq!((source.url, source.sha256), (server.url(), Some(digest(&new))));
     let row = session.row(&name).await;
-    assert_eq!(row["source"], format!("archive {}", server.url()));
+    assert_eq!(row["source"], format!("archive {} (sha256:{:.12})", server.url(), digest(&new)));
     session.world.finish().await;
 }
 

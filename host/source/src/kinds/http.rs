@@ -48,7 +48,10 @@ impl SourceKind for Http {
     }
 
     fn describe(spec: &HttpSource) -> String {
-        format!("archive {}", spec.url)
+        match &spec.sha256 {
+            Some(hex) => format!("archive {} (sha256:{hex:.12})", spec.url),
+            None => format!("archive {}", spec.url),
+        }
     }
 
     /// An archive that needs credentials or certificates is not found by its URL alone.
