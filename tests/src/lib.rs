@@ -14,6 +14,7 @@
 //! | [`interruption`] | blocks some requests of a controller for a while |
 //! | [`proxy`] | takes a server away for a while, and brings it back |
 //! | [`hostile_registry`] | a registry that never answers, answers very slowly, or redirects |
+//! | [`archive_server`] | an HTTP server of one archive |
 //! | [`controller_thread`], [`crash_point`] | crash injection: a controller that crashes at a chosen point |
 //! | [`state`] | a BundleDeployment and its objects, normalized so that runs compare equal |
 //! | [`renders`] | counts how often bundles were rendered |
@@ -31,6 +32,7 @@
 )]
 
 pub mod approvals;
+pub mod archive_server;
 pub mod bundles;
 pub mod buoys;
 pub mod cleanup;
@@ -52,6 +54,7 @@ pub mod tls;
 pub mod wait;
 pub mod world;
 
+pub use archive_server::ArchiveServer;
 pub use cluster::Cluster;
 pub use controller_thread::ControllerThread;
 pub use crash_point::CrashPoint;

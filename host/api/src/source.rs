@@ -24,7 +24,7 @@ pub struct BundleSource {
     /// ConfigMaps in the controller's namespace. Each one holds a directory of the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_maps: Option<Vec<ConfigMapSource>>,
-    /// A gzip-compressed tar archive on an HTTP server.
+    /// An archive on an HTTP server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpSource>,
 }
@@ -47,6 +47,11 @@ impl BundleSource {
     /// A source of ConfigMaps.
     pub fn config_maps(config_maps: Vec<ConfigMapSource>) -> Self {
         Self { kind: Self::CONFIG_MAPS.into(), config_maps: Some(config_maps), ..Self::default() }
+    }
+
+    /// A source of an archive over HTTP.
+    pub fn http(http: HttpSource) -> Self {
+        Self { kind: Self::HTTP.into(), http: Some(http), ..Self::default() }
     }
 }
 
@@ -112,22 +117,32 @@ pub struct ConfigMapSource {
     pub path: Option<String>,
 }
 
-/// A gzip-compressed tar archive on an HTTP server.
+/// An archive on an HTTP server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct HttpSource {
-    /// The URL of the archive.
+    /// The URL of the archive: .tar, .tar.gz, .tar.zst or .zip, recognized by its first bytes. A URL with the scheme http needs
+    /// sha256, unless the controller lists its host (--plain-http-registry).
     pub url: String,
+    /// The SHA-256 digest of the archive, as 64 hexadecimal digits in lower case. Without it, the URL is polled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
+    pub sha256: Option<String>,
     /// Credentials, if the server requires them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Authorization>,
+    /// PEM certificates that are trusted for this server, in addition to those of the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_data: Option<String>,
 }
 
 /// Credentials for a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Authorization {
-    /// A Secret in the controller's namespace, with the keys username and password for HTTP, or ssh-privatekey and
-    /// ssh-knownhosts for git over SSH.
+    /// A Secret in the controller's namespace, with the keys username and password, or bearerToken, for HTTP, or ssh-privatekey and
+    /// ssh-knownhosts for git over SSH. Its annotation chandler.dev/bundledeployments lists the BundleDeployments that may use it;
+    /// only a Secret of type kubernetes.io/basic-auth may be without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<LocalObjectReference>,
     /// Do not verify the server's certificate or host key. For tests only.

@@ -4,7 +4,9 @@ use std::{io, path::PathBuf, time::Duration};
 
 use chandler_core::Digest;
 
-use crate::{AccessError, ImageError, LimitExceeded, ReferenceError, RegistryError, RegistryFailure, limits::Bytes};
+use crate::{
+    AccessError, DownloadError, ImageError, LimitExceeded, ReferenceError, RegistryError, ServerFailure, limits::Bytes,
+};
 
 /// Why there is no tree. The same cause has the same message at each attempt. Messages contain no secrets.
 #[derive(Debug, thiserror::Error)]
@@ -48,11 +50,32 @@ pub enum ContentError {
         /// The names of the ConfigMaps, sorted.
         sources: Vec<String>,
     },
+    /// The server of an archive is unreachable, or refused the request.
+    #[error(transparent)]
+    Download(#[from] DownloadError),
+    /// An archive is not the one that the source names.
+    #[error("archive {url}: its SHA-256 digest is {found}, not {expected}")]
+    Checksum {
+        /// The URL of the archive.
+        url: String,
+        /// The digest that the source names.
+        expected: Digest,
+        /// The digest of the bytes that the server sent.
+        found: Digest,
+    },
+    /// An archive that was downloaded is refused.
+    #[error("archive {url}: {error}")]
+    DownloadedArchive {
+        /// The URL of the archive.
+        url: String,
+        /// What is wrong with it.
+        error: ArchiveError,
+    },
     /// The request took too long.
-    #[error("image {image}: not fetched within {seconds} s")]
+    #[error("{what}: not fetched within {seconds} s")]
     Timeout {
-        /// The image.
-        image: String,
+        /// The content, such as `image quay.io/example/harbour:v1`.
+        what: String,
         /// The time limit.
         seconds: u64,
     },
@@ -76,45 +99,51 @@ impl ContentError {
     /// Whether and when a retry helps.
     pub fn class(&self) -> FailureClass {
         match self {
-            Self::Registry(error) => match error.failure {
-                // DNS may fail for a moment, and the last good content stays in use meanwhile.
-                RegistryFailure::Network
-                | RegistryFailure::NameNotResolved
-                | RegistryFailure::Unavailable
-                | RegistryFailure::RateLimited
-                | RegistryFailure::TooSlow => FailureClass::Transient,
-                RegistryFailure::NotFound
-                | RegistryFailure::Unauthorized
-                | RegistryFailure::Tls
-                | RegistryFailure::Address
-                | RegistryFailure::Plaintext => FailureClass::Unavailable,
-                RegistryFailure::Protocol => FailureClass::Permanent,
-            },
+            Self::Registry(RegistryError { failure, .. }) | Self::Download(DownloadError { failure, .. }) => {
+                match failure {
+                    // DNS may fail for a moment, and the last good content stays in use meanwhile.
+                    ServerFailure::Network
+                    | ServerFailure::NameNotResolved
+                    | ServerFailure::Unavailable
+                    | ServerFailure::RateLimited
+                    | ServerFailure::TooSlow => FailureClass::Transient,
+                    ServerFailure::NotFound
+                    | ServerFailure::Unauthorized
+                    | ServerFailure::Tls
+                    | ServerFailure::Address
+                    | ServerFailure::Plaintext => FailureClass::Unavailable,
+                    ServerFailure::Protocol => FailureClass::Permanent,
+                }
+            }
             // The transfer was truncated or corrupted; the next one may succeed.
             Self::Image { error: ImageError::DigestMismatch { .. } | ImageError::SizeMismatch { .. }, .. } => {
                 FailureClass::Transient
             }
             Self::Store(_) | Self::Timeout { .. } => FailureClass::Transient,
-            Self::Access(_) => FailureClass::Unavailable,
+            // The server may have been changing the archive, and the next one may be right.
+            Self::Access(_) | Self::Checksum { .. } => FailureClass::Unavailable,
             Self::Reference(_)
             | Self::Image { .. }
             | Self::Layer { .. }
             | Self::Archive(_)
+            | Self::DownloadedArchive { .. }
             | Self::DuplicatePath { .. } => FailureClass::Permanent,
         }
     }
 
-    /// The registry that did not answer, where that is the failure: `host` or `host:port`.
+    /// The registry, or the server of an archive, that did not answer, where that is the failure: `host` or `host:port`.
     pub fn silent_registry(&self) -> Option<&str> {
         match self {
+            Self::Download(error) if error.failure.is_silence() => Some(&error.server),
             Self::Registry(error) if error.failure.is_silence() => Some(error.registry()),
             _ => None,
         }
     }
 
-    /// How long the registry asks clients to wait, if it does.
+    /// How long the server asks clients to wait, if it does.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
+            Self::Download(error) => error.retry_after,
             Self::Registry(error) => error.retry_after,
             _ => None,
         }
@@ -126,9 +155,12 @@ impl ContentError {
             Self::Reference(_) => "InvalidReference",
             Self::Access(_) => "InvalidAccess",
             Self::Registry(error) => error.failure.reason(),
-            Self::Layer { .. } | Self::Archive(_) | Self::Image { error: ImageError::Archive(_), .. } => {
-                "InvalidArchive"
-            }
+            Self::Download(error) => error.reason(),
+            Self::Checksum { .. } => "ChecksumMismatch",
+            Self::Layer { .. }
+            | Self::Archive(_)
+            | Self::DownloadedArchive { .. }
+            | Self::Image { error: ImageError::Archive(_), .. } => "InvalidArchive",
             Self::Image { .. } => "InvalidImage",
             Self::DuplicatePath { .. } => "DuplicatePath",
             Self::Timeout { .. } => "Timeout",
@@ -173,6 +205,9 @@ pub enum ArchiveError {
     /// It is not an archive, or a damaged one.
     #[error("is not a readable tar archive: {0}")]
     Malformed(String),
+    /// It begins like a zip archive, and is a damaged one.
+    #[error("is not a readable zip archive: {0}")]
+    MalformedZip(String),
 }
 
 /// What is wrong with an entry.
@@ -193,6 +228,9 @@ pub enum EntryProblem {
     /// It has a control character.
     #[error("the path has a control character")]
     ControlCharacter,
+    /// It is in a zip archive and has a backslash, which some tools take for a separator.
+    #[error("the path has a backslash; paths in zip archives are separated by `/`")]
+    Backslash,
     /// A part is longer than file systems allow.
     #[error("a part of the path is longer than 255 bytes")]
     NameTooLong,
@@ -223,6 +261,18 @@ pub enum EntryProblem {
     /// An extended header is too large, or changes the size of the entry. Readers interpret this differently.
     #[error("has an extended header that is refused: {0}")]
     ExtendedHeader(&'static str),
+    /// It is encrypted.
+    #[error("is encrypted")]
+    Encrypted,
+    /// It is compressed with a method that is not supported.
+    #[error("is compressed with method {0}; only stored and deflated entries are supported")]
+    Compression(u16),
+    /// The header before its bytes and the directory of the archive differ. Readers disagree about which one counts.
+    #[error("has a header that differs from the directory of the archive; tools disagree about which one counts")]
+    HeaderDiffers,
+    /// Its bytes are those of another entry as well, in whole or in part.
+    #[error("shares its bytes with another entry")]
+    SharedBytes,
     /// It changed between listing and opening.
     #[error("changed while it was read")]
     Changed,

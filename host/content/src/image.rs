@@ -5,28 +5,22 @@
 //! little of the distribution protocol: a HEAD, two GETs and a token.
 
 mod access;
-mod addresses;
 mod blob;
 mod challenge;
 mod client;
 mod component;
-mod crowd;
 mod failure;
 mod fetch;
 mod manifest;
-mod pace;
 mod pull_secret;
 mod reference;
-mod silent;
-mod tls;
-mod trust;
 
 pub use self::{
     access::{AccessError, Credentials, ImageAccess},
-    failure::{RegistryError, RegistryFailure},
+    failure::RegistryError,
     fetch::{ImageOptions, Images, ResolvedImage},
     manifest::{ImageError, Platform, PlatformError},
     pull_secret::pull_secret_credentials,
     reference::{ImageReference, ReferenceError},
-    trust::problem as connection_trust_problem,
 };
+pub(crate) use self::{client::may_be_plain, fetch::Inner};

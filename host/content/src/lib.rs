@@ -5,6 +5,7 @@
 //! | [`Limits`] | the limits of a source |
 //! | [`Store`], [`Tree`] | the cache directory, and one bundle in it |
 //! | [`Images`] | images and artifacts of OCI registries |
+//! | [`Archives`], [`ArchiveUrl`] | archives of HTTP servers |
 //! | [`ImageReference`], [`ImageAccess`], [`pull_secret_credentials`] | the name of an image, and access to its registry |
 //! | [`connection_trust_problem`] | why a TLS connection is not trusted, in words |
 //! | [`ContentError`] | failures, and whether a retry helps |
@@ -12,6 +13,7 @@
 //! All content of a source is untrusted. Names in an archive never become names of files on the disk: a tree stores the bytes of
 //! all files in one file, with an index of their positions. All decompressed and unpacked bytes count against [`Limits`].
 
+mod archive;
 mod blocking;
 mod causes;
 mod directory;
@@ -21,15 +23,18 @@ mod image;
 mod limits;
 mod path;
 mod store;
+mod transport;
 mod tree;
 mod unpack;
 
+pub use archive::{ArchiveUrl, ArchiveUrlError, Archives, DownloadError, ResolvedArchive};
 pub use error::{ArchiveError, ContentError, EntryProblem, FailureClass, NamedTwice, StoreError};
 pub use files::FileSet;
 pub use image::{
     AccessError, Credentials, ImageAccess, ImageError, ImageOptions, ImageReference, Images, Platform, PlatformError,
-    ReferenceError, RegistryError, RegistryFailure, ResolvedImage, connection_trust_problem, pull_secret_credentials,
+    ReferenceError, RegistryError, ResolvedImage, pull_secret_credentials,
 };
 pub use limits::{LimitExceeded, Limits};
 pub use store::{Collected, Store};
+pub use transport::{ServerFailure, connection_trust_problem};
 pub use tree::Tree;

@@ -21,7 +21,7 @@ pub struct Limits {
     pub compression_ratio: u64,
     /// The bytes of all decompressed archives of one source, headers and skipped entries included. Default 512 MiB.
     pub unpacked_bytes: u64,
-    /// The bytes of all compressed layers of one image. Default 256 MiB.
+    /// The bytes of all compressed layers of one image, or of one downloaded archive. Default 256 MiB.
     pub download_bytes: u64,
     /// The layers of one image. Default 128.
     pub layers: usize,
@@ -72,6 +72,9 @@ pub enum LimitExceeded {
     /// [`Limits::manifest_bytes`].
     #[error("its manifest is larger than {}", Bytes(*.0))]
     ManifestBytes(u64),
+    /// [`Limits::download_bytes`], for an archive.
+    #[error("it is larger than {}", Bytes(*.0))]
+    ArchiveBytes(u64),
     /// The caller's bound on a component.
     #[error("its component is larger than {}", Bytes(*.0))]
     ComponentBytes(u64),

@@ -7,7 +7,8 @@
 //! trees/<hex>/pack              the bytes of all files
 //! images/<hex>                  the tree of an image of one repository, for one platform, and the credentials with which the
 //!                               registry served it
-//! key                           authenticates the files in `images`, and hides credentials in them
+//! archives/<hex>                the archive that a URL named last, for the credentials of one user
+//! key                           authenticates the files in `images` and `archives`, and hides credentials in them
 //! ```
 //!
 //! A tree is written below `work` and moved into place as a whole, so that `trees/<hex>` is always complete, even after a crash.
@@ -31,7 +32,7 @@ use chandler_core::{Content, Digest};
 
 pub use self::collect::Collected;
 pub(crate) use self::{
-    images::{ImageKey, Known, Place},
+    images::{ImageKey, Known, Latest, Place, Reader},
     workspace::{AddError, Workspace},
 };
 use crate::{
@@ -65,7 +66,7 @@ impl Store {
     pub fn open(directory: &Path, limits: Limits) -> Result<Self, StoreError> {
         let prepared = chandler_cache::root(directory);
         prepared.map_err(|error| unfit(directory, error))?;
-        for name in ["work", "trees", "images"] {
+        for name in ["work", "trees", "images", "archives"] {
             let directory = directory.join(name);
             chandler_cache::directory(&directory).map_err(|error| unfit(&directory, error))?;
         }
@@ -96,7 +97,7 @@ impl Store {
         .await
     }
 
-    /// The tree of a tar archive on disk, plain or compressed with gzip or zstd.
+    /// The tree of an archive on disk: tar, plain or compressed with gzip or zstd, or zip.
     ///
     /// # Errors
     /// See [`ArchiveError`](crate::ArchiveError).

@@ -1,4 +1,6 @@
 //! Archives, decompressed and read under limits.
+//!
+//! All formats share the limits, the rules of paths and links, and the duplicate check, which is that of [`Overlay`].
 
 mod decompress;
 mod extended;
@@ -6,6 +8,7 @@ mod links;
 mod node;
 mod overlay;
 mod tar;
+mod zip;
 
 use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
 
@@ -17,7 +20,7 @@ use crate::{
     tree::Stored,
 };
 
-/// The files of one archive on disk.
+/// The files of one archive on disk: a tar archive, plain or compressed, or a zip archive. Its first bytes determine which.
 pub(crate) fn archive(
     file: File,
     path: &Path,
@@ -26,7 +29,12 @@ pub(crate) fn archive(
 ) -> Result<BTreeMap<String, Stored>, ContentError> {
     let mut overlay = Overlay::new(limits);
     let mut budget = Budget::new(limits, work.cancel());
-    layer(file, path, Dialect::Archive, work, limits, &mut overlay, &mut budget).map_err(UnpackError::into_content)?;
+    let unpacked = if zip::is_zip(&file).map_err(StoreError::at("read", path))? {
+        zip::read(file, path, work, limits, &mut overlay, &budget)
+    } else {
+        layer(file, path, Dialect::Archive, work, limits, &mut overlay, &mut budget)
+    };
+    unpacked.map_err(UnpackError::into_content)?;
     Ok(overlay.finish(RootedAt::Nothing)?)
 }
 

@@ -230,9 +230,9 @@ async fn nothing_leads_to_where_clouds_keep_credentials() {
     messages.sort();
     messages.dedup();
     insta::assert_snapshot!(messages.join("\n"), @"
-    image registry/x:v1: registry leads to 0.0.0.0:1, which is not connected to: its address is one that no registry may have (link-local, multicast or unspecified)
-    image registry/x:v1: registry leads to 169.254.169.254, which is not connected to: its address is one that no registry may have (link-local, multicast or unspecified)
-    image registry/x:v1: registry leads to [fe80::1], which is not connected to: its address is one that no registry may have (link-local, multicast or unspecified)
+    image registry/x:v1: registry leads to 0.0.0.0:1, which is not connected to: its address is one that no server of a source may have (link-local, multicast or unspecified)
+    image registry/x:v1: registry leads to 169.254.169.254, which is not connected to: its address is one that no server of a source may have (link-local, multicast or unspecified)
+    image registry/x:v1: registry leads to [fe80::1], which is not connected to: its address is one that no server of a source may have (link-local, multicast or unspecified)
     ");
     let reference: ImageReference = "169.254.169.254/x:v1".parse().unwrap();
     let (_directory, store) = store(Limits::default());

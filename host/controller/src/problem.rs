@@ -95,7 +95,7 @@ impl From<&LoadError> for Problem {
 
 #[cfg(test)]
 mod tests {
-    use chandler_content::{RegistryError, RegistryFailure};
+    use chandler_content::{RegistryError, ServerFailure};
 
     use super::*;
 
@@ -107,13 +107,13 @@ mod tests {
             let problem = content(Reason::UnpackFailed, &error.into());
             assert_eq!(
                 problem.silent_registry.as_deref(),
-                (failure == RegistryFailure::Network).then_some("example.com")
+                (failure == ServerFailure::Network).then_some("example.com")
             );
             (problem.terminal, problem.retry_after.as_secs())
         };
-        assert_eq!(refused(RegistryFailure::RateLimited, Some(600)), (false, 600));
-        assert_eq!(refused(RegistryFailure::RateLimited, None), (false, 0));
-        assert_eq!(refused(RegistryFailure::Protocol, None), (true, 0));
-        assert_eq!(refused(RegistryFailure::Network, None), (false, 0));
+        assert_eq!(refused(ServerFailure::RateLimited, Some(600)), (false, 600));
+        assert_eq!(refused(ServerFailure::RateLimited, None), (false, 0));
+        assert_eq!(refused(ServerFailure::Protocol, None), (true, 0));
+        assert_eq!(refused(ServerFailure::Network, None), (false, 0));
     }
 }

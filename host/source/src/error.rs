@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use chandler_content::{ContentError, FailureClass, ReferenceError};
+use chandler_content::{ArchiveUrlError, ContentError, FailureClass, ReferenceError};
 
-use crate::{kinds::config_maps::ConfigMapError, pull_secret::PullSecretError};
+use crate::{authorization::AuthorizationError, kinds::config_maps::ConfigMapError, pull_secret::PullSecretError};
 
 /// The message of the API server, without the parts that change from attempt to attempt.
 pub fn api_message(error: &kube::Error) -> String {
@@ -56,6 +56,12 @@ pub enum InvalidSource {
     /// The image reference cannot be parsed.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
+    /// The URL of an archive is refused. Its text is not shown, since it may have a password.
+    #[error("spec.source.http.url: {0}")]
+    Url(#[from] ArchiveUrlError),
+    /// The digest of an archive cannot be parsed.
+    #[error("spec.source.http.sha256: it is not 64 hexadecimal digits in lower case")]
+    Sha256,
 }
 
 impl InvalidSource {
@@ -65,6 +71,8 @@ impl InvalidSource {
             Self::UnknownType(_) | Self::Unsupported { .. } => "spec.source.type".to_owned(),
             Self::Missing { field } | Self::Conflicting { field, .. } => format!("spec.source.{field}"),
             Self::Reference(_) => "spec.source.image.ref".to_owned(),
+            Self::Url(_) => "spec.source.http.url".to_owned(),
+            Self::Sha256 => "spec.source.http.sha256".to_owned(),
         }
     }
 }
@@ -81,6 +89,9 @@ pub enum SourceError {
     /// The pull secret is not usable.
     #[error(transparent)]
     PullSecret(#[from] PullSecretError),
+    /// The Secret with the credentials of a server is not usable.
+    #[error(transparent)]
+    Authorization(#[from] AuthorizationError),
     /// A ConfigMap is not usable.
     #[error(transparent)]
     ConfigMap(#[from] ConfigMapError),
@@ -92,7 +103,7 @@ impl SourceError {
         match self {
             Self::Invalid(_) => FailureClass::Permanent,
             Self::Content(error) => error.class(),
-            Self::PullSecret(_) | Self::ConfigMap(_) => FailureClass::Unavailable,
+            Self::PullSecret(_) | Self::Authorization(_) | Self::ConfigMap(_) => FailureClass::Unavailable,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Which objects of the system namespace a BundleDeployment or a ProvisionerClass may name. Pure.
 //!
-//! A BundleDeployment names the Secret that its image is pulled with, and ConfigMaps that hold its content. A ProvisionerClass
+//! A BundleDeployment names the Secret that its image or archive is fetched with, and ConfigMaps that hold its content. A ProvisionerClass
 //! names a Secret. The controller reads these objects with its own rights, so an annotation of the object limits who may name
 //! it: names separated by commas, with `*` for any characters.
 

@@ -19,7 +19,7 @@ pub enum Dependency {
 /// The clients that a source is read with, and on whose behalf.
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {
-    /// Registries, and the store that trees are kept in.
+    /// Registries and HTTP servers, and the store that trees are kept in.
     pub images: &'a Images,
     /// Secrets and ConfigMaps.
     pub system: &'a SystemNamespace,
@@ -67,6 +67,17 @@ pub trait SourceKind: Clone + Debug + PartialEq + Send + Sync + Sized {
         access: &Self::Access,
         environment: Environment<'_>,
     ) -> impl Future<Output = Result<Self::Pin, SourceError>> + Send;
+
+    /// Finds out whether the source still names a pin, for a poll: none if it names, or may name, other content that only a fetch
+    /// identifies. A poll must be cheap, since the source of every BundleDeployment is polled.
+    fn poll(
+        &self,
+        _pin: &Self::Pin,
+        access: &Self::Access,
+        environment: Environment<'_>,
+    ) -> impl Future<Output = Result<Option<Self::Pin>, SourceError>> + Send {
+        async move { self.resolve(access, environment).await.map(Some) }
+    }
 
     /// Fetches the content of a pin into the store, unless the store has it.
     fn fetch(

@@ -1,4 +1,5 @@
-//! The kinds of sources, one file each.
+//! The kinds of sources, a file each.
 
 pub mod config_maps;
+pub mod http;
 pub mod image;

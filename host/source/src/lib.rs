@@ -7,16 +7,17 @@
 //! |---|---|
 //! | `table` | every kind of source: [`Source`], [`Pinned`], and the dispatch to the kinds |
 //! | [`kind`] | [`SourceKind`], the trait of one kind of source |
-//! | [`kinds`] | the kinds: images, ConfigMaps |
+//! | [`kinds`] | the kinds: images, ConfigMaps, archives over HTTP |
 //! | [`sources`] | [`Sources`]: the rules that hold for every kind, such as when a source is resolved again |
 //! | [`resolutions`] | what each moving source resolved to last |
 //! | [`grant`] | which objects of the system namespace a BundleDeployment or ProvisionerClass may name |
-//! | [`pull_secret`] | registry credentials from Secrets |
+//! | [`pull_secret`], [`authorization`] | credentials from Secrets, for registries and for other servers |
 //! | [`system_namespace`] | reads Secrets and ConfigMaps of the system namespace |
 //! | [`error`] | why a source is invalid, or its content is not available |
 //!
 //! Adding a kind touches its file in `kinds`, its type in `host/api`, and one line of `table`.
 
+pub mod authorization;
 pub mod error;
 pub mod grant;
 pub mod kind;

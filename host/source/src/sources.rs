@@ -50,6 +50,8 @@ pub struct Obtained {
 pub(crate) enum PollOutcome {
     /// The source resolves to this now.
     Pinned(Pinned),
+    /// The source may name other content. A reconcile finds out.
+    Changed,
     /// The server is unreachable. The pin in use stays.
     Unreachable,
     /// The server refuses the request, or the source or its dependencies are invalid.
@@ -86,7 +88,7 @@ impl Sources {
                 resolutions.renew(deployment, asked, Some(asked.pinned.clone()));
                 false
             }
-            PollOutcome::Refused => resolutions.renew(deployment, asked, None),
+            PollOutcome::Changed | PollOutcome::Refused => resolutions.renew(deployment, asked, None),
         }
     }
 
@@ -128,8 +130,10 @@ impl Sources {
     ) -> PollOutcome {
         let grantee = environment.grantee;
         let Ok(access) = kind.access(environment).await else { return PollOutcome::Refused };
-        match tokio::time::timeout(POLL_TIMEOUT, kind.resolve(&access, environment)).await {
-            Ok(Ok(pin)) => PollOutcome::Pinned(pin.into()),
+        let Ok(pin) = K::Pin::try_from(asked.pinned.clone()) else { return PollOutcome::Changed };
+        match tokio::time::timeout(POLL_TIMEOUT, kind.poll(&pin, &access, environment)).await {
+            Ok(Ok(Some(pin))) => PollOutcome::Pinned(pin.into()),
+            Ok(Ok(None)) => PollOutcome::Changed,
             Ok(Err(error)) if error.class() == FailureClass::Transient => {
                 tracing::warn!(%grantee, source = %asked.pinned, %error, "the server is unreachable; the content in use stays");
                 PollOutcome::Unreachable

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use chandler_api::{BundleSource, GitSource, HttpSource};
+use chandler_api::{BundleSource, GitSource};
 
 use crate::{
     Dependency, Environment, InvalidSource, Obtained, SourceError, SourceKind, Sources, Wanted,
-    kinds::{config_maps::ConfigMaps, image::Image},
+    kinds::{config_maps::ConfigMaps, http::Http, image::Image},
     resolutions::Resolution,
     sources::PollOutcome,
 };
@@ -23,7 +23,6 @@ macro_rules! kinds {
 
         /// Exactly the content that a source resolved to.
         #[derive(Clone, Debug, PartialEq)]
-        #[expect(clippy::large_enum_variant, reason = "there is one for each BundleDeployment, and most are images")]
         pub enum Pinned { $($(#[$doc])* $variant(<$kind as SourceKind>::Pin),)+ }
 
         /// The types of sources that this version fetches.
@@ -145,10 +144,11 @@ kinds! {
         Image(Image) = image;
         /// ConfigMaps of the system namespace.
         ConfigMaps(ConfigMaps) = config_maps;
+        /// An archive on an HTTP server.
+        Http(Http) = http;
     }
     unsupported {
         BundleSource::GIT = git, git;
-        BundleSource::HTTP = http, http;
     }
 }
 
@@ -171,10 +171,6 @@ fn git(git: &GitSource) -> String {
     let reference = [&git.reference.commit, &git.reference.tag, &git.reference.branch];
     let reference = reference.into_iter().flatten().next().map_or("", String::as_str);
     format!("git {} {reference}", git.repository)
-}
-
-fn http(http: &HttpSource) -> String {
-    format!("archive {}", http.url)
 }
 
 impl fmt::Display for Pinned {
@@ -226,14 +222,19 @@ mod tests {
                 r#"spec.source.http: must not be set for source type "configMaps""#,
             ),
             (
-                json!({"type": "http", "http": {"url": "https://example.com/a.tgz"}}),
-                "spec.source.type",
-                r#"source type "http" is not supported by this version: use image or configMaps"#,
+                json!({"type": "http", "http": {"url": "https://user:s3cret@example.com/a.tgz"}}),
+                "spec.source.http.url",
+                "spec.source.http.url: it has a user name or a password: put them into the Secret of auth.secret",
+            ),
+            (
+                json!({"type": "http", "http": {"url": "https://example.com/a.tgz", "sha256": "E3B0"}}),
+                "spec.source.http.sha256",
+                "spec.source.http.sha256: it is not 64 hexadecimal digits in lower case",
             ),
             (
                 json!({"type": "git", "git": {"repository": "https://example.com/a", "ref": {"tag": "v1"}}}),
                 "spec.source.type",
-                r#"source type "git" is not supported by this version: use image or configMaps"#,
+                r#"source type "git" is not supported by this version: use image or configMaps or http"#,
             ),
         ] {
             let error = Source::parse(&source(value.clone())).unwrap_err();
@@ -245,8 +246,10 @@ mod tests {
     }
 
     #[test]
-    fn only_a_tag_can_move() {
+    fn only_a_tag_and_a_url_without_digest_can_move() {
         for (value, can_move) in [
+            (json!({"type": "http", "http": {"url": "https://example.com/a.tgz"}}), true),
+            (json!({"type": "http", "http": {"url": "https://example.com/a.tgz", "sha256": "0".repeat(64)}}), false),
             (image("quay.io/a:v1"), true),
             (image("quay.io/a"), true),
             (image(DIGEST), false),
@@ -265,6 +268,10 @@ mod tests {
         for (value, expected) in [
             (image("quay.io/a:v1"), vec![]),
             (secret, vec![Dependency::Secret("pull".to_owned())]),
+            (
+                json!({"type": "http", "http": {"url": "https://example.com/a.tgz", "auth": {"secret": {"name": "pull"}}}}),
+                vec![Dependency::Secret("pull".to_owned())],
+            ),
             (maps, vec![map("bell"), map("whistle")]),
         ] {
             assert_eq!(Source::parse(&source(value.clone())).unwrap().dependencies(), expected, "{value}");
@@ -297,6 +304,22 @@ mod tests {
     }
 
     #[test]
+    fn the_recorded_digest_of_an_archive_is_used_for_the_same_url_only() {
+        let digest = "0".repeat(64);
+        let pin = |now: &str, recorded: Value| {
+            let parse = |value: Value| Source::parse(&source(json!({"type": "http", "http": value}))).unwrap();
+            let pin = parse(json!({"url": now, "certificateData": "PEM"})).recorded_pin(&parse(recorded));
+            pin.map(|pin| serde_json::to_value(pin.to_api().http).unwrap())
+        };
+        let (url, other) = ("https://example.com/a.tgz", "https://example.com/b.tgz");
+        let pinned = json!({"url": url, "sha256": digest});
+        let expected = json!({"url": url, "sha256": digest, "certificateData": "PEM"});
+        assert_eq!(pin(url, pinned.clone()), Some(expected));
+        assert_eq!(pin(other, pinned), None);
+        assert_eq!(pin(url, json!({"url": url})), None);
+    }
+
+    #[test]
     fn sources_are_described_whether_supported_or_not() {
         for (value, text) in [
             (image("quay.io/a:v1"), "image quay.io/a:v1"),
@@ -311,6 +334,10 @@ mod tests {
             (
                 json!({"type": "http", "http": {"url": "https://example.com/a.tgz"}}),
                 "archive https://example.com/a.tgz",
+            ),
+            (
+                json!({"type": "http", "http": {"url": "https://example.com/a.tgz", "sha256": "0".repeat(64)}}),
+                "archive https://example.com/a.tgz (sha256:000000000000)",
             ),
             (json!({"type": "ftp"}), "ftp"),
         ] {

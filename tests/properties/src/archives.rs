@@ -7,9 +7,9 @@ use chandler_core::{Content as _, MemoryContent};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::{memory, tars};
+use crate::{memory, tars, zips};
 
-/// The memory that a tar archive may take: its pack is on disk. The zstd decoder keeps a window of at most 32 MiB, and the index has
+/// The memory that an archive may take: its pack is on disk. The zstd decoder keeps a window of at most 32 MiB, and the index has
 /// an entry for each file.
 const FIXED: usize = 80 << 20;
 const PER_BYTE: usize = 50;
@@ -77,12 +77,20 @@ pub(crate) fn with_store<T>(run: impl FnOnce(&Store, &Images) -> T) -> T {
 }
 
 pub(crate) fn holds(input: &[u8]) {
-    let packed = tars::packed(input);
+    unpacks(&tars::packed(input));
+}
+
+pub(crate) fn zip_holds(input: &[u8]) {
+    unpacks(&zips::packed(input));
+}
+
+/// Asserts that an archive is a tree or refused, with the same result at each attempt.
+fn unpacks(packed: &[u8]) {
     with_store(|store, _| {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        fs::write(file.path(), &packed).expect("a file that can be written");
+        fs::write(file.path(), packed).expect("a file that can be written");
         let import = || runtime().block_on(store.import_archive(file.path()));
-        let once = memory::bounded(&packed, FIXED, PER_BYTE, import);
+        let once = memory::bounded(packed, FIXED, PER_BYTE, import);
         let digest = once.as_ref().map(|tree| tree.digest().clone()).map_err(ToString::to_string);
         match &once {
             Ok(tree) => assert_tree(tree),

@@ -13,7 +13,7 @@
 //! | `provision` | provisioners without a sandbox, on any bundle |
 //! | `edits` | random edits of a bundle with every feature |
 //! | `documents`, `json`, `numbers` | the YAML and JSON parser |
-//! | `tars`, `archives` | unpacking archives |
+//! | `tars`, `zips`, `archives` | unpacking archives |
 //! | `image` | responses of a hostile registry |
 //! | `releases` | the order and the digest of any objects |
 //! | `resolver` | questions to the resolver, and catalogs of any content |
@@ -61,5 +61,6 @@ pub mod seeds;
 pub mod target;
 mod tars;
 mod text;
+mod zips;
 
 pub use target::{TARGETS, Target, check};

@@ -47,6 +47,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "sandbox", holds: sandbox::holds },
     Target { name: "text", holds: text::holds },
     Target { name: "yaml", holds: documents::holds },
+    Target { name: "zip", holds: archives::zip_holds },
 ];
 
 /// Checks one input of one target.

@@ -35,6 +35,7 @@ mod generated_secrets;
 mod gitops;
 mod health;
 mod hostile_provisioners;
+mod http_source;
 mod idempotence;
 mod idle_cost;
 mod immutable;

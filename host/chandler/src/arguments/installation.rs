@@ -41,7 +41,8 @@ pub struct InstallationArguments {
     #[arg(long, value_name = "NAME")]
     pub service_account: Option<String>,
 
-    /// Secret in the controller's namespace that the controller pulls the image with (spec.source.image.pullSecret)
+    /// Secret in the controller's namespace that the controller fetches an image or URL with (spec.source.image.pullSecret,
+    /// spec.source.http.auth.secret)
     #[arg(long, value_name = "NAME")]
     pub pull_secret: Option<String>,
 

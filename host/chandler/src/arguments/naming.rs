@@ -5,15 +5,22 @@ use std::path::Path;
 /// The longest name of a BundleDeployment, in characters: the limit in its CRD.
 const LONGEST: usize = 52;
 /// Extensions that are removed from file names.
-const EXTENSIONS: &[&str] = &[".tar.gz", ".tgz", ".tar"];
+const EXTENSIONS: &[&str] = &[".tar.gz", ".tgz", ".tar.zst", ".tar", ".zip"];
 
-/// Derives the name of a BundleDeployment from the path or image reference of its bundle: the last part that is not a version, as
+/// Derives the name of a BundleDeployment from the path, URL or image reference of its bundle: the last part that is not a version, as
 /// a DNS label. `./harbour-operator.v0.1.0` and `quay.io/x/harbour-operator:v1` give
 /// `harbour-operator`, `apicast/0.1.1` gives `apicast`.
 pub fn deployment(bundle: &str) -> String {
     let absolute = std::path::absolute(Path::new(bundle)).ok().filter(|path| path.exists());
     let path = absolute.map_or_else(|| bundle.to_owned(), |path| path.to_string_lossy().into_owned());
-    let reference = path.split_once('@').map_or(path.as_str(), |(name, _)| name);
+    let url = path.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"));
+    let reference = match url {
+        // Without the host, a query and a fragment.
+        Some((_, rest)) => {
+            rest.split(['?', '#']).next().and_then(|rest| rest.split_once('/')).map_or("", |(_, path)| path)
+        }
+        None => path.split_once('@').map_or(path.as_str(), |(name, _)| name),
+    };
     reference.rsplit(['/', '\\']).find_map(label).unwrap_or_else(|| "bundle".to_owned())
 }
 
@@ -56,6 +63,9 @@ mod tests {
             ("x/lighthouse.tgz", "lighthouse"),
             ("quay.io/example/harbour-bundle:v1.2.0", "harbour-bundle"),
             ("localhost:5000/harbour@sha256:0123", "harbour"),
+            ("https://example.com/x/lighthouse.v1.2.0.tar.zst?token=a/b#sha256=0", "lighthouse"),
+            ("https://example.com/lighthouse/v1.2.0.zip", "lighthouse"),
+            ("https://example.com/", "bundle"),
             ("///", "bundle"),
             ("日本", "bundle"),
         ] {

@@ -8,7 +8,8 @@ const HEADING: &str = "Images";
 /// How the command connects to the registry of an image.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct RegistryArguments {
-    /// Use HTTP for this registry (host or host:port). Repeatable. Registries on a loopback address need not be listed
+    /// Use HTTP for this registry, or allow URLs with http:// on this server (host or host:port). Repeatable. Loopback addresses need not
+    /// be listed
     #[arg(long = "plain-http-registry", value_name = "HOST", help_heading = HEADING)]
     pub plain_http_registries: Vec<String>,
 

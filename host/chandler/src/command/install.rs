@@ -28,7 +28,7 @@ use crate::{
 
 /// Install a bundle
 ///
-/// Creates a BundleDeployment for an image, or for a directory or an archive of this machine, and follows its rollout. Files of this
+/// Creates a BundleDeployment for an image or a URL, or for a directory or an archive of this machine, and follows its rollout. Files of this
 /// machine reach the cluster in ConfigMaps in the controller's namespace; a registry is not needed. Files are rendered before anything
 /// is written, so that an invalid bundle or configuration is reported with its lines. Without NAME, the name is derived from BUNDLE.
 #[derive(Debug, clap::Args)]
@@ -48,6 +48,8 @@ and `patch` on configmaps in the controller's namespace.
 Examples:
   Install an image as `harbour` into the namespace `harbour-system`:
     chandler install harbour quay.io/example/harbour-bundle:v1.2.0 --create-namespace
+  Install an archive of a web server, and only this one:
+    chandler install harbour https://example.com/harbour-1.2.tgz#sha256=DIGEST -n tenant
   Install a directory, with a configuration:
     chandler install harbour ./harbour-operator -n tenant -f values.yaml --set replicas=2
   With a password from a Secret:
@@ -61,7 +63,7 @@ pub struct Install {
     #[arg(value_name = "NAME", value_parser = values::deployment_name)]
     pub name: Option<String>,
 
-    /// An image reference, a directory or an archive (.tar, .tar.gz, .tgz)
+    /// An image reference, the URL of an archive, a directory or an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip)
     #[arg(value_name = "BUNDLE", required = true)]
     pub bundle: String,
 

@@ -20,7 +20,7 @@ use crate::{
 /// Runs the provisioner in the same sandbox as the controller, and prints the objects of the release, in the order in which the
 /// controller applies them. What the controller adds is not shown: its labels, annotations and owner references, serving certificates
 /// with their Secrets and CA bundles, generated values, and the namespace of namespaced objects without one. No cluster is required,
-/// and no network unless BUNDLE is an image.
+/// and no network unless BUNDLE is an image or a URL.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -35,6 +35,8 @@ Examples:
     chandler render ./my-operator --namespace tenant --config values.yaml
   An image, as JSON:
     chandler render quay.io/example/my-operator-bundle:v1.2.0 -o json
+  An archive of a web server:
+    chandler render https://example.com/my-operator-1.2.tgz
   Compare two versions of a bundle:
     diff <(chandler render ./v1 --name my-operator) <(chandler render ./v2 --name my-operator)
   With a provisioner of your own:

@@ -1,8 +1,8 @@
-//! How a bundle reaches a cluster: an image by its reference, files of this machine in ConfigMaps. Checks the bundle on the way.
+//! How a bundle reaches a cluster: an image by its reference, an archive by its URL, files of this machine in ConfigMaps. Checks the bundle on the way.
 
 use std::env;
 
-use chandler_api::{BundleSource, ImageSource, ValuesReference};
+use chandler_api::{Authorization, BundleSource, HttpSource, ImageSource, LocalObjectReference, ValuesReference};
 use chandler_core::Release;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
@@ -57,13 +57,13 @@ impl Delivery<'_> {
     /// Opens the bundle where its files or its class are needed, and renders it for the cluster, so that an invalid bundle or
     /// configuration is reported with its lines before anything is written.
     ///
-    /// An image of a known class is not fetched: this machine may not reach its registry.
+    /// An image or a URL of a known class is not fetched: this machine may not reach its server.
     pub async fn prepare(&self, client: &Client, arguments: &InstallationArguments) -> Result<Delivered, CommandError> {
         let origin = Origin::parse(self.bundle)?;
         let custom = self.class.filter(|class| chandler_builtin::find(class).is_none());
         let mut note = None;
         let (class, content, release) = match (&origin, self.class, custom) {
-            (Origin::Image(_), Some(class), _) => (class.to_owned(), None, None),
+            (Origin::Image(_) | Origin::Http(..), Some(class), _) => (class.to_owned(), None, None),
             (_, _, Some(class)) => {
                 let cache = cache::directory(arguments.cache_directory.as_deref())?;
                 let bundle = source::open(&origin, &cache, &arguments.registry).await?;
@@ -71,8 +71,8 @@ impl Delivery<'_> {
             }
             _ => {
                 let mut opened = rendering::open(&self.bundle_arguments(arguments)).await.map_err(|error| {
-                    if matches!(origin, Origin::Image(_)) {
-                        error.hint("--class names the provisioner class; then this command does not fetch the image")
+                    if matches!(origin, Origin::Image(_) | Origin::Http(..)) {
+                        error.hint("--class names the provisioner class; then this command does not fetch the bundle")
                     } else {
                         error
                     }
@@ -102,6 +102,18 @@ impl Delivery<'_> {
                 let image =
                     ImageSource { reference, pull_secret: arguments.pull_secret.clone(), ..ImageSource::default() };
                 delivered.source = BundleSource::image(image);
+            }
+            (Origin::Http(url, digest), _) => {
+                let named = |name: &String| Authorization {
+                    secret: Some(LocalObjectReference { name: name.clone() }),
+                    ..Authorization::default()
+                };
+                delivered.source = BundleSource::http(HttpSource {
+                    url: url.to_string(),
+                    sha256: digest.map(|digest| digest.hex().to_owned()),
+                    auth: arguments.pull_secret.as_ref().map(named),
+                    certificate_data: None,
+                });
             }
             (_, Some(content)) => {
                 let packed = packaging::pack(self.name, &arguments.system_namespace, content.as_ref());

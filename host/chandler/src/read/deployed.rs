@@ -17,7 +17,7 @@ use super::{
 use crate::{CommandError, arguments::bundle::BundleArguments};
 
 /// Opens the bundle of a BundleDeployment. Arguments override its spec. `files` is a bundle with the same content. Without it, an image
-/// is pulled, and files in ConfigMaps are read with the rights of the user.
+/// or a URL is fetched, and ConfigMaps, and the Secret of a URL, are read with the rights of the user.
 pub async fn open(
     client: &Client,
     system_namespace: &str,
@@ -45,7 +45,9 @@ pub async fn open(
     } else {
         let cache = cache::directory(arguments.cache_directory.as_deref())?;
         let system = SystemNamespace::new(client.clone(), system_namespace.to_owned(), false);
-        let images = Images::new(source::store(&cache).await?, ImageOptions::default());
+        let plain_http_registries = arguments.registry.plain_http_registries.clone();
+        let options = ImageOptions { plain_http_registries, ..ImageOptions::default() };
+        let images = Images::new(source::store(&cache).await?, options);
         let bundle = stored(&name, &source?, &Sources::new(images, system)).await?;
         rendering::opened(&arguments_of_spec, bundle).await?
     };

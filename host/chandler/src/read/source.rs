@@ -1,4 +1,4 @@
-//! Opens a bundle: a directory, an archive or an image.
+//! Opens a bundle: a directory, an archive, an image, or an archive of an HTTP server.
 
 use std::{
     env, fs, io,
@@ -7,10 +7,11 @@ use std::{
 };
 
 use chandler_content::{
-    ArchiveError, ContentError, FailureClass, ImageAccess, ImageOptions, ImageReference, Images, Limits, RegistryError,
-    RegistryFailure, Store, pull_secret_credentials,
+    ArchiveError, ArchiveUrl, ArchiveUrlError, ContentError, DownloadError, FailureClass, ImageAccess, ImageOptions,
+    ImageReference, Images, Limits, RegistryError, ResolvedArchive, ServerFailure, Store, Tree,
+    pull_secret_credentials,
 };
-use chandler_core::Content;
+use chandler_core::{Content, Digest};
 
 use super::{cache, file};
 use crate::{CommandError, arguments::registry::RegistryArguments};
@@ -23,10 +24,12 @@ const CREDENTIALS_LIMIT: u64 = 1 << 20;
 pub enum Origin {
     /// A directory on this machine.
     Directory(PathBuf),
-    /// A tar archive on this machine.
+    /// An archive on this machine.
     Archive(PathBuf),
     /// An image in a registry.
     Image(Box<ImageReference>),
+    /// An archive on an HTTP server, and its digest if it is known.
+    Http(Box<ArchiveUrl>, Option<Digest>),
 }
 
 /// An open bundle.
@@ -38,7 +41,7 @@ pub struct Bundle {
 }
 
 impl Origin {
-    /// Parses the argument: a path that exists, else an image reference.
+    /// Parses the argument: a path that exists, else a URL or an image reference.
     pub fn parse(text: &str) -> Result<Self, CommandError> {
         let path = Path::new(text);
         match fs::metadata(path) {
@@ -54,12 +57,7 @@ impl Origin {
             Err(_) => {}
         }
         if let Some((scheme, rest)) = text.split_once("://") {
-            return Err(CommandError::usage(format!("{text} is a URL, not a directory, an archive or an image")).hint(
-                format!(
-                    "write an image without `{scheme}://`: `{}`; or download the files first",
-                    rest.trim_end_matches('/')
-                ),
-            ));
+            return Self::parse_url(text, scheme, rest);
         }
         let missing = || CommandError::usage(format!("{text}: no such file or directory"));
         if !is_like_an_image(text) {
@@ -73,6 +71,38 @@ impl Origin {
                     .hint(image_hint(text)))
             }
         }
+    }
+}
+
+impl Origin {
+    /// Parses a URL: of an archive, with its digest as a fragment `#sha256=…`.
+    fn parse_url(text: &str, scheme: &str, rest: &str) -> Result<Self, CommandError> {
+        let last = rest.rsplit('/').next().unwrap_or_default();
+        if !matches!(scheme, "http" | "https") || rest.contains('/') && last.contains([':', '@']) {
+            return Err(CommandError::usage(format!(
+                "{text} is a URL, not a directory, an archive or an image"
+            ))
+            .hint(format!(
+                "write an image without `{scheme}://`: `{}`; archives have URLs such as https://example.com/bundle.tgz",
+                rest.trim_end_matches('/')
+            )));
+        }
+        let (url, fragment) = text.split_once('#').map_or((text, None), |(url, fragment)| (url, Some(fragment)));
+        let digest = fragment.map(|fragment| {
+            let hex = fragment.strip_prefix("sha256=").unwrap_or_default();
+            format!("sha256:{hex}").parse::<Digest>().map_err(|_| {
+                CommandError::usage(format!("{url} has a fragment that is not a digest")).hint(
+                    "write the digest as `#sha256=` and 64 hexadecimal digits in lower case, as `sha256sum` prints it",
+                )
+            })
+        });
+        let url = url.parse().map_err(|error| match error {
+            // The text may have a password.
+            ArchiveUrlError::Credentials => CommandError::usage("the URL of the bundle has a user name or a password")
+                .hint("download the archive with `curl --netrc -O URL`, and use the file"),
+            error => CommandError::usage(format!("{url} is not the URL of an archive")).because(&error),
+        })?;
+        Ok(Self::Http(Box::new(url), digest.transpose()?))
     }
 }
 
@@ -93,7 +123,7 @@ fn is_like_an_image(text: &str) -> bool {
     !path_only && (registry.contains(['.', ':']) || registry == "localhost" || path.contains([':', '@']))
 }
 
-/// Opens a bundle, and pulls it if it is an image. The content is copied into the cache first, so that it does not change while it is
+/// Opens a bundle, and fetches it if it is an image or a URL. The content is copied into the cache first, so that it does not change while it is
 /// rendered.
 pub async fn open(origin: &Origin, cache: &Path, registry: &RegistryArguments) -> Result<Bundle, CommandError> {
     let store = store(cache).await?;
@@ -109,6 +139,10 @@ pub async fn open(origin: &Origin, cache: &Path, registry: &RegistryArguments) -
         Origin::Image(image) => {
             let tree = pull(image, store, registry).await;
             (tree?, None)
+        }
+        Origin::Http(url, digest) => {
+            let tree = download(url, digest.as_ref(), store, registry).await;
+            (tree.map_err(|error| refused(&format!("archive {url}"), &error))?, None)
         }
     };
     Ok(Bundle { content: Arc::new(tree), directory })
@@ -127,11 +161,7 @@ pub async fn store(cache: &Path) -> Result<Store, CommandError> {
         })
 }
 
-async fn pull(
-    image: &ImageReference,
-    store: Store,
-    registry: &RegistryArguments,
-) -> Result<chandler_content::Tree, CommandError> {
+async fn pull(image: &ImageReference, store: Store, registry: &RegistryArguments) -> Result<Tree, CommandError> {
     let credentials = match credentials(registry)? {
         Some((path, text)) => pull_secret_credentials(&text, image).map_err(|error| {
             CommandError::failed(format!("failed to read the credentials in {}", path.display()))
@@ -141,11 +171,28 @@ async fn pull(
         None => None,
     };
     let access = ImageAccess { credentials, ..ImageAccess::default() };
-    let options =
-        ImageOptions { plain_http_registries: registry.plain_http_registries.clone(), ..ImageOptions::default() };
-    let images = Images::new(store, options);
+    let images = images(store, registry);
     let fetched = async { images.fetch(&images.resolve(image, &access).await?, &access).await };
     fetched.await.map_err(|error| refused(&format!("image {image}"), &error))
+}
+
+async fn download(
+    url: &ArchiveUrl,
+    digest: Option<&Digest>,
+    store: Store,
+    registry: &RegistryArguments,
+) -> Result<Tree, ContentError> {
+    let (archives, access) = (images(store, registry).archives(), ImageAccess::default());
+    let archive = match digest {
+        Some(digest) => ResolvedArchive::new(url.clone(), digest.clone()),
+        None => archives.resolve(url, &access).await?,
+    };
+    archives.fetch(&archive, &access).await
+}
+
+fn images(store: Store, registry: &RegistryArguments) -> Images {
+    let plain_http_registries = registry.plain_http_registries.clone();
+    Images::new(store, ImageOptions { plain_http_registries, ..ImageOptions::default() })
 }
 
 /// The file with registry credentials and its content, if it exists.
@@ -170,13 +217,11 @@ fn refused(what: &str, error: &ContentError) -> CommandError {
 fn hint(error: &ContentError) -> String {
     let text = match error {
         ContentError::Registry(error) => return registry_hint(error),
-        ContentError::Archive(ArchiveError::Malformed(_)) => {
-            "a bundle is a directory, a tar archive (.tar, .tar.gz, .tgz) or an image"
+        ContentError::Download(error) => return download_hint(error),
+        ContentError::Checksum { .. } => {
+            "check the digest, or download the archive and look at it; the server may have replaced it"
         }
-        ContentError::Archive(ArchiveError::Entry { .. }) => {
-            "remove the entry from the bundle, or replace it by a regular file"
-        }
-        ContentError::Archive(ArchiveError::Limit(_)) => "make the bundle smaller",
+        ContentError::Archive(error) | ContentError::DownloadedArchive { error, .. } => archive_hint(error),
         ContentError::Access(_) | ContentError::Reference(_) => {
             "check the image and --registry-config; `docker login` writes the default file"
         }
@@ -189,33 +234,71 @@ fn hint(error: &ContentError) -> String {
     text.to_owned()
 }
 
+fn archive_hint(error: &ArchiveError) -> &'static str {
+    match error {
+        ArchiveError::Malformed(_) | ArchiveError::MalformedZip(_) => {
+            "a bundle is a directory, an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip) or an image"
+        }
+        ArchiveError::Entry { .. } => "remove the entry from the bundle, or replace it by a regular file",
+        ArchiveError::Limit(_) => "make the bundle smaller",
+    }
+}
+
+fn download_hint(error: &DownloadError) -> String {
+    let DownloadError { url, server, failure, .. } = error;
+    match failure {
+        ServerFailure::Network | ServerFailure::Unavailable => {
+            format!("try again when the server is up; to check it: `curl -iL {url}`")
+        }
+        ServerFailure::NameNotResolved => {
+            format!("check the spelling of {server} and the DNS of this machine: `getent hosts {server}`")
+        }
+        ServerFailure::RateLimited => "wait before you try again".to_owned(),
+        ServerFailure::TooSlow => "try again; the connection is slow".to_owned(),
+        ServerFailure::NotFound | ServerFailure::Protocol => format!("check the URL: `curl -iL {url}`"),
+        ServerFailure::Unauthorized => {
+            "check the URL; if it needs credentials, download the archive with `curl --netrc -O URL`, and use the file"
+                .to_owned()
+        }
+        ServerFailure::Tls => {
+            "trust the authority of the server: set SSL_CERT_FILE to a file with its certificate".to_owned()
+        }
+        ServerFailure::Plaintext => {
+            format!(
+                "use https, or add the digest: `{url}#sha256=…`, or allow the server: --plain-http-registry {server}"
+            )
+        }
+        ServerFailure::Address => format!("check the address of {server}, and where it redirects: `curl -iL {url}`"),
+    }
+}
+
 fn registry_hint(error: &RegistryError) -> String {
     let image: Option<ImageReference> = error.image.parse().ok();
     let host = image.as_ref().map_or("HOST", ImageReference::registry);
     let repository = image.as_ref().map_or("REPOSITORY", ImageReference::repository);
     match error.failure {
-        RegistryFailure::Network | RegistryFailure::Unavailable => {
+        ServerFailure::Network | ServerFailure::Unavailable => {
             format!("try again when the registry is up; to check it: `curl -i https://{host}/v2/`")
         }
-        RegistryFailure::NameNotResolved => {
+        ServerFailure::NameNotResolved => {
             format!("check the spelling of {host} and the DNS of this machine: `getent hosts {host}`")
         }
-        RegistryFailure::RateLimited => {
+        ServerFailure::RateLimited => {
             format!("wait before you try again; `docker login {host}` raises the limit of many registries")
         }
-        RegistryFailure::TooSlow => "try again; the connection is slow".to_owned(),
-        RegistryFailure::NotFound => {
+        ServerFailure::TooSlow => "try again; the connection is slow".to_owned(),
+        ServerFailure::NotFound => {
             format!("check the name; to list the tags: `skopeo list-tags docker://{host}/{repository}`")
         }
-        RegistryFailure::Unauthorized => format!(
+        ServerFailure::Unauthorized => format!(
             "check the name and the credentials (--registry-config): `docker login {host}` writes the default file; many registries \
              deny access to a repository that does not exist"
         ),
-        RegistryFailure::Tls => {
+        ServerFailure::Tls => {
             "trust the authority of the registry: set SSL_CERT_FILE to a file with its certificate".to_owned()
         }
-        RegistryFailure::Protocol => format!("check that {host} is an OCI registry: `curl -i https://{host}/v2/`"),
-        RegistryFailure::Address | RegistryFailure::Plaintext => {
+        ServerFailure::Protocol => format!("check that {host} is an OCI registry: `curl -i https://{host}/v2/`"),
+        ServerFailure::Address | ServerFailure::Plaintext => {
             format!("check the address of {host}, and whether it needs --plain-http-registry")
         }
     }
@@ -240,6 +323,22 @@ mod tests {
             assert!(is_like_an_image(image), "{image}");
         }
         assert!(matches!(Origin::parse("quay.io/example/bundle:v1").unwrap(), Origin::Image(_)));
+        let archive = "https://example.com/harbour.tgz";
+        let digest = "0".repeat(64);
+        let parsed = Origin::parse(&format!("{archive}#sha256={digest}")).unwrap();
+        assert_eq!(parsed, Origin::Http(Box::new(archive.parse().unwrap()), format!("sha256:{digest}").parse().ok()));
+        assert!(matches!(Origin::parse("http://localhost:8080/harbour.zip?x=1").unwrap(), Origin::Http(_, None)));
+        for text in [
+            "https://quay.io/example/bundle:v1",
+            "oci://quay.io/example/bundle",
+            "ftp://example.com/a.tgz",
+            "https://user:s3cret@example.com/a.tgz",
+            "https://example.com/a.tgz#sha256=0",
+            "https://example.com/a.tgz#md5=0",
+        ] {
+            let error = Origin::parse(text).unwrap_err();
+            assert_eq!(error.kind(), FailureKind::Usage, "{text}");
+        }
         for text in ["./not-there", "/not/there", "not-there", "a/b:c:d", "not/there", "X.io/../y", &"x/".repeat(5000)]
         {
             assert_eq!(Origin::parse(text).unwrap_err().kind(), FailureKind::Usage, "{text}");

@@ -89,6 +89,39 @@ impl Session {
 const OLD: &str = "./tests/fixtures/registry/harbour-operator.v0.1.0";
 const NEW: &str = "./tests/fixtures/registry/harbour-operator.v0.2.0";
 
+fn packed(bundle: &str) -> Vec<u8> {
+    let arguments = ["--create", "--gzip", "--directory", bundle, "."];
+    let output = std::process::Command::new("tar").args(arguments).current_dir(support::root()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output.stdout
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_url_is_installed_and_upgraded_to_an_archive_with_a_digest() {
+    let session = Session::start().await;
+    let (name, server) = (session.world.name(), chandler_tests::ArchiveServer::start().await);
+    let (old, new) = (packed(OLD), packed(NEW));
+    server.serve(old.clone());
+    let installed = session.install(&name, &server.url(), &[]).await;
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    assert!(session.content(&name).await.is_empty(), "the controller fetches it");
+    let deployment = session.world.deployments().get(&name).await.unwrap();
+    let digest = |archive: &[u8]| chandler_core::Digest::of(archive).hex().to_owned();
+    assert_eq!(deployment.spec.source.http.unwrap().sha256, None);
+    let resolved = deployment.status.unwrap().resolved_source.unwrap().http.unwrap();
+    assert_eq!((resolved.url, resolved.sha256), (server.url(), Some(digest(&old))));
+
+    server.serve(new.clone());
+    let pinned = format!("{}#sha256={}", server.url(), digest(&new));
+    let upgraded = session.run(&["upgrade", &name, &pinned]).await;
+    assert_eq!(upgraded.code, Some(0), "{}", upgraded.stderr);
+    let source = session.world.deployments().get(&name).await.unwrap().spec.source.http.unwrap();
+    assert_eq!((source.url, source.sha256), (server.url(), Some(digest(&new))));
+    let row = session.row(&name).await;
+    assert_eq!(row["source"], format!("archive {} (sha256:{:.12})", server.url(), digest(&new)));
+    session.world.finish().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_is_installed_upgraded_and_uninstalled() {
     let session = Session::start().await;

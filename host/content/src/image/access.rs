@@ -1,8 +1,10 @@
-//! Access to a registry: credentials and trusted certificates.
+//! Access to a server: credentials and trusted certificates.
 
 use std::fmt;
 
-/// The credentials of the client, and how the registry is authenticated.
+use crate::transport::Trust;
+
+/// The credentials of the client, and how the registry, or the server of an archive, is authenticated.
 #[derive(Clone, Debug, Default)]
 pub struct ImageAccess {
     /// The credentials; none for anonymous access.
@@ -13,7 +15,17 @@ pub struct ImageAccess {
     pub insecure_skip_tls_verify: bool,
 }
 
-/// A secret for a registry. It is never printed.
+impl ImageAccess {
+    /// How the server is authenticated.
+    pub(crate) fn trust(&self) -> Trust<'_> {
+        Trust {
+            certificate_authority: self.certificate_authority.as_deref(),
+            insecure_skip_tls_verify: self.insecure_skip_tls_verify,
+        }
+    }
+}
+
+/// A secret for a server. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credentials {
     /// A user name and a password, or a token in place of the password.
@@ -25,7 +37,7 @@ pub enum Credentials {
     },
     /// A refresh token that the registry's token server trades for an access token: `identitytoken` in a pull secret.
     IdentityToken(String),
-    /// An access token that is sent unchanged: `registrytoken` in a pull secret.
+    /// An access token that is sent unchanged: `registrytoken` in a pull secret, `bearerToken` for an archive.
     RegistryToken(String),
 }
 
@@ -39,7 +51,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// The certificates or credentials for a registry are not usable.
+/// The certificates or credentials for a server are not usable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
     /// The certificates cannot be read.

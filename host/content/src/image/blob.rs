@@ -8,10 +8,9 @@ use sha2::{Digest as _, Sha256};
 use super::{
     client::Client,
     manifest::{Descriptor, ImageError, refused},
-    pace::Pace,
     reference::ImageReference,
 };
-use crate::ContentError;
+use crate::{ContentError, transport::Pace};
 
 /// A download. Its bytes must not be used before it has completed successfully.
 pub(super) struct Blob<'a> {

@@ -18,14 +18,12 @@ use super::{
     ImageAccess, ImageError, ImageReference, Platform,
     blob::Blob,
     client::Client,
-    crowd::Crowd,
     manifest::{ACCEPTED, Descriptor, Manifest, check_layers, choose, refused},
-    silent::Silent,
-    tls::SystemRoots,
 };
 use crate::{
-    ContentError, LimitExceeded, Limits, Store, StoreError, Tree, blocking,
+    Archives, ContentError, LimitExceeded, Limits, Store, StoreError, Tree, blocking,
     store::{ImageKey, Known, Place, Workspace},
+    transport::{Crowd, Silent, SystemRoots},
     unpack::{self, Budget, Dialect, Overlay, RootedAt, UnpackError},
 };
 
@@ -98,19 +96,47 @@ pub struct Images {
     inner: Arc<Inner>,
 }
 
-struct Inner {
-    store: Store,
-    options: Arc<ImageOptions>,
-    roots: SystemRoots,
-    crowd: Crowd,
-    silent: Arc<Silent>,
-    /// Running fetches, so that the same image is fetched once.
+/// What requests to servers share, for images and for [`Archives`](crate::Archives).
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    pub(crate) options: Arc<ImageOptions>,
+    pub(crate) roots: SystemRoots,
+    pub(crate) crowd: Crowd,
+    pub(crate) silent: Arc<Silent>,
+    /// Running fetches, so that the same content is fetched once.
     fetches: Mutex<HashMap<ImageKey, Weak<Mutex<()>>>>,
 }
 
 impl fmt::Debug for Images {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Images").field("store", &self.inner.store).field("options", &self.inner.options).finish()
+    }
+}
+
+impl Inner {
+    /// Waits its turn: the same content is fetched once at a time.
+    pub(crate) async fn turn(&self, key: &ImageKey) -> Arc<Mutex<()>> {
+        let mut fetches = self.fetches.lock().await;
+        fetches.retain(|_, fetch| fetch.strong_count() > 0);
+        if let Some(turn) = fetches.get(key).and_then(Weak::upgrade) {
+            return turn;
+        }
+        let turn = Arc::new(Mutex::new(()));
+        fetches.insert(key.clone(), Arc::downgrade(&turn));
+        turn
+    }
+
+    /// Ends work that takes too long. `what` names the content in the error.
+    pub(crate) async fn in_time<T>(
+        &self,
+        what: impl FnOnce() -> String,
+        work: impl Future<Output = Result<T, ContentError>>,
+    ) -> Result<T, ContentError> {
+        let bound = self.options.total_timeout;
+        match tokio::time::timeout(bound, work).await {
+            Ok(result) => result,
+            Err(_) => Err(ContentError::Timeout { what: what(), seconds: bound.as_secs() }),
+        }
     }
 }
 
@@ -128,7 +154,12 @@ impl Images {
         &self.inner.store
     }
 
-    /// Receives each registry that did not answer and answers again, as references write it.
+    /// Archives of HTTP servers, with the same store, options and limits.
+    pub fn archives(&self) -> Archives {
+        Archives::new(Arc::clone(&self.inner))
+    }
+
+    /// Receives each registry or other server that did not answer and answers again, as `host` or `host:port`.
     pub fn returns(&self) -> broadcast::Receiver<String> {
         self.inner.silent.returns()
     }
@@ -198,7 +229,7 @@ impl Images {
         let key = ImageKey { image: image.digest.clone(), view: view.to_owned(), place };
         let reader = self.inner.store.reader(access.credentials.as_ref());
         self.in_time(&image.reference, async {
-            let turn = self.turn(&key).await;
+            let turn = self.inner.turn(&key).await;
             let _turn = turn.lock().await;
             let (store, wanted, asking) = (self.inner.store.clone(), key.clone(), reader.clone());
             let tree = match blocking::run(move || Ok(store.image(&wanted, &asking)?)).await? {
@@ -231,27 +262,12 @@ impl Images {
         self.manifest(&client, &reference).await.map(drop)
     }
 
-    async fn turn(&self, key: &ImageKey) -> Arc<Mutex<()>> {
-        let mut fetches = self.inner.fetches.lock().await;
-        fetches.retain(|_, fetch| fetch.strong_count() > 0);
-        if let Some(turn) = fetches.get(key).and_then(Weak::upgrade) {
-            return turn;
-        }
-        let turn = Arc::new(Mutex::new(()));
-        fetches.insert(key.clone(), Arc::downgrade(&turn));
-        turn
-    }
-
     async fn in_time<T>(
         &self,
         image: &ImageReference,
         work: impl Future<Output = Result<T, ContentError>>,
     ) -> Result<T, ContentError> {
-        let bound = self.inner.options.total_timeout;
-        match tokio::time::timeout(bound, work).await {
-            Ok(result) => result,
-            Err(_) => Err(ContentError::Timeout { image: image.to_string(), seconds: bound.as_secs() }),
-        }
+        self.inner.in_time(|| format!("image {image}"), work).await
     }
 
     pub(super) fn client(&self, image: &ImageReference, access: &ImageAccess) -> Result<Client, ContentError> {

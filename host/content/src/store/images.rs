@@ -1,4 +1,4 @@
-//! The tree of each image, and the credentials that gave access to it.
+//! The tree of each image or archive, and the credentials that gave access to it.
 //!
 //! Cached content grants no access. A record names the repository and the registry that the content was fetched from, and the
 //! credentials with which that registry served it. A tag made with the key of the cache covers the record: a record that was
@@ -11,10 +11,12 @@ use chandler_core::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::Store;
-use crate::{Credentials, ImageAccess, ImageReference, StoreError, tree::Tree};
+use crate::{ArchiveUrl, Credentials, ImageAccess, ImageReference, StoreError, tree::Tree};
 
 /// The purpose of the tag of a record.
 const RECORD: &[u8] = b"chandler image record 1";
+/// The purpose of the tag of a record of the latest archive.
+const LATEST: &[u8] = b"chandler archive record 1";
 /// The purpose of the tag of credentials.
 const CREDENTIALS: &[u8] = b"chandler credentials 1";
 /// The most credentials in the record of one image. The latest stay: some registries issue new credentials each day.
@@ -22,7 +24,7 @@ const READERS: usize = 64;
 /// The longest record.
 const RECORD_BYTES: u64 = 64 << 10;
 
-/// The place that an image was fetched from. Another host, another repository, or another way to check the certificate needs a
+/// The place that an image or archive was fetched from. Another host, another repository, or another way to check the certificate needs a
 /// new proof of access.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Place {
@@ -34,15 +36,25 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new(image: &ImageReference, access: &ImageAccess) -> Self {
-        let mut trust =
-            vec![u8::from(access.insecure_skip_tls_verify), u8::from(access.certificate_authority.is_some())];
-        trust.extend_from_slice(access.certificate_authority.as_deref().unwrap_or_default());
         Self {
             registry: image.registry().to_ascii_lowercase(),
             repository: image.repository().to_owned(),
-            trust: Digest::of(&trust),
+            trust: trust(access),
         }
     }
+
+    /// The place of an archive: the origin of its URL, with the scheme, which no registry has, and the rest of the URL.
+    pub(crate) fn of_archive(url: &ArchiveUrl, access: &ImageAccess) -> Self {
+        let (registry, repository) = url.parts();
+        Self { registry, repository, trust: trust(access) }
+    }
+}
+
+/// The digest of how the server is authenticated.
+fn trust(access: &ImageAccess) -> Digest {
+    let mut trust = vec![u8::from(access.insecure_skip_tls_verify), u8::from(access.certificate_authority.is_some())];
+    trust.extend_from_slice(access.certificate_authority.as_deref().unwrap_or_default());
+    Digest::of(&trust)
 }
 
 /// Credentials as a tag. Without the key it can neither be reverted nor compared with guessed credentials.
@@ -52,7 +64,7 @@ pub(crate) struct Reader(String);
 /// What identifies the outcome of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct ImageKey {
-    /// The digest of the manifest or of the index.
+    /// The digest of the manifest or of the index, or that of an archive.
     pub(crate) image: Digest,
     /// `os/architecture`, which an index is resolved by, or another setting that determines the tree.
     pub(crate) view: String,
@@ -69,7 +81,28 @@ struct Record {
     readers: Vec<Reader>,
 }
 
-/// An image that was fetched before.
+/// The archive that a URL named last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Latest {
+    /// The digest of the archive.
+    pub(crate) archive: Digest,
+    /// Its tree.
+    pub(crate) tree: Digest,
+    /// The entity tag that the server sent with it.
+    pub(crate) etag: Option<String>,
+    /// The time of the last change that the server sent with it, as it was sent.
+    pub(crate) last_modified: Option<String>,
+}
+
+/// The content of a record of the latest archive.
+#[derive(Debug, Serialize, Deserialize)]
+struct LatestRecord {
+    place: Place,
+    reader: Reader,
+    latest: Latest,
+}
+
+/// An image or archive that was fetched before.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) tree: Tree,
@@ -98,19 +131,8 @@ impl Store {
 
     /// The record in a file; none if the file does not exist, or this cache did not write it.
     fn record(&self, path: &PathBuf) -> Result<Option<Record>, StoreError> {
-        let bytes = match chandler_cache::read(path, RECORD_BYTES) {
-            Ok(bytes) => bytes,
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
-                return Ok(None);
-            }
-            Err(error) => return Err(StoreError::at("read", path)(error)),
-        };
-        let Some((tag, text)) = bytes.split_at_checked(TAG_BYTES) else { return Ok(None) };
-        if !self.inner.key.verifies(&[RECORD, text], tag) {
-            tracing::warn!(path = %path.display(), "a record of the cache has an invalid tag and is not used");
-            return Ok(None);
-        }
-        Ok(serde_json::from_slice(text).ok())
+        let text = self.tagged(path, RECORD)?;
+        Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
     }
 
     /// An image that was fetched from its place before, if the cache still has it.
@@ -132,14 +154,64 @@ impl Store {
         let superfluous = readers.len().saturating_sub(READERS);
         readers.drain(..superfluous);
         let record = Record { key: key.clone(), tree: tree.clone(), readers };
-        let text = serde_json::to_vec(&record).map_err(|error| StoreError::at("write", &path)(error.into()))?;
-        let tag = self.inner.key.tag(&[RECORD, &text]);
+        self.write_tagged(path, RECORD, &record)
+    }
+
+    fn latest_path(&self, place: &Place, reader: &Reader) -> PathBuf {
+        let name = ["archive", &place.registry, &place.repository, place.trust.as_str(), &reader.0].join("\0");
+        self.inner.root.join("archives").join(Digest::of(name.as_bytes()).hex())
+    }
+
+    /// The archive that a URL named last, for this reader.
+    pub(crate) fn latest_archive(&self, place: &Place, reader: &Reader) -> Result<Option<Latest>, StoreError> {
+        let path = self.latest_path(place, reader);
+        let text = self.tagged(&path, LATEST)?;
+        let latest = text.and_then(|text| serde_json::from_slice::<LatestRecord>(&text).ok());
+        Ok(latest.filter(|record| record.place == *place && record.reader == *reader).map(|record| record.latest))
+    }
+
+    /// Records the archive that a URL names now.
+    pub(crate) fn remember_latest(&self, place: &Place, reader: &Reader, latest: Latest) -> Result<(), StoreError> {
+        let path = self.latest_path(place, reader);
+        let record = LatestRecord { place: place.clone(), reader: reader.clone(), latest };
+        self.write_tagged(path, LATEST, &record)
+    }
+
+    /// The content of a file, after its tag; none if the file does not exist, or this cache did not write it.
+    fn tagged(&self, path: &PathBuf, purpose: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        let bytes = match chandler_cache::read(path, RECORD_BYTES) {
+            Ok(bytes) => bytes,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(StoreError::at("read", path)(error)),
+        };
+        let Some((tag, text)) = bytes.split_at_checked(TAG_BYTES) else { return Ok(None) };
+        if !self.inner.key.verifies(&[purpose, text], tag) {
+            tracing::warn!(path = %path.display(), "a record of the cache has an invalid tag and is not used");
+            return Ok(None);
+        }
+        Ok(Some(text.to_vec()))
+    }
+
+    fn write_tagged(&self, path: PathBuf, purpose: &[u8], record: &impl Serialize) -> Result<(), StoreError> {
+        let text = serde_json::to_vec(record).map_err(|error| StoreError::at("write", &path)(error.into()))?;
+        let tag = self.inner.key.tag(&[purpose, &text]);
         chandler_cache::write(&path, &[&tag, &text], true, true).map_err(StoreError::at("write", path))
     }
 
-    /// Removes the records of images whose trees were removed.
+    /// Removes the records of images and archives whose trees were removed.
     pub(super) fn forget_images(&self) -> Result<(), StoreError> {
-        let directory = self.inner.root.join("images");
+        self.forget("images", |path| self.record(path).ok().flatten().map(|record| record.tree))?;
+        self.forget("archives", |path| {
+            let text = self.tagged(path, LATEST).ok().flatten()?;
+            serde_json::from_slice::<LatestRecord>(&text).ok().map(|record| record.latest.tree)
+        })
+    }
+
+    /// Removes the records in a directory whose trees were removed.
+    fn forget(&self, directory: &str, tree: impl Fn(&PathBuf) -> Option<Digest>) -> Result<(), StoreError> {
+        let directory = self.inner.root.join(directory);
         for entry in fs::read_dir(&directory).map_err(StoreError::at("list", &directory))? {
             let entry = entry.map_err(StoreError::at("list", &directory))?;
             // Another process may be writing it.
@@ -147,8 +219,7 @@ impl Store {
                 continue;
             }
             let path = entry.path();
-            let record = self.record(&path).ok().flatten();
-            if !record.is_some_and(|record| self.tree_path(&record.tree).exists()) {
+            if !tree(&path).is_some_and(|tree| self.tree_path(&tree).exists()) {
                 match fs::remove_file(&path) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
                         return Err(StoreError::at("remove", path)(error));

@@ -32,13 +32,39 @@ impl Budget {
         let (limit, ratio) = (limits.unpacked_bytes, limits.compression_ratio);
         Self { unpacked: Rc::new(Cell::new(0)), limit, ratio, cancel: cancel.clone() }
     }
+
+    /// Bounds the plain bytes of an archive, or of a part of it.
+    pub(super) fn bound<R: Read>(&self, plain: R, counts: &Counts) -> Bounded<R> {
+        Bounded {
+            inner: plain,
+            counts: counts.clone(),
+            total: Rc::clone(&self.unpacked),
+            limit: self.limit,
+            ratio: self.ratio,
+            cancel: self.cancel.clone(),
+        }
+    }
+}
+
+/// The bytes of one archive so far: compressed bytes that were read, and plain ones that came out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    consumed: Rc<Cell<u64>>,
+    produced: Rc<Cell<u64>>,
+}
+
+impl Counts {
+    /// Counts the compressed bytes that are read.
+    pub(super) fn count<R: Read>(&self, compressed: R) -> Counted<R> {
+        Counted { inner: compressed, count: Rc::clone(&self.consumed) }
+    }
 }
 
 /// The decompressed bytes of a file. Its first bytes determine the compression, as in container runtimes, since media types are
 /// often wrong. Consecutive gzip members form one file.
 pub(super) fn reader(file: File, budget: &Budget) -> io::Result<Box<dyn Read>> {
-    let consumed = Rc::new(Cell::new(0));
-    let counted = Counted { inner: file, count: Rc::clone(&consumed) };
+    let counts = Counts::default();
+    let counted = counts.count(file);
     let mut input = BufReader::with_capacity(16 << 10, counted);
     let magic = input.fill_buf()?;
     let plain: Box<dyn Read> = if magic.starts_with(&[0x1f, 0x8b]) {
@@ -48,19 +74,11 @@ pub(super) fn reader(file: File, budget: &Budget) -> io::Result<Box<dyn Read>> {
     } else {
         Box::new(input)
     };
-    Ok(Box::new(Bounded {
-        inner: plain,
-        consumed,
-        produced: 0,
-        total: Rc::clone(&budget.unpacked),
-        limit: budget.limit,
-        ratio: budget.ratio,
-        cancel: budget.cancel.clone(),
-    }))
+    Ok(Box::new(budget.bound(plain, &counts)))
 }
 
 /// Counts the bytes that are read from the compressed file.
-struct Counted<R> {
+pub(super) struct Counted<R> {
     inner: R,
     count: Rc<Cell<u64>>,
 }
@@ -74,26 +92,26 @@ impl<R: Read> Read for Counted<R> {
 }
 
 /// Fails if the output exceeds the budget.
-struct Bounded {
-    inner: Box<dyn Read>,
-    consumed: Rc<Cell<u64>>,
-    produced: u64,
+pub(super) struct Bounded<R> {
+    inner: R,
+    counts: Counts,
     total: Rc<Cell<u64>>,
     limit: u64,
     ratio: u64,
     cancel: Cancel,
 }
 
-impl Read for Bounded {
+impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.cancel.check()?;
         let count = self.inner.read(buffer)? as u64;
-        self.produced = self.produced.saturating_add(count);
+        let produced = self.counts.produced.get().saturating_add(count);
+        self.counts.produced.set(produced);
         self.total.set(self.total.get().saturating_add(count));
         if self.total.get() > self.limit {
             return Err(io::Error::other(LimitExceeded::UnpackedBytes(self.limit)));
         }
-        if self.produced > UNMEASURED && self.produced > self.consumed.get().saturating_mul(self.ratio) {
+        if produced > UNMEASURED && produced > self.counts.consumed.get().saturating_mul(self.ratio) {
             return Err(io::Error::other(LimitExceeded::CompressionRatio(self.ratio)));
         }
         // Not more than the length of the buffer.

@@ -10,6 +10,7 @@ use crate::{
     archive::{Archive, RawRequest},
     cached,
     tars::{entry, record},
+    zips,
 };
 
 /// A registry+v1 bundle with every feature.
@@ -104,6 +105,7 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         "patterns" => owned(lines::PATTERNS),
         "text" => owned(lines::TEXTS),
         "archive" => archives(),
+        "zip" => zips(),
         "image" => images(),
         "release" => [owned(&[API]), files(fixtures, &["yaml"], 8 << 10)?].concat(),
         "api" => [owned(&[API]), files(&fixtures.join("crd-upgrades"), &["json"], 16 << 10)?].concat(),
@@ -158,6 +160,20 @@ fn tars() -> Vec<Vec<u8>> {
 fn archives() -> Vec<Vec<u8>> {
     let packed = |how: u8| tars().into_iter().map(move |tar| [vec![how], tar].concat());
     (1..4).flat_map(packed).collect()
+}
+
+/// Zip archives by their files, and as bytes.
+fn zips() -> Vec<Vec<u8>> {
+    let texts = [
+        "-- manifests/a.yaml --\na: 1\n-- b --\n",
+        "-- a --\nx\n-- ./a --\ny\n",
+        "-- @link --\na-- a --\nx\n",
+        "-- ../a --\nx\n-- a\\b --\n",
+        "",
+    ];
+    let built = texts.into_iter().map(|text| [b"\x01", text.as_bytes()].concat());
+    let raw = texts.into_iter().map(|text| [b"\0".to_vec(), zips::built(text.as_bytes())].concat());
+    built.chain(raw).collect()
 }
 
 fn images() -> Vec<Vec<u8>> {

@@ -1,7 +1,7 @@
 //! The addresses that connections are allowed to.
 //!
-//! The author of an image reference names a registry, and the registry names other hosts: with redirects, and with the address of
-//! its token server. These hosts must not be nearer to this machine than the registry. Otherwise a registry on the internet could
+//! The author of a source names a server, and the server names other hosts: with redirects, and a registry with the address of
+//! its token server. These hosts must not be nearer to this machine than the server. Otherwise a server on the internet could
 //! make this process send requests to services of its network or its machine, and report their responses. Names are checked when
 //! they are resolved, so that a name cannot have one address at the check and another one at the connection.
 
@@ -18,14 +18,14 @@ use reqwest::{
 
 /// How near an address is. Later variants are nearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reach {
+pub(crate) enum Reach {
     /// Of the internet.
     Public,
     /// Of this network: RFC 1918, RFC 6598, and their likes of IPv6.
     Private,
     /// Of this machine.
     Loopback,
-    /// No registry's: link-local, where clouds tell each machine its credentials; the fixed addresses of such services
+    /// No source's: link-local, where clouds tell each machine its credentials; the fixed addresses of such services
     /// elsewhere; unspecified, multicast and broadcast.
     Never,
 }
@@ -35,7 +35,7 @@ const METADATA_V4: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr:
 /// The same of AWS.
 const METADATA_V6: [Ipv6Addr; 1] = [Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)];
 
-pub(super) fn reach(address: IpAddr) -> Reach {
+pub(crate) fn reach(address: IpAddr) -> Reach {
     match address {
         IpAddr::V4(address) => reach_v4(address),
         IpAddr::V6(address) => embedded(address).map_or_else(|| reach_v6(address), reach_v4),
@@ -91,53 +91,53 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 /// The name of a host has no address: it does not exist, or DNS does not answer.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct NotResolved(#[source] std::io::Error);
+pub(crate) struct NotResolved(#[source] std::io::Error);
 
 /// Why an address is not connected to. Holds no address: the status must not reveal what a name resolves to in this network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Forbidden {
-    #[error("its address is one that no registry may have (link-local, multicast or unspecified)")]
+pub(crate) enum Forbidden {
+    #[error("its address is one that no server of a source may have (link-local, multicast or unspecified)")]
     Never,
-    #[error("its address is nearer to this machine than that of the registry")]
+    #[error("its address is nearer to this machine than that of the server that leads to it")]
     Nearer,
     #[error("the name `localhost` stands for an address that is not of this machine")]
     NotLocalhost,
 }
 
-/// Watches over the connections on behalf of one registry.
+/// Watches over the connections on behalf of one server that a source names.
 #[derive(Clone, Debug)]
-pub(super) struct Guard {
+pub(crate) struct Guard {
     inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
 struct Inner {
-    /// The host of the registry as a URL has it.
-    registry: String,
+    /// The host of the server as a URL has it.
+    home: String,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The farthest address that the registry was seen at. None before it was resolved, and where a proxy resolves it.
-    registry: Option<Reach>,
-    /// The hosts that the registry named. All others are those of proxies, which the administrator named.
+    /// The farthest address that the server was seen at. None before it was resolved, and where a proxy resolves it.
+    home: Option<Reach>,
+    /// The hosts that the server named. All others are those of proxies, which the administrator named.
     led_to: BTreeSet<String>,
 }
 
 impl Guard {
-    pub(super) fn new(registry: &Url) -> Self {
-        let registry = registry.host_str().unwrap_or_default().to_owned();
-        Self { inner: Arc::new(Inner { registry, state: Mutex::default() }) }
+    pub(crate) fn new(home: &Url) -> Self {
+        let home = home.host_str().unwrap_or_default().to_owned();
+        Self { inner: Arc::new(Inner { home, state: Mutex::default() }) }
     }
 
     /// Checks the host of a URL before it is asked. A name is only noted here, and checked when it is resolved.
-    pub(super) fn admit(&self, url: &Url) -> Result<(), Forbidden> {
+    pub(crate) fn admit(&self, url: &Url) -> Result<(), Forbidden> {
         let host = url.host_str().unwrap_or_default();
         let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
         match literal {
             Some(address) => self.inner.filter(host, vec![address]).map(drop),
-            None if host == self.inner.registry => Ok(()),
+            None if host == self.inner.home => Ok(()),
             None => {
                 self.inner.state().led_to.insert(host.to_owned());
                 Ok(())
@@ -154,9 +154,9 @@ impl Inner {
     /// Those addresses of a host that may be connected to; an error where none is left.
     fn filter(&self, host: &str, mut addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, Forbidden> {
         let mut state = self.state();
-        let is_registry = host == self.registry;
+        let is_home = host == self.home;
         let is_literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
-        if !is_registry && !is_literal && !state.led_to.contains(host) {
+        if !is_home && !is_literal && !state.led_to.contains(host) {
             return Ok(addresses);
         }
         if host == "localhost" {
@@ -169,12 +169,12 @@ impl Inner {
         if addresses.is_empty() {
             return Err(Forbidden::Never);
         }
-        if is_registry {
+        if is_home {
             let farthest = addresses.iter().map(|address| reach(*address)).min();
-            state.registry = state.registry.into_iter().chain(farthest).min();
+            state.home = state.home.into_iter().chain(farthest).min();
             return Ok(addresses);
         }
-        let nearest = state.registry.unwrap_or(Reach::Public);
+        let nearest = state.home.unwrap_or(Reach::Public);
         addresses.retain(|address| reach(*address) <= nearest);
         if addresses.is_empty() { Err(Forbidden::Nearer) } else { Ok(addresses) }
     }
@@ -228,7 +228,7 @@ mod tests {
 
     fn guard(registry: &str, resolved: &[&str]) -> Guard {
         let guard = Guard::new(&Url::parse(registry).unwrap());
-        let host = guard.inner.registry.clone();
+        let host = guard.inner.home.clone();
         guard.inner.filter(&host, resolved.iter().map(|address| address.parse().unwrap()).collect()).unwrap();
         guard
     }

@@ -1,7 +1,7 @@
-//! Limits concurrent requests to one registry.
+//! Limits concurrent requests to one server.
 //!
-//! Few requests wait for a slow registry at the same time, so that it cannot hold sockets and memory without bound. Requests to
-//! other registries do not wait.
+//! Few requests wait for a slow server at the same time, so that it cannot hold sockets and memory without bound. Requests to
+//! other servers do not wait.
 
 use std::{
     collections::HashMap,
@@ -10,24 +10,24 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The most concurrent requests to one registry.
+/// The most concurrent requests to one server.
 const AT_ONCE: usize = 8;
 
-/// The running requests by registry.
+/// The running requests by server.
 #[derive(Default)]
-pub(super) struct Crowd(Mutex<HashMap<String, Weak<Semaphore>>>);
+pub(crate) struct Crowd(Mutex<HashMap<String, Weak<Semaphore>>>);
 
 impl Crowd {
-    /// Waits for a free slot at a registry (`host` or `host:port`), and holds it while the permit lives.
-    pub(super) async fn enter(&self, registry: &str) -> Option<OwnedSemaphorePermit> {
+    /// Waits for a free slot at a server (`host` or `host:port`), and holds it while the permit lives.
+    pub(crate) async fn enter(&self, server: &str) -> Option<OwnedSemaphorePermit> {
         let room = {
             let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             // Permits and waiters keep the semaphore alive.
             all.retain(|_, room| room.strong_count() > 0);
-            let known = all.get(registry).and_then(Weak::upgrade);
+            let known = all.get(server).and_then(Weak::upgrade);
             known.unwrap_or_else(|| {
                 let room = Arc::new(Semaphore::new(AT_ONCE));
-                all.insert(registry.to_owned(), Arc::downgrade(&room));
+                all.insert(server.to_owned(), Arc::downgrade(&room));
                 room
             })
         };
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn requests_to_one_registry_do_not_block_another() {
+    async fn requests_to_one_server_do_not_block_another() {
         let crowd = Crowd::default();
         let mut inside = Vec::new();
         for _ in 0..AT_ONCE {
@@ -55,6 +55,6 @@ mod tests {
         assert!(crowd.enter("slow.example.com").now_or_never().flatten().is_some());
         inside.clear();
         drop(crowd.enter("other.example.com").await);
-        assert_eq!(crowd.0.lock().unwrap_or_else(PoisonError::into_inner).len(), 1, "unused registries are removed");
+        assert_eq!(crowd.0.lock().unwrap_or_else(PoisonError::into_inner).len(), 1, "unused servers are removed");
     }
 }

@@ -7,7 +7,7 @@ const SLOTS: usize = 16;
 
 /// The minimum rate of a body. Without it, a server that sends single bytes could delay a fetch until its total timeout.
 #[derive(Clone, Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// The least bytes in a window.
     least: u64,
     slot: Duration,
@@ -19,7 +19,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// At least `rate` bytes per second over the last `window`.
-    pub(super) fn new(rate: u64, window: Duration) -> Self {
+    pub(crate) fn new(rate: u64, window: Duration) -> Self {
         let slot = window / u32::try_from(SLOTS).unwrap_or(1);
         let least = u128::from(rate).saturating_mul(window.as_millis()) / 1000;
         let least = u64::try_from(least).unwrap_or(u64::MAX);
@@ -28,7 +28,7 @@ impl Pace {
 
     /// Adds bytes and the time spent waiting for them. Returns whether the rate is still sufficient.
     #[must_use]
-    pub(super) fn note(&mut self, waited: Duration, bytes: usize) -> bool {
+    pub(crate) fn note(&mut self, waited: Duration, bytes: usize) -> bool {
         self.waited = self.waited.saturating_add(waited);
         let now = self.waited.as_nanos() / self.slot.as_nanos().max(1);
         let passed = usize::try_from(now - self.latest).unwrap_or(SLOTS).min(SLOTS);

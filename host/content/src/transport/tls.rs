@@ -15,11 +15,21 @@ use rustls::{
 };
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use super::{AccessError, ImageAccess, trust};
+use super::trust;
+use crate::AccessError;
+
+/// How a server is authenticated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trust<'a> {
+    /// PEM certificates that are trusted in addition to those of the system.
+    pub(crate) certificate_authority: Option<&'a [u8]>,
+    /// Whether any certificate is accepted.
+    pub(crate) insecure_skip_tls_verify: bool,
+}
 
 /// The certificates of the system, read once.
 #[derive(Debug, Default)]
-pub(super) struct SystemRoots(OnceLock<RootCertStore>);
+pub(crate) struct SystemRoots(OnceLock<RootCertStore>);
 
 impl SystemRoots {
     fn get(&self) -> RootCertStore {
@@ -39,15 +49,15 @@ impl SystemRoots {
     }
 }
 
-/// TLS 1.2 or newer, with the certificates of the system and of the access.
-pub(super) fn config(access: &ImageAccess, system: &SystemRoots) -> Result<ClientConfig, AccessError> {
+/// TLS 1.2 or newer, with the certificates of the system and those that are trusted in addition.
+pub(crate) fn config(trust: Trust<'_>, system: &SystemRoots) -> Result<ClientConfig, AccessError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
     let builder =
         builder.with_safe_default_protocol_versions().map_err(|error| AccessError::Connection(error.to_string()))?;
     // Parsed even if it is not needed, so that an invalid certificate is reported before verification is enabled.
-    let extra = access.certificate_authority.as_deref().map(certificates).transpose()?;
-    if access.insecure_skip_tls_verify {
+    let extra = trust.certificate_authority.map(certificates).transpose()?;
+    if trust.insecure_skip_tls_verify {
         let verifier = Arc::new(AnyCertificate(provider));
         return Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth());
     }
@@ -65,7 +75,7 @@ pub(super) fn config(access: &ImageAccess, system: &SystemRoots) -> Result<Clien
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-/// The error for certificates of the access that cannot be used.
+/// The error for additional certificates that cannot be used.
 fn unusable(error: &rustls::Error) -> AccessError {
     let reason = trust::problem(error).unwrap_or_else(|| error.to_string());
     AccessError::CertificateAuthority(reason)
@@ -154,7 +164,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, AccessError>
     Ok(certificates)
 }
 
-/// Accepts any certificate, for [`ImageAccess::insecure_skip_tls_verify`]. The server must still own its key.
+/// Accepts any certificate, for [`Trust::insecure_skip_tls_verify`]. The server must still own its key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -1,0 +1,15 @@
+//! Archives of HTTP servers.
+//!
+//! An archive is identified by the SHA-256 digest of its bytes. What a URL names now is only known after a download, but entity
+//! tags and times of change save most of them: see [`Archives::resolve`].
+
+mod download;
+mod failure;
+mod fetch;
+mod url;
+
+pub use self::{
+    failure::DownloadError,
+    fetch::{Archives, ResolvedArchive},
+    url::{ArchiveUrl, ArchiveUrlError},
+};

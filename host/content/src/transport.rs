@@ -1,0 +1,29 @@
+//! Connections to servers that sources name: registries, and servers of archives. The same rules protect this network and the
+//! credentials for all of them.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `connection` | [`Connection`]: requests to one server, redirects, bodies |
+//! | `addresses` | the addresses that connections are allowed to |
+//! | `tls`, `trust` | TLS, and why a connection is not trusted |
+//! | `pace`, `crowd` | the minimum rate of a body, and the limit of concurrent requests to one server |
+//! | `silent` | the servers that did not answer last |
+//! | `failure` | [`ServerFailure`], the kinds of failures |
+
+mod addresses;
+mod connection;
+mod crowd;
+mod failure;
+mod pace;
+mod silent;
+mod tls;
+mod trust;
+
+pub(crate) use self::{
+    connection::{Connection, ConnectionError, authority, failure_of, is_here, is_loopback, retry_after},
+    crowd::Crowd,
+    pace::Pace,
+    silent::Silent,
+    tls::{SystemRoots, Trust},
+};
+pub use self::{failure::ServerFailure, trust::problem as connection_trust_problem};

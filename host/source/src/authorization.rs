@@ -1,0 +1,147 @@
+//! Credentials for servers other than registries, from Secrets of the system namespace.
+//!
+//! A pull secret names the registry that it is for. These Secrets name no server: whoever may use one in a BundleDeployment can
+//! have it sent to a server of their own. So a Secret needs an annotation that grants its use, except one of type
+//! `kubernetes.io/basic-auth`, to which the rules of pull secrets apply: nothing but such credentials has this type.
+
+use chandler_content::Credentials;
+use k8s_openapi::api::core::v1::Secret;
+
+use crate::{Grantee, SystemNamespace};
+
+/// The type of Secrets with a user name and a password.
+const BASIC_AUTH: &str = "kubernetes.io/basic-auth";
+/// The type of Secrets without a type.
+const OPAQUE: &str = "Opaque";
+
+/// A Secret with credentials is not usable. A change of the Secret may help.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("secret {object}: {message}")]
+pub struct AuthorizationError {
+    /// The namespace and the name of the Secret.
+    pub object: String,
+    /// What is wrong with it. A grantee that may not use the Secret learns neither whether it exists nor its type.
+    pub message: String,
+}
+
+/// The credentials in a Secret: `bearerToken`, or `username` and `password`.
+///
+/// A grantee that may not use a Secret gets the same error whether the Secret exists or not. The log has the cause.
+pub(crate) async fn credentials(
+    system: &SystemNamespace,
+    grantee: Grantee<'_>,
+    name: &str,
+) -> Result<Credentials, AuthorizationError> {
+    let failed = |message: String| AuthorizationError { object: system.object(name), message };
+    let secret = system.secret(name).await.map_err(failed)?;
+    let usable = usable(secret, grantee, system.requires_pull_secret_grant()).map_err(|refused| {
+        tracing::warn!(%grantee, secret = name, cause = %refused, "a Secret with credentials is refused");
+        failed(format!(
+            "there is none that {grantee} may use: its annotation {} has to name {grantee}; only one of type {BASIC_AUTH} may be \
+             without it, unless the controller requires grants",
+            grantee.annotation()
+        ))
+    })?;
+    usable.map_err(|problem| failed(problem.to_owned()))
+}
+
+/// Why a Secret is not used. Only the log reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Refused {
+    #[error("it does not exist")]
+    Absent,
+    #[error("its type is neither Opaque nor kubernetes.io/basic-auth")]
+    OtherType,
+    #[error("its annotation does not grant it")]
+    NotGranted,
+}
+
+/// The credentials in a Secret, or what is wrong with them, if the grantee may use the Secret.
+fn usable(
+    secret: Option<Secret>,
+    grantee: Grantee<'_>,
+    grant_required: bool,
+) -> Result<Result<Credentials, &'static str>, Refused> {
+    let secret = secret.ok_or(Refused::Absent)?;
+    let grant_required = match secret.type_.as_deref() {
+        Some(BASIC_AUTH) => grant_required,
+        Some(OPAQUE) | None => true,
+        Some(_) => return Err(Refused::OtherType),
+    };
+    if !grantee.may_name(&secret.metadata, grant_required) {
+        return Err(Refused::NotGranted);
+    }
+    let mut data = secret.data.unwrap_or_default();
+    let mut text = |key: &str| data.remove(key).map(|value| String::from_utf8(value.0));
+    // A file that was made with an editor or `echo` ends with a line break.
+    let line = |text: String| text.trim_end_matches(['\r', '\n']).to_owned();
+    Ok(match (text("bearerToken"), text("username"), text("password")) {
+        (Some(Ok(token)), None, None) => Ok(Credentials::RegistryToken(line(token))),
+        (None, Some(Ok(username)), Some(Ok(password))) => {
+            Ok(Credentials::Basic { username: line(username), password: line(password) })
+        }
+        (Some(Err(_)), ..) | (_, Some(Err(_)), _) | (_, _, Some(Err(_))) => Err("a value is not UTF-8"),
+        (Some(_), ..) => Err("has both the key bearerToken and the key username or password"),
+        _ => Err("has neither the key bearerToken nor the keys username and password"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::ByteString;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const GRANTEE: Grantee<'static> = Grantee::BundleDeployment("harbour");
+
+    fn secret(type_: &str, annotations: &Value, data: &[(&str, &str)]) -> Secret {
+        let metadata = json!({"name": "server", "annotations": annotations});
+        let data = data.iter().map(|(key, text)| ((*key).to_owned(), ByteString((*text).into())));
+        Secret {
+            metadata: serde_json::from_value(metadata).unwrap(),
+            type_: Some(type_.to_owned()),
+            data: Some(data.collect()),
+            ..Secret::default()
+        }
+    }
+
+    #[test]
+    fn a_secret_that_may_hold_anything_must_be_granted() {
+        let data: &[_] = &[("username", "user"), ("password", "s3cret\n")];
+        let basic = || Ok(Ok(Credentials::Basic { username: "user".into(), password: "s3cret".into() }));
+        let (none, other) = (json!({}), json!({"chandler.dev/bundledeployments": "other"}));
+        let granted = json!({"chandler.dev/bundledeployments": "harbour"});
+        let cases = [
+            (None, false, Err(Refused::Absent)),
+            (Some(secret(OPAQUE, &none, data)), false, Err(Refused::NotGranted)),
+            (Some(secret(OPAQUE, &other, data)), false, Err(Refused::NotGranted)),
+            (Some(secret(OPAQUE, &granted, data)), false, basic()),
+            (Some(secret(BASIC_AUTH, &none, data)), false, basic()),
+            (Some(secret(BASIC_AUTH, &none, data)), true, Err(Refused::NotGranted)),
+            (Some(secret(BASIC_AUTH, &other, data)), false, Err(Refused::NotGranted)),
+            (Some(secret(BASIC_AUTH, &granted, data)), true, basic()),
+            (Some(secret("kubernetes.io/service-account-token", &granted, data)), false, Err(Refused::OtherType)),
+            (Some(secret("chandler.dev/record", &granted, data)), false, Err(Refused::OtherType)),
+        ];
+        for (secret, required, expected) in cases {
+            assert_eq!(usable(secret.clone(), GRANTEE, required), expected, "{secret:?} {required}");
+        }
+    }
+
+    #[test]
+    fn a_secret_has_one_kind_of_credentials() {
+        let granted = json!({"chandler.dev/bundledeployments": "*"});
+        let both = "has both the key bearerToken and the key username or password";
+        let neither = "has neither the key bearerToken nor the keys username and password";
+        for (data, expected) in [
+            (&[("bearerToken", "t")][..], Ok(Credentials::RegistryToken("t".into()))),
+            (&[("bearerToken", "t"), ("username", "u")], Err(both)),
+            (&[("username", "u")], Err(neither)),
+            (&[("password", "p")], Err(neither)),
+            (&[], Err(neither)),
+        ] {
+            assert_eq!(usable(Some(secret(OPAQUE, &granted, data)), GRANTEE, true), Ok(expected), "{data:?}");
+        }
+    }
+}
