@@ -41,6 +41,7 @@ mod immutable;
 mod install;
 mod install_cost;
 mod large;
+mod leader_election;
 mod malformed;
 mod orphan_race;
 mod ownership;
