@@ -33,6 +33,12 @@ impl Interruption {
         Self::matching(move |method, path| method == Method::GET && path.ends_with(plural))
     }
 
+    /// Blocks all requests for objects of the kind with this plural name. Not active yet.
+    pub fn of_kind(plural: &str) -> Self {
+        let part = format!("/{plural}");
+        Self::matching(move |_, path| path.contains(&part))
+    }
+
     /// Blocks all requests for objects in a namespace, as an admission webhook without a response does. Not active yet.
     pub fn of_namespace(namespace: &str) -> Self {
         let part = format!("/namespaces/{namespace}/");

@@ -12,6 +12,7 @@ pub mod expected_kinds;
 pub mod file;
 pub mod follow;
 pub mod kubeconfig;
+pub mod missing_kinds;
 pub mod names;
 pub mod objects;
 pub mod packaging;

@@ -8,16 +8,19 @@
 //! - `pool`: the HTTP/2 connections of one sort of request, and how many streams each one may have.
 //! - `connection`: opens one connection, and ends it when the server stops answering.
 //! - [`monitored`] and [`Availability`]: whether the API server answers, and when it answers again.
+//! - [`fenced`]: writes that wait while a [`Fence`] is closed.
 //! - `body`: the body of a response, whose end frees a stream.
 
 mod availability;
 mod body;
 mod builder;
 mod connection;
+mod fence;
 mod pool;
 mod transport;
 
 pub use availability::{Availability, monitored};
 pub use builder::{Stack, builder, client, with_keep_alive};
 pub use connection::KeepAlive;
+pub use fence::{Fence, FenceKeeper, fenced};
 pub use pool::MAX_STREAMS;

@@ -42,6 +42,6 @@ mod values;
 
 pub use bundle_deployment::drift::{ignored_fields, of_rollout as drift_policy};
 pub use bundle_deployment::owner_of;
-pub use chandler_runtime::{WatchSelector, cluster_info::kinds};
+pub use chandler_runtime::{Election, ElectionError, Timing, WatchSelector, cluster_info::kinds};
 pub use options::Options;
 pub use run::{ControllerError, run};

@@ -3,10 +3,14 @@
 use std::{path::PathBuf, time::Duration};
 
 use chandler_certificates::Policy;
+use chandler_core::Digest;
 use chandler_engine::{Compiler, Limits};
 use chandler_permissions::AccountPolicy;
 use chandler_releases::Budget;
-use chandler_runtime::WatchSelector;
+use chandler_runtime::{Election, WatchSelector};
+
+/// The Lease of controllers without a selector.
+pub const LEASE: &str = "chandler-controller";
 
 /// How the controller runs.
 #[derive(Clone, Debug)]
@@ -14,6 +18,9 @@ pub struct Options {
     /// Selects by label the BundleDeployments and ProvisionerClasses that this controller reconciles. It neither reads nor writes
     /// others. Default: all. Several controllers on one cluster need disjoint selectors and a cache directory each.
     pub watch_selector: WatchSelector,
+    /// The election that this controller waits to win, and whose Lease it holds while it runs. Default: none, for a controller that runs
+    /// alone.
+    pub leader_election: Option<Election>,
     /// BundleDeployments whose class begins with one of these are left alone, unless this controller installed them: another
     /// provisioner handles them. Default: none. The status of one whose class does not exist says so.
     pub foreign_class_prefixes: Vec<String>,
@@ -49,10 +56,20 @@ pub struct Options {
     pub ceiling: Limits,
 }
 
+/// The name of the Lease of controllers with this selector, in the system namespace: controllers that reconcile different objects have
+/// different Leases.
+pub fn lease_name(selector: &WatchSelector) -> String {
+    match selector.selects_all() {
+        true => LEASE.to_owned(),
+        false => format!("{LEASE}-{}", Digest::of(selector.to_string().as_bytes()).short()),
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
             watch_selector: WatchSelector::default(),
+            leader_election: None,
             foreign_class_prefixes: Vec::new(),
             system_namespace: "chandler-system".to_owned(),
             cache_directory: PathBuf::from("/var/cache/chandler"),
@@ -68,6 +85,23 @@ impl Default for Options {
             require_pull_secret_grant: false,
             certificates: Policy::default(),
             ceiling: Limits::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_of_different_objects_have_different_leases() {
+        let name = |selector: &str| lease_name(&selector.parse().unwrap());
+        assert_eq!(lease_name(&WatchSelector::default()), "chandler-controller");
+        assert_eq!(name("shard=a"), name("shard=a"));
+        assert_ne!(name("shard=a"), name("shard=b"));
+        for selector in ["shard=a", "shard in (a,b),!other"] {
+            let name = name(selector);
+            assert!(name.starts_with("chandler-controller-") && name.len() <= 63, "{name}");
         }
     }
 }

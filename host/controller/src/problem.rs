@@ -22,6 +22,8 @@ pub(crate) struct Problem {
     pub(crate) needs_grant: bool,
     /// Whether the source of the content refused: it has no such content, or denies access. It may be published or granted later.
     pub(crate) refused: bool,
+    /// Whether the API server found the content of objects invalid, so that trying again does not help.
+    pub(crate) invalid: bool,
     /// The permissions that a ServiceAccount lacks, where that is the problem.
     pub(crate) missing_permissions: Vec<MissingPermissions>,
     /// How long the server asked the controller to wait (`Retry-After`); zero where it did not.
@@ -42,6 +44,7 @@ impl Problem {
             terminal: false,
             needs_grant: false,
             refused: false,
+            invalid: false,
             missing_permissions,
             retry_after: Duration::ZERO,
             silent_registry: None,

@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc};
 
 use chandler_api::{BundleDeployment, ChangeApproval, names::TEARDOWN_FINALIZER};
 use chandler_builtin::Provisioners;
-use chandler_client::{Availability, monitored};
+use chandler_client::{Availability, fenced, monitored};
 use chandler_content::{ImageOptions, Images, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
 use chandler_permissions::Installation;
@@ -12,8 +12,8 @@ use chandler_records::{RecordError, Records};
 use chandler_releases::Releases;
 use chandler_rollout::{PARENT_MARKS, Rollout, informers, readable};
 use chandler_runtime::{
-    AlwaysLeader, Backoff, ClusterInfoWatch, Events, GenerationTracker, LogMetrics, Metrics, Reflector, Shutdown,
-    Slots, probe, while_leader,
+    Backoff, ClusterInfoWatch, ElectionError, Events, GenerationTracker, LogMetrics, Metrics, Reflector, Shutdown,
+    Slots, leadership, probe, while_leader,
 };
 use chandler_source::{Sources, SystemNamespace};
 use kube::{Client, api::ListParams, runtime::reflector::ObjectRef};
@@ -56,16 +56,22 @@ pub enum ControllerError {
         /// The error of the client.
         source: kube::Error,
     },
+    /// Another controller has become the leader, or the Lease cannot be held.
+    #[error(transparent)]
+    Election(#[from] ElectionError),
 }
 
-/// Runs until `shutdown` completes, and then finishes the reconciles in progress.
+/// Runs until `shutdown` completes, and then finishes the reconciles in progress. With [`Options::leader_election`] it first waits until
+/// it is the leader.
 pub async fn run(
     client: Client,
     options: Options,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ControllerError> {
-    let ran = while_leader(AlwaysLeader, shutdown, |shutdown| reconcile(client, options, shutdown)).await;
-    ran.unwrap_or(Ok(()))
+    let shutdown = leadership::shutdown(shutdown);
+    let Some(election) = options.leader_election.clone() else { return reconcile(client, options, shutdown).await };
+    let ran = while_leader(&election, shutdown, |shutdown, fence| reconcile(fenced(&client, fence), options, shutdown));
+    ran.await?.unwrap_or(Ok(()))
 }
 
 async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Result<(), ControllerError> {

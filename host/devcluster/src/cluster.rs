@@ -150,7 +150,7 @@ impl DevCluster {
         }
         let shutdown = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        controllers::start(&api, &credentials.authority_pem, options.established_delay, &shutdown, &mut tasks);
+        controllers::start(&api, &credentials.authority_pem, address, options.established_delay, &shutdown, &mut tasks);
         let server = Server { api: Arc::clone(&api) };
         tasks.spawn(server.serve(listener, TlsAcceptor::from(Arc::clone(&credentials.tls)), shutdown.clone()));
 

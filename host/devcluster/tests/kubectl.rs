@@ -241,6 +241,21 @@ async fn every_create_command_works() {
 }
 
 #[tokio::test]
+async fn the_api_server_has_a_service() {
+    let Some(kubectl) = kubectl().await else { return };
+    let port = kubectl.cluster.url().rsplit_once(':').unwrap().1.to_owned();
+    let shown = kubectl.run(&["get", "service,endpoints,endpointslice", "--no-headers"]).await;
+    let rows: Vec<Vec<&str>> =
+        shown.lines().filter(|line| !line.is_empty()).map(|line| line.split_whitespace().collect()).collect();
+    let address = format!("127.0.0.1:{port}");
+    let cells = |row: usize, count: usize| rows[row].get(..count).unwrap_or_default().to_vec();
+    assert_eq!(cells(0, 5), ["service/kubernetes", "ClusterIP", "10.96.0.1", "<none>", "443/TCP"], "{shown}");
+    assert_eq!(cells(1, 2), ["endpoints/kubernetes", &address], "{shown}");
+    assert_eq!(cells(2, 4), ["endpointslice.discovery.k8s.io/kubernetes", "IPv4", &port, "127.0.0.1"], "{shown}");
+    assert_eq!(rows.len(), 3, "{shown}");
+}
+
+#[tokio::test]
 async fn the_version_names_the_devcluster() {
     let Some(kubectl) = kubectl().await else { return };
     assert!(kubectl.run(&["version"]).await.contains("chandler.devcluster"));

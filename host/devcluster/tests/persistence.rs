@@ -57,6 +57,42 @@ async fn objects_and_credentials_are_the_same_after_a_restart() {
 }
 
 #[tokio::test]
+async fn the_service_of_the_api_server_follows_its_port_and_is_repaired() {
+    let directory = tempfile::tempdir().unwrap();
+    let cluster = common::start(options(directory.path())).await;
+    let service = "/api/v1/namespaces/default/services/kubernetes";
+    let endpoints = "/api/v1/namespaces/default/endpoints/kubernetes";
+    let slice = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
+    let before = ok(&cluster.client(), "GET", service, "", Value::Null).await;
+    let taken = cluster.url().rsplit_once(':').unwrap().1.to_owned();
+    cluster.stop().await;
+    // The port of the first run is not free.
+    let _other = tokio::net::TcpListener::bind(format!("127.0.0.1:{taken}")).await.unwrap();
+    let cluster = common::start(options(directory.path())).await;
+    let port: u16 = cluster.url().rsplit_once(':').unwrap().1.parse().unwrap();
+    assert_ne!(port.to_string(), taken);
+    let client = cluster.client();
+    let after = ok(&client, "GET", service, "", Value::Null).await;
+    assert_eq!(before["metadata"]["uid"], after["metadata"]["uid"]);
+    assert_eq!(after["spec"]["ports"][0]["targetPort"], port);
+
+    for (path, pointer) in
+        [(service, "/spec/ports/0/targetPort"), (endpoints, "/subsets/0/ports/0/port"), (slice, "/ports/0/port")]
+    {
+        let live = ok(&client, "GET", path, "", Value::Null).await;
+        assert_eq!(live.pointer(pointer), Some(&port.into()), "{path}");
+        ok(&client, "DELETE", path, "", Value::Null).await;
+        common::until(&client, path, |status, object| {
+            status == 200
+                && object["metadata"]["uid"] != live["metadata"]["uid"]
+                && object.pointer(pointer) == live.pointer(pointer)
+        })
+        .await;
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test]
 async fn tokens_of_service_accounts_go_on_working() {
     let data = tempfile::tempdir().unwrap();
     let cluster = start(options(data.path())).await;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use chandler_controller::{Election, options::LEASE};
 use chandler_permissions::{Attributes, PolicyRule, ResourceAttributes, cover::break_down, role::Role, roles};
 use chandler_tests::{World, bundles, bundles::Bundle, wait, world::condition};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -19,7 +20,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::{
-    PLAIN,
+    PLAIN, leader_election,
     permissions::{apply, spec},
 };
 
@@ -204,7 +205,9 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
 
     let (made, refused) = (Arc::default(), Arc::default());
     let client = recording(&controller(&world).await, &made, &refused);
-    world.start_controller_on(client);
+    let election =
+        Election::new(client.clone(), &world.system_namespace, LEASE, name.clone()).with_timing(leader_election::SHORT);
+    world.start_controller_with(client, |options| options.leader_election = Some(election));
     let mut images = spec(&world, PLAIN, &world.push(&demanding(&world)).await, "deployer");
     images["source"]["image"]["pullSecret"] = json!("pull");
     world.apply(&name, images).await;
@@ -219,6 +222,8 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     world.delete(&bell).await;
     world.delete(&name).await;
     classes.delete(&name, &kube::api::DeleteParams::default()).await.expect("the object exists");
+    // It releases its Lease.
+    world.stop_controller().await;
 
     assert_eq!(*refused.lock().expect("no other thread panics"), BTreeSet::new(), "refused");
     let made = made.lock().expect("no other thread panics").clone();

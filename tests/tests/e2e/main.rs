@@ -42,6 +42,7 @@ mod immutable;
 mod install;
 mod install_cost;
 mod large;
+mod leader_election;
 mod malformed;
 mod orphan_race;
 mod ownership;

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, pin::pin, time::Duration};
 
-use chandler_controller::{ControllerError, Options, WatchSelector};
+use chandler_controller::{ControllerError, Election, ElectionError, Options, WatchSelector, options::lease_name};
 use chandler_permissions::{AccountPolicy, DefaultAccount};
 use tokio::sync::oneshot;
 
@@ -42,6 +42,14 @@ pub struct Controller {
     /// directory.
     #[arg(long, value_name = "SELECTOR", env = "CHANDLER_WATCH_SELECTOR", hide_env_values = true)]
     pub watch_selector: Option<WatchSelector>,
+
+    /// Wait until no other controller holds the Lease of this one, and hold it while running
+    ///
+    /// The Lease is `chandler-controller` in the system namespace; with --watch-selector its name ends with a digest of the selector, so that
+    /// controllers of different objects do not wait for each other. A controller that loses the Lease exits with 1.
+    #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, default_value_t = true, default_missing_value = "true",
+          num_args = 0..=1, require_equals = true)]
+    pub leader_elect: bool,
 
     /// Leave BundleDeployments alone whose provisionerClassName begins with this: another provisioner handles them. Repeatable
     ///
@@ -121,8 +129,10 @@ impl Controller {
             .map_err(|error| CommandError::failed("failed to listen for signals").because(&error))?;
         let client = cluster::client(&Connection::of(self.kubeconfig.clone())).await?;
         self.check_alone(&client).await?;
+        let watch_selector = self.watch_selector.clone().unwrap_or_default();
         let options = Options {
-            watch_selector: self.watch_selector.clone().unwrap_or_default(),
+            leader_election: self.leader_elect.then(|| self.election(&client, &watch_selector)),
+            watch_selector,
             foreign_class_prefixes: self.foreign_class_prefixes.clone(),
             system_namespace: self.system_namespace.clone(),
             cache_directory: self.cache_directory.clone(),
@@ -159,12 +169,19 @@ impl Controller {
 }
 
 impl Controller {
+    /// The election among the controllers of the same objects.
+    fn election(&self, client: &kube::Client, selector: &WatchSelector) -> Election {
+        // Name and ID of a process may recur, in a restarted container, or in containers that share the network of a node.
+        let identity = format!("{}_{}", host_name(), uuid::Uuid::new_v4());
+        Election::new(client.clone(), &self.system_namespace, &lease_name(selector), identity)
+    }
+
     /// Fails beside the controller of a `chandler dev`: both would reconcile every object. With a selector they can share the cluster.
     async fn check_alone(&self, client: &kube::Client) -> Result<(), CommandError> {
         if self.watch_selector.is_some() {
             return Ok(());
         }
-        match dev_controller::holder(client, &self.system_namespace).await {
+        match dev_controller::process(client, &self.system_namespace).await {
             None => Ok(()),
             Some(holder) => Err(CommandError::failed(format!("a controller already runs on this cluster: {holder}"))
                 .hint("use that one; stop it before you start another; or let this one reconcile a part of the objects: --watch-selector")),
@@ -173,5 +190,29 @@ impl Controller {
 }
 
 fn command_result(ended: Result<(), ControllerError>) -> Result<(), CommandError> {
-    ended.map_err(|error| CommandError::failed("the controller failed").because(&error))
+    ended.map_err(|error| {
+        let failed = CommandError::failed("the controller failed").because(&error);
+        match error {
+            ControllerError::Election(ElectionError::Refused { source: kube::Error::Api(status), .. }) => {
+                failed.hint(lease_hint(status.code))
+            }
+            _ => failed,
+        }
+    })
+}
+
+/// What helps if the API server refuses the Lease.
+fn lease_hint(code: u16) -> String {
+    match code {
+        404 => "create the system namespace (`kubectl apply -f deploy/rbac.yaml`), or name another one with --system-namespace".to_owned(),
+        _ => "grant get, create and update on leases in the system namespace (`kubectl apply -f deploy/rbac.yaml`), or run exactly one \
+              controller with --leader-elect=false"
+            .to_owned(),
+    }
+}
+
+/// The name of this host: in a pod, that of the pod.
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME"));
+    name.map(|name| name.trim().to_owned()).ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
 }

@@ -28,7 +28,7 @@ use crate::{
     read::{
         below, cache, cluster,
         configuration::{self, Configuration},
-        expected_kinds::{self, MissingKind},
+        expected_kinds, missing_kinds,
         provisioner::{self, ChosenProvisioner},
         source::{self, Bundle, Origin},
     },
@@ -301,14 +301,14 @@ impl Dev {
                 };
             }
         };
-        let missing = expected_kinds::missing(&release, &served);
+        let missing = missing_kinds::missing(&release, &served);
         for kind in &missing {
-            progress.report("missing", &kind.describe());
+            progress.report("missing", &expected_kinds::describe(kind));
         }
         if missing.is_empty() || self.keep {
             return Ok(());
         }
-        let kinds: Vec<String> = missing.iter().map(MissingKind::describe).collect();
+        let kinds: Vec<String> = missing.iter().map(expected_kinds::describe).collect();
         Err(CommandError::failed(format!("{} needs kinds that nothing provides: {}", prepared.name, kinds.join("; "))))
     }
 

@@ -12,7 +12,7 @@ use crate::{
     read::{
         cluster, configuration,
         delivery::{Delivered, Delivery},
-        settled,
+        missing_kinds, settled,
     },
     view::{
         output, secrets,
@@ -114,6 +114,7 @@ pub(super) async fn install(
     if let Some(note) = &delivered.note {
         terminal.line(format!("note: {}", one_line(note)));
     }
+    missing_kinds::report(&delivered.missing, terminal);
     let wanted = wanted(name, &install_namespace, config, &delivered, arguments);
     let own = arguments.create_namespace.then(|| namespace::namespace(&install_namespace, arguments.pod_security));
     if arguments.dry_run {

@@ -11,6 +11,7 @@ use crate::{
     read::{
         cluster, configuration,
         delivery::{Delivered, Delivery},
+        missing_kinds,
     },
     view::{secrets, terminal::Terminal, text::one_line},
     write::{
@@ -114,6 +115,9 @@ impl Upgrade {
         if let Some(note) = delivered.as_ref().and_then(|delivered| delivered.note.as_ref()) {
             terminal.line(format!("note: {}", one_line(note)));
         }
+        if let Some(delivered) = &delivered {
+            missing_kinds::report(&delivered.missing, terminal);
+        }
         let change = self.change(existing, config, &references, delivered.as_ref())?;
         if change.is_done(existing) {
             terminal.line(format!("{name} already has this spec; nothing was changed"));
@@ -127,6 +131,7 @@ impl Upgrade {
                 config_maps: Vec::new(),
                 release: None,
                 note: None,
+                missing: Vec::new(),
             };
             return install::print(None, delivered.as_ref().unwrap_or(&nothing), &checked);
         }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{
     cache, deployed,
+    missing_kinds::{self, MissingKind},
     packaging::{self, Packed, PackingError},
     rendering::{self, OpenedBundle},
     source::{self, Origin},
@@ -51,6 +52,8 @@ pub struct Delivered {
     pub release: Option<Release>,
     /// Why it was not, although its files are here.
     pub note: Option<String>,
+    /// The kinds that the release needs and the cluster does not serve.
+    pub missing: Vec<MissingKind>,
 }
 
 impl Delivery<'_> {
@@ -61,7 +64,7 @@ impl Delivery<'_> {
     pub async fn prepare(&self, client: &Client, arguments: &InstallationArguments) -> Result<Delivered, CommandError> {
         let origin = Origin::parse(self.bundle)?;
         let custom = self.class.filter(|class| chandler_builtin::find(class).is_none());
-        let mut note = None;
+        let (mut note, mut missing) = (None, Vec::new());
         let (class, content, release) = match (&origin, self.class, custom) {
             (Origin::Image(_) | Origin::Http(..), Some(class), _) => (class.to_owned(), None, None),
             (_, _, Some(class)) => {
@@ -81,13 +84,16 @@ impl Delivery<'_> {
                     Ok(values) => {
                         opened.configure(&values, self.config);
                         match deployed::release(client, &mut opened).await {
-                            Ok(release) => Some(release),
+                            Ok(release) => {
+                                missing = missing_kinds::missing(&release, &opened.request.target.api_kinds);
+                                Some(release)
+                            }
                             Err(error) => return Err(self.with_command(error, &mut opened).await),
                         }
                     }
                     // It may be created later, as the namespace is.
-                    Err(missing) => {
-                        note = Some(format!("the bundle was not checked with its values: {missing}"));
+                    Err(absent) => {
+                        note = Some(format!("the bundle was not checked with its values: {absent}"));
                         None
                     }
                 };
@@ -95,7 +101,7 @@ impl Delivery<'_> {
             }
         };
         let mut delivered =
-            Delivered { source: BundleSource::default(), class, config_maps: Vec::new(), release, note };
+            Delivered { source: BundleSource::default(), class, config_maps: Vec::new(), release, note, missing };
         match (origin, content) {
             (Origin::Image(_), _) => {
                 let reference = self.bundle.to_owned();

@@ -1,14 +1,32 @@
-//! Finds the controller of `chandler dev` on a cluster: it holds a Lease, so that no second controller works beside it.
+//! Finds the controller of `chandler dev` on a cluster: it holds the Lease of controllers, so that no second controller works beside it.
 
+use chandler_controller::options::LEASE;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 
-/// The name of the Lease in the system namespace.
-pub const LEASE: &str = "chandler-dev";
+/// How the identities of these controllers begin.
+const IDENTITY: &str = "chandler dev, process ";
+
+/// The identity of the controller of this process.
+#[cfg(feature = "dev")]
+pub fn identity() -> String {
+    format!("{IDENTITY}{}", std::process::id())
+}
+
+/// Whether a Lease is held by the controller of a `chandler dev`.
+pub fn holds(lease: &Lease) -> bool {
+    holder(lease).is_some_and(|holder| holder.starts_with(IDENTITY))
+}
 
 /// The process that runs the controller of `chandler dev`, if the cluster is one of `chandler dev`. Without the permission to read the
-/// Lease there is none: on a `chandler dev` everybody who has its kubeconfig is an administrator.
-pub async fn holder(client: &Client, system_namespace: &str) -> Option<String> {
+/// Lease there is none: on a `chandler dev` everyone who has its kubeconfig is an administrator.
+pub async fn process(client: &Client, system_namespace: &str) -> Option<String> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), system_namespace);
-    leases.get_opt(LEASE).await.ok()??.spec?.holder_identity
+    let lease = leases.get_opt(LEASE).await.ok()??;
+    holder(&lease).filter(|_| holds(&lease)).map(str::to_owned)
+}
+
+/// The identity of the holder of a Lease.
+pub fn holder(lease: &Lease) -> Option<&str> {
+    lease.spec.as_ref()?.holder_identity.as_deref()
 }

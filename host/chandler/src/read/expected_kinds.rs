@@ -1,15 +1,14 @@
-//! Kinds that bundles expect from other software: minimal CRDs of our own, and which kinds a release lacks.
+//! Kinds that bundles expect from other software: minimal CRDs of our own.
 //!
 //! The CRDs are not those of the projects. They accept any spec, so an object that is accepted here can be refused by a cluster. Nothing
 //! acts on the objects; those of cert-manager are Ready by a default, because their health depends on it.
 
-use std::{collections::BTreeSet, path::Path};
+use std::path::Path;
 
-use chandler_core::Release;
 use chandler_yaml::{Limits, from_node, parse};
 use serde_json::{Value, json};
 
-use super::file;
+use super::{file, missing_kinds::MissingKind};
 use crate::{CommandError, arguments::kind_set::KindSet};
 
 /// The largest file with CRDs, in bytes.
@@ -122,52 +121,12 @@ pub fn read(path: &Path) -> Result<Vec<Value>, CommandError> {
     Ok(crds)
 }
 
-/// A kind that a release needs and nothing provides.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MissingKind {
-    /// The API group.
-    pub group: String,
-    /// The kind.
-    pub kind: String,
-}
-
-impl MissingKind {
-    /// The kind, and how it can be had.
-    pub fn describe(&self) -> String {
-        let Self { group, kind } = self;
-        match provider(group, kind) {
-            Some(set) => format!("{kind}.{group}: --with {} provides it", set.name()),
-            None => format!("{kind}.{group}: --with FILE installs the CRDs in a file"),
-        }
+/// A kind that a release needs, and the flag of `chandler dev` that provides it.
+pub fn describe(missing: &MissingKind) -> String {
+    match provider(&missing.group, &missing.kind) {
+        Some(set) => format!("{missing}: --with {} provides it", set.name()),
+        None => format!("{missing}: --with FILE installs the CRDs in a file"),
     }
-}
-
-/// The kinds of a release's objects that are neither served (`group/version/Kind`) nor defined by a CRD in the release.
-pub fn missing(release: &Release, served: &[String]) -> Vec<MissingKind> {
-    let defined: BTreeSet<(&str, &str)> = release
-        .objects()
-        .iter()
-        .filter(|object| object.key.kind == "CustomResourceDefinition")
-        .filter_map(|object| {
-            let spec = object.value.get("spec")?;
-            Some((spec.get("group")?.as_str()?, spec.pointer("/names/kind")?.as_str()?))
-        })
-        .collect();
-    let is_served = |group: &str, kind: &str| {
-        served.iter().any(|served| {
-            let mut parts = served.rsplitn(3, '/');
-            let (found, _version) = (parts.next(), parts.next());
-            found == Some(kind) && parts.next().unwrap_or_default() == group
-        })
-    };
-    let missing: BTreeSet<MissingKind> = release
-        .objects()
-        .iter()
-        .map(|object| (object.key.group.as_str(), object.key.kind.as_str()))
-        .filter(|(group, kind)| !defined.contains(&(*group, *kind)) && !is_served(group, kind))
-        .map(|(group, kind)| MissingKind { group: group.to_owned(), kind: kind.to_owned() })
-        .collect();
-    missing.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -191,9 +150,9 @@ mod tests {
     #[test]
     fn a_missing_kind_names_the_flag() {
         let kind = |group: &str, kind: &str| MissingKind { group: group.to_owned(), kind: kind.to_owned() };
-        let monitor = kind("monitoring.coreos.com", "ServiceMonitor").describe();
+        let monitor = describe(&kind("monitoring.coreos.com", "ServiceMonitor"));
         assert_eq!(monitor, "ServiceMonitor.monitoring.coreos.com: --with monitoring provides it");
-        assert!(kind("example.com", "Widget").describe().ends_with("--with FILE installs the CRDs in a file"));
+        assert!(describe(&kind("example.com", "Widget")).ends_with("--with FILE installs the CRDs in a file"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use chandler_controller::{ControllerError, Options};
+use chandler_controller::{ControllerError, Election, Options, options::LEASE};
 use chandler_devcluster::{
     DevCluster, Fault, StartError,
     faults::Exposure,
@@ -10,15 +10,12 @@ use chandler_devcluster::{
 };
 use chandler_devregistry::Registry;
 use k8s_openapi::{
-    api::{
-        coordination::v1::{Lease, LeaseSpec},
-        core::v1::Namespace,
-    },
+    api::{coordination::v1::Lease, core::v1::Namespace},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, Client, ResourceExt as _,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
     runtime::wait::{await_condition, conditions},
 };
 use tokio::{sync::oneshot, task::JoinHandle};
@@ -89,13 +86,19 @@ impl ControlPlane {
             .await
             .map_err(|error| CommandError::failed("failed to install the CRDs").because(error.as_ref()))?;
         ensure_namespace(&client, &options.system_namespace).await?;
-        hold_lease(&client, &options.system_namespace, &process).await?;
+        let leases: Api<Lease> = Api::namespaced(client.clone(), &options.system_namespace);
+        forget_previous(&leases)
+            .await
+            .map_err(|error| CommandError::failed("failed to remove the Lease of the previous run").because(&error))?;
+        let election = Election::new(client.clone(), &options.system_namespace, LEASE, dev_controller::identity());
+        let options = Options { leader_election: Some(election), ..options };
         let (stop, stopped) = oneshot::channel();
         let shutdown = async {
             // A dropped sender stops the controller, too.
             let _ = stopped.await;
         };
         let task = tokio::spawn(chandler_controller::run(cluster.client(), options, shutdown));
+        elected(leases).await?;
         Ok((Self { cluster, registry, client, data }, RunningController { task, stop }))
     }
 
@@ -214,19 +217,25 @@ fn not_opened(error: &OpenError) -> CommandError {
     CommandError::failed("failed to open the data directory").because(error)
 }
 
-/// Takes the Lease that other controllers look for. It needs no renewal: while the API server runs, this controller does.
-async fn hold_lease(client: &Client, namespace: &str, process: &str) -> Result<(), CommandError> {
-    let spec = LeaseSpec { holder_identity: Some(format!("chandler dev, process {process}")), ..LeaseSpec::default() };
-    let name = Some(dev_controller::LEASE.to_owned());
-    let metadata = kube::api::ObjectMeta { name, ..kube::api::ObjectMeta::default() };
-    let lease = Lease { metadata, spec: Some(spec) };
-    let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
-    let parameters = PatchParams::apply(FIELD_MANAGER).force();
-    leases
-        .patch(dev_controller::LEASE, &parameters, &Patch::Apply(&lease))
-        .await
-        .map(drop)
-        .map_err(|error| CommandError::failed("failed to take the Lease of the controller").because(&error))
+/// Removes the Lease that a killed `chandler dev` left behind: this process has the lock of its data directory.
+async fn forget_previous(leases: &Api<Lease>) -> kube::Result<()> {
+    if leases.get_opt(LEASE).await?.as_ref().is_some_and(dev_controller::holds) {
+        leases.delete(LEASE, &DeleteParams::default()).await?;
+    }
+    Ok(())
+}
+
+/// Waits until the controller of this process is the leader, so that any other one finds it.
+async fn elected(leases: Api<Lease>) -> Result<(), CommandError> {
+    let elected =
+        await_condition(leases.clone(), LEASE, |lease: Option<&Lease>| lease.is_some_and(dev_controller::holds));
+    if let Ok(Ok(_)) = tokio::time::timeout(ESTABLISHED_TIMEOUT, elected).await {
+        return Ok(());
+    }
+    let lease = leases.get_opt(LEASE).await.ok().flatten();
+    let holder = lease.as_ref().and_then(dev_controller::holder).unwrap_or("no process");
+    Err(CommandError::failed("the controller did not start: it waits for the Lease of another controller")
+        .hint(format!("{holder} holds the Lease {LEASE} on this cluster: stop it")))
 }
 
 /// Starts the registry on the port of the previous run, where stored BundleDeployments expect it, if that port is free, with the images

@@ -250,6 +250,27 @@ async fn what_is_invalid_is_refused_before_anything_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn kinds_that_the_cluster_lacks_are_reported_before_the_command_waits_for_them() {
+    let session = Session::start().await;
+    let name = session.world.name();
+    let widget = format!("apiVersion: {name}.example.com/v1\nkind: Widget\nmetadata: {{name: w}}\n");
+    let bundle = bundles::Bundle::empty().with("manifests/widget.yaml", &widget);
+    let path = bundle.path().to_str().unwrap();
+    let installed = session.install(&name, path, &["--wait=false"]).await;
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    let expected = format!(
+        "missing: the cluster does not serve Widget.{name}.example.com\n\
+         hint: install what provides it, or the CRDs (`kubectl apply --server-side -f FILE`); until then nothing of the bundle is \
+         installed\ncreated BundleDeployment {name} "
+    );
+    assert!(installed.stderr.contains(&expected), "{}", installed.stderr);
+    let upgraded = session.run(&["upgrade", &name, path, "--wait=false"]).await;
+    assert!(upgraded.stderr.contains("missing: the cluster does not serve Widget"), "{}", upgraded.stderr);
+    session.data(&["uninstall", &name, "--yes"]).await;
+    session.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_deployment_is_suspended_resumed_and_reconciled() {
     let session = Session::start().await;
     let name = session.world.name();

@@ -243,13 +243,21 @@ impl From<&RolloutError> for Problem {
             _ => Vec::new(),
         };
         let needs_grant = error.needs_grant();
+        let invalid = reason == Reason::ObjectRefused && error.is_refusal();
         let collisions = match error {
             RolloutError::Collisions(collisions) => {
                 collisions.found.iter().map(|collision| collision.object.clone()).collect()
             }
             _ => Vec::new(),
         };
-        Self { terminal, needs_grant, missing_permissions, collisions, ..Self::transient(reason, error.to_string()) }
+        Self {
+            terminal,
+            needs_grant,
+            invalid,
+            missing_permissions,
+            collisions,
+            ..Self::transient(reason, error.to_string())
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! | module | does |
 //! |---|---|
+//! | [`api_service`] | publishes the address of the API server |
 //! | [`crds`] | establishes CRDs, serves them, deletes their objects |
 //! | [`expiry`] | deletes expired Events |
 //! | [`garbage`] | deletes dependants of deleted owners |
@@ -10,6 +11,7 @@
 //! | [`tokens`] | fills the Secrets that hold tokens of ServiceAccounts |
 //! | [`object`] | small changes to stored objects |
 
+pub mod api_service;
 pub mod crds;
 pub mod expiry;
 pub mod garbage;
@@ -18,7 +20,7 @@ pub mod object;
 pub mod policy;
 pub mod tokens;
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -29,18 +31,23 @@ use crate::api::Api;
 pub fn start(
     api: &Arc<Api>,
     authority: &str,
+    address: SocketAddr,
     established_delay: Duration,
     shutdown: &CancellationToken,
     tasks: &mut JoinSet<()>,
 ) {
     namespaces::bootstrap(api);
     policy::bootstrap(api);
+    let service = api_service::ApiService::new(Arc::clone(api), address);
+    service.publish();
     let mut crds = crds::Crds::new(Arc::clone(api), established_delay);
     crds.resume();
     let namespaces = namespaces::Namespaces::new(Arc::clone(api), authority.to_owned());
     let aggregation = policy::Aggregation::new(Arc::clone(api));
     let tokens = tokens::Tokens::new(Arc::clone(api), authority.to_owned());
     let garbage = garbage::GarbageCollector::new(Arc::clone(api));
+    let ended = shutdown.clone();
+    tasks.spawn(async move { ended.run_until_cancelled_owned(service.run()).await.unwrap_or_default() });
     let ended = shutdown.clone();
     tasks.spawn(async move { ended.run_until_cancelled_owned(crds.run()).await.unwrap_or_default() });
     let ended = shutdown.clone();

@@ -74,7 +74,8 @@ impl Draft {
     }
 
     /// Whether a problem lasts until a user or an administrator acts. Requirements of a release are often created at the same moment as the
-    /// BundleDeployment, so a missing one counts only after a while.
+    /// BundleDeployment, so a missing one counts only after a while. An object that is invalid counts when it is refused again: an API server
+    /// may judge a custom resource by the schema that was just replaced.
     fn needs_action(&self, deployment: &BundleDeployment, problem: &Problem) -> bool {
         let remedy = problem.reason.remedy();
         if problem.terminal || matches!(remedy, Remedy::User | Remedy::Administrator) {
@@ -82,12 +83,13 @@ impl Draft {
         }
         let before = deployment.status.as_ref();
         let ready = before.and_then(|status| find_condition(&status.conditions, Type::Ready));
-        let lasts = ready.is_some_and(|ready| {
-            let is_same = ready.reason == problem.reason.as_str() && ready.observed_generation == self.generation;
+        let same = ready
+            .filter(|ready| ready.reason == problem.reason.as_str() && ready.observed_generation == self.generation);
+        let lasts = same.is_some_and(|ready| {
             let lasted = Duration::try_from(self.now.0.duration_since(ready.last_transition_time.0));
-            is_same && lasted.is_ok_and(|lasted| lasted >= GRACE)
+            lasted.is_ok_and(|lasted| lasted >= GRACE)
         });
-        lasts && (problem.refused || remedy == Remedy::Requirement)
+        same.is_some() && problem.invalid || lasts && (problem.refused || remedy == Remedy::Requirement)
     }
 
     /// Reports a problem: `Progressing` is True while the controller retries, `Ready` repeats the cause.

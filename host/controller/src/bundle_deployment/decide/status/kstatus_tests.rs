@@ -94,3 +94,27 @@ fn a_missing_requirement_stalls_only_after_a_while() {
         assert_eq!(stalled(&deployment), expected, "{second} s");
     }
 }
+
+#[test]
+fn an_invalid_object_stalls_when_it_is_refused_again() {
+    let refused = |invalid| {
+        let problem = Problem { invalid, ..Problem::transient(Reason::ObjectRefused, "spec.replicas: Invalid value") };
+        found(Some(facts("a")), ReconcileOutcome::ApplyFailed(problem))
+    };
+    for (invalid, tries) in [
+        // Validation fails the same way every time.
+        (true, [(1, false), (2, true), (30, true)]),
+        // A webhook or a conflict may answer differently for a while.
+        (false, [(1, false), (2, false), (30, true)]),
+    ] {
+        let mut deployment = deployment(&json!(null));
+        for (second, expected) in tries {
+            deployment.status = Some(derive(&deployment, &refused(invalid), at(second)));
+            let conditions = &deployment.status.as_ref().unwrap().conditions;
+            assert_eq!(find_condition(conditions, Type::Stalled).is_some(), expected, "{invalid} {second} s");
+        }
+        deployment.metadata.generation = Some(2);
+        let status = derive(&deployment, &refused(invalid), at(31));
+        assert_eq!(find_condition(&status.conditions, Type::Stalled), None, "the spec is new");
+    }
+}

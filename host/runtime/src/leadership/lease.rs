@@ -1,0 +1,145 @@
+//! What a candidate does about a Lease that it sees. No I/O and no clock.
+//!
+//! The rules are those of client-go: another holder's Lease has expired when it has not changed for its duration, measured by the
+//! candidate's own clock from when it first saw it. So clocks that differ do no harm.
+
+use std::time::Duration;
+
+use k8s_openapi::{api::coordination::v1::LeaseSpec, apimachinery::pkg::apis::meta::v1::MicroTime, jiff::Timestamp};
+
+/// How often a Lease is renewed, and when it counts as lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// How long other candidates wait for a renewal. Whole seconds, since the Lease stores it so. Default 15 s.
+    pub duration: Duration,
+    /// The writes of a leader wait when its last renewal is older. Less than `duration`, so that they end before another candidate
+    /// becomes the leader. Default 10 s.
+    pub deadline: Duration,
+    /// The time between two renewals. Default 5 s.
+    pub renewal: Duration,
+    /// The time between two attempts to acquire the Lease, or to renew it after a failure. Default 2 s.
+    pub retry: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self { duration: seconds(15), deadline: seconds(10), renewal: seconds(5), retry: seconds(2) }
+    }
+}
+
+/// What to do about a Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// There is none: create it.
+    Create,
+    /// It has no holder, or its holder did not renew it: take it.
+    Take,
+    /// This candidate holds it: renew it.
+    Renew,
+    /// Another process holds it.
+    Wait {
+        /// The identity of that process.
+        holder: String,
+    },
+}
+
+/// Decides what to do about a Lease that has not changed for this long.
+pub(super) fn decide(lease: Option<&LeaseSpec>, unchanged: Duration, identity: &str, timing: &Timing) -> Action {
+    let Some(lease) = lease else { return Action::Create };
+    match lease.holder_identity.as_deref() {
+        None | Some("") => Action::Take,
+        Some(holder) if holder == identity => Action::Renew,
+        Some(_) if unchanged >= duration(lease, timing) => Action::Take,
+        Some(holder) => Action::Wait { holder: holder.to_owned() },
+    }
+}
+
+fn duration(lease: &LeaseSpec, timing: &Timing) -> Duration {
+    let seconds = lease.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    seconds.map_or(timing.duration, Duration::from_secs)
+}
+
+/// The Lease that this candidate holds from now on. `previous` is what it replaces.
+pub(super) fn held(previous: Option<&LeaseSpec>, identity: &str, now: Timestamp, timing: &Timing) -> LeaseSpec {
+    let previous = previous.cloned().unwrap_or_default();
+    let own = previous.holder_identity.as_deref() == Some(identity);
+    let transitions = previous.lease_transitions.unwrap_or_default();
+    LeaseSpec {
+        holder_identity: Some(identity.to_owned()),
+        lease_duration_seconds: i32::try_from(timing.duration.as_secs()).ok(),
+        acquire_time: previous.acquire_time.filter(|_| own).or(Some(MicroTime(now))),
+        renew_time: Some(MicroTime(now)),
+        lease_transitions: Some(if own { transitions } else { transitions.saturating_add(1) }),
+        ..previous
+    }
+}
+
+/// The Lease that its holder releases: another candidate may take it at once.
+pub(super) fn released(previous: &LeaseSpec, now: Timestamp) -> LeaseSpec {
+    LeaseSpec {
+        holder_identity: Some(String::new()),
+        lease_duration_seconds: Some(1),
+        acquire_time: Some(MicroTime(now)),
+        renew_time: Some(MicroTime(now)),
+        ..previous.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(holder: Option<&str>, seconds: Option<i32>) -> LeaseSpec {
+        LeaseSpec {
+            holder_identity: holder.map(str::to_owned),
+            lease_duration_seconds: seconds,
+            lease_transitions: Some(3),
+            ..LeaseSpec::default()
+        }
+    }
+
+    #[test]
+    fn a_lease_is_taken_when_its_holder_has_released_it_or_has_not_renewed_it() {
+        let waits = || Action::Wait { holder: "other".to_owned() };
+        for (lease, unchanged, expected) in [
+            (None, 0, Action::Create),
+            (Some(lease(None, None)), 0, Action::Take),
+            (Some(lease(Some(""), Some(15))), 0, Action::Take),
+            (Some(lease(Some("me"), Some(15))), 0, Action::Renew),
+            (Some(lease(Some("me"), Some(15))), 1000, Action::Renew),
+            (Some(lease(Some("other"), Some(15))), 0, waits()),
+            (Some(lease(Some("other"), Some(15))), 14, waits()),
+            (Some(lease(Some("other"), Some(15))), 15, Action::Take),
+            (Some(lease(Some("other"), Some(60))), 15, waits()),
+            // Without a duration, or with one that the API server would refuse, ours counts.
+            (Some(lease(Some("other"), None)), 14, waits()),
+            (Some(lease(Some("other"), None)), 15, Action::Take),
+            (Some(lease(Some("other"), Some(-1))), 14, waits()),
+        ] {
+            let decided = decide(lease.as_ref(), Duration::from_secs(unchanged), "me", &Timing::default());
+            assert_eq!(decided, expected, "{lease:?} unchanged for {unchanged} s");
+        }
+    }
+
+    #[test]
+    fn a_renewal_keeps_when_the_lease_was_acquired_and_a_takeover_counts() {
+        let (timing, start) = (Timing::default(), Timestamp::UNIX_EPOCH);
+        let first = held(None, "me", start, &timing);
+        assert_eq!((first.lease_duration_seconds, first.lease_transitions), (Some(15), Some(1)));
+        let later = start + Duration::from_secs(5);
+        let renewed = held(Some(&first), "me", later, &timing);
+        assert_eq!(renewed.acquire_time, Some(MicroTime(start)));
+        assert_eq!((renewed.renew_time.clone(), renewed.lease_transitions), (Some(MicroTime(later)), Some(1)));
+        let taken = held(Some(&released(&renewed, later)), "other", later, &timing);
+        assert_eq!(taken.acquire_time, Some(MicroTime(later)));
+        assert_eq!((taken.holder_identity.as_deref(), taken.lease_transitions), (Some("other"), Some(2)));
+    }
+
+    #[test]
+    fn the_writes_of_a_leader_end_before_another_candidate_takes_the_lease() {
+        let Timing { duration, deadline, renewal, retry } = Timing::default();
+        assert!(renewal + 2 * retry < deadline, "a renewal may fail twice");
+        assert!(deadline < duration && duration.subsec_nanos() == 0);
+    }
+}
