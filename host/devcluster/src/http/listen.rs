@@ -31,7 +31,7 @@ const CONNECTIONS: usize = 1024;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a client may take to send a request's headers, the time between two requests of a connection included. Clients in Rust and Go keep
 /// idle connections for 90 seconds; a server that closes them earlier resets requests that are on their way.
-const HEADERS: Duration = Duration::from_secs(120);
+const HEADERS: Duration = Duration::from_mins(2);
 
 /// Everything that a connection needs.
 #[derive(Clone, Debug)]
