@@ -85,6 +85,12 @@ pub fn first(namespace: &str) -> Bundle {
         .with("manifests/0000_30_buoys_03_old_kind.yaml", &only_object_of_its_kind("v1", "ServiceAccount", "old"))
 }
 
+/// The first version with another selector of its workload, which is immutable.
+pub fn with_other_selector(namespace: &str) -> Bundle {
+    let keeper = KEEPER.replace("IMAGE", PAUSE).replace("{app: keeper}", "{app: keeper, berth: outer}");
+    first(namespace).with("manifests/0000_20_buoys_03_keeper.yaml", &keeper)
+}
+
 /// The second version, which changes objects in each stage, adds two and removes two.
 pub fn second(namespace: &str) -> Bundle {
     bundle(namespace, "20", "registry.k8s.io/pause:3.11", "green")

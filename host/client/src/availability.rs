@@ -1,6 +1,6 @@
 //! Whether the API server answers, and when it answers again.
 //!
-//! Everybody who retries would otherwise find out alone, each after a pause of its own, and pauses are long after many failures. So the
+//! Each request that is retried would otherwise find out alone, each after a pause of its own, and pauses are long after many failures. So the
 //! first request that fails raises an alarm, and one task asks the API server until it answers. Then the pauses end.
 
 use std::{
@@ -22,7 +22,7 @@ const ANSWER: Duration = Duration::from_secs(3);
 /// The time between two questions to an API server that does not answer, and the least time after a false alarm. Jitter shortens it by
 /// up to a fifth.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// A server that just started may refuse everybody, since it does not know the roles yet. If it does so this often in a row, it
+/// A server that just started may refuse every client, since it does not know the roles yet. If it does so this often in a row, it
 /// refuses this client.
 const REFUSALS: u32 = 3;
 

@@ -113,7 +113,7 @@ async fn directories_are_read_with_the_links_that_stay_inside() {
     assert!(error.to_string().ends_with("none: No such file or directory (os error 2)"), "{error}");
 }
 
-/// Somebody swaps a file and a directory for links to outside, as fast as they can.
+/// Another user swaps a file and a directory for links to outside, as fast as possible.
 #[tokio::test]
 async fn no_link_that_is_swapped_in_is_followed() {
     let (directory, store) = store(Limits::default());
@@ -187,7 +187,7 @@ fn a_cache_of_another_user_is_refused() {
     let mut root = directory.path().join("cache");
     fs::create_dir(&root).unwrap();
     fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
-    // Only root can give a directory away; for everybody else that of root is another user's.
+    // Only root can give a directory away; for every other user that of root is another user's.
     if std::os::unix::fs::chown(&root, Some(65534), None).is_err() {
         root = PathBuf::from("/");
     }

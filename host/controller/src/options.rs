@@ -59,10 +59,10 @@ pub struct Options {
 /// The name of the Lease of controllers with this selector, in the system namespace: controllers that reconcile different objects have
 /// different Leases.
 pub fn lease_name(selector: &WatchSelector) -> String {
-    match selector.selects_all() {
-        true => LEASE.to_owned(),
-        false => format!("{LEASE}-{}", Digest::of(selector.to_string().as_bytes()).short()),
+    if selector.selects_all() {
+        return LEASE.to_owned();
     }
+    format!("{LEASE}-{}", Digest::of(selector.to_string().as_bytes()).short())
 }
 
 impl Default for Options {

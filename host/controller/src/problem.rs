@@ -20,10 +20,8 @@ pub(crate) struct Problem {
     /// Whether a permission, an account or a namespace is missing. A user may add it at any time, and the controller may not be able to
     /// watch these.
     pub(crate) needs_grant: bool,
-    /// Whether the source of the content refused: it has no such content, or denies access. It may be published or granted later.
-    pub(crate) refused: bool,
-    /// Whether the API server found the content of objects invalid, so that trying again does not help.
-    pub(crate) invalid: bool,
+    /// Who refused, if that is the problem and may not last.
+    pub(crate) refusal: Option<Refusal>,
     /// The permissions that a ServiceAccount lacks, where that is the problem.
     pub(crate) missing_permissions: Vec<MissingPermissions>,
     /// How long the server asked the controller to wait (`Retry-After`); zero where it did not.
@@ -32,6 +30,15 @@ pub(crate) struct Problem {
     pub(crate) silent_registry: Option<String>,
     /// The objects of other owners that are in the way, where that is the problem.
     pub(crate) collisions: Vec<ObjectKey>,
+}
+
+/// A refusal that the controller tries again, although time alone seldom helps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The source has no such content, or denies access. It may be published or granted later.
+    Source,
+    /// The API server found the content of objects invalid.
+    Validation,
 }
 
 impl Problem {
@@ -43,8 +50,7 @@ impl Problem {
             message,
             terminal: false,
             needs_grant: false,
-            refused: false,
-            invalid: false,
+            refusal: None,
             missing_permissions,
             retry_after: Duration::ZERO,
             silent_registry: None,
@@ -65,23 +71,23 @@ impl Problem {
 
 /// Content that could not be fetched; `reason` is that of the object's own condition.
 pub(crate) fn content(reason: Reason, error: &ContentError) -> Problem {
-    let (terminal, refused) = judged(error.class());
+    let (terminal, refusal) = judged(error.class());
     let retry_after = error.retry_after().unwrap_or_default();
     let silent_registry = error.silent_registry().map(str::to_owned);
-    Problem { terminal, refused, retry_after, silent_registry, ..Problem::transient(reason, error.to_string()) }
+    Problem { terminal, refusal, retry_after, silent_registry, ..Problem::transient(reason, error.to_string()) }
 }
 
 /// Whether a failure is terminal, and whether the source refused.
-fn judged(class: FailureClass) -> (bool, bool) {
-    (class == FailureClass::Permanent, class == FailureClass::Unavailable)
+fn judged(class: FailureClass) -> (bool, Option<Refusal>) {
+    (class == FailureClass::Permanent, (class == FailureClass::Unavailable).then_some(Refusal::Source))
 }
 
 /// A source whose content is not available; `reason` is that of the object's own condition.
 pub(crate) fn source(reason: Reason, error: &SourceError) -> Problem {
-    let (terminal, refused) = judged(error.class());
+    let (terminal, refusal) = judged(error.class());
     let retry_after = error.retry_after().unwrap_or_default();
     let silent_registry = error.silent_registry().map(str::to_owned);
-    Problem { terminal, refused, retry_after, silent_registry, ..Problem::transient(reason, error.to_string()) }
+    Problem { terminal, refusal, retry_after, silent_registry, ..Problem::transient(reason, error.to_string()) }
 }
 
 impl From<&CallError> for Problem {

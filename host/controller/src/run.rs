@@ -69,9 +69,11 @@ pub async fn run(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ControllerError> {
     let shutdown = leadership::shutdown(shutdown);
-    let Some(election) = options.leader_election.clone() else { return reconcile(client, options, shutdown).await };
+    let Some(election) = options.leader_election.clone() else {
+        return Box::pin(reconcile(client, options, shutdown)).await;
+    };
     let ran = while_leader(&election, shutdown, |shutdown, fence| reconcile(fenced(&client, fence), options, shutdown));
-    ran.await?.unwrap_or(Ok(()))
+    Box::pin(ran).await?.unwrap_or(Ok(()))
 }
 
 async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Result<(), ControllerError> {

@@ -140,7 +140,7 @@ fn an_aggregated_api_with_the_service_ca_of_openshift_with_the_host_and_with_non
     let release = aggregated().render(&json!({"certificateProvider": "none"})).unwrap();
     let service = one(&release, "APIService");
     assert_eq!(service["metadata"].get("annotations"), None);
-    assert_eq!(service["spec"].get("insecureSkipTLSVerify"), None, "nobody is asked to trust anybody");
+    assert_eq!(service["spec"].get("insecureSkipTLSVerify"), None, "no client is asked to trust any server");
     let codes: Vec<&str> = release.findings.iter().map(|finding| finding.code.as_str()).collect();
     assert_eq!(codes, ["ApiServiceWithoutCertificate", "ApiServiceWithoutCertificate"]);
 }

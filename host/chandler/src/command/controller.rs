@@ -29,6 +29,7 @@ Examples:
     chandler controller --log-format json
   On a workstation, for the cluster of the current context, with a registry that uses HTTP:
     chandler controller --plain-http-registry localhost:5000 --log-level chandler_controller=debug")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Controller {
     /// Namespace of pull secrets, of ConfigMaps with bundle content, and of the controller's records
     #[arg(long, value_name = "NAMESPACE", default_value = "chandler-system", env = "CHANDLER_SYSTEM_NAMESPACE", hide_env_values = true,

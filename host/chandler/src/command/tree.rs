@@ -69,7 +69,8 @@ impl Tree {
             TreeFormat::Text => {
                 let output_terminal = Terminal::output();
                 let mut lines = vec![title];
-                lines.extend(tree::node_lines(nodes, |health| output_terminal.sign(health)));
+                let columns = output_terminal.columns();
+                lines.extend(tree::node_lines(nodes, |health| output_terminal.sign(health), columns));
                 lines.join("\n") + "\n"
             }
             TreeFormat::Mermaid => picture::mermaid(&title, &tree::branches(nodes)),

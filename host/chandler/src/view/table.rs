@@ -49,7 +49,8 @@ pub fn cut_middle(text: &str, keep: usize) -> String {
     text.chars().take(begin).chain(['…']).chain(text.chars().skip(length - end)).collect()
 }
 
-fn cut_end(text: &str, keep: usize) -> String {
+/// Cuts text to this number of characters at the end.
+pub fn cut_end(text: &str, keep: usize) -> String {
     if text.chars().count() <= keep || keep == 0 {
         return text.to_owned();
     }

@@ -48,7 +48,7 @@ impl Terminal {
         Self::of(&console::Term::stderr(), io::stderr().is_terminal())
     }
 
-    /// Standard output, for data with colours.
+    /// Standard output, for data with colours. The variable `COLUMNS` wins over the width of the terminal, also where there is none.
     pub fn output() -> Self {
         Self::of(&console::Term::stdout(), io::stdout().is_terminal())
     }
@@ -62,7 +62,9 @@ impl Terminal {
         } else {
             Look::Colour
         };
-        let columns = (look != Look::Plain).then(|| usize::from(terminal.size().1).max(MIN_WIDTH));
+        let set = columns(env::var("COLUMNS").ok().as_deref());
+        let own = || (look != Look::Plain).then(|| usize::from(terminal.size().1));
+        let columns = set.or_else(own).map(|columns| columns.max(MIN_WIDTH));
         Self { look, width: columns.map_or(MAX_WIDTH, |columns| columns.min(MAX_WIDTH)), columns }
     }
 
@@ -117,5 +119,30 @@ impl Terminal {
         spinner::hidden(|| {
             let _ = write!(io::stderr().lock(), "{}", text.as_ref());
         });
+    }
+}
+
+/// The value of the variable `COLUMNS`. Zero and what is no number do not count, as in coreutils.
+fn columns(variable: Option<&str>) -> Option<usize> {
+    variable?.trim().parse().ok().filter(|columns| *columns > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_width_in_the_environment_is_a_positive_number() {
+        for (variable, expected) in [
+            (None, None),
+            (Some("80"), Some(80)),
+            (Some(" 160 "), Some(160)),
+            (Some("0"), None),
+            (Some("-1"), None),
+            (Some("wide"), None),
+            (Some(""), None),
+        ] {
+            assert_eq!(columns(variable), expected, "{variable:?}");
+        }
     }
 }

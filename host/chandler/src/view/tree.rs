@@ -6,7 +6,7 @@ use chandler_api::{Drifted, ReleaseInUse};
 use chandler_core::{ObjectKey, order};
 use serde::Serialize;
 
-use super::text::one_line;
+use super::{table::cut_end, text::one_line};
 
 /// The health of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -65,6 +65,11 @@ impl From<&ObjectStatus> for TreeNode {
     }
 }
 
+/// The space before a message.
+const GAP: &str = "  ";
+/// The number of characters to which messages are cut at most, however narrow the terminal is.
+const LEAST_MESSAGE: usize = 20;
+
 /// A line of the tree, and those below it. All text is one printable line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
@@ -122,15 +127,15 @@ pub fn branches(nodes: &[TreeNode]) -> Vec<Branch> {
 /// `sign` returns the sign before a name, so that a terminal can colour it.
 pub fn lines(objects: &[ObjectStatus], sign: impl Fn(ObjectHealth) -> String) -> Vec<String> {
     let nodes: Vec<TreeNode> = objects.iter().map(TreeNode::from).collect();
-    node_lines(&nodes, sign)
+    node_lines(&nodes, sign, None)
 }
 
-/// The lines of the tree.
-pub fn node_lines(nodes: &[TreeNode], sign: impl Fn(ObjectHealth) -> String) -> Vec<String> {
+/// The lines of the tree. In `width` columns messages are cut at the end; names are not.
+pub fn node_lines(nodes: &[TreeNode], sign: impl Fn(ObjectHealth) -> String, width: Option<usize>) -> Vec<String> {
     let mut lines = Vec::new();
     for place in branches(nodes) {
         lines.push(place.label);
-        push(&mut lines, "", &place.branches, &sign);
+        push(&mut lines, "", &place.branches, &sign, width);
     }
     lines
 }
@@ -158,13 +163,23 @@ pub fn healthy(objects: &[ObjectStatus], release: Option<&ReleaseInUse>) -> (usi
     (healthy, objects.len().max(expected))
 }
 
-fn push(lines: &mut Vec<String>, stem: &str, branches: &[Branch], sign: &impl Fn(ObjectHealth) -> String) {
+fn push(
+    lines: &mut Vec<String>,
+    stem: &str,
+    branches: &[Branch],
+    sign: &impl Fn(ObjectHealth) -> String,
+    width: Option<usize>,
+) {
     for (index, branch) in branches.iter().enumerate() {
         let (fork, below) = if index + 1 == branches.len() { ("└─", "   ") } else { ("├─", "│  ") };
         let health = branch.health.map(|health| format!("{} ", sign(health))).unwrap_or_default();
-        let message = branch.message.as_deref().map(|message| format!("  {message}")).unwrap_or_default();
-        lines.push(format!("{stem}{fork} {health}{}{message}", branch.label));
-        push(lines, &format!("{stem}{below}"), &branch.branches, sign);
+        // Without colours, which take no columns.
+        let plain = branch.health.map(|health| format!("{} ", health.sign())).unwrap_or_default();
+        let taken = format!("{stem}{fork} {plain}{}", branch.label).chars().count() + GAP.len();
+        let room = width.map_or(usize::MAX, |width| width.saturating_sub(taken).max(LEAST_MESSAGE));
+        let message = branch.message.as_deref().map(|message| format!("{GAP}{}", cut_end(message, room)));
+        lines.push(format!("{stem}{fork} {health}{}{}", branch.label, message.unwrap_or_default()));
+        push(lines, &format!("{stem}{below}"), &branch.branches, sign, width);
     }
 }
 
@@ -193,6 +208,20 @@ mod tests {
             health,
             message: (!message.is_empty()).then(|| message.into()),
         }
+    }
+
+    #[test]
+    fn messages_are_cut_to_the_width_of_the_terminal() {
+        let why = "0 of 1 replica is available: ImagePullBackOff: registry.example.com/harbour/pilot:v1: not found in the registry, and \
+                   no other node has it";
+        let long = "a-name-that-is-as-long-as-names-of-objects-can-be-in-bundles-that-people-write";
+        let unhealthy = |name| object("apps", "Deployment", Some("harbour"), name, ObjectHealth::Unhealthy, why);
+        let objects = [unhealthy("pilot"), unhealthy(long)];
+        let nodes: Vec<TreeNode> = objects.iter().map(TreeNode::from).collect();
+        let text = |width| node_lines(&nodes, ObjectHealth::sign, width).join("\n");
+        insta::assert_snapshot!("tree.80", text(Some(80)));
+        insta::assert_snapshot!("tree.160", text(Some(160)));
+        assert!(text(None).contains(why));
     }
 
     #[test]
@@ -263,7 +292,7 @@ mod tests {
             node("Deployment", "crane", ObjectHealth::Progressing, "ImagePullBackOff: x: not found", vec![set]),
             node("Deployment", "pilot", ObjectHealth::Healthy, "", vec![]),
         ];
-        insta::assert_snapshot!(node_lines(&nodes, ObjectHealth::sign).join("\n"), @r"
+        insta::assert_snapshot!(node_lines(&nodes, ObjectHealth::sign, None).join("\n"), @r"
         namespace harbour
         └─ Deployment
            ├─ … crane  ImagePullBackOff: x: not found

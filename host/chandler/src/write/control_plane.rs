@@ -29,6 +29,8 @@ use crate::{
 
 /// The field manager of objects that `chandler dev` applies.
 pub const FIELD_MANAGER: &str = "chandler-dev";
+/// The field manager of `kubectl apply --server-side`, which updates the CRDs of any cluster: it must not conflict with this command.
+const CRD_MANAGER: &str = "kubectl";
 /// The file in the data directory that stores the port of the registry.
 const REGISTRY_PORT: &str = "registry.port";
 /// The directory in the data directory that stores the content of the registry.
@@ -284,7 +286,7 @@ async fn install_crds(client: &Client) -> Result<(), Box<dyn std::error::Error +
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     for crd in chandler_api::crds() {
         let name = crd.name_any();
-        crds.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&crd)).await?;
+        crds.patch(&name, &PatchParams::apply(CRD_MANAGER).force(), &Patch::Apply(&crd)).await?;
         let established = await_condition(crds.clone(), &name, conditions::is_crd_established());
         tokio::time::timeout(ESTABLISHED_TIMEOUT, established).await??;
     }

@@ -265,3 +265,19 @@ fn an_address_that_other_machines_can_reach_requires_a_token() {
     let kept = Kept::start(&["--bind", "127.0.0.1", "--token-file", token.path().to_str().unwrap()]);
     assert!(fs::read_to_string(&kept.kubeconfig).unwrap().contains("a-chosen-token"));
 }
+
+#[test]
+fn the_documented_command_updates_the_crds_of_a_running_control_plane() {
+    if !chandler_test_needs::kubectl() {
+        return;
+    }
+    let kept = Kept::start(&[]);
+    let crds = chandler(["crds"], "").data();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), crds).unwrap();
+    let applied = Command::new("kubectl")
+        .args(["apply", "--server-side", "--kubeconfig", &kept.kubeconfig, "-f", file.path().to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+}

@@ -27,6 +27,10 @@ async fn findings_about_crds_of_a_directory_are_listed_and_approved_as_printed()
     );
     let refused = session.run(&["upgrade", &name, next.path().to_str().unwrap()]).await;
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert_eq!(refused.stderr.matches("^.spec.ship").count(), 1, "a finding is printed once: {}", refused.stderr);
+    let watched = session.run(&["status", &name, "--watch"]).await;
+    let watched = watched.stderr + &watched.stdout;
+    assert_eq!(watched.matches("^.spec.ship").count(), 1, "a finding is printed once: {watched}");
     let listed = session.run(&command(&refused.stderr, "chandler diff")).await;
     assert!(listed.stdout.contains("v1alpha1: ^.spec.ship: "), "{} {}", listed.stdout, listed.stderr);
     let approve = command(&listed.stderr, "chandler approve");

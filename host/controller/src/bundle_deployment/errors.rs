@@ -21,7 +21,10 @@ use super::{
         rollout::RolloutFailure,
     },
 };
-use crate::{certificates::CompletionError, problem::Problem};
+use crate::{
+    certificates::CompletionError,
+    problem::{Problem, Refusal},
+};
 
 /// The steps ended before a rollout: how far they came, and what is known of the candidate.
 pub(super) struct Halted {
@@ -243,7 +246,7 @@ impl From<&RolloutError> for Problem {
             _ => Vec::new(),
         };
         let needs_grant = error.needs_grant();
-        let invalid = reason == Reason::ObjectRefused && error.is_refusal();
+        let refusal = (reason == Reason::ObjectRefused && error.is_refusal()).then_some(Refusal::Validation);
         let collisions = match error {
             RolloutError::Collisions(collisions) => {
                 collisions.found.iter().map(|collision| collision.object.clone()).collect()
@@ -253,7 +256,7 @@ impl From<&RolloutError> for Problem {
         Self {
             terminal,
             needs_grant,
-            invalid,
+            refusal,
             missing_permissions,
             collisions,
             ..Self::transient(reason, error.to_string())

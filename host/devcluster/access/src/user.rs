@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 /// Members may do everything, regardless of the policy.
 pub const MASTERS: &str = "system:masters";
-/// Everybody who has shown a valid credential.
+/// Every user with a valid credential.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// Everybody who has shown none.
+/// Every user without a credential.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The name of a user who has shown no credential.
 pub const ANONYMOUS: &str = "system:anonymous";

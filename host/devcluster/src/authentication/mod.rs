@@ -35,7 +35,7 @@ pub const ADMINISTRATOR: &str = "kubernetes-admin";
 /// Why a credential is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
-    /// Nobody knows the token.
+    /// The token is not known to any user.
     #[error("invalid bearer token")]
     Unknown,
     /// The token is the cluster's own and not valid, for this reason.

@@ -71,7 +71,7 @@ async fn what_is_damaged_goes_and_is_kept_anew() {
 }
 
 #[tokio::test]
-async fn what_nobody_uses_goes_after_a_day() {
+async fn an_unused_release_goes_after_a_day() {
     let directory = tempfile::tempdir().unwrap();
     let releases = open(directory.path(), ROOM);
     let names = ["used", "unused", "recent"];
@@ -136,7 +136,7 @@ fn a_directory_that_others_may_write_to_is_refused() {
 }
 
 #[tokio::test]
-async fn a_release_that_somebody_else_wrote_counts_as_absent() {
+async fn a_release_that_another_user_wrote_counts_as_absent() {
     let directory = tempfile::tempdir().unwrap();
     let releases = open(directory.path(), ROOM);
     releases.insert(key("a"), release("a")).await;
@@ -160,7 +160,7 @@ fn a_directory_of_another_user_is_refused() {
     let mut path = directory.path().join("releases");
     fs::create_dir(&path).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    // Only root can give a directory away; for everybody else that of root is another user's.
+    // Only root can give a directory away; for every other user that of root is another user's.
     if std::os::unix::fs::chown(&path, Some(65534), None).is_err() {
         path = "/".into();
     }

@@ -90,8 +90,8 @@ mod tests {
         for (constraint, want) in cases {
             assert_eq!(evaluate(&constraint, &kinds), want.map_err(str::to_owned), "{constraint}");
         }
-        let nobody = chandler_sdk::Request::new();
-        let nowhere = Kinds { request: &nobody, brought: vec!["x.io/v1/X".to_owned()] };
+        let request = chandler_sdk::Request::new();
+        let nowhere = Kinds { request: &request, brought: vec!["x.io/v1/X".to_owned()] };
         assert_eq!(evaluate(&yes, &nowhere), Ok(None), "no cluster is known");
         assert_eq!(evaluate(&no, &nowhere), Ok(Some(true)), "the bundle brings it");
     }

@@ -17,7 +17,7 @@ use super::{
     Draft,
     words::{healthy, list, prefix},
 };
-use crate::problem::Problem;
+use crate::problem::{Problem, Refusal};
 
 /// How long a requirement of the release may be missing until `Stalled` is set. The controller looks again several times meanwhile.
 const GRACE: Duration = Duration::from_secs(10);
@@ -89,7 +89,11 @@ impl Draft {
             let lasted = Duration::try_from(self.now.0.duration_since(ready.last_transition_time.0));
             lasted.is_ok_and(|lasted| lasted >= GRACE)
         });
-        same.is_some() && problem.invalid || lasts && (problem.refused || remedy == Remedy::Requirement)
+        match problem.refusal {
+            Some(Refusal::Validation) => same.is_some(),
+            Some(Refusal::Source) => lasts,
+            None => lasts && remedy == Remedy::Requirement,
+        }
     }
 
     /// Reports a problem: `Progressing` is True while the controller retries, `Ready` repeats the cause.

@@ -6,7 +6,7 @@ use super::{
     tests::{at, deployment, facts, found, reconciles, rolling_back, waiting},
     *,
 };
-use crate::problem::Problem;
+use crate::problem::{Problem, Refusal};
 
 #[test]
 fn stalled_is_true_while_only_the_user_can_help() {
@@ -89,7 +89,7 @@ fn a_missing_requirement_stalls_only_after_a_while() {
     let mut away = Problem::transient(Reason::UnpackFailed, "no such image");
     let unpack = |problem: &Problem| Assessment::early(ReconcileOutcome::UnpackFailed(problem.clone()));
     for (second, refused, expected) in [(40, false, false), (60, false, false), (61, true, true)] {
-        away.refused = refused;
+        away.refusal = refused.then_some(Refusal::Source);
         deployment.status = Some(derive(&deployment, &unpack(&away), at(second)));
         assert_eq!(stalled(&deployment), expected, "{second} s");
     }
@@ -97,24 +97,24 @@ fn a_missing_requirement_stalls_only_after_a_while() {
 
 #[test]
 fn an_invalid_object_stalls_when_it_is_refused_again() {
-    let refused = |invalid| {
-        let problem = Problem { invalid, ..Problem::transient(Reason::ObjectRefused, "spec.replicas: Invalid value") };
+    let refused = |refusal| {
+        let problem = Problem { refusal, ..Problem::transient(Reason::ObjectRefused, "spec.replicas: Invalid value") };
         found(Some(facts("a")), ReconcileOutcome::ApplyFailed(problem))
     };
-    for (invalid, tries) in [
+    for (refusal, tries) in [
         // Validation fails the same way every time.
-        (true, [(1, false), (2, true), (30, true)]),
+        (Some(Refusal::Validation), [(1, false), (2, true), (30, true)]),
         // A webhook or a conflict may answer differently for a while.
-        (false, [(1, false), (2, false), (30, true)]),
+        (None, [(1, false), (2, false), (30, true)]),
     ] {
         let mut deployment = deployment(&json!(null));
         for (second, expected) in tries {
-            deployment.status = Some(derive(&deployment, &refused(invalid), at(second)));
+            deployment.status = Some(derive(&deployment, &refused(refusal), at(second)));
             let conditions = &deployment.status.as_ref().unwrap().conditions;
-            assert_eq!(find_condition(conditions, Type::Stalled).is_some(), expected, "{invalid} {second} s");
+            assert_eq!(find_condition(conditions, Type::Stalled).is_some(), expected, "{refusal:?} {second} s");
         }
         deployment.metadata.generation = Some(2);
-        let status = derive(&deployment, &refused(invalid), at(31));
+        let status = derive(&deployment, &refused(refusal), at(31));
         assert_eq!(find_condition(&status.conditions, Type::Stalled), None, "the spec is new");
     }
 }
