@@ -17,7 +17,8 @@ use futures::{StreamExt as _, future::join_all};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api, Client, Resource,
-    runtime::watcher::{self, Event, metadata_watcher},
+    core::PartialObjectMeta,
+    runtime::watcher::{self, Event, watcher},
 };
 use serde::de::DeserializeOwned;
 use tokio::task::AbortHandle;
@@ -163,11 +164,11 @@ pub(crate) async fn watch(
         async move {
             match id.0 {
                 ValuesKind::ConfigMap => {
-                    let api = Api::<ConfigMap>::namespaced(client, namespace);
+                    let api = Api::<PartialObjectMeta<ConfigMap>>::namespaced(client, namespace);
                     watch_one(api, availability, id, expected, changed).await;
                 }
                 ValuesKind::Secret => {
-                    let api = Api::<Secret>::namespaced(client, namespace);
+                    let api = Api::<PartialObjectMeta<Secret>>::namespaced(client, namespace);
                     watch_one(api, availability, id, expected, changed).await;
                 }
             }
@@ -186,7 +187,7 @@ async fn watch_one<K>(
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     let only = watcher::Config::default().fields(&format!("metadata.name={}", id.1));
-    let mut events = std::pin::pin!(reconnecting(metadata_watcher(api, only), availability));
+    let mut events = std::pin::pin!(reconnecting(watcher(api, only), availability));
     let mut unwatched = tokio::time::interval_at(tokio::time::Instant::now() + UNWATCHED, UNWATCHED);
     let (mut listed, mut found) = (false, None);
     loop {

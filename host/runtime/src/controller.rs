@@ -19,7 +19,7 @@ use kube::{
         Controller,
         controller::{Action, Config, Error},
         reflector::{ObjectRef, Store, store::Writer},
-        watcher::{self, Event, metadata_watcher},
+        watcher::{self, Event, watcher},
     },
 };
 use serde::de::DeserializeOwned;
@@ -118,20 +118,20 @@ impl<R: Reconciler> KindController<R> {
     }
 
     /// Also reconciles the objects that `dependents` returns for an object of another kind that is created, changed or deleted.
-    /// Only the metadata of that kind is requested: the objects can be large, or secret.
+    /// Only the metadata of that kind is watched.
     #[must_use]
     pub fn watches<O, I>(
         mut self,
-        api: Api<O>,
+        api: Api<PartialObjectMeta<O>>,
         config: watcher::Config,
         dependents: impl Fn(PartialObjectMeta<O>) -> I + Send + 'static,
     ) -> Self
     where
-        O: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+        O: Resource<DynamicType = ()> + Clone + Debug + Send + 'static,
         I: IntoIterator<Item = ObjectRef<Guarded<R::Object>>>,
     {
         // The watches of kube's controller share one backoff, in which nothing at all is reconciled.
-        let events = reconnecting(metadata_watcher(api, config), self.availability.clone());
+        let events = reconnecting(watcher(api, config), self.availability.clone());
         let touched = events.filter_map(|event| std::future::ready(touched(event)));
         let dependents =
             touched.flat_map(move |object| stream::iter(dependents(object).into_iter().collect::<Vec<_>>()));

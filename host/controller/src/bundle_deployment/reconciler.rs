@@ -13,7 +13,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, ResourceExt as _,
-    core::error_boundary::InvalidObject,
+    core::{PartialObjectMeta, error_boundary::InvalidObject},
     runtime::{controller::Action, watcher},
 };
 
@@ -36,18 +36,22 @@ impl BundleDeployments {
         let api = Api::all(client.clone());
         let reconciler = Arc::new(Self(Arc::clone(context)));
         KindController::new(reflector, api, selector.watch(), reconciler, metrics, shutdown)
-            .watches(Api::<ProvisionerClass>::all(client.clone()), selector.watch(), {
+            .watches(Api::<PartialObjectMeta<ProvisionerClass>>::all(client.clone()), selector.watch(), {
                 let context = Arc::clone(context);
                 move |class| context.helped(|deployment| deployment.spec.provisioner_class_name == class.name_any())
             })
-            .watches(Api::<ConfigMap>::namespaced(client.clone(), system), watcher::Config::default(), {
-                let context = Arc::clone(context);
-                move |map| {
-                    let map = Dependency::ConfigMap(map.name_any());
-                    context.helped(|deployment| depends_on(deployment, &map))
-                }
-            })
-            .watches(Api::<Secret>::namespaced(client, system), unmanaged_secrets(), {
+            .watches(
+                Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), system),
+                watcher::Config::default(),
+                {
+                    let context = Arc::clone(context);
+                    move |map| {
+                        let map = Dependency::ConfigMap(map.name_any());
+                        context.helped(|deployment| depends_on(deployment, &map))
+                    }
+                },
+            )
+            .watches(Api::<PartialObjectMeta<Secret>>::namespaced(client, system), unmanaged_secrets(), {
                 let context = Arc::clone(context);
                 move |secret| {
                     let secret = Dependency::Secret(secret.name_any());

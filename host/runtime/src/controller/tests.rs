@@ -151,7 +151,7 @@ async fn of_other_kinds_only_metadata_is_requested() {
         Arc::new(LogMetrics),
         &shutdown,
     )
-    .watches(Api::<Secret>::all(client), watcher::Config::default(), |_| Vec::new());
+    .watches(Api::<PartialObjectMeta<Secret>>::all(client), watcher::Config::default(), |_| Vec::new());
     let running = tokio::spawn(controller.run());
     loop {
         let (path, accepted) = requests.recv().await.expect("the controller runs");
