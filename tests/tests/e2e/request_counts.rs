@@ -53,8 +53,11 @@ async fn check(name: &str, accounts: bool) {
         let (found, embedded) = counts(accounts).await;
         // The counts were recorded on the embedded server. Another one needs more time for some steps, so that more of what
         // happens in between is reported.
-        let differences =
-            if embedded { differences(&expected, &found, BUNDLES as u64) } else { large_totals(&expected, &found) };
+        let differences = if embedded {
+            differences(&expected, &found, u64::try_from(BUNDLES).expect("a small number"))
+        } else {
+            large_totals(&expected, &found)
+        };
         if differences.is_empty() {
             return;
         }
