@@ -8,11 +8,13 @@
 //! | [`IndexCatalogs`] | catalogs with names and priorities, as the resolver reads them: one package at a time |
 //! | [`overview`] | what people see: packages, channels, versions |
 //! | [`difference`] | what one catalog has and another does not |
+//! | [`upgrade`] | what would be installed next |
 //! | [`names`] | names that resemble a mistyped one |
 
 pub mod difference;
 mod index_catalogs;
 pub mod names;
 pub mod overview;
+pub mod upgrade;
 
 pub use self::index_catalogs::IndexCatalogs;

@@ -65,14 +65,40 @@ impl From<&ObjectStatus> for TreeNode {
     }
 }
 
-/// A line of the tree, and those below it. All text is one printable line.
+/// What the sign before a label means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// The health of an object.
+    Health(ObjectHealth),
+    /// A bundle that is installed.
+    Installed,
+    /// A bundle that would be installed next.
+    Next,
+    /// A bundle that is deprecated.
+    Deprecated,
+}
+
+impl Mark {
+    /// The sign before the name.
+    pub fn sign(self) -> String {
+        match self {
+            Self::Health(health) => return health.sign(),
+            Self::Installed => "●",
+            Self::Next => "→",
+            Self::Deprecated => "!",
+        }
+        .to_owned()
+    }
+}
+
+/// A line of a tree, and those below it. All text is one printable line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// A place, a kind, or the name of an object.
     pub label: String,
-    /// The health of an object; none for places and kinds.
-    pub health: Option<ObjectHealth>,
-    /// The reason for the health.
+    /// The sign before it; none for places and kinds.
+    pub mark: Option<Mark>,
+    /// The reason for the sign.
     pub message: Option<String>,
     /// What is below it.
     pub branches: Vec<Branch>,
@@ -80,14 +106,14 @@ pub struct Branch {
 
 impl Branch {
     fn of(label: &str, branches: Vec<Self>) -> Self {
-        Self { label: one_line(label), health: None, message: None, branches }
+        Self { label: one_line(label), mark: None, message: None, branches }
     }
 
     fn of_object(node: &TreeNode, label: &str) -> Self {
         let dependents = node.dependents.iter();
         Self {
             label: one_line(label),
-            health: Some(node.object.health),
+            mark: Some(Mark::Health(node.object.health)),
             message: node.object.message.as_deref().map(one_line),
             branches: dependents
                 .map(|node| Self::of_object(node, &format!("{} {}", node.object.key.kind, node.object.key.name)))
@@ -161,7 +187,11 @@ pub fn healthy(objects: &[ObjectStatus], release: Option<&ReleaseInUse>) -> (usi
 fn push(lines: &mut Vec<String>, stem: &str, branches: &[Branch], sign: &impl Fn(ObjectHealth) -> String) {
     for (index, branch) in branches.iter().enumerate() {
         let (fork, below) = if index + 1 == branches.len() { ("└─", "   ") } else { ("├─", "│  ") };
-        let health = branch.health.map(|health| format!("{} ", sign(health))).unwrap_or_default();
+        let health = branch.mark.map(|mark| match mark {
+            Mark::Health(health) => format!("{} ", sign(health)),
+            mark => format!("{} ", mark.sign()),
+        });
+        let health = health.unwrap_or_default();
         let message = branch.message.as_deref().map(|message| format!("  {message}")).unwrap_or_default();
         lines.push(format!("{stem}{fork} {health}{}{message}", branch.label));
         push(lines, &format!("{stem}{below}"), &branch.branches, sign);
