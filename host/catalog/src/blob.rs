@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Bundle, Channel, ChannelEntry, Deprecation, Deprecations, Package, Problem, Property, Reference, RelatedImage,
-    Summary,
+    Summary, csv,
     fields::{Fields, Findings},
     model,
 };
@@ -87,6 +87,7 @@ fn bundle(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Bundle {
         properties: properties(fields, findings),
         related_images,
         summary: summary(fields),
+        csv: csv::read(fields),
     }
 }
 

@@ -66,6 +66,22 @@ impl Directory {
     }
 }
 
+impl Directory {
+    /// One file as content, as if it were alone in its directory.
+    pub fn file(path: &Path) -> Result<Self, DirectoryError> {
+        let at = |source| DirectoryError::Io { path: path.to_owned(), source };
+        if !fs::metadata(path).map_err(at)?.is_file() {
+            return Err(DirectoryError::NotAFile(path.to_owned()));
+        }
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name.ok_or_else(|| DirectoryError::Name(path.to_owned()))?.to_owned();
+        let (size, hash) = hash(path)?;
+        let digest = Digest::of_tree([(name.as_str(), size, &hash)]);
+        let root = path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(Self { root, digest, total: size, files: BTreeMap::from([(name, size)]) })
+    }
+}
+
 /// Collects the files below a directory.
 fn list(root: &Path, prefix: &str, depth: usize, limit: usize, files: &mut Vec<String>) -> Result<(), DirectoryError> {
     let directory = root.join(prefix);
@@ -149,6 +165,10 @@ mod tests {
         assert_eq!(opened.read("a/b/c.yaml", 8, 100).unwrap(), b"89");
         assert!(matches!(opened.read("a", 0, 1), Err(ReadError::NotAFile(_))));
         assert!(matches!(Directory::open(directory.path(), 1), Err(DirectoryError::Files(1))));
+        let file = Directory::file(&directory.path().join("d.json")).unwrap();
+        assert_eq!(file.digest(), MemoryContent::new([("d.json", "{}")]).digest());
+        assert_eq!(file.read("d.json", 0, 9).unwrap(), b"{}");
+        assert!(matches!(Directory::file(directory.path()), Err(DirectoryError::NotAFile(_))));
         std::os::unix::fs::symlink("/etc/passwd", directory.path().join("link")).unwrap();
         assert!(matches!(Directory::open(directory.path(), 9), Err(DirectoryError::NotAFile(_))));
     }

@@ -82,20 +82,42 @@ pub fn as_text(channel: &Channel, marks: &Marks<'_>) -> String {
     output
 }
 
-/// A flowchart in the language of Mermaid: arrows lead to the newer bundle, dotted ones where it is skipped.
-pub fn as_mermaid(channel: &Channel, marks: &Marks<'_>) -> String {
+/// A flowchart in the language of Mermaid: arrows lead to the newer bundle, dotted ones where it is skipped. Several channels are
+/// drawn apart, each with its name.
+pub fn as_mermaid(channels: &[&Channel], marks: &Marks<'_>) -> String {
     let mut output = String::from("flowchart BT\n");
+    let mut first = 0;
+    for (index, channel) in channels.iter().enumerate() {
+        // Writing to a string cannot fail.
+        if channels.len() > 1 {
+            let _ = writeln!(output, "  subgraph c{index}[\"{}\"]", label(&channel.name));
+        }
+        first = mermaid_channel(&mut output, channel, marks, first);
+        if channels.len() > 1 {
+            output.push_str("  end\n");
+        }
+    }
+    output.push_str(
+        "  classDef installed stroke:#1a7f37,stroke-width:3px\n  classDef next stroke:#bf8700,stroke-width:3px\n  \
+         classDef absent stroke-dasharray:4\n",
+    );
+    output
+}
+
+/// Draws a channel with numbers from `first`, and returns the next one.
+fn mermaid_channel(output: &mut String, channel: &Channel, marks: &Marks<'_>, first: usize) -> usize {
     let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
+    let by_name: BTreeMap<&str, &ChannelEntry> = channel.entries.iter().map(|it| (it.name.as_str(), it)).collect();
     let entries = newest_first(channel);
     let edges = edges(channel);
     let names = entries.iter().map(|entry| entry.name.as_str()).chain(edges.iter().map(|(_, older, _)| *older));
     for name in names {
-        let id = ids.len();
+        let id = first + ids.len();
         if ids.contains_key(name) {
             continue;
         }
         ids.insert(name, id);
-        let entry = entries.iter().find(|entry| entry.name == name);
+        let entry = by_name.get(name);
         let range = entry.and_then(|entry| entry.skip_range.as_deref());
         let range = range.map(|range| format!("<br/>{}", label(range))).unwrap_or_default();
         let class = match (mark(name, marks), entry) {
@@ -111,11 +133,7 @@ pub fn as_mermaid(channel: &Channel, marks: &Marks<'_>) -> String {
             let _ = writeln!(output, "  n{older} {arrow} n{newer}");
         }
     }
-    output.push_str(
-        "  classDef installed stroke:#1a7f37,stroke-width:3px\n  classDef next stroke:#bf8700,stroke-width:3px\n  \
-         classDef absent stroke-dasharray:4\n",
-    );
-    output
+    first + ids.len()
 }
 
 fn mark(name: &str, marks: &Marks<'_>) -> Option<&'static str> {
@@ -170,7 +188,7 @@ mod tests {
         a.v1  installed; replaces a.v0 (not in the channel)
         a.v2  replaces a.v1
         ");
-        insta::assert_snapshot!(as_mermaid(&channel, &marks), @r#"
+        insta::assert_snapshot!(as_mermaid(&[&channel], &marks), @r#"
         flowchart BT
           n0["a.v3<br/>#62;#61;1.0.0 #60;3.0.0"]:::next
           n1["a.v1"]:::installed
@@ -187,11 +205,21 @@ mod tests {
     }
 
     #[test]
+    fn several_channels_are_apart() {
+        let of = |name: &str, entries: &[Entry<'_>]| Channel { name: name.to_owned(), ..channel(entries) };
+        let (one, two) = (
+            of("stable", &[("a", None, &[], None)]),
+            of("edge \"x", &[("a", None, &[], None), ("b", Some("a"), &[], None)]),
+        );
+        insta::assert_snapshot!(as_mermaid(&[&one, &two], &Marks::default()), @"");
+    }
+
+    #[test]
     fn a_graph_with_mistakes_is_drawn_too() {
         let cycle = channel(&[("a", Some("b"), &[], None), ("b", Some("a"), &[], None), ("c", Some("b"), &[], None)]);
         assert_eq!(as_text(&cycle, &Marks::default()), "c  replaces b\nb  replaces a\na  replaces b\n");
         let heads = channel(&[("b\u{202e}\"", None, &[], None), ("a", None, &[], None)]);
         assert_eq!(as_text(&heads, &Marks::default()), "a\nb\\u{202E}\"\n");
-        assert!(as_mermaid(&heads, &Marks::default()).contains("[\"b#92;u#123;202E#125;#34;\"]"));
+        assert!(as_mermaid(&[&heads], &Marks::default()).contains("[\"b#92;u#123;202E#125;#34;\"]"));
     }
 }

@@ -19,6 +19,7 @@
 //! | [`Directory`] | a directory of this machine as content |
 
 mod blob;
+mod csv;
 mod directory;
 mod fields;
 mod finding;
@@ -42,8 +43,8 @@ pub use self::{
     },
     limits::Limits,
     model::{
-        Bundle, Channel, ChannelEntry, Deprecation, Deprecations, Gvk, Package, PackageProperty, Property, Reference,
-        RelatedImage, Summary,
+        Bundle, Channel, ChannelEntry, Csv, Deprecation, Deprecations, Gvk, Package, PackageProperty, Property,
+        Reference, RelatedImage, Summary,
     },
     reader::{CatalogError, Item, Meta, Span, read},
     version::{BundleVersion, VersionError},

@@ -20,6 +20,8 @@ pub const DEPRECATIONS: &str = "olm.deprecations";
 pub const PROPERTY_PACKAGE: &str = "olm.package";
 /// The type of a property with a group, version and kind that a bundle provides.
 pub const PROPERTY_GVK: &str = "olm.gvk";
+/// The type of a property with a group, version and kind that a bundle requires.
+pub const PROPERTY_GVK_REQUIRED: &str = "olm.gvk.required";
 /// The type of a property with one manifest of a bundle. Its value stays in the file.
 pub const PROPERTY_OBJECT: &str = "olm.bundle.object";
 /// The type of a property with the metadata of a ClusterServiceVersion. Its value stays in the file.
@@ -101,6 +103,9 @@ pub struct Bundle {
     /// What a list of bundles shows, from the metadata of the ClusterServiceVersion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
+    /// What its ClusterServiceVersion says about kinds and versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub csv: Option<Csv>,
 }
 
 /// A property.
@@ -144,6 +149,22 @@ pub struct Summary {
     /// Words to search for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keywords: Vec<String>,
+    /// The oldest Kubernetes version.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub min_kube_version: String,
+}
+
+/// What the ClusterServiceVersion of a bundle says about kinds and versions, from its metadata ([`PROPERTY_CSV_METADATA`]) or from
+/// the manifest ([`PROPERTY_OBJECT`]), whichever comes first. It counts where the properties are silent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Csv {
+    /// The kinds that the bundle provides. Empty if properties of type [`PROPERTY_GVK`] name them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owned: Vec<Gvk>,
+    /// The kinds that the bundle requires. Empty if properties of type [`PROPERTY_GVK_REQUIRED`] name them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub required: Vec<Gvk>,
     /// The oldest Kubernetes version.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub min_kube_version: String,
@@ -238,12 +259,13 @@ impl Bundle {
         }
     }
 
-    /// The kinds that the bundle provides.
+    /// The kinds that the bundle provides: those of its properties, or else of its ClusterServiceVersion.
     pub fn provides(&self) -> impl Iterator<Item = Gvk> {
-        self.properties_of(PROPERTY_GVK).map(|property| {
+        let properties = self.properties_of(PROPERTY_GVK).map(|property| {
             let text = |key| property.text(key).unwrap_or_default().to_owned();
             Gvk { group: text("group"), version: text("version"), kind: text("kind") }
-        })
+        });
+        properties.chain(self.csv.iter().flat_map(|csv| csv.owned.iter().cloned()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Arguments that several commands share, and how their values are parsed.
 
 pub mod bundle;
+pub mod catalogs;
 #[cfg(feature = "dev")]
 pub mod cluster;
 pub mod configuration;

@@ -11,6 +11,7 @@ use crate::{
 
 pub mod adopt;
 pub mod approve;
+pub mod catalog;
 pub mod completion;
 pub mod controller;
 pub mod crds;
@@ -30,6 +31,7 @@ pub mod rbac;
 pub mod reconcile;
 pub mod reference;
 pub mod render;
+pub mod resolve;
 pub mod resume;
 pub mod rollback;
 pub mod status;
@@ -71,7 +73,8 @@ Exit codes:
   1    failure, or the bundle is not healthy
   2    wrong usage
   3    a timeout expired
-  4    something would change (`diff`)
+  4    something would change (`diff`, `catalog diff`)
+  5    no set of bundles fits (`resolve`, `install` from a catalog)
   130  interrupted by SIGINT or SIGTERM
 
 Examples:
@@ -93,7 +96,8 @@ Exit codes:
   1    failure, or the bundle is not healthy
   2    wrong usage
   3    a timeout expired
-  4    something would change (`diff`)
+  4    something would change (`diff`, `catalog diff`)
+  5    no set of bundles fits (`resolve`, `install` from a catalog)
   130  interrupted by SIGINT or SIGTERM
 
 Examples:
@@ -116,6 +120,8 @@ pub enum Command {
     Get(get::Get),
     Render(render::Render),
     Lint(lint::Lint),
+    Catalog(Box<catalog::Catalog>),
+    Resolve(Box<resolve::Resolve>),
     Rbac(rbac::Rbac),
     Status(status::Status),
     Tree(tree::Tree),
@@ -147,6 +153,8 @@ impl Command {
             Self::Get(get) => get.run(terminal).await?,
             Self::Render(render) => render.run(terminal).await?,
             Self::Lint(lint) => lint.run(terminal).await?,
+            Self::Catalog(catalog) => return catalog.run(terminal).await,
+            Self::Resolve(resolve) => resolve.run(terminal).await?,
             Self::Rbac(rbac) => Box::pin(rbac.run(terminal)).await?,
             Self::Status(status) => return status.run(terminal).await,
             Self::Tree(tree) => tree.run(terminal).await?,

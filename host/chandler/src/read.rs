@@ -2,6 +2,7 @@
 
 pub mod below;
 pub mod cache;
+pub mod catalogs;
 pub mod cluster;
 pub mod configuration;
 pub mod delivery;
@@ -18,6 +19,7 @@ pub mod objects;
 pub mod packaging;
 pub mod preview;
 pub mod provisioner;
+pub mod question;
 pub mod rendering;
 pub mod settled;
 pub mod source;

@@ -3,6 +3,7 @@
 pub mod adoption;
 pub mod advice;
 pub mod api_error;
+pub mod catalogs;
 pub mod conditions;
 pub mod deletion;
 pub mod diagnostics;
@@ -21,6 +22,7 @@ pub mod permissions;
 pub mod picture;
 pub mod progress;
 pub mod progress_reporter;
+pub mod resolution;
 pub mod revisions;
 pub mod sarif;
 pub mod secrets;

@@ -30,6 +30,7 @@
 //! | [`version`] | versions with releases, and the ranges of users and catalogs |
 //! | [`kind`], [`need`], [`platform`], [`selector`] | what bundles provide, require and tolerate; labels of catalogs |
 //! | [`upgrade`] | the graph of upgrades |
+//! | [`what_if`] | what a question with one change would be answered |
 //! | [`deppy`] | what Deppy's solver gives |
 //! | `question`, `universe`, `encode`, `choose`, `decide` | the steps of [`resolve`]: names, candidates, clauses, the best set, the decision |
 //! | `single` | the choice of OLM v1 for one package |
@@ -58,6 +59,7 @@ mod single;
 mod universe;
 pub mod upgrade;
 pub mod version;
+pub mod what_if;
 
 pub use answer::{Answer, Change, Decision, Edge, Member, Reason, Step};
 pub use catalog::{CatalogError, Catalogs, MemoryCatalogs, Package};

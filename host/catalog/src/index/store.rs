@@ -112,6 +112,30 @@ impl Indexes {
         Ok(())
     }
 
+    /// Removes the indexes that were built first, so that at most this many are kept, and what interrupted processes left. Open
+    /// indexes stay usable.
+    pub fn keep_newest(&self, most: usize) -> Result<(), StoreError> {
+        let _lock = self.lock()?;
+        let mut indexes = Vec::new();
+        for entry in fs::read_dir(&self.directory).map_err(failure(&self.directory))? {
+            let entry = entry.map_err(failure(&self.directory))?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if name.starts_with(TEMPORARY) {
+                fs::remove_file(entry.path()).map_err(failure(&entry.path()))?;
+            } else if name.ends_with(SUFFIX) {
+                let built = entry.metadata().and_then(|metadata| metadata.modified());
+                indexes.push((built.map_err(failure(&entry.path()))?, entry.path()));
+            }
+        }
+        indexes.sort();
+        let superfluous = indexes.len().saturating_sub(most);
+        for (_, path) in indexes.into_iter().take(superfluous) {
+            fs::remove_file(&path).map_err(failure(&path))?;
+        }
+        Ok(())
+    }
+
     fn build(
         &self,
         content: &dyn Content,

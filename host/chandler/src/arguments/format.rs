@@ -15,6 +15,17 @@ pub enum TreeFormat {
     Html,
 }
 
+/// How a command prints a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DataFormat {
+    /// A table
+    Text,
+    /// JSON, with every field
+    Json,
+    /// YAML, as JSON
+    Yaml,
+}
+
 /// How a command prints its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum OutputFormat {

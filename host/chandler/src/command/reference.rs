@@ -17,13 +17,18 @@ pub fn markdown() -> String {
     let mut root = Arguments::command().term_width(WIDTH);
     root.build();
     section(&mut text, "chandler", &mut root);
-    for command in root.get_subcommands_mut() {
+    below(&mut text, "chandler", &mut root);
+    text
+}
+
+fn below(text: &mut String, above: &str, command: &mut clap::Command) {
+    for command in command.get_subcommands_mut() {
         if !command.is_hide_set() && command.get_name() != "help" {
-            let title = format!("chandler {}", command.get_name());
-            section(&mut text, &title, command);
+            let title = format!("{above} {}", command.get_name());
+            section(text, &title, command);
+            below(text, &title, command);
         }
     }
-    text
 }
 
 fn section(text: &mut String, title: &str, command: &mut clap::Command) {
@@ -47,7 +52,8 @@ mod tests {
     #[test]
     fn every_command_has_examples_and_exit_codes() {
         let root = Arguments::command();
-        for command in root.get_subcommands().filter(|command| !command.is_hide_set()) {
+        let nested = root.get_subcommands().flat_map(clap::Command::get_subcommands);
+        for command in root.get_subcommands().chain(nested).filter(|command| !command.is_hide_set()) {
             let help = command.clone().render_long_help().to_string();
             for word in ["Example", "Exit codes: 0"] {
                 assert!(help.contains(word), "{} has no {word}", command.get_name());

@@ -24,6 +24,11 @@ pub fn content(directory: &Path) -> PathBuf {
     directory.join("content")
 }
 
+/// The subdirectory for the indexes of catalogs.
+pub fn catalogs(directory: &Path) -> PathBuf {
+    directory.join("catalogs")
+}
+
 fn choose(chosen: Option<&Path>, xdg: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
     if let Some(chosen) = chosen {
         return Some(chosen.to_owned());

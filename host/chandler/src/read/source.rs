@@ -13,7 +13,7 @@ use chandler_content::{
 };
 use chandler_core::{Content, Digest};
 
-use super::{cache, file};
+use super::{cache, catalogs, file};
 use crate::{CommandError, arguments::registry::RegistryArguments};
 
 /// The largest file with registry credentials, in bytes.
@@ -150,8 +150,12 @@ pub async fn open(origin: &Origin, cache: &Path, registry: &RegistryArguments) -
 
 /// The store of content in the cache.
 pub async fn store(cache: &Path) -> Result<Store, CommandError> {
+    store_with(cache, Limits::default()).await
+}
+
+async fn store_with(cache: &Path, limits: Limits) -> Result<Store, CommandError> {
     let directory = cache::content(cache);
-    tokio::task::spawn_blocking(move || Store::open(&directory, Limits::default()))
+    tokio::task::spawn_blocking(move || Store::open(&directory, limits))
         .await
         .map_err(|error| CommandError::failed("failed to open the cache").because(&error))?
         .map_err(|error| {
@@ -161,7 +165,44 @@ pub async fn store(cache: &Path) -> Result<Store, CommandError> {
         })
 }
 
+/// Limits for the images of catalogs: their programs are unpacked too, though not kept, and a catalog may be one large file.
+fn catalog_limits() -> Limits {
+    let mebibyte = 1 << 20;
+    Limits {
+        total_bytes: 1024 * mebibyte,
+        file_bytes: 512 * mebibyte,
+        entries: 200_000,
+        unpacked_bytes: 4096 * mebibyte,
+        download_bytes: 1024 * mebibyte,
+        ..Limits::default()
+    }
+}
+
+/// The files of an image below the directory that a label names.
+pub async fn labelled(
+    image: &ImageReference,
+    cache: &Path,
+    registry: &RegistryArguments,
+    label: &str,
+) -> Result<Tree, CommandError> {
+    let access = access(image, registry)?;
+    let images = images(store_with(cache, catalog_limits()).await?, registry);
+    let fetched = async { images.fetch_labelled(&images.resolve(image, &access).await?, &access, label).await };
+    fetched.await.map_err(|error| {
+        let failed = CommandError::failed(format!("failed to read catalog image {image}")).because(&error);
+        failed.hint(catalogs::image_hint(&error).map_or_else(|| hint(&error), str::to_owned))
+    })
+}
+
 async fn pull(image: &ImageReference, store: Store, registry: &RegistryArguments) -> Result<Tree, CommandError> {
+    let access = access(image, registry)?;
+    let images = images(store, registry);
+    let fetched = async { images.fetch(&images.resolve(image, &access).await?, &access).await };
+    fetched.await.map_err(|error| refused(&format!("image {image}"), &error))
+}
+
+/// The credentials for a registry.
+fn access(image: &ImageReference, registry: &RegistryArguments) -> Result<ImageAccess, CommandError> {
     let credentials = match credentials(registry)? {
         Some((path, text)) => pull_secret_credentials(&text, image).map_err(|error| {
             CommandError::failed(format!("failed to read the credentials in {}", path.display()))
@@ -170,10 +211,7 @@ async fn pull(image: &ImageReference, store: Store, registry: &RegistryArguments
         })?,
         None => None,
     };
-    let access = ImageAccess { credentials, ..ImageAccess::default() };
-    let images = images(store, registry);
-    let fetched = async { images.fetch(&images.resolve(image, &access).await?, &access).await };
-    fetched.await.map_err(|error| refused(&format!("image {image}"), &error))
+    Ok(ImageAccess { credentials, ..ImageAccess::default() })
 }
 
 async fn download(

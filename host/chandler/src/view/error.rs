@@ -18,6 +18,8 @@ pub enum FailureKind {
     Usage,
     /// A timeout expired.
     Timeout,
+    /// No set of bundles fits.
+    Unsatisfiable,
     /// The command received SIGINT or SIGTERM.
     Interrupted,
     /// The reader of standard output closed the pipe. That is not an error.
@@ -31,6 +33,7 @@ impl FailureKind {
             Self::Failed => 1,
             Self::Usage => 2,
             Self::Timeout => 3,
+            Self::Unsatisfiable => 5,
             Self::Interrupted => 130,
             Self::Closed => 0,
         }
@@ -67,6 +70,11 @@ impl CommandError {
         Self::new(FailureKind::Timeout, message)
     }
 
+    /// A question to the resolver that no set of bundles answers.
+    pub fn unsatisfiable(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Unsatisfiable, message)
+    }
+
     /// The command received a signal.
     pub fn interrupted() -> Self {
         Self::new(FailureKind::Interrupted, "interrupted")
@@ -85,21 +93,28 @@ impl CommandError {
         let mut next = Some(error);
         while let Some(error) = next {
             if let Some(explained) = api_error::explain(error) {
-                self.cause(&explained.cause);
+                self.add_cause(&explained.cause);
                 self.hints.extend(explained.hint.filter(|hint| !self.hints.contains(hint)));
                 return self;
             }
-            self.cause(api_error::without_code(&error.to_string()));
+            self.add_cause(api_error::without_code(&error.to_string()));
             next = error.source();
         }
         self
     }
 
     /// A `transparent` error, or one that repeats its source in its own message, adds nothing.
-    fn cause(&mut self, text: &str) {
+    fn add_cause(&mut self, text: &str) {
         if !text.is_empty() && !self.causes.last().is_some_and(|last| last.contains(text)) {
             self.causes.push(text.to_owned());
         }
+    }
+
+    /// Adds a cause in words.
+    #[must_use]
+    pub fn cause(mut self, text: impl Into<String>) -> Self {
+        self.causes.push(text.into());
+        self
     }
 
     /// Adds a hint.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{error::CommandError, spinner};
+use crate::arguments::format::DataFormat;
 
 /// The format of Kubernetes objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -49,6 +50,18 @@ pub fn yaml(documents: &[Value]) -> Result<String, CommandError> {
         }
     }
     Ok(text)
+}
+
+/// Data in this format; `text` makes the text for people.
+pub fn data(value: &impl Serialize, format: DataFormat, text: impl FnOnce() -> String) -> Result<String, CommandError> {
+    match format {
+        DataFormat::Text => Ok(text()),
+        DataFormat::Json => json(value),
+        DataFormat::Yaml => {
+            let value = serde_json::to_value(value);
+            yaml(&[value.map_err(|error| CommandError::failed("failed to write YAML").because(&error))?])
+        }
+    }
 }
 
 /// Indented JSON. Control characters and invisible characters are escaped.

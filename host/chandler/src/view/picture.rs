@@ -1,10 +1,10 @@
-//! The tree as a picture: Mermaid for documents, SVG, and an HTML page without scripts.
+//! Trees and graphs as pictures: Mermaid for documents, SVG, and an HTML page without scripts.
 //!
 //! Names and messages come from objects that anyone may have written: each format escapes them.
 
 use std::fmt::Write as _;
 
-use super::tree::{Branch, ObjectHealth};
+use super::tree::{Branch, Mark, ObjectHealth};
 
 /// The size of the pictures, in pixels.
 const ROW: usize = 24;
@@ -18,15 +18,41 @@ const MESSAGE: usize = 100;
 const STYLE: &str = "\
 :root { color-scheme: light dark; --text: #1f2328; --quiet: #59636e; --line: #b7bdc4; --page: #ffffff; }
 @media (prefers-color-scheme: dark) { :root { --text: #e6edf3; --quiet: #9198a1; --line: #4b535d; --page: #0d1117; } }
-.healthy { --sign: #1a7f37; } .progressing { --sign: #bf8700; } .unhealthy { --sign: #cf222e; } .unknown { --sign: #8250df; }";
+.healthy { --sign: #1a7f37; } .progressing { --sign: #bf8700; } .unhealthy { --sign: #cf222e; } .unknown { --sign: #8250df; }
+.installed { --sign: #1a7f37; } .next { --sign: #bf8700; } .deprecated { --sign: #cf222e; }";
 
-/// The name of a health, as the style sheet has it.
-fn class(health: ObjectHealth) -> &'static str {
-    match health {
-        ObjectHealth::Healthy => "healthy",
-        ObjectHealth::Progressing => "progressing",
-        ObjectHealth::Unhealthy => "unhealthy",
-        ObjectHealth::Unknown => "unknown",
+/// The width of arrows beside the rows, and how much more of it each row between their ends takes.
+const ARROW: usize = 14;
+const ARROW_STEP: usize = 4;
+const ARROW_MOST: usize = 120;
+
+/// An arrow from one row of a picture to another. Rows are counted from the top, from 0, without the title.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrow {
+    /// The row where it begins.
+    pub from: usize,
+    /// The row that it points to.
+    pub to: usize,
+    /// Whether it is dashed.
+    pub dashed: bool,
+}
+
+/// The style of arrows, and their tip.
+const ARROW_STYLE: &str = "\
+<style>.dashed { stroke-dasharray: 4; }</style>\n\
+<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">\
+<path d=\"M0 0L8 4L0 8z\" style=\"fill: var(--line)\"/></marker></defs>\n";
+
+/// The name of a mark, as the style sheet has it.
+fn class(mark: Mark) -> &'static str {
+    match mark {
+        Mark::Health(ObjectHealth::Healthy) => "healthy",
+        Mark::Health(ObjectHealth::Progressing) => "progressing",
+        Mark::Health(ObjectHealth::Unhealthy) => "unhealthy",
+        Mark::Health(ObjectHealth::Unknown) => "unknown",
+        Mark::Installed => "installed",
+        Mark::Next => "next",
+        Mark::Deprecated => "deprecated",
     }
 }
 
@@ -47,9 +73,9 @@ pub fn mermaid(title: &str, branches: &[Branch]) -> String {
 fn mermaid_below(text: &mut String, parent: usize, branches: &[Branch], count: &mut usize) {
     for branch in branches {
         *count += 1;
-        let (id, sign) = (*count, branch.health.map(|health| format!("{} ", health.sign())).unwrap_or_default());
+        let (id, sign) = (*count, branch.mark.map(|mark| format!("{} ", mark.sign())).unwrap_or_default());
         let message = branch.message.as_deref().map(|it| format!("<br/>{}", mermaid_text(&shortened(it))));
-        let class = branch.health.map(|health| format!(":::{}", class(health))).unwrap_or_default();
+        let class = branch.mark.map(|mark| format!(":::{}", class(mark))).unwrap_or_default();
         let label = mermaid_text(&format!("{sign}{}", branch.label));
         let _ = writeln!(text, "  n{parent} --> n{id}[\"{label}{}\"]{class}", message.unwrap_or_default());
         mermaid_below(text, id, &branch.branches, count);
@@ -57,7 +83,7 @@ fn mermaid_below(text: &mut String, parent: usize, branches: &[Branch], count: &
 }
 
 /// Text in a quoted label. Everything that Mermaid or HTML may understand becomes a character code.
-fn mermaid_text(text: &str) -> String {
+pub(super) fn mermaid_text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_ascii_punctuation() && !matches!(c, '.' | ',' | ':' | '/' | '-' | '_' | '(' | ')' | '@' | '=') {
@@ -86,13 +112,24 @@ fn rows<'a>(rows: &mut Vec<Row<'a>>, parent: usize, depth: usize, branches: &'a 
     }
 }
 
-/// An SVG image. It follows the colour scheme of the reader.
+/// An SVG image of a tree. It follows the colour scheme of the reader.
 pub fn svg(title: &str, branches: &[Branch]) -> String {
+    graph_svg(title, branches, &[])
+}
+
+/// How far an arrow is from the rows that it connects.
+fn bow(arrow: &Arrow) -> usize {
+    (ARROW + arrow.from.abs_diff(arrow.to) * ARROW_STEP).min(ARROW_MOST)
+}
+
+/// An SVG image of a graph: the rows of a tree, with arrows on the left instead of lines to their parents.
+pub fn graph_svg(title: &str, branches: &[Branch], arrows: &[Arrow]) -> String {
     let mut all = Vec::new();
     rows(&mut all, 0, 1, branches);
+    let room = arrows.iter().map(bow).max().unwrap_or_default();
     let characters = |row: &Row<'_>| {
         let message = row.branch.message.as_deref().map_or(0, |it| shortened(it).chars().count() + 2);
-        INDENT * (row.depth + 1) * 10 + (row.branch.label.chars().count() + message) * CHARACTER
+        (INDENT * (row.depth + 1) + room) * 10 + (row.branch.label.chars().count() + message) * CHARACTER
     };
     let widest = all.iter().map(characters).max().unwrap_or_default().max(title.chars().count() * CHARACTER);
     let (width, height) = (widest / 10 + 2 * MARGIN, (all.len() + 1) * ROW + 2 * MARGIN);
@@ -102,24 +139,27 @@ pub fn svg(title: &str, branches: &[Branch]) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
          role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n<style>\n{STYLE}\n\
          text {{ font: 13px ui-monospace, Menlo, Consolas, monospace; fill: var(--text); dominant-baseline: central; }}\n\
-         .message {{ fill: var(--quiet); }}\npath {{ fill: none; stroke: var(--line); }}\ncircle {{ fill: var(--sign); }}\n</style>\n\
+         .message {{ fill: var(--quiet); }}\npath {{ fill: none; stroke: var(--line); }}\ncircle {{ fill: var(--sign); }}\n</style>\n{}\
          <rect width=\"100%\" height=\"100%\" style=\"fill: var(--page)\"/>\n\
          <text x=\"{MARGIN}\" y=\"{}\" font-weight=\"bold\">{title}</text>\n",
+        if arrows.is_empty() { "" } else { ARROW_STYLE },
         middle(0)
     );
     for (index, row) in all.iter().enumerate() {
-        let Branch { label, health, message, .. } = row.branch;
-        let (x, y) = (MARGIN + row.depth * INDENT, middle(index + 1));
-        // A line from below the parent to this row.
-        let stem = x - INDENT / 2 - 4;
-        let _ = writeln!(text, "<path d=\"M{stem} {}V{y}H{}\"/>", middle(row.parent) + ROW / 2 - 3, x - 4);
-        let class = health.map(class).unwrap_or_default();
+        let Branch { label, mark, message, .. } = row.branch;
+        let (x, y) = (MARGIN + room + row.depth * INDENT, middle(index + 1));
+        if arrows.is_empty() {
+            // A line from below the parent to this row.
+            let stem = x - INDENT / 2 - 4;
+            let _ = writeln!(text, "<path d=\"M{stem} {}V{y}H{}\"/>", middle(row.parent) + ROW / 2 - 3, x - 4);
+        }
+        let class = mark.map(class).unwrap_or_default();
         let _ = write!(text, "<g class=\"{class}\">");
         if let Some(message) = message {
             let _ = write!(text, "<title>{}</title>", xml(message));
         }
         let mut start = x;
-        if health.is_some() {
+        if mark.is_some() {
             let _ = write!(text, "<circle cx=\"{}\" cy=\"{y}\" r=\"5\"/>", x + 6);
             start += 18;
         }
@@ -128,6 +168,19 @@ pub fn svg(title: &str, branches: &[Branch]) -> String {
             let _ = write!(text, "<tspan class=\"message\" dx=\"12\">{}</tspan>", xml(&shortened(message)));
         }
         text.push_str("</text></g>\n");
+    }
+    for arrow in arrows {
+        let (Some(from), Some(to)) = (all.get(arrow.from), all.get(arrow.to)) else { continue };
+        let x = |row: &Row<'_>| MARGIN + room + row.depth * INDENT - 4;
+        let left = x(from).min(x(to)) - bow(arrow);
+        let (start, end) = (middle(arrow.from + 1), middle(arrow.to + 1));
+        let class = if arrow.dashed { " class=\"dashed\"" } else { "" };
+        let _ = writeln!(
+            text,
+            "<path{class} d=\"M{} {start}C{left} {start} {left} {end} {} {end}\" marker-end=\"url(#tip)\"/>",
+            x(from),
+            x(to)
+        );
     }
     text.push_str("</svg>\n");
     text
@@ -156,9 +209,9 @@ fn html_below(text: &mut String, branches: &[Branch]) {
     }
     text.push_str("<ul>\n");
     for branch in branches {
-        let sign = branch.health.map(|health| {
-            let class = class(health);
-            format!("<span class=\"sign {class}\" title=\"{class}\">{}</span> ", health.sign())
+        let sign = branch.mark.map(|mark| {
+            let class = class(mark);
+            format!("<span class=\"sign {class}\" title=\"{class}\">{}</span> ", mark.sign())
         });
         let message = branch.message.as_deref().map(|it| format!(" <span class=\"message\">{}</span>", xml(it)));
         let line = format!("{}{}{}", sign.unwrap_or_default(), xml(&branch.label), message.unwrap_or_default());
@@ -203,14 +256,14 @@ mod tests {
     fn tree() -> Vec<Branch> {
         let object = |label: &str, health, message: Option<&str>, branches| Branch {
             label: label.into(),
-            health: Some(health),
+            mark: Some(Mark::Health(health)),
             message: message.map(Into::into),
             branches,
         };
         let pod =
             object("Pod crane-5f6-a", ObjectHealth::Unhealthy, Some("ImagePullBackOff: x:1: <not \"found\">"), vec![]);
         let crane = object("crane", ObjectHealth::Progressing, None, vec![pod]);
-        let group = |label: &str, branches| Branch { label: label.into(), health: None, message: None, branches };
+        let group = |label: &str, branches| Branch { label: label.into(), mark: None, message: None, branches };
         let kinds = vec![
             group("Service", vec![object("metrics", ObjectHealth::Healthy, None, vec![])]),
             group("Deployment.apps", vec![crane]),
@@ -237,11 +290,20 @@ mod tests {
     }
 
     #[test]
+    fn a_graph_has_arrows_and_no_lines_to_parents() {
+        let arrows = [Arrow { from: 2, to: 0, dashed: false }, Arrow { from: 1, to: 9, dashed: true }];
+        let text = graph_svg("graph", &tree(), &arrows);
+        // The second arrow leads nowhere; the other path is the tip.
+        assert_eq!((text.matches("<path").count(), text.matches("marker-end").count()), (2, 1), "{text}");
+        insta::assert_snapshot!(text.lines().find(|line| line.contains("marker-end")).unwrap(), @"");
+    }
+
+    #[test]
     fn markup_in_names_and_messages_is_text() {
         let hostile = "</text></svg><script>alert('x')</script>\" onload=\"x` #[] & |";
         let branch = Branch {
             label: hostile.into(),
-            health: Some(ObjectHealth::Unknown),
+            mark: Some(Mark::Health(ObjectHealth::Unknown)),
             message: Some(hostile.repeat(9)),
             branches: vec![],
         };

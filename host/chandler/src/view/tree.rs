@@ -70,14 +70,40 @@ const GAP: &str = "  ";
 /// The number of characters to which messages are cut at most, however narrow the terminal is.
 const LEAST_MESSAGE: usize = 20;
 
-/// A line of the tree, and those below it. All text is one printable line.
+/// What the sign before a label means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// The health of an object.
+    Health(ObjectHealth),
+    /// A bundle that is installed.
+    Installed,
+    /// A bundle that would be installed next.
+    Next,
+    /// A bundle that is deprecated.
+    Deprecated,
+}
+
+impl Mark {
+    /// The sign before the name.
+    pub fn sign(self) -> String {
+        match self {
+            Self::Health(health) => return health.sign(),
+            Self::Installed => "●",
+            Self::Next => "→",
+            Self::Deprecated => "!",
+        }
+        .to_owned()
+    }
+}
+
+/// A line of a tree, and those below it. All text is one printable line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// A place, a kind, or the name of an object.
     pub label: String,
-    /// The health of an object; none for places and kinds.
-    pub health: Option<ObjectHealth>,
-    /// The reason for the health.
+    /// The sign before it; none for places and kinds.
+    pub mark: Option<Mark>,
+    /// The reason for the sign.
     pub message: Option<String>,
     /// What is below it.
     pub branches: Vec<Branch>,
@@ -85,14 +111,14 @@ pub struct Branch {
 
 impl Branch {
     fn of(label: &str, branches: Vec<Self>) -> Self {
-        Self { label: one_line(label), health: None, message: None, branches }
+        Self { label: one_line(label), mark: None, message: None, branches }
     }
 
     fn of_object(node: &TreeNode, label: &str) -> Self {
         let dependents = node.dependents.iter();
         Self {
             label: one_line(label),
-            health: Some(node.object.health),
+            mark: Some(Mark::Health(node.object.health)),
             message: node.object.message.as_deref().map(one_line),
             branches: dependents
                 .map(|node| Self::of_object(node, &format!("{} {}", node.object.key.kind, node.object.key.name)))
@@ -172,13 +198,17 @@ fn push(
 ) {
     for (index, branch) in branches.iter().enumerate() {
         let (fork, below) = if index + 1 == branches.len() { ("└─", "   ") } else { ("├─", "│  ") };
-        let health = branch.health.map(|health| format!("{} ", sign(health))).unwrap_or_default();
+        let mark = branch.mark.map(|mark| match mark {
+            Mark::Health(health) => format!("{} ", sign(health)),
+            mark => format!("{} ", mark.sign()),
+        });
+        let mark = mark.unwrap_or_default();
         // Without colours, which take no columns.
-        let plain = branch.health.map(|health| format!("{} ", health.sign())).unwrap_or_default();
+        let plain = branch.mark.map(|mark| format!("{} ", mark.sign())).unwrap_or_default();
         let taken = format!("{stem}{fork} {plain}{}", branch.label).chars().count() + GAP.len();
         let room = width.map_or(usize::MAX, |width| width.saturating_sub(taken).max(LEAST_MESSAGE));
         let message = branch.message.as_deref().map(|message| format!("{GAP}{}", cut_end(message, room)));
-        lines.push(format!("{stem}{fork} {health}{}{}", branch.label, message.unwrap_or_default()));
+        lines.push(format!("{stem}{fork} {mark}{}{}", branch.label, message.unwrap_or_default()));
         push(lines, &format!("{stem}{below}"), &branch.branches, sign, width);
     }
 }

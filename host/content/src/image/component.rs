@@ -45,10 +45,10 @@ impl Images {
         max_bytes: u64,
     ) -> Result<Tree, ContentError> {
         let client = self.client(image, access)?;
-        let Manifest::Image(layers) = self.manifest(&client, image).await? else {
+        let Manifest::Image(manifest) = self.manifest(&client, image).await? else {
             return Err(refused(image, ImageError::IndexForComponent));
         };
-        let layer = component_layer(&layers, max_bytes).map_err(|error| refused(image, error))?;
+        let layer = component_layer(&manifest.layers, max_bytes).map_err(|error| refused(image, error))?;
         let mut bytes = Vec::new();
         // The blob is not longer than its descriptor states, which is at most `max_bytes`.
         let mut blob = Blob::request(&client, image, layer).await?;

@@ -18,10 +18,11 @@ use super::{
     ImageAccess, ImageError, ImageReference, Platform,
     blob::Blob,
     client::Client,
-    manifest::{ACCEPTED, Descriptor, Manifest, check_layers, choose, refused},
+    manifest::{self, ACCEPTED, Descriptor, ImageManifest, Manifest, check_layers, choose, refused},
 };
 use crate::{
     Archives, ContentError, LimitExceeded, Limits, Store, StoreError, Tree, blocking,
+    path::entry_path,
     store::{ImageKey, Known, Place, Workspace},
     transport::{Crowd, Silent, SystemRoots},
     unpack::{self, Budget, Dialect, Overlay, RootedAt, UnpackError},
@@ -202,18 +203,79 @@ impl Images {
         let make = Box::pin(async {
             let reference = image.pinned();
             let client = self.client(&reference, access)?;
-            let layers = self.layers(&client, &reference).await?;
-            check_layers(&layers, self.inner.store.limits()).map_err(|error| refused(&reference, error))?;
-            let store = self.inner.store.clone();
-            let work = blocking::run(move || Ok(store.begin()?)).await?;
-            for layer in &layers {
-                download(&client, &reference, layer, &work).await?;
-            }
-            let limits = self.inner.store.limits().clone();
-            blocking::run_long(move |cancel| unpack_layers(&reference, &layers, work.cancelled_by(cancel), &limits))
-                .await
+            let manifest = self.image_manifest(&client, &reference).await?;
+            self.unpacked(&client, reference, manifest.layers, None).await
         });
         self.once(&view, image, access, make).await
+    }
+
+    /// The files of an image below the directory that a label of its configuration names, as catalogs have it. What else is in the
+    /// image, such as programs, is not read, and may be what [`Images::fetch`] refuses.
+    ///
+    /// # Errors
+    /// [`ImageError::NoLabel`] if the image has not the label.
+    pub async fn fetch_labelled(
+        &self,
+        image: &ResolvedImage,
+        access: &ImageAccess,
+        label: &str,
+    ) -> Result<Tree, ContentError> {
+        let view = format!("{} below {label}", self.inner.options.platform);
+        let make = Box::pin(async {
+            let reference = image.pinned();
+            let client = self.client(&reference, access)?;
+            let manifest = self.image_manifest(&client, &reference).await?;
+            let below = self.labelled(&client, &reference, &manifest, label).await?;
+            self.unpacked(&client, reference, manifest.layers, Some(below)).await
+        });
+        self.once(&view, image, access, make).await
+    }
+
+    /// The directory that a label of the configuration names.
+    async fn labelled(
+        &self,
+        client: &Client,
+        image: &ImageReference,
+        manifest: &ImageManifest,
+        label: &str,
+    ) -> Result<String, ContentError> {
+        let limits = self.inner.store.limits();
+        let config = manifest.config().map_err(|error| refused(image, error))?;
+        if config.size > limits.manifest_bytes {
+            return Err(refused(image, ImageError::ConfigBytes(limits.manifest_bytes)));
+        }
+        let mut bytes = Vec::new();
+        // Not longer than its descriptor states.
+        let mut blob = Blob::request(client, image, &config).await?;
+        while let Some(chunk) = blob.next().await? {
+            bytes.extend_from_slice(&chunk);
+        }
+        let value = manifest::label(&bytes, label).map_err(|error| refused(image, error))?;
+        let value = value.ok_or_else(|| refused(image, ImageError::NoLabel(label.to_owned())))?;
+        let path = entry_path(value.trim_start_matches('/').as_bytes(), limits).ok().filter(|path| !path.is_empty());
+        path.ok_or_else(|| {
+            let value = value.chars().take(200).collect();
+            refused(image, ImageError::LabelValue { label: label.to_owned(), value })
+        })
+    }
+
+    /// Downloads and unpacks layers, all or what is below a directory.
+    async fn unpacked(
+        &self,
+        client: &Client,
+        reference: ImageReference,
+        layers: Vec<Descriptor>,
+        below: Option<String>,
+    ) -> Result<Tree, ContentError> {
+        check_layers(&layers, self.inner.store.limits()).map_err(|error| refused(&reference, error))?;
+        let store = self.inner.store.clone();
+        let work = blocking::run(move || Ok(store.begin()?)).await?;
+        for layer in &layers {
+            download(client, &reference, layer, &work).await?;
+        }
+        let limits = self.inner.store.limits().clone();
+        blocking::run_long(move |cancel| unpack_layers(&reference, &layers, below, work.cancelled_by(cancel), &limits))
+            .await
     }
 
     /// The tree of an image in one view: from the store, if the credentials give access to it, or made by `make` and then
@@ -274,15 +336,15 @@ impl Images {
         Client::new(image, access, &self.inner.options, &self.inner.roots, &self.inner.silent)
     }
 
-    /// The layers of an image by digest; for an index, the layers of the image for the platform.
-    async fn layers(&self, client: &Client, image: &ImageReference) -> Result<Vec<Descriptor>, ContentError> {
+    /// The manifest of an image by digest; for an index, that of the image for the platform.
+    async fn image_manifest(&self, client: &Client, image: &ImageReference) -> Result<ImageManifest, ContentError> {
         let manifests = match self.manifest(client, image).await? {
-            Manifest::Image(layers) => return Ok(layers),
+            Manifest::Image(manifest) => return Ok(manifest),
             Manifest::Index(manifests) => manifests,
         };
         let entry = choose(&manifests, &self.inner.options.platform).map_err(|error| refused(image, error))?;
         match self.manifest(client, &image.at(&entry.digest)).await? {
-            Manifest::Image(layers) => Ok(layers),
+            Manifest::Image(manifest) => Ok(manifest),
             Manifest::Index(_) => Err(refused(image, ImageError::NestedIndex)),
         }
     }
@@ -346,10 +408,14 @@ async fn download(
 fn unpack_layers(
     image: &ImageReference,
     layers: &[Descriptor],
+    below: Option<String>,
     mut work: Workspace,
     limits: &Limits,
 ) -> Result<Tree, ContentError> {
-    let mut overlay = Overlay::new(limits);
+    let mut overlay = match below {
+        Some(directory) => Overlay::below(limits, directory),
+        None => Overlay::new(limits),
+    };
     let mut budget = Budget::new(limits, work.cancel());
     for layer in layers {
         let path = work.path().join(blob_name(&layer.digest));

@@ -64,6 +64,23 @@ pub enum ImageError {
     /// A component was asked for, but this is an index.
     #[error("it is an index; a component is one manifest for all platforms")]
     IndexForComponent,
+    /// The configuration cannot be read.
+    #[error("its configuration cannot be read: {0}")]
+    Config(String),
+    /// The configuration is larger than a manifest may be.
+    #[error("its configuration is larger than {}", crate::limits::Bytes(*.0))]
+    ConfigBytes(u64),
+    /// The image has not the label that names its files.
+    #[error("it has no label {0}")]
+    NoLabel(String),
+    /// The label does not name a directory of the image.
+    #[error("its label {label} is {value:?}, which is not a directory in it")]
+    LabelValue {
+        /// The label.
+        label: String,
+        /// Its value.
+        value: String,
+    },
     /// A layer is not a tar archive.
     #[error("layer {index} has the media type {media_type:?}, which is not a bundle's")]
     LayerMediaType {
@@ -163,8 +180,44 @@ struct DescriptorPlatform {
 /// A manifest or an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Manifest {
-    Image(Vec<Descriptor>),
+    Image(ImageManifest),
     Index(Vec<Descriptor>),
+}
+
+/// What the manifest of an image names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ImageManifest {
+    /// The layers, the lowest first.
+    pub(super) layers: Vec<Descriptor>,
+    /// The descriptor of the configuration, not parsed: only catalogs need it.
+    config: serde_json::Value,
+}
+
+impl ImageManifest {
+    /// The configuration.
+    pub(super) fn config(&self) -> Result<Descriptor, ImageError> {
+        let descriptor = Descriptor::deserialize(&self.config);
+        descriptor.map_err(|error| ImageError::Config(error.to_string().chars().take(200).collect()))
+    }
+}
+
+/// The label of a configuration.
+pub(super) fn label(config: &[u8], label: &str) -> Result<Option<String>, ImageError> {
+    #[derive(Deserialize)]
+    struct Outer {
+        #[serde(default)]
+        config: Option<Inner>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Inner {
+        #[serde(default)]
+        labels: Option<std::collections::BTreeMap<String, String>>,
+    }
+    let parsed: Outer = serde_json::from_slice(config)
+        .map_err(|error| ImageError::Config(error.to_string().chars().take(200).collect()))?;
+    let labels = parsed.config.and_then(|config| config.labels).unwrap_or_default();
+    Ok(labels.get(label).cloned())
 }
 
 #[derive(Deserialize)]
@@ -190,6 +243,8 @@ struct Lists {
     layers: Vec<Descriptor>,
     #[serde(default)]
     manifests: Vec<Descriptor>,
+    #[serde(default)]
+    config: serde_json::Value,
 }
 
 impl Manifest {
@@ -216,7 +271,11 @@ impl Manifest {
             return Err(ImageError::Manifest("it is not what its media type says".to_owned()));
         }
         let lists: Lists = serde_json::from_slice(text).map_err(unreadable)?;
-        Ok(if index { Self::Index(lists.manifests) } else { Self::Image(lists.layers) })
+        Ok(if index {
+            Self::Index(lists.manifests)
+        } else {
+            Self::Image(ImageManifest { layers: lists.layers, config: lists.config })
+        })
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Overlay {
     emptied: Vec<String>,
     seen: usize,
     limits: Limits,
+    /// The directory that becomes the root of the tree; nothing else is kept.
+    below: Option<String>,
 }
 
 impl Overlay {
@@ -43,7 +45,21 @@ impl Overlay {
             emptied: Vec::new(),
             seen: 0,
             limits: limits.clone(),
+            below: None,
         }
+    }
+
+    /// An overlay that keeps only what is below a directory.
+    pub(crate) fn below(limits: &Limits, directory: String) -> Self {
+        Self { below: Some(directory), ..Self::new(limits) }
+    }
+
+    /// Whether an entry is needed: what is below the directory, and what may be in its way.
+    pub(super) fn wants(&self, path: &str) -> bool {
+        let is_below = |path: &str, directory: &str| {
+            path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.below.as_deref().is_none_or(|directory| is_below(path, directory) || is_below(directory, path))
     }
 
     /// Counts one more entry of any kind.
@@ -182,7 +198,15 @@ impl Overlay {
             if total > self.limits.total_bytes {
                 return Err(LimitExceeded::TotalBytes(self.limits.total_bytes).into());
             }
-            files.insert(path.clone(), stored);
+            let path = match &self.below {
+                None => path.clone(),
+                Some(directory) => match path.strip_prefix(&format!("{directory}/")) {
+                    Some(path) => path.to_owned(),
+                    // A file in the way of the directory.
+                    None => continue,
+                },
+            };
+            files.insert(path, stored);
         }
         Ok(files)
     }

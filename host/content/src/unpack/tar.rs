@@ -85,6 +85,9 @@ fn one(
     if dialect == Dialect::Layer && overlay.whiteout(&path).map_err(refuse)? {
         return Ok(());
     }
+    if !overlay.wants(&path) {
+        return Ok(());
+    }
     let kind = match entry.header().entry_type() {
         // Archives without entry types write directories this way.
         EntryType::Regular if name.ends_with(b"/") => EntryType::Directory,

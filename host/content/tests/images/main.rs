@@ -8,6 +8,7 @@ mod common;
 mod components;
 mod connection;
 mod failures;
+mod labelled;
 mod layers;
 mod manifests;
 mod setup;

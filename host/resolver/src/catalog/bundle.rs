@@ -73,8 +73,15 @@ impl Bundle {
 
     /// A bundle with these properties.
     pub fn new(name: &str, image: &str, package: &str, properties: Vec<Value>) -> Self {
+        Self::with_csv(name, image, package, properties, None)
+    }
+
+    /// A bundle with these properties, and a ClusterServiceVersion that counts where none of them holds one. Catalogs that keep
+    /// manifests apart from properties use it.
+    pub fn with_csv(name: &str, image: &str, package: &str, properties: Vec<Value>, csv: Option<Csv>) -> Self {
         let mut bundle = Self { name: name.to_owned(), image: image.to_owned(), ..Self::default() };
-        let facts = bundle.read(package, &properties, Source::Catalog);
+        let mut facts = bundle.read(package, &properties, Source::Catalog);
+        facts.csv = facts.csv.or(csv);
         bundle.properties = properties;
         bundle.fill(facts);
         bundle

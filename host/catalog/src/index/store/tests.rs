@@ -96,6 +96,21 @@ fn indexes_that_nothing_needs_are_removed() {
 }
 
 #[test]
+fn the_newest_indexes_are_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let indexes = Indexes::open(directory.path().join("indexes")).unwrap();
+    let built = ["a", "b", "c"].map(content);
+    for (seconds, content) in (1..).zip(&built) {
+        indexes.get_or_build(content, &Limits::default()).unwrap();
+        let file = fs::File::options().append(true).open(indexes.path(content.digest())).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).unwrap();
+    }
+    indexes.keep_newest(2).unwrap();
+    let kept = built.map(|content| indexes.get(content.digest()).unwrap().is_some());
+    assert_eq!(kept, [false, true, true]);
+}
+
+#[test]
 fn others_may_not_write_to_the_directory() {
     use std::os::unix::fs::PermissionsExt as _;
     let directory = tempfile::tempdir().unwrap();

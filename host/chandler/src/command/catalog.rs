@@ -1,0 +1,176 @@
+//! `chandler catalog`.
+
+use std::process::ExitCode;
+
+use chandler_catalog::{Index, PackageBlobs};
+use chandler_catalogs::{
+    IndexCatalogs, names,
+    overview::{self, PackageOverview},
+    upgrade,
+};
+use chandler_resolver::Installed;
+use clap::Subcommand;
+
+use crate::{
+    CommandError,
+    read::{
+        catalogs::{damaged, unknown_package},
+        question,
+    },
+    view::{terminal::Terminal, text::count},
+};
+
+pub mod channels;
+pub mod diff;
+pub mod graph;
+pub mod lint;
+pub mod list;
+pub mod search;
+pub mod show;
+pub mod versions;
+
+/// Look into catalogs: what can be installed
+///
+/// A catalog lists packages, their channels and their versions, in the file-based format of OLM (`opm`). It is a directory, a file, an
+/// archive or an image with the label operators.operatorframework.io.index.configs.v1. A catalog is read once; an index in the cache
+/// answers from then on. No cluster is required.
+#[derive(Debug, clap::Args)]
+#[command(
+    arg_required_else_help = true,
+    after_long_help = "\
+Exit codes: 0 success; 1 failed; 2 wrong usage, or no catalog has the package; 4 the catalogs differ (`diff`)
+
+Examples:
+  chandler catalog list --catalog quay.io/operatorhubio/catalog:latest
+  For all commands of this shell:
+    export CHANDLER_CATALOG=./catalog
+    chandler catalog search database
+    chandler catalog graph prometheus"
+)]
+pub struct Catalog {
+    /// What is asked.
+    #[command(subcommand)]
+    pub command: CatalogCommand,
+}
+
+/// The commands about catalogs.
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "a doc comment would replace the help text of the arguments type")]
+pub enum CatalogCommand {
+    List(list::List),
+    Show(show::Show),
+    Search(search::Search),
+    Channels(channels::Channels),
+    Versions(versions::Versions),
+    Graph(graph::Graph),
+    Lint(lint::Lint),
+    Diff(diff::Diff),
+}
+
+impl Catalog {
+    /// Answers.
+    pub async fn run(&self, terminal: &Terminal) -> Result<ExitCode, CommandError> {
+        match &self.command {
+            CatalogCommand::List(list) => list.run(terminal).await?,
+            CatalogCommand::Show(show) => show.run().await?,
+            CatalogCommand::Search(search) => search.run(terminal).await?,
+            CatalogCommand::Channels(channels) => channels.run().await?,
+            CatalogCommand::Versions(versions) => versions.run(terminal).await?,
+            CatalogCommand::Graph(graph) => graph.run(terminal).await?,
+            CatalogCommand::Lint(lint) => lint.run(terminal).await?,
+            CatalogCommand::Diff(diff) => return diff.run(terminal).await,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// All packages of all catalogs, by name and catalog.
+fn all(catalogs: &IndexCatalogs) -> Result<Vec<PackageOverview>, CommandError> {
+    let mut packages = Vec::new();
+    for (name, index) in catalogs.indexes() {
+        packages.extend(overview::packages(name, index).map_err(|error| damaged(&error))?);
+    }
+    packages.sort_by(|one, other| (&one.name, &one.catalog).cmp(&(&other.name, &other.catalog)));
+    Ok(packages)
+}
+
+/// A package in each catalog that has it.
+fn package(name: &str, catalogs: &IndexCatalogs) -> Result<Vec<PackageOverview>, CommandError> {
+    let mut packages = Vec::new();
+    for (catalog, index) in catalogs.indexes() {
+        packages.extend(overview::package(catalog, name, index).map_err(|error| damaged(&error))?);
+    }
+    if packages.is_empty() { Err(unknown_package(name, catalogs)) } else { Ok(packages) }
+}
+
+/// What is installed, and what would be next in any of the catalogs.
+#[derive(Debug, Default)]
+struct Upgrade {
+    next: Option<String>,
+}
+
+impl Upgrade {
+    /// Looks the installed bundle up. Channels are those to upgrade in; none means all.
+    fn of(
+        package: &str,
+        bundle: Option<&str>,
+        channels: &[String],
+        catalogs: &IndexCatalogs,
+        terminal: &Terminal,
+    ) -> Result<Self, CommandError> {
+        let Some(bundle) = bundle else { return Ok(Self::default()) };
+        let mut known = Vec::new();
+        for (_, index) in catalogs.indexes() {
+            let blobs: Option<PackageBlobs> = Index::package(index, package).map_err(|error| damaged(&error))?;
+            let bundles: Vec<_> = blobs.into_iter().flat_map(|blobs| blobs.bundles).map(|it| it.value).collect();
+            let Some(found) = bundles.iter().find(|it| it.name == bundle) else {
+                known.extend(bundles.into_iter().map(|it| it.name));
+                continue;
+            };
+            let installed = Installed {
+                package: package.to_owned(),
+                name: found.name.clone(),
+                version: overview::version_text(found),
+                ..Installed::default()
+            };
+            let next = upgrade::next(index, installed, channels).map_err(|error| question::unanswered(&error))?;
+            if next.is_none() {
+                terminal.line(format!("no upgrade of {bundle} in {}", described(channels)));
+            }
+            return Ok(Self { next });
+        }
+        let error = CommandError::usage(format!("--installed {bundle}: package {package} has no such bundle"));
+        let similar = names::similar(bundle, known.iter().map(String::as_str), 5);
+        Err(if similar.is_empty() {
+            error.hint(format!("`chandler catalog versions {package}` lists the names of its bundles"))
+        } else {
+            error.hint(format!("similar names: {}", similar.join(", ")))
+        })
+    }
+}
+
+fn described(channels: &[String]) -> String {
+    match channels {
+        [] => "any channel".to_owned(),
+        [one] => format!("channel {one}"),
+        several => format!("{}: {}", count(several.len(), "channel"), several.join(", ")),
+    }
+}
+
+/// Fails if a package has no channel of this name in any catalog.
+fn check_channels<'a>(
+    package: &str,
+    channels: &[String],
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Result<(), CommandError> {
+    for channel in channels {
+        if !known.clone().any(|name| name == channel) {
+            let mut names: Vec<&str> = known.collect();
+            names.sort_unstable();
+            names.dedup();
+            return Err(CommandError::usage(format!("package {package} has no channel {channel}"))
+                .hint(format!("its channels are: {}", names.join(", "))));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! `chandler catalog graph`.
+
+use chandler_catalog::{
+    Channel, Index, PackageBlobs,
+    graph::{self, Marks},
+};
+use clap::ValueEnum;
+
+use super::{Upgrade, check_channels};
+use crate::{
+    CommandError,
+    arguments::catalogs::CatalogArguments,
+    read::catalogs::{self, damaged, unknown_package},
+    view::{catalogs as view, output, terminal::Terminal, text::one_line},
+};
+
+/// Draw the channels of a package: which bundle updates which
+///
+/// Shows what each bundle replaces and skips, and the versions that it updates directly (skipRange). What is installed and what would be
+/// next are marked.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Output:
+  The graph on standard output: the channels one after the other, the default channel first, each
+  with its newest bundle first.
+
+Exit codes: 0 success; 1 failed; 2 wrong usage, or no catalog has the package
+
+Examples:
+  chandler catalog graph prometheus --catalog quay.io/operatorhubio/catalog:latest
+  A picture of one channel:
+    chandler catalog graph prometheus --catalog ./catalog --channel beta -o svg > beta.svg
+  What would be next:
+    chandler catalog graph prometheus --catalog ./catalog --installed prometheusoperator.0.47.0")]
+pub struct Graph {
+    /// The package
+    #[arg(value_name = "PACKAGE")]
+    pub package: String,
+
+    /// Only this channel. Repeatable [default: all]
+    #[arg(long = "channel", value_name = "CHANNEL")]
+    pub channels: Vec<String>,
+
+    /// The bundle that is installed; it and the next one are marked
+    #[arg(long, value_name = "BUNDLE")]
+    pub installed: Option<String>,
+
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = GraphFormat::Text)]
+    pub output: GraphFormat,
+
+    /// The catalogs.
+    #[command(flatten)]
+    pub catalogs: CatalogArguments,
+}
+
+/// How a graph is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GraphFormat {
+    /// A line for each bundle
+    Text,
+    /// A Mermaid flowchart, for Markdown
+    Mermaid,
+    /// An SVG image
+    Svg,
+}
+
+impl Graph {
+    /// Draws the graph.
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        let catalogs = catalogs::open(&self.catalogs).await?;
+        let mut found: Vec<(&str, PackageBlobs)> = Vec::new();
+        for (name, index) in catalogs.indexes() {
+            let blobs = Index::package(index, &self.package).map_err(|error| damaged(&error))?;
+            found.extend(blobs.filter(|blobs| !blobs.packages.is_empty()).map(|blobs| (name, blobs)));
+        }
+        let [(_, blobs)] = found.as_slice() else {
+            let Some((first, _)) = found.first() else { return Err(unknown_package(&self.package, &catalogs)) };
+            let names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
+            return Err(CommandError::usage(format!(
+                "package {} is in several catalogs: {}",
+                self.package,
+                names.join(", ")
+            ))
+            .hint(format!("name one of them alone with --catalog, such as {first}")));
+        };
+        check_channels(&self.package, &self.channels, blobs.channels.iter().map(|it| it.value.name.as_str()))?;
+        let installed = self.installed.as_deref();
+        let upgrade = Upgrade::of(&self.package, installed, &self.channels, &catalogs, terminal)?;
+        let marks = Marks { installed, next: upgrade.next.as_deref() };
+        output::print(&self.draw(&self.chosen(blobs), &marks))
+    }
+
+    /// The channels, the default channel first.
+    fn chosen<'a>(&self, blobs: &'a PackageBlobs) -> Vec<&'a Channel> {
+        let default = blobs.packages.first().map(|it| it.value.default_channel.as_str());
+        let all = blobs.channels.iter().map(|it| &it.value);
+        let mut chosen: Vec<&Channel> =
+            all.filter(|it| self.channels.is_empty() || self.channels.contains(&it.name)).collect();
+        chosen.sort_by_key(|channel| (Some(channel.name.as_str()) != default, channel.name.as_str()));
+        chosen
+    }
+
+    fn draw(&self, channels: &[&Channel], marks: &Marks<'_>) -> String {
+        match self.output {
+            GraphFormat::Mermaid => graph::as_mermaid(channels, marks),
+            GraphFormat::Svg => view::svg(&self.package, channels, marks),
+            GraphFormat::Text => {
+                let one = |channel: &&Channel| {
+                    format!("channel {}\n{}", one_line(&channel.name), indented(&graph::as_text(channel, marks)))
+                };
+                channels.iter().map(one).collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}

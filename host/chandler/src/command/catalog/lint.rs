@@ -1,0 +1,95 @@
+//! `chandler catalog lint`.
+
+use chandler_catalog::{Indexes, Limits, lint};
+use chandler_core::{Diagnostic, Severity};
+
+use crate::{
+    CommandError,
+    arguments::catalogs::Fetching,
+    command::lint::LintFormat,
+    read::{
+        cache,
+        catalogs::{self, CatalogContent},
+    },
+    view::{
+        diagnostics::{self, Sources},
+        output, sarif,
+        terminal::Terminal,
+        text::count,
+    },
+};
+
+/// The most findings that are printed.
+const MOST: usize = 1_000;
+
+/// Print all errors and warnings of a catalog
+///
+/// Checks the rules of `opm validate`, which stops at the first problem; this command prints all of them, each with its file and line.
+/// The page docs/catalogs.md lists the rules.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Output:
+  The findings on standard output, a summary on standard error. With -o sarif: SARIF 2.1.0, which
+  code hosts and editors read.
+
+Exit codes: 0 no errors, 1 errors (with --strict, also warnings), 2 wrong usage
+
+Examples:
+  chandler catalog lint ./catalog
+  In CI:
+    chandler catalog lint ./catalog --strict -o sarif > catalog.sarif")]
+pub struct Lint {
+    /// The catalog: a directory, a file, an archive, a URL or an image
+    #[arg(value_name = "CATALOG")]
+    pub catalog: String,
+
+    /// Also fail on warnings
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = LintFormat::Text)]
+    pub output: LintFormat,
+
+    /// How the catalog is fetched.
+    #[command(flatten)]
+    pub fetching: Fetching,
+}
+
+impl Lint {
+    /// Prints the findings, and fails if there are errors.
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
+        let opened = catalogs::content(&self.catalog, &cache, &self.fetching).await?;
+        let findings = findings(&opened, &cache::catalogs(&cache))
+            .map_err(|error| CommandError::failed(format!("failed to check {}", self.catalog)).because(&*error))?;
+        let sources =
+            Sources { content: Some(&*opened.content), directory: opened.directory.as_ref(), ..Sources::default() };
+        output::print(&match self.output {
+            LintFormat::Text => diagnostics::render(&diagnostics::findings(&findings, &sources), &Terminal::output()),
+            LintFormat::Json => output::json(&serde_json::json!({"catalog": self.catalog, "findings": findings}))?,
+            LintFormat::Sarif => output::json(&sarif::log(&findings, &sources))?,
+        })?;
+        let number = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+        let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));
+        let more = if findings.len() >= MOST { " or more" } else { "" };
+        let summary = format!("{}{more}, {} in {}", count(errors, "error"), count(warnings, "warning"), self.catalog);
+        if errors > 0 || self.strict && warnings > 0 {
+            return Err(CommandError::failed(summary));
+        }
+        terminal.line(summary);
+        Ok(())
+    }
+}
+
+/// What is wrong with the documents, and with the packages that they define.
+fn findings(
+    opened: &CatalogContent,
+    indexes: &std::path::Path,
+) -> Result<Vec<Diagnostic>, Box<dyn std::error::Error + Send + Sync>> {
+    let indexes = Indexes::open(indexes)?;
+    let (index, mut findings) = indexes.build_for_lint(&*opened.content, &Limits::default(), MOST)?;
+    findings.extend(lint::catalog(&index, MOST.saturating_sub(findings.len()))?);
+    findings.sort_by(|one, other| one.place.cmp(&other.place));
+    Ok(findings.iter().map(chandler_catalog::Finding::diagnostic).collect())
+}

@@ -1,0 +1,73 @@
+//! `chandler catalog versions`.
+
+use chandler_catalog::graph::Marks;
+use chandler_catalogs::overview::VersionOverview;
+
+use super::{Upgrade, check_channels};
+use crate::{
+    CommandError,
+    arguments::{catalogs::CatalogArguments, format::DataFormat},
+    read::catalogs,
+    view::{catalogs::versions, output, terminal::Terminal},
+};
+
+/// List the versions of a package, the newest first
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Output:
+  A table on standard output; -o json and yaml have a list of packages with their `versions`. The
+  column STATE shows what is installed, what would be next, and what is deprecated.
+
+Exit codes: 0 success; 1 failed; 2 wrong usage, or no catalog has the package
+
+Examples:
+  chandler catalog versions prometheus --catalog quay.io/operatorhubio/catalog:latest
+  What would be next:
+    chandler catalog versions prometheus --catalog ./catalog --installed prometheusoperator.0.47.0")]
+pub struct Versions {
+    /// The package
+    #[arg(value_name = "PACKAGE")]
+    pub package: String,
+
+    /// Only the versions of this channel. Repeatable [default: all]
+    #[arg(long = "channel", value_name = "CHANNEL")]
+    pub channels: Vec<String>,
+
+    /// The bundle that is installed; it and the next one are marked
+    #[arg(long, value_name = "BUNDLE")]
+    pub installed: Option<String>,
+
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
+    pub output: DataFormat,
+
+    /// The catalogs.
+    #[command(flatten)]
+    pub catalogs: CatalogArguments,
+}
+
+impl Versions {
+    /// Prints the versions.
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        let catalogs = catalogs::open(&self.catalogs).await?;
+        let packages = super::package(&self.package, &catalogs)?;
+        let known = packages.iter().flat_map(|it| it.channels.iter().map(|channel| channel.name.as_str()));
+        check_channels(&self.package, &self.channels, known)?;
+        let installed = self.installed.as_deref();
+        let upgrade = Upgrade::of(&self.package, installed, &self.channels, &catalogs, terminal)?;
+        let is_wanted = |version: &&VersionOverview| {
+            self.channels.is_empty() || version.channels.iter().any(|channel| self.channels.contains(channel))
+        };
+        let rows: Vec<(&str, Vec<&VersionOverview>)> =
+            packages.iter().map(|it| (it.catalog.as_str(), it.versions.iter().filter(is_wanted).collect())).collect();
+        let data: Vec<_> = rows
+            .iter()
+            .map(|(catalog, versions)| {
+                serde_json::json!({"catalog": catalog, "package": self.package, "versions": versions,
+                    "installed": installed, "next": upgrade.next})
+            })
+            .collect();
+        let marks = Marks { installed, next: upgrade.next.as_deref() };
+        output::print(&output::data(&data, self.output, || versions(&rows, &marks, Terminal::output().columns()))?)
+    }
+}

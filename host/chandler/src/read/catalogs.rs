@@ -1,0 +1,198 @@
+//! Opens catalogs: directories, files, archives, URLs and images, each with its index in the cache.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use chandler_catalog::{BuildError, Directory, DirectoryError, Index, Indexes, Limits, StoreError};
+use chandler_catalogs::{IndexCatalogs, names};
+use chandler_content::{ContentError, ImageError};
+use chandler_core::Content;
+use chandler_resolver::Source;
+
+use super::{
+    cache,
+    source::{self, Origin},
+};
+use crate::{
+    CommandError,
+    arguments::{
+        catalogs::{CatalogArguments, CatalogSelection, Fetching, named},
+        naming,
+    },
+};
+
+/// The label that makes an image a catalog, and names the directory of its files.
+pub const LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+/// The most indexes that the cache keeps.
+const KEPT: usize = 32;
+/// The most names of packages that a message suggests.
+const SUGGESTIONS: usize = 5;
+
+/// The files of one catalog.
+pub struct CatalogContent {
+    /// The files.
+    pub content: Arc<dyn Content>,
+    /// The directory on disk that holds them, if there is one.
+    pub directory: Option<PathBuf>,
+}
+
+/// Opens the catalogs of the arguments.
+pub async fn open(arguments: &CatalogArguments) -> Result<IndexCatalogs, CommandError> {
+    selected(&arguments.selection, &arguments.fetching).await
+}
+
+/// Opens the catalogs that the user selects.
+pub async fn selected(selection: &CatalogSelection, fetching: &Fetching) -> Result<IndexCatalogs, CommandError> {
+    let mut places: BTreeMap<String, &str> = BTreeMap::new();
+    for text in &selection.catalogs {
+        let (name, place) = named(text);
+        let name = name.map_or_else(|| naming::deployment(place), str::to_owned);
+        if let Some(other) = places.insert(name.clone(), place) {
+            return Err(CommandError::usage(format!("catalogs {other} and {place} are both named {name}"))
+                .hint(format!("name one of them: `--catalog other={place}`")));
+        }
+    }
+    if places.is_empty() {
+        return Err(CommandError::usage("no catalog is named").hint(
+            "name one: `--catalog ./catalog` for a directory, `--catalog quay.io/operatorhubio/catalog:latest` for an image; \
+             the environment variable CHANDLER_CATALOG names one for all commands",
+        ));
+    }
+    let mut priorities: BTreeMap<&str, i32> =
+        selection.priorities.iter().map(|(name, it)| (name.as_str(), *it)).collect();
+    let mut catalogs = IndexCatalogs::new();
+    for (name, place) in &places {
+        let priority = priorities.remove(name.as_str()).unwrap_or_default();
+        let index = index(place, fetching).await?;
+        catalogs = catalogs.with(Source { name: name.clone(), priority, ..Source::default() }, index);
+    }
+    if let Some(name) = priorities.keys().next() {
+        let known: Vec<&str> = places.keys().map(String::as_str).collect();
+        return Err(CommandError::usage(format!("--catalog-priority: there is no catalog {name}"))
+            .hint(format!("the catalogs are: {}", known.join(", "))));
+    }
+    Ok(catalogs)
+}
+
+/// The index of a catalog, from the cache or built anew.
+pub async fn index(place: &str, fetching: &Fetching) -> Result<Arc<Index>, CommandError> {
+    let cache = cache::directory(fetching.cache_directory.as_deref())?;
+    let opened = content(place, &cache, fetching).await?;
+    let (what, directory) = (place.to_owned(), cache::catalogs(&cache));
+    let index = blocking(move || {
+        let indexes = Indexes::open(directory).map_err(|error| unusable(&what, &error))?;
+        let index = indexes.get_or_build(&*opened.content, &Limits::default());
+        let index = index.map_err(|error| unusable(&what, &error))?;
+        indexes.keep_newest(KEPT).map_err(|error| unusable(&what, &error))?;
+        Ok(index)
+    })
+    .await?;
+    if index.packages().next().is_none() {
+        return Err(CommandError::failed(format!("{place} holds no catalog: it defines no package")).hint(
+            "a file-based catalog has YAML or JSON documents of the schemas olm.package, olm.channel and olm.bundle; \
+             `opm render` writes one",
+        ));
+    }
+    Ok(Arc::new(index))
+}
+
+/// The files of a catalog.
+pub async fn content(place: &str, cache: &Path, fetching: &Fetching) -> Result<CatalogContent, CommandError> {
+    let is_text = |path: &Path| {
+        path.extension().and_then(|it| it.to_str()).is_some_and(|it| matches!(it, "yaml" | "yml" | "json" | "jsonl"))
+    };
+    match Origin::parse(place)? {
+        Origin::Directory(path) => {
+            let (root, place) = (path.clone(), place.to_owned());
+            let opened = blocking(move || {
+                Directory::open(&root, Limits::default().files).map_err(|error| unreadable(&place, &error))
+            });
+            Ok(CatalogContent { content: Arc::new(opened.await?), directory: Some(path) })
+        }
+        Origin::Archive(path) if is_text(&path) => {
+            let (file, place) = (path.clone(), place.to_owned());
+            let opened = blocking(move || Directory::file(&file).map_err(|error| unreadable(&place, &error))).await?;
+            Ok(CatalogContent { content: Arc::new(opened), directory: path.parent().map(Path::to_owned) })
+        }
+        Origin::Image(image) => {
+            let tree = source::labelled(&image, cache, &fetching.registry, LABEL).await;
+            tree.map(|tree| CatalogContent { content: Arc::new(tree), directory: None })
+        }
+        origin => {
+            let opened = source::open(&origin, cache, &fetching.registry).await?;
+            Ok(CatalogContent { content: opened.content, directory: None })
+        }
+    }
+}
+
+/// What to do about an image that is not a catalog.
+pub(super) fn image_hint(error: &ContentError) -> Option<&'static str> {
+    match error {
+        ContentError::Image { error: ImageError::NoLabel(_), .. } => Some(
+            "the image is not a catalog: `opm generate dockerfile` writes a Dockerfile with the label; \
+             `chandler render IMAGE` reads the image of a bundle",
+        ),
+        ContentError::Image { error: ImageError::LabelValue { .. } | ImageError::Config(_), .. } => {
+            Some("build the image anew, with the Dockerfile of `opm generate dockerfile`")
+        }
+        _ => None,
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, CommandError> + Send + 'static,
+) -> Result<T, CommandError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| CommandError::failed("failed to read the catalog").because(&error))?
+}
+
+fn unreadable(place: &str, error: &DirectoryError) -> CommandError {
+    let hint = match error {
+        DirectoryError::NotAFile(_) => "replace links by what they point to, and remove devices",
+        DirectoryError::Files(_) | DirectoryError::Depth(_) => "name the directory of the catalog, not one above it",
+        DirectoryError::Name(_) => "rename the file",
+        DirectoryError::Io { .. } => "check the permissions with `ls -l`",
+    };
+    CommandError::failed(format!("failed to read the catalog {place}")).because(error).hint(hint)
+}
+
+fn unusable(place: &str, error: &StoreError) -> CommandError {
+    let failed = CommandError::failed(format!("{place} is not a catalog that can be read")).because(error);
+    match error {
+        StoreError::Build(BuildError::Finding(finding)) => failed
+            .hint(finding.problem.help())
+            .hint(format!("`chandler catalog lint {place}` prints everything that is wrong")),
+        StoreError::Build(_) => failed,
+        StoreError::Io { .. } | StoreError::Index(_) => {
+            failed.hint("set another cache directory with --cache-directory")
+        }
+    }
+}
+
+/// No catalog has a package: the names that the user may have meant.
+pub fn unknown_package(package: &str, catalogs: &IndexCatalogs) -> CommandError {
+    let mut known = Vec::new();
+    let mut searched = Vec::new();
+    for (name, index) in catalogs.indexes() {
+        searched.push(name);
+        known.extend(index.packages().filter_map(Result::ok).map(|entry| entry.name));
+    }
+    let word = if searched.len() == 1 { "catalog" } else { "catalogs" };
+    let error = CommandError::usage(format!("no package {package} in {word} {}", searched.join(", ")));
+    let similar = names::similar(package, known.iter().map(String::as_str), SUGGESTIONS);
+    if similar.is_empty() {
+        error.hint("`chandler catalog list` lists all packages, `chandler catalog search TEXT` searches")
+    } else {
+        error.hint(format!("similar names: {}", similar.join(", ")))
+    }
+}
+
+/// An index that cannot be read any more.
+pub fn damaged(error: &chandler_catalog::IndexError) -> CommandError {
+    CommandError::failed("failed to read the index of a catalog")
+        .because(error)
+        .hint("run the command again: a damaged index is built anew")
+}

@@ -1,0 +1,294 @@
+//! Packages, channels and versions of catalogs, as tables and pictures.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chandler_catalog::{
+    Channel,
+    graph::{self, Edge, Marks},
+};
+use chandler_catalogs::{
+    difference::{Change, PackageDifference, Parts},
+    overview::{PackageOverview, VersionOverview},
+};
+use serde::Serialize;
+
+use super::{
+    picture::{self, Arrow},
+    table::{self, Fit},
+    text::{count, one_line},
+    tree::{Branch, Mark},
+};
+
+/// The most versions that `show` prints.
+const NEWEST: usize = 10;
+
+/// A package in a list.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PackageRow<'a> {
+    catalog: &'a str,
+    name: &'a str,
+    display_name: &'a str,
+    version: Option<&'a str>,
+    default_channel: &'a str,
+    channels: Vec<&'a str>,
+    versions: usize,
+    deprecated: Option<&'a str>,
+    summary: &'a str,
+}
+
+impl<'a> From<&'a PackageOverview> for PackageRow<'a> {
+    fn from(package: &'a PackageOverview) -> Self {
+        Self {
+            catalog: &package.catalog,
+            name: &package.name,
+            display_name: &package.display_name,
+            version: package.version.as_deref(),
+            default_channel: &package.default_channel,
+            channels: package.channels.iter().map(|channel| channel.name.as_str()).collect(),
+            versions: package.versions.len(),
+            deprecated: package.deprecated.as_deref(),
+            summary: if package.summary.is_empty() { &package.description } else { &package.summary },
+        }
+    }
+}
+
+/// A text in a cell; a dash if there is none.
+fn cell(text: &str) -> String {
+    if text.is_empty() { "-".to_owned() } else { one_line(text) }
+}
+
+fn render(columns: &[(&str, Fit)], cells: impl Iterator<Item = Vec<String>>, width: Option<usize>) -> String {
+    let mut rows = vec![columns.iter().map(|(name, _)| (*name).to_owned()).collect()];
+    rows.extend(cells);
+    table::lines(&columns.iter().map(|(_, fit)| *fit).collect::<Vec<_>>(), rows, width).join("\n") + "\n"
+}
+
+/// The table of packages.
+pub fn packages(rows: &[PackageRow<'_>], width: Option<usize>) -> String {
+    let columns = [
+        ("PACKAGE", Fit::Full),
+        ("VERSION", Fit::Full),
+        ("CHANNEL", Fit::End(8)),
+        ("VERSIONS", Fit::Drop),
+        ("CATALOG", Fit::Drop),
+        ("SUMMARY", Fit::Extra(20)),
+    ];
+    let cells = rows.iter().map(|row| {
+        let version = row.version.unwrap_or_default();
+        let version = if row.deprecated.is_some() { format!("{version} (deprecated)") } else { version.to_owned() };
+        vec![
+            cell(row.name),
+            cell(&version),
+            cell(row.default_channel),
+            row.versions.to_string(),
+            cell(row.catalog),
+            cell(row.summary),
+        ]
+    });
+    render(&columns, cells, width)
+}
+
+/// Everything about a package that fits a page.
+pub fn package(package: &PackageOverview, width: Option<usize>) -> String {
+    let mut lines = vec![format!("{} in catalog {}", one_line(&package.name), one_line(&package.catalog))];
+    let newest = package.versions.first();
+    let list = |texts: Vec<String>| texts.join(", ");
+    for (name, value) in [
+        ("name", package.display_name.clone()),
+        ("summary", package.summary.clone()),
+        ("provider", package.provider.clone()),
+        ("keywords", package.keywords.join(", ")),
+        ("deprecated", package.deprecated.clone().unwrap_or_default()),
+        ("default channel", package.default_channel.clone()),
+        ("version", package.version.clone().unwrap_or_default()),
+        ("provides", newest.map(|it| list(it.provides.iter().map(ToString::to_string).collect())).unwrap_or_default()),
+        ("requires", newest.map(|it| it.requires.join(", ")).unwrap_or_default()),
+    ] {
+        if !value.is_empty() {
+            lines.push(format!("  {name}: {}", one_line(&value)));
+        }
+    }
+    let mut text = lines.join("\n") + "\n";
+    if !package.description.is_empty() {
+        text.push('\n');
+        for line in super::text::printable(package.description.trim()).lines() {
+            text.push_str(&format!("  {line}").trim_end().to_owned());
+            text.push('\n');
+        }
+    }
+    text.push('\n');
+    text.push_str(&channels(&[package], width));
+    text.push('\n');
+    let shown: Vec<&VersionOverview> = package.versions.iter().take(NEWEST).collect();
+    text.push_str(&versions(&[(package.catalog.as_str(), shown)], &Marks::default(), width));
+    let more = package.versions.len().saturating_sub(NEWEST);
+    if more > 0 {
+        text.push_str(&format!(
+            "{} more: `chandler catalog versions {}`\n",
+            count(more, "version"),
+            one_line(&package.name)
+        ));
+    }
+    text
+}
+
+/// The table of channels.
+pub fn channels(packages: &[&PackageOverview], width: Option<usize>) -> String {
+    let columns = [
+        ("CHANNEL", Fit::Full),
+        ("VERSION", Fit::Full),
+        ("HEAD", Fit::Middle(12)),
+        ("BUNDLES", Fit::Drop),
+        ("CATALOG", Fit::Drop),
+        ("DEPRECATED", Fit::Extra(20)),
+    ];
+    let rows = packages.iter().flat_map(|package| package.channels.iter().map(move |channel| (package, channel)));
+    let cells = rows.map(|(package, channel)| {
+        let default = if channel.default { " (default)" } else { "" };
+        let deprecated = if channel.deprecated.is_some() { " (deprecated)" } else { "" };
+        vec![
+            one_line(&channel.name) + default + deprecated,
+            cell(channel.version.as_deref().unwrap_or_default()),
+            cell(channel.head.as_deref().unwrap_or_default()),
+            channel.bundles.to_string(),
+            cell(&package.catalog),
+            cell(channel.deprecated.as_deref().unwrap_or_default()),
+        ]
+    });
+    render(&columns, cells, width)
+}
+
+/// The table of versions, by catalog.
+pub fn versions(rows: &[(&str, Vec<&VersionOverview>)], marks: &Marks<'_>, width: Option<usize>) -> String {
+    let columns = [
+        ("VERSION", Fit::Full),
+        ("BUNDLE", Fit::Middle(12)),
+        ("STATE", Fit::Full),
+        ("CHANNELS", Fit::End(8)),
+        ("KUBERNETES", Fit::Drop),
+        ("CATALOG", Fit::Drop),
+        ("IMAGE", Fit::Extra(30)),
+    ];
+    let rows = rows.iter().flat_map(|(catalog, versions)| versions.iter().map(move |version| (*catalog, *version)));
+    let cells = rows.map(|(catalog, version)| {
+        let state = match version.name.as_str() {
+            name if marks.installed == Some(name) => "installed",
+            name if marks.next == Some(name) => "next",
+            _ if version.deprecated.is_some() => "deprecated",
+            _ => "",
+        };
+        vec![
+            cell(&version.version),
+            cell(&version.name),
+            cell(state),
+            cell(&version.channels.join(", ")),
+            cell(&version.min_kube_version),
+            cell(catalog),
+            cell(&version.image),
+        ]
+    });
+    render(&columns, cells, width)
+}
+
+/// What differs, a line for each package and each part of it.
+pub fn differences(differences: &[PackageDifference]) -> String {
+    let mut lines = Vec::new();
+    for difference in differences {
+        let sign = match difference.change {
+            Change::Added => "+",
+            Change::Removed => "-",
+            Change::Changed => "~",
+        };
+        lines.push(format!("{sign} package {}", difference.package));
+        if let Some(moved) = &difference.default_channel {
+            lines.push(format!("  ~ default channel {} instead of {}", moved.to, moved.from));
+        }
+        for (what, parts) in [("channel", &difference.channels), ("bundle", &difference.bundles)] {
+            let Parts { added, removed, changed } = parts;
+            for (sign, names) in [("+", added), ("-", removed), ("~", changed)] {
+                lines.extend(names.iter().map(|name| format!("  {sign} {what} {name}")));
+            }
+        }
+        lines.extend(difference.deprecated.iter().map(|name| format!("  ! {name} is deprecated")));
+    }
+    lines.iter().map(|line| one_line(line).clone() + "\n").collect()
+}
+
+/// Channels as an SVG image: a row for each bundle, newest first; arrows lead to the newer bundle, dashed ones where it is skipped.
+pub fn svg(package: &str, channels: &[&Channel], marks: &Marks<'_>) -> String {
+    let (mut branches, mut arrows, mut row) = (Vec::new(), Vec::new(), 0);
+    for channel in channels {
+        row += 1;
+        let (names, rows) = entries(channel, marks);
+        let index: BTreeMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (*name, row + at)).collect();
+        for (newer, older, edge) in graph::edges(channel) {
+            if let (Some(from), Some(to)) = (index.get(older), index.get(newer)) {
+                arrows.push(Arrow { from: *from, to: *to, dashed: edge == Edge::Skips });
+            }
+        }
+        row += rows.len();
+        let label = one_line(&format!("channel {}", channel.name));
+        branches.push(Branch { label, mark: None, message: None, branches: rows });
+    }
+    picture::graph_svg(&format!("Package {}", one_line(package)), &branches, &arrows)
+}
+
+/// The bundles of a channel, and those that it only mentions.
+fn entries<'a>(channel: &'a Channel, marks: &Marks<'_>) -> (Vec<&'a str>, Vec<Branch>) {
+    let ordered = graph::newest_first(channel);
+    let known: BTreeSet<&str> = ordered.iter().map(|entry| entry.name.as_str()).collect();
+    let mut names: Vec<&str> = ordered.iter().map(|entry| entry.name.as_str()).collect();
+    let mut rows: Vec<Branch> = ordered
+        .iter()
+        .map(|entry| {
+            let mark = match entry.name.as_str() {
+                name if marks.installed == Some(name) => Some(Mark::Installed),
+                name if marks.next == Some(name) => Some(Mark::Next),
+                _ => None,
+            };
+            let range = entry.skip_range.as_deref().map(|range| format!("updates versions {}", one_line(range)));
+            let word = match mark {
+                Some(Mark::Installed) => Some("installed".to_owned()),
+                Some(Mark::Next) => Some("next".to_owned()),
+                _ => None,
+            };
+            let message: Vec<String> = word.into_iter().chain(range).collect();
+            let message = (!message.is_empty()).then(|| message.join("; "));
+            Branch { label: one_line(&entry.name), mark, message, branches: Vec::new() }
+        })
+        .collect();
+    let absent: BTreeSet<&str> = graph::edges(channel).into_iter().map(|(_, older, _)| older).collect();
+    for name in absent.difference(&known) {
+        names.push(name);
+        let message = Some("not in the channel".to_owned());
+        rows.push(Branch { label: one_line(name), mark: None, message, branches: Vec::new() });
+    }
+    (names, rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_catalog::ChannelEntry;
+
+    use super::*;
+
+    #[test]
+    fn a_picture_of_channels_has_a_row_for_each_bundle_and_an_arrow_for_each_update() {
+        let entry = |name: &str, replaces: Option<&str>, skips: &[&str]| ChannelEntry {
+            name: name.to_owned(),
+            replaces: replaces.map(str::to_owned),
+            skips: skips.iter().map(|&skip| skip.to_owned()).collect(),
+            ..ChannelEntry::default()
+        };
+        let entries =
+            vec![entry("a.v2", Some("a.v1"), &["a.v0"]), entry("a.v1", Some("a.v0"), &[]), entry("a.<", None, &[])];
+        let channel = Channel { name: "stable".to_owned(), entries, ..Channel::default() };
+        let marks = Marks { installed: Some("a.v1"), next: Some("a.v2") };
+        let image = svg("a", &[&channel, &channel], &marks);
+        assert_eq!(image.matches("marker-end").count(), 6, "{image}");
+        assert_eq!(image.matches("class=\"dashed\"").count(), 2, "{image}");
+        assert_eq!((image.matches("not in the channel").count(), image.matches("a.&lt;").count()), (4, 2), "{image}");
+        assert_eq!((image.matches("class=\"installed\"").count(), image.matches("class=\"next\"").count()), (2, 2));
+    }
+}
