@@ -165,19 +165,6 @@ async fn store_with(cache: &Path, limits: Limits) -> Result<Store, CommandError>
         })
 }
 
-/// Limits for the images of catalogs: their programs are unpacked too, though not kept, and a catalog may be one large file.
-fn catalog_limits() -> Limits {
-    let mebibyte = 1 << 20;
-    Limits {
-        total_bytes: 1024 * mebibyte,
-        file_bytes: 512 * mebibyte,
-        entries: 200_000,
-        unpacked_bytes: 4096 * mebibyte,
-        download_bytes: 1024 * mebibyte,
-        ..Limits::default()
-    }
-}
-
 /// The files of an image below the directory that a label names.
 pub async fn labelled(
     image: &ImageReference,
@@ -186,7 +173,7 @@ pub async fn labelled(
     label: &str,
 ) -> Result<Tree, CommandError> {
     let access = access(image, registry)?;
-    let images = images(store_with(cache, catalog_limits()).await?, registry);
+    let images = images(store_with(cache, Limits::for_catalogs()).await?, registry);
     let fetched = async { images.fetch_labelled(&images.resolve(image, &access).await?, &access, label).await };
     fetched.await.map_err(|error| {
         let failed = CommandError::failed(format!("failed to read catalog image {image}")).because(&error);
