@@ -104,7 +104,8 @@ fn digest(catalog: &Catalog) -> String {
 
 /// The names of the indexes on the disk of the controller.
 fn indexes(world: &World) -> BTreeSet<String> {
-    let names = fs::read_dir(world.cache().join("catalogs")).expect("the cache").map(|entry| entry.expect("an entry"));
+    let names =
+        fs::read_dir(world.cache().join("cluster-catalogs")).expect("the cache").map(|entry| entry.expect("an entry"));
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| name.ends_with(".index")).collect()
 }
@@ -278,7 +279,7 @@ async fn deleted_catalogs_leave_nothing_and_equal_ones_share_an_index() {
     let [first, second] = names;
     let index = index_of(&ready(&world, &first).await);
     assert_eq!(indexes(&world), [index.clone()].into());
-    let records = || fs::read_dir(world.cache().join("catalogs/records")).expect("the records").count();
+    let records = || fs::read_dir(world.cache().join("cluster-catalogs/records")).expect("the records").count();
     assert_eq!(records(), 3, "the key, and a record of each");
     let delete = async |name: &str| {
         catalogs(&world).delete(name, &DeleteParams::default()).await.expect("it exists");

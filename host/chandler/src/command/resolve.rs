@@ -18,7 +18,7 @@ use crate::{
 /// Choose what to install from catalogs
 ///
 /// Answers which bundles to install so that the packages and everything that they need fit together and on the cluster, or explains why
-/// none do. Only the catalogs are read: no cluster is required, and no network unless a catalog is an image or a URL. The page
+/// none do. Only the catalogs are read: with --catalog no cluster is required, and no network unless a catalog is an image or a URL. The page
 /// docs/resolving.md has the rules of the choice.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -155,7 +155,7 @@ impl Resolve {
     /// Prints the answer. Fails if there is none, or if nothing fits.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let required = self.required()?;
-        let catalogs = catalogs::open(&self.catalogs).await?;
+        let catalogs = catalogs::open(&self.catalogs, terminal).await?;
         let problem = self.problem(required, &catalogs)?;
         question::check_packages(&problem, &catalogs)?;
         let answer = resolve(&problem, &catalogs).map_err(|error| question::unanswered(&error))?;

@@ -71,7 +71,8 @@ impl Catalogs {
     /// # Errors
     /// The cache directory cannot be used.
     pub(crate) fn open(context: &Arc<Context>, reflector: &Reflector<Catalog>) -> Result<Self, CatalogCacheError> {
-        let directory = context.options.cache_directory.join("catalogs");
+        // The command line keeps indexes for itself in `catalogs`, where the cache is that of a user.
+        let directory = context.options.cache_directory.join("cluster-catalogs");
         let indexes = Indexes::open(&directory)?;
         let records = SealedFiles::open(&directory.join("records"), PURPOSE)?;
         let context = Arc::clone(context);
