@@ -146,7 +146,9 @@ fn source(root: &mut JSONSchemaProps) {
             path.max_length = Some(PATH_LENGTH);
         }
     }
-    RULES.iter().for_each(|rule| add(root, rule));
+    for rule in RULES {
+        add(root, rule);
+    }
 }
 
 fn add(root: &mut JSONSchemaProps, rule: &Rule) {

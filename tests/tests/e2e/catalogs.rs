@@ -21,20 +21,21 @@ pub(crate) const LABEL: &str = "operators.operatorframework.io.index.configs.v1"
 
 /// The documents of a package with one channel and these versions, each of which replaces the one before.
 pub(crate) fn package(name: &str, versions: &[&str]) -> String {
-    let mut text = format!("schema: olm.package\nname: {name}\ndefaultChannel: stable\n");
+    let mut documents = vec![format!("schema: olm.package\nname: {name}\ndefaultChannel: stable\n")];
     let mut entries = Vec::new();
     let mut before: Option<&str> = None;
     for version in versions {
         let replaces = before.map(|it| format!(", replaces: {name}.v{it}")).unwrap_or_default();
         entries.push(format!("{{name: {name}.v{version}{replaces}}}"));
         before = Some(version);
-        text.push_str(&format!(
-            "---\nschema: olm.bundle\npackage: {name}\nname: {name}.v{version}\nimage: registry.invalid/{name}:v{version}\n\
+        documents.push(format!(
+            "schema: olm.bundle\npackage: {name}\nname: {name}.v{version}\nimage: registry.invalid/{name}:v{version}\n\
              properties: [{{type: olm.package, value: {{packageName: {name}, version: {version}}}}}]\n"
         ));
     }
     let entries = entries.join(", ");
-    format!("{text}---\nschema: olm.channel\npackage: {name}\nname: stable\nentries: [{entries}]\n")
+    documents.push(format!("schema: olm.channel\npackage: {name}\nname: stable\nentries: [{entries}]\n"));
+    documents.join("---\n")
 }
 
 /// An archive with these files.
@@ -104,10 +105,10 @@ fn digest(catalog: &Catalog) -> String {
 
 /// The names of the indexes on the disk of the controller.
 fn indexes(world: &World) -> BTreeSet<String> {
-    let names =
-        fs::read_dir(world.cache().join("cluster-catalogs")).expect("the cache").map(|entry| entry.expect("an entry"));
-    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|name| name.ends_with(".index")).collect()
+    let entries = fs::read_dir(world.cache().join("cluster-catalogs")).expect("the cache");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let indexes = paths.filter(|path| path.extension().is_some_and(|extension| extension == "index"));
+    indexes.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect()
 }
 
 fn index_of(catalog: &Catalog) -> String {

@@ -142,7 +142,7 @@ impl Install {
         let cluster = ClusterCatalogs::new(&arguments.connection, &arguments.system_namespace, &fetching);
         let cluster = cluster.with_client(client).for_use_with(terminal);
         let catalogs = catalogs::selected(&self.selection, &fetching, &cluster).await.map_err(|error| {
-            error.hint(format!("{} is taken for a package, since no path of that name exists", self.bundle))
+            error.hint(format!("`{}` is taken for a package, since no path of that name exists", self.bundle))
         })?;
         let chosen = package::choose(&self.bundle, &self.channels, &catalogs, client).await?;
         for line in &chosen.lines {

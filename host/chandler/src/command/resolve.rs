@@ -41,6 +41,7 @@ Examples:
     chandler resolve shop --catalog ./catalog --installed database@1.5.0 --what-if
   The choice of OLM v1:
     chandler resolve prometheus --catalog ./catalog --mode single")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct Resolve {
     /// A package, and the versions that are asked for, such as `prometheus` or `prometheus@'>=0.50, <1'`
     #[arg(value_name = "PACKAGE[@RANGE]", required = true)]
@@ -177,7 +178,9 @@ impl Resolve {
         let mut installed =
             self.installed.iter().map(|text| question::installed(text, catalogs)).collect::<Result<Vec<_>, _>>()?;
         if self.flexible {
-            installed.iter_mut().for_each(|it| it.hold = Hold::Flexible);
+            for it in &mut installed {
+                it.hold = Hold::Flexible;
+            }
         }
         Ok(Problem {
             mode: match self.mode {

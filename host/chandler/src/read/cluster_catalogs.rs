@@ -8,7 +8,7 @@ use chandler_catalogs::IndexCatalogs;
 use chandler_core::Content;
 use chandler_resolver::Source;
 use chandler_source::{Grantee, Resolutions, Sources, SystemNamespace, Wanted};
-use kube::{Api, Client, ResourceExt as _, api::ListParams};
+use kube::{Api, Client, ResourceExt, api::ListParams};
 use tokio::sync::OnceCell;
 
 use super::{
@@ -63,7 +63,7 @@ impl<'a> ClusterCatalogs<'a> {
         let catalogs = Api::<Catalog>::all(self.client().await?.clone()).list(&ListParams::default()).await;
         let mut catalogs =
             catalogs.map_err(|error| unreadable("failed to list the Catalogs of the cluster", &error))?;
-        catalogs.items.sort_by_key(|catalog| catalog.name_any());
+        catalogs.items.sort_by_key(ResourceExt::name_any);
         Ok(catalogs.items)
     }
 

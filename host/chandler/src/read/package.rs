@@ -113,11 +113,10 @@ fn needs(member: &Member, others: &[&Member]) -> CommandError {
     });
     let names: Vec<String> = others.iter().map(|other| format!("{} {}", other.package, version(other))).collect();
     CommandError::failed(format!(
-        "{} {} needs {}, which {} not installed",
+        "{} {} cannot be installed alone: it needs {}",
         member.package,
         version(member),
-        names.join(" and "),
-        if names.len() == 1 { "is" } else { "are" }
+        names.join(" and ")
     ))
     .hint(format!("first: {}; `chandler resolve` explains why", commands.collect::<Vec<_>>().join(", ")))
 }

@@ -11,23 +11,25 @@ const PACKAGE: &str = "harbour-operator";
 
 /// A catalog with the bundles of this directory, in the registry of the session: 0.1.0 and 0.2.0, which replaces it.
 async fn write_catalog(session: &Session, directory: &Path) {
-    let mut text = format!("schema: olm.package\nname: {PACKAGE}\ndefaultChannel: stable\n");
-    text.push_str(&format!(
-        "---\nschema: olm.channel\npackage: {PACKAGE}\nname: stable\nentries:\n\
-         - {{name: {PACKAGE}.v0.1.0}}\n- {{name: {PACKAGE}.v0.2.0, replaces: {PACKAGE}.v0.1.0}}\n"
-    ));
+    let mut documents = vec![
+        format!("schema: olm.package\nname: {PACKAGE}\ndefaultChannel: stable\n"),
+        format!(
+            "schema: olm.channel\npackage: {PACKAGE}\nname: stable\nentries:\n\
+             - {{name: {PACKAGE}.v0.1.0}}\n- {{name: {PACKAGE}.v0.2.0, replaces: {PACKAGE}.v0.1.0}}\n"
+        ),
+    ];
     for version in ["0.1.0", "0.2.0"] {
         let bundle = support::root().join(format!("tests/fixtures/registry/{PACKAGE}.v{version}"));
         let tag = format!("v{version}");
         let registry = &session.world.registry;
         let pushed = registry.push_bundle_directory("bundles/harbour", &tag, &bundle, &BTreeMap::new()).await.unwrap();
-        text.push_str(&format!(
-            "---\nschema: olm.bundle\npackage: {PACKAGE}\nname: {PACKAGE}.v{version}\nimage: {}\n\
+        documents.push(format!(
+            "schema: olm.bundle\npackage: {PACKAGE}\nname: {PACKAGE}.v{version}\nimage: {}\n\
              properties: [{{type: olm.package, value: {{packageName: {PACKAGE}, version: {version}}}}}]\n",
             pushed.reference
         ));
     }
-    fs::write(directory.join("catalog.yaml"), text).unwrap();
+    fs::write(directory.join("catalog.yaml"), documents.join("---\n")).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

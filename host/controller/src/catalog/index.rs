@@ -120,8 +120,8 @@ properties: [{type: olm.package, value: {packageName: bell, version: 1.0.0}}]
     #[test]
     fn messages_name_files_and_lines() {
         let without_bundle = BELL.replace("name: bell.v1\nimage", "name: bell.v2\nimage");
-        let many: String =
-            (0..7).map(|number| format!("---\nschema: olm.channel\npackage: bell\nname: c{number}\n")).collect();
+        let channels = (0..7).map(|number| format!("---\nschema: olm.channel\npackage: bell\nname: c{number}\n"));
+        let many = channels.collect::<Vec<_>>().concat();
         let message = |files: &[(&str, &str)], most_bytes: u64| match check(files, most_bytes) {
             Err(problem) if problem.terminal => format!("{}: {}", problem.reason, problem.message),
             other => format!("{other:?}"),

@@ -9,7 +9,7 @@ use chandler_runtime::{
 };
 use chandler_source::Resolutions;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use kube::{Api, ResourceExt as _, runtime::controller::Action};
+use kube::{Api, ResourceExt, runtime::controller::Action};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
@@ -104,7 +104,7 @@ impl Catalogs {
                 self.context.catalogs.put_into_use(&name, content);
             }
         }
-        self.records.retain(&catalogs.items.iter().map(|guarded| guarded.name_any()).collect());
+        self.records.retain(&catalogs.items.iter().map(ResourceExt::name_any).collect());
         self.remove_unused();
         Ok(())
     }

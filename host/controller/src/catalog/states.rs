@@ -96,7 +96,7 @@ impl CatalogStates {
     pub(super) fn verdict(&self, name: &str, pinned: &Pinned) -> Option<Result<(), Failed>> {
         let known = self.known();
         let (of, verdict) = known.get(name)?.verdict.as_ref()?;
-        (of == pinned).then(|| verdict.clone())
+        if of == pinned { Some(verdict.clone()) } else { None }
     }
 
     /// Stores what was found about content.

@@ -116,5 +116,5 @@ impl Graph {
 }
 
 fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}\n")).collect()
+    text.lines().map(|line| format!("  {line}\n")).collect::<Vec<_>>().concat()
 }
