@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, fmt::Debug, time::Duration};
 
-use chandler_api::{BundleDeployment, ProvisionerClass};
+use chandler_api::{BundleDeployment, Catalog, ProvisionerClass};
 use chandler_controller::Options;
 use futures::future::Either;
 use k8s_openapi::{
@@ -53,6 +53,7 @@ pub async fn remove(client: &Client, runs: &BTreeSet<Run>, patience: Duration) -
         let _ = deployments.patch(&deployment.name_any(), &PatchParams::default(), &Patch::Merge(free)).await;
     }
     delete_all::<ProvisionerClass>(client, runs).await;
+    delete_all::<Catalog>(client, runs).await;
     delete_all::<ClusterRoleBinding>(client, runs).await;
     delete_all::<ClusterRole>(client, runs).await;
     delete_all::<CustomResourceDefinition>(client, runs).await;
@@ -143,6 +144,7 @@ pub async fn killed_runs(client: &Client, now: Timestamp) -> BTreeSet<Run> {
     let mut runs = BTreeSet::new();
     runs.extend(left_over::<BundleDeployment>(client, now).await);
     runs.extend(left_over::<ProvisionerClass>(client, now).await);
+    runs.extend(left_over::<Catalog>(client, now).await);
     runs.extend(left_over::<ClusterRoleBinding>(client, now).await);
     runs.extend(left_over::<ClusterRole>(client, now).await);
     runs.extend(left_over::<CustomResourceDefinition>(client, now).await);

@@ -13,7 +13,7 @@ pub const MESSAGE_BYTES: usize = 4096;
 names! {
     /// The type of a condition.
     ConditionType {
-        /// BundleDeployment: the content was fetched, verified and unpacked.
+        /// BundleDeployment, Catalog: the content was fetched, verified and unpacked.
         Unpacked,
         /// BundleDeployment: the provisioner accepted the content.
         HasValidBundle,
@@ -23,23 +23,25 @@ names! {
         Healthy,
         /// BundleDeployment: the controller makes progress or retries, without user action.
         Progressing,
-        /// Both: the controller is at work, or retries what time alone may fix. Absent otherwise, as kstatus expects of
+        /// All: the controller is at work, or retries what time alone may fix. Absent otherwise, as kstatus expects of
         /// a condition that is abnormal when True.
         Reconciling,
-        /// Both: time alone will not help; a user or an administrator has to act. Absent otherwise, like Reconciling.
+        /// All: time alone will not help; a user or an administrator has to act. Absent otherwise, like Reconciling.
         Stalled,
         /// BundleDeployment: objects of a complete release differ from the release and are not repaired. Absent if objects are not
         /// compared.
         Drifted,
-        /// ProvisionerClass: the image is known by digest and was pulled.
+        /// ProvisionerClass: the image is known by digest and was pulled. Catalog: the source is known by digest.
         Resolved,
         /// ProvisionerClass: the component matches its digest.
         Verified,
+        /// Catalog: the content is a catalog without errors.
+        Valid,
         /// ProvisionerClass: this host supports the version of the contract that the component uses.
         Compatible,
         /// ProvisionerClass: the component is compiled.
         Compiled,
-        /// Both: the state matches the spec. Summarizes the other conditions.
+        /// All: the state matches the spec. Summarizes the other conditions.
         Ready,
     }
 }

@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt as _;
 
 use crate::{
-    BundleDeployment, ChangeApproval, ProvisionerClass, drift::IGNORED, names::APPLYSET_PARENT_TYPE_LABEL,
+    BundleDeployment, Catalog, ChangeApproval, ProvisionerClass, drift::IGNORED, names::APPLYSET_PARENT_TYPE_LABEL,
     probe::PROBES, rollout_settings::MOST_HISTORY,
 };
 
@@ -73,12 +73,18 @@ const RULES: &[Rule] = &[
     Rule { path: CONFIG_MAP_PATH, expression: INSIDE, message: "path is outside the bundle root" },
 ];
 
+const POLL_INTERVAL: Rule = Rule {
+    path: &["spec", "pollInterval"],
+    expression: "duration(self) >= duration('1s')",
+    message: "pollInterval must be at least 1s",
+};
+
 /// A relative path without a `..` part.
 const INSIDE: &str = r"!self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)')";
 
 /// The CRDs of this version, in installation order.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![bundle_deployments(), provisioner_classes(), change_approvals()]
+    vec![bundle_deployments(), provisioner_classes(), change_approvals(), catalogs()]
 }
 
 /// The CRDs as one YAML stream. The output is deterministic.
@@ -122,26 +128,45 @@ fn bundle_deployments() -> CustomResourceDefinition {
         if let Some(ignored) = at(root, &["spec", "ignoreDifferences"]) {
             ignored.max_items = i64::try_from(IGNORED).ok();
         }
-        if let Some(config_maps) = at(root, &["spec", "source", "configMaps"]) {
-            config_maps.max_items = Some(CONFIG_MAPS);
-        }
         if let Some(history) = at(root, &["status", "history"]) {
             history.max_items = Some(i64::from(MOST_HISTORY) + PROTECTED_REVISIONS);
         }
-        for path in [GIT_DIRECTORY, CONFIG_MAP_PATH] {
-            if let Some(path) = at(root, path) {
-                path.max_length = Some(PATH_LENGTH);
-            }
+        source(root);
+    });
+    crd
+}
+
+/// The bounds and rules of `spec.source`.
+fn source(root: &mut JSONSchemaProps) {
+    if let Some(config_maps) = at(root, &["spec", "source", "configMaps"]) {
+        config_maps.max_items = Some(CONFIG_MAPS);
+    }
+    for path in [GIT_DIRECTORY, CONFIG_MAP_PATH] {
+        if let Some(path) = at(root, path) {
+            path.max_length = Some(PATH_LENGTH);
         }
-        for rule in RULES {
-            if let Some(schema) = at(root, rule.path) {
-                schema.x_kubernetes_validations.get_or_insert_default().push(ValidationRule {
-                    rule: rule.expression.to_owned(),
-                    message: Some(rule.message.to_owned()),
-                    ..ValidationRule::default()
-                });
-            }
-        }
+    }
+    for rule in RULES {
+        add(root, rule);
+    }
+}
+
+fn add(root: &mut JSONSchemaProps, rule: &Rule) {
+    if let Some(schema) = at(root, rule.path) {
+        schema.x_kubernetes_validations.get_or_insert_default().push(ValidationRule {
+            rule: rule.expression.to_owned(),
+            message: Some(rule.message.to_owned()),
+            ..ValidationRule::default()
+        });
+    }
+}
+
+fn catalogs() -> CustomResourceDefinition {
+    let mut crd = Catalog::crd();
+    refine(&mut crd, |root| {
+        not_observed_yet(root);
+        source(root);
+        add(root, &POLL_INTERVAL);
     });
     crd
 }

@@ -13,6 +13,7 @@
 //! | [`source`] | where a bundle's content comes from |
 //! | [`values`] | references to values of a configuration in ConfigMaps and Secrets |
 //! | [`provisioner_class`] | `chandler.dev/v1alpha1 ProvisionerClass` |
+//! | [`catalog`] | `chandler.dev/v1alpha1 Catalog` |
 //! | [`limits`] | the limits of one call of a provisioner, parsed |
 //! | [`ownership`] | adoption of existing objects, and deletion |
 //! | [`permissions`] | permissions that the ServiceAccount of a BundleDeployment lacks |
@@ -28,6 +29,7 @@
 pub mod approval;
 pub mod bundle;
 pub mod bundle_deployment;
+pub mod catalog;
 pub mod change_approval;
 pub mod conditions;
 pub mod crds;
@@ -50,6 +52,7 @@ pub use bundle_deployment::{
     BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, Preflight, ProvisionerInUse, ReleaseInUse,
     ServiceAccountReference,
 };
+pub use catalog::{Catalog, CatalogContents, CatalogSpec, CatalogStatus};
 pub use chandler_core::crd_upgrade::Policy as CrdUpgradeSafety;
 pub use change_approval::{ApprovedUpgrade, ChangeApproval, ChangeApprovalSpec, approved_upgrades};
 pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, Remedy, find_condition, set_condition};

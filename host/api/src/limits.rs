@@ -61,7 +61,7 @@ fn refused(field: &'static str, value: &str, want: &'static str) -> LimitError {
 }
 
 /// A duration as Go's `time.ParseDuration` reads it, more than none.
-fn duration(text: &str) -> Option<Duration> {
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let duration: kube::core::Duration = text.parse().ok()?;
     (!duration.is_negative()).then(|| duration.into()).filter(|duration| *duration > Duration::ZERO)
 }

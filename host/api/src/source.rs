@@ -63,7 +63,7 @@ pub struct ImageSource {
     #[serde(rename = "ref")]
     pub reference: String,
     /// The name of a Secret of type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg in the controller's namespace. Its
-    /// annotation chandler.dev/bundledeployments lists the BundleDeployments that may use it.
+    /// annotation chandler.dev/bundledeployments (for a Catalog: chandler.dev/catalogs) lists the objects that may use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_secret: Option<String>,
     /// Do not verify the registry's certificate. The connection still uses TLS. For tests only.
@@ -110,7 +110,7 @@ pub struct GitRef {
 #[serde(rename_all = "camelCase")]
 pub struct ConfigMapSource {
     /// The ConfigMap, in the controller's namespace. It must be immutable. If it has the annotation
-    /// chandler.dev/bundledeployments, only the BundleDeployments listed there may use it.
+    /// chandler.dev/bundledeployments or chandler.dev/catalogs, only the BundleDeployments or Catalogs listed there may use it.
     pub config_map: LocalObjectReference,
     /// The directory of the bundle that the files are placed in. Default: the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,8 +141,8 @@ pub struct HttpSource {
 #[serde(rename_all = "camelCase")]
 pub struct Authorization {
     /// A Secret in the controller's namespace, with the keys username and password, or bearerToken, for HTTP, or ssh-privatekey and
-    /// ssh-knownhosts for git over SSH. Its annotation chandler.dev/bundledeployments lists the BundleDeployments that may use it;
-    /// only a Secret of type kubernetes.io/basic-auth may be without it.
+    /// ssh-knownhosts for git over SSH. Its annotation chandler.dev/bundledeployments (for a Catalog: chandler.dev/catalogs) lists the
+    /// objects that may use it; only a Secret of type kubernetes.io/basic-auth may be without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<LocalObjectReference>,
     /// Do not verify the server's certificate or host key. For tests only.

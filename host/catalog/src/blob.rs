@@ -18,6 +18,7 @@ const KEYWORDS: usize = 32;
 /// A blob of one of the known schemas, or of another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::large_enum_variant, reason = "one is in memory at a time")]
 pub enum Blob {
     /// `olm.package`.
     Package(Package),

@@ -211,7 +211,20 @@ mod tests {
             of("stable", &[("a", None, &[], None)]),
             of("edge \"x", &[("a", None, &[], None), ("b", Some("a"), &[], None)]),
         );
-        insta::assert_snapshot!(as_mermaid(&[&one, &two], &Marks::default()), @"");
+        insta::assert_snapshot!(as_mermaid(&[&one, &two], &Marks::default()), @r#"
+        flowchart BT
+          subgraph c0["stable"]
+          n0["a"]
+          end
+          subgraph c1["edge #34;x"]
+          n1["b"]
+          n2["a"]
+          n2 --> n1
+          end
+          classDef installed stroke:#1a7f37,stroke-width:3px
+          classDef next stroke:#bf8700,stroke-width:3px
+          classDef absent stroke-dasharray:4
+        "#);
     }
 
     #[test]

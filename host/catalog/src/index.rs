@@ -88,6 +88,17 @@ pub struct Provider {
     pub bundle: String,
 }
 
+/// How many blobs a catalog has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packages.
+    pub packages: u64,
+    /// Channels of all packages.
+    pub channels: u64,
+    /// Bundles of all packages.
+    pub bundles: u64,
+}
+
 /// Which documents to return. Each part that is set must be equal to that of the document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Query<'a> {
@@ -121,6 +132,20 @@ impl Index {
     /// Whether the catalog has no documents.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The number of blobs of each schema. Reads all documents, one by one.
+    pub fn counts(&self) -> Result<Counts, IndexError> {
+        let mut counts = Counts::default();
+        for record in self.metas(Query::default())? {
+            match &*record?.schema {
+                model::PACKAGE => counts.packages += 1,
+                model::CHANNEL => counts.channels += 1,
+                model::BUNDLE => counts.bundles += 1,
+                _ => {}
+            }
+        }
+        Ok(counts)
     }
 
     /// The packages, by name.

@@ -38,8 +38,8 @@ pub use self::{
     directory::{Directory, DirectoryError},
     finding::{Finding, Place, Problem},
     index::{
-        BuildError, Index, IndexError, Indexes, Located, Metas, PackageBlobs, PackageEntry, Provider, Query, RawError,
-        Record, StoreError,
+        BuildError, Counts, Index, IndexError, Indexes, Located, Metas, PackageBlobs, PackageEntry, Provider, Query,
+        RawError, Record, StoreError,
     },
     limits::Limits,
     model::{

@@ -17,6 +17,15 @@ use crate::{
 
 /// Checks a catalog. Returns at most this many findings.
 pub fn catalog(index: &Index, most: usize) -> Result<Vec<Finding>, IndexError> {
+    collect(index, most, |_| true)
+}
+
+/// Checks a catalog. Returns at most this many errors, and no warnings.
+pub fn errors(index: &Index, most: usize) -> Result<Vec<Finding>, IndexError> {
+    collect(index, most, |finding| finding.problem.severity() == Severity::Error)
+}
+
+fn collect(index: &Index, most: usize, wanted: impl Fn(&Finding) -> bool) -> Result<Vec<Finding>, IndexError> {
     let mut findings = Vec::new();
     for record in index.without_package() {
         let record = record?;
@@ -26,6 +35,7 @@ pub fn catalog(index: &Index, most: usize) -> Result<Vec<Finding>, IndexError> {
             let message = format!("a blob of schema {} needs it", record.schema);
             findings.push(Finding::new(Problem::FieldInvalid { field: field.to_owned(), message }, record.span.place));
         }
+        findings.retain(&wanted);
         if findings.len() >= most {
             break;
         }
@@ -35,7 +45,9 @@ pub fn catalog(index: &Index, most: usize) -> Result<Vec<Finding>, IndexError> {
             break;
         }
         let name = entry?.name;
-        findings.extend(index.package(&name)?.iter().flat_map(|blobs| package(&name, blobs)));
+        let found =
+            index.package(&name)?.iter().flat_map(|blobs| package(&name, blobs)).filter(&wanted).collect::<Vec<_>>();
+        findings.extend(found);
     }
     findings.truncate(most);
     Ok(findings)

@@ -19,8 +19,11 @@ use serde_json::{Value, json};
 #[derive(Debug, Default)]
 pub struct IndexCatalogs {
     catalogs: BTreeMap<String, (Source, Arc<Index>)>,
-    packages: Mutex<BTreeMap<(String, String), Option<Arc<Package>>>>,
+    packages: Mutex<Packages>,
 }
+
+/// Packages by catalog and name; none where the catalog has no such package.
+type Packages = BTreeMap<(String, String), Option<Arc<Package>>>;
 
 impl IndexCatalogs {
     /// No catalogs.

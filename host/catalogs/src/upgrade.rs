@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use chandler_catalog::Index;
-use chandler_resolver::{Dependencies, Installed, Policy, Problem, Required, ResolveError, Source, resolve};
+use chandler_resolver::{Change, Dependencies, Installed, Policy, Problem, Required, ResolveError, Source, resolve};
+use serde::Serialize;
 
 use crate::IndexCatalogs;
 
@@ -27,4 +28,43 @@ pub fn next(index: &Arc<Index>, installed: Installed, channels: &[String]) -> Re
     let answer = resolve(&problem, &catalogs)?;
     let member = answer.decision().and_then(|decision| decision.member(&package));
     Ok(member.and_then(|member| member.steps.first()).map(|step| step.name.clone()))
+}
+
+/// A newer version of an installed bundle.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Newer {
+    /// The version.
+    pub version: String,
+    /// The catalog that has it.
+    pub catalog: String,
+    /// The image of its bundle.
+    pub image: String,
+    /// The versions of the steps that lead to it, in order. The last one is the version.
+    pub steps: Vec<String>,
+}
+
+/// The newest version that the upgrades of the catalogs lead to, dependencies aside; none if the installed bundle stays.
+///
+/// # Errors
+/// If the version of the installed bundle is malformed, the choice is ambiguous, or an index cannot be read.
+pub fn newest(catalogs: &IndexCatalogs, installed: Installed) -> Result<Option<Newer>, ResolveError> {
+    let package = installed.package.clone();
+    let required = Required { package: package.clone(), ..Required::default() };
+    let policy = Policy { dependencies: Dependencies::Ignore, ..Policy::default() };
+    let problem = Problem {
+        required: vec![required],
+        installed: vec![installed],
+        catalogs: catalogs.sources(),
+        policy,
+        ..Problem::default()
+    };
+    let answer = resolve(&problem, catalogs)?;
+    let member = answer.decision().and_then(|decision| decision.member(&package));
+    Ok(member.filter(|member| member.change == Change::Upgrade).map(|member| Newer {
+        version: member.version.clone(),
+        catalog: member.catalog.clone().unwrap_or_default(),
+        image: member.image.clone(),
+        steps: member.steps.iter().map(|step| step.version.clone()).collect(),
+    }))
 }

@@ -47,12 +47,12 @@ fn index(indexes: &Indexes, content: &dyn Content) -> Arc<Index> {
 fn both(catalogs: Vec<(Source, Vec<Value>)>) -> (MemoryCatalogs, IndexCatalogs) {
     let directory = tempfile::tempdir().unwrap();
     let indexes = Indexes::open(directory.path().join("indexes")).unwrap();
-    let (mut memory, mut indexed) = (MemoryCatalogs::new(), IndexCatalogs::new());
+    let (mut memory, mut on_disk) = (MemoryCatalogs::new(), IndexCatalogs::new());
     for (source, metas) in catalogs {
-        indexed = indexed.with(source.clone(), index(&indexes, &content(&metas)));
+        on_disk = on_disk.with(source.clone(), index(&indexes, &content(&metas)));
         memory = memory.with(&source.name, metas);
     }
-    (memory, indexed)
+    (memory, on_disk)
 }
 
 fn source(name: &str, priority: i32) -> Source {
@@ -364,27 +364,27 @@ mod fixtures {
             if tops == 1 {
                 return Ok((found[0].0.name.clone(), found[0].2.clone()));
             }
-            let mut text = String::new();
+            let mut text = Vec::new();
             if let Some((_, version)) = &self.installed {
-                text += &format!("error upgrading from currently installed version \"{version}\": ");
+                text.push(format!("error upgrading from currently installed version \"{version}\": "));
             }
-            text += &format!(
+            text.push(format!(
                 "{} for package \"{}\"",
                 if tops == 0 { "no bundles found" } else { "found bundles" },
                 self.package
-            );
+            ));
             if !matches!(self.range, Range::All) {
-                text += &format!(" matching version \"{}\"", self.range.text());
+                text.push(format!(" matching version \"{}\"", self.range.text()));
             }
             if !self.channels.is_empty() {
-                text += &format!(" in channels [{}]", self.channels.join(" "));
+                text.push(format!(" in channels [{}]", self.channels.join(" ")));
             }
             if tops > 1 {
                 let mut names: Vec<&str> = found.iter().map(|(source, _, _)| source.name.as_str()).collect();
                 names.sort_unstable();
-                text += &format!(" in multiple catalogs with the same priority [{}]", names.join(" "));
+                text.push(format!(" in multiple catalogs with the same priority [{}]", names.join(" ")));
             }
-            Err(text)
+            Err(text.concat())
         }
     }
 
@@ -426,14 +426,14 @@ mod fixtures {
         let Some(all) = catalogs() else { return };
         let directory = tempfile::tempdir().unwrap();
         let indexes = Indexes::open(directory.path().join("indexes")).unwrap();
-        let indexed: Vec<Arc<Index>> = all.iter().map(|(_, metas)| index(&indexes, &content(metas))).collect();
+        let opened: Vec<Arc<Index>> = all.iter().map(|(_, metas)| index(&indexes, &content(metas))).collect();
         let mut dice = Dice::new(17);
         let (mut chosen, mut refused) = (0, 0);
         for number in 0..10_000 {
             let question = question(&mut dice, &all);
             let of = |name: &str| all.iter().position(|(known, _)| known == name).unwrap();
             let catalogs = question.catalogs.iter().fold(IndexCatalogs::new(), |catalogs, (source, _)| {
-                catalogs.with(source.clone(), Arc::clone(&indexed[of(&source.name)]))
+                catalogs.with(source.clone(), Arc::clone(&opened[of(&source.name)]))
             });
             let problem = question.problem();
             let answer = match resolve(&problem, &catalogs).unwrap() {

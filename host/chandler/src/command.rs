@@ -27,6 +27,7 @@ pub mod history;
 pub mod install;
 pub mod lint;
 pub mod list;
+pub mod outdated;
 pub mod rbac;
 pub mod reconcile;
 pub mod reference;
@@ -117,6 +118,7 @@ pub enum Command {
     Install(Box<install::Install>),
     Upgrade(Box<upgrade::Upgrade>),
     List(list::List),
+    Outdated(Box<outdated::Outdated>),
     Get(get::Get),
     Render(render::Render),
     Lint(lint::Lint),
@@ -150,6 +152,7 @@ impl Command {
             Self::Install(install) => Box::pin(install.run(terminal)).await?,
             Self::Upgrade(upgrade) => Box::pin(upgrade.run(terminal)).await?,
             Self::List(list) => list.run(terminal).await?,
+            Self::Outdated(outdated) => Box::pin(outdated.run(terminal)).await?,
             Self::Get(get) => get.run(terminal).await?,
             Self::Render(render) => render.run(terminal).await?,
             Self::Lint(lint) => lint.run(terminal).await?,

@@ -2,6 +2,7 @@
 
 pub mod adoption;
 pub mod approval;
+pub mod catalog;
 pub mod content;
 #[cfg(feature = "dev")]
 pub mod control_plane;

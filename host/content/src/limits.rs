@@ -48,6 +48,20 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Limits for catalogs: the programs in their images are unpacked too, though not kept, and a catalog may be one large file.
+    pub fn for_catalogs() -> Self {
+        Self {
+            total_bytes: 1024 * MEBIBYTE,
+            file_bytes: 512 * MEBIBYTE,
+            entries: 200_000,
+            unpacked_bytes: 4096 * MEBIBYTE,
+            download_bytes: 1024 * MEBIBYTE,
+            ..Self::default()
+        }
+    }
+}
+
 /// A source exceeds a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitExceeded {

@@ -45,12 +45,12 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Store {
     inner: Arc<Inner>,
+    limits: Arc<Limits>,
 }
 
 #[derive(Debug)]
 struct Inner {
     root: PathBuf,
-    limits: Limits,
     key: Key,
     /// Open trees, which need no second verification.
     open: Mutex<HashMap<Digest, Weak<TreeInner>>>,
@@ -72,15 +72,21 @@ impl Store {
         }
         let key = directory.join("key");
         let key = Key::open(&key).map_err(StoreError::at("open", key))?;
-        let inner = Inner { root: directory.to_owned(), limits, key, open: Mutex::new(HashMap::new()) };
-        let store = Self { inner: Arc::new(inner) };
+        let inner = Inner { root: directory.to_owned(), key, open: Mutex::new(HashMap::new()) };
+        let store = Self { inner: Arc::new(inner), limits: Arc::new(limits) };
         store.remove_leftovers()?;
         Ok(store)
     }
 
     /// The limits of this store.
     pub fn limits(&self) -> &Limits {
-        &self.inner.limits
+        &self.limits
+    }
+
+    /// The same store, with other limits for what is added to it.
+    #[must_use]
+    pub fn with_limits(&self, limits: Limits) -> Self {
+        Self { inner: Arc::clone(&self.inner), limits: Arc::new(limits) }
     }
 
     /// The tree of a directory on disk: its regular files, and the targets of links inside it.

@@ -20,6 +20,7 @@ use kube::{
 use crate::{
     Options,
     bundle_deployment::{Approvals, Guarded},
+    catalog::CatalogStates,
     memory::Memory,
     provisioner_class::Classes,
 };
@@ -31,8 +32,11 @@ pub(crate) struct Context {
     pub(crate) options: Options,
     pub(crate) images: Images,
     pub(crate) sources: Sources,
+    /// The same for catalogs, which are larger than bundles.
+    pub(crate) catalog_sources: Sources,
     pub(crate) engine: Engine,
     pub(crate) classes: Classes,
+    pub(crate) catalogs: CatalogStates,
     pub(crate) approvals: Approvals,
     pub(crate) releases: Releases,
     pub(crate) records: Records,

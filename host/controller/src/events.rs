@@ -21,6 +21,7 @@ const REPORTED: &[ConditionType] = &[
     ConditionType::Compiled,
     ConditionType::Resolved,
     ConditionType::Compatible,
+    ConditionType::Valid,
 ];
 
 /// Publishes the transitions of the conditions: a warning for each cause, and one Event for all that went well.

@@ -14,8 +14,8 @@ use crate::context::Context;
 /// The interval of the cleanup.
 const INTERVAL: Duration = Duration::from_hours(1);
 
-/// Removes the least recently used entries at an interval until the rest is within the budgets. Content that a BundleDeployment
-/// uses is kept, so that it does not depend on its registry. Never returns.
+/// Removes the least recently used entries at an interval until the rest is within the budgets. Content that a BundleDeployment or a
+/// Catalog uses is kept, so that it does not depend on its registry. Never returns.
 pub(crate) async fn run(context: &Context) {
     let mut tick = tokio::time::interval(INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -73,9 +73,9 @@ async fn records(context: &Context) {
     }
 }
 
-/// The content digests of all revisions in the records, and of the content that each spec describes.
+/// The content digests of all revisions in the records, of the content that each spec describes, and of catalogs.
 fn in_use(context: &Context) -> BTreeSet<Digest> {
-    let mut used = BTreeSet::new();
+    let mut used = context.catalogs.content_in_use();
     for guarded in context.deployments.state() {
         let Ok(deployment) = &guarded.0 else { continue };
         let state = context.records.known(&deployment.name_any()).map(|record| record.state());

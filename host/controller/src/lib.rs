@@ -1,4 +1,4 @@
-//! The reconcilers of BundleDeployments and ProvisionerClasses.
+//! The reconcilers of BundleDeployments, ProvisionerClasses and Catalogs.
 //!
 //! A reconcile of a BundleDeployment is one line: source, digest, tree, provisioner, release, rollout, status. Each step returns a
 //! value; the assessment of `bundle_deployment` collects them as plain data. One pure function derives the status from it, and the
@@ -10,7 +10,8 @@
 //! | [`options`] | the options that an administrator sets |
 //! | `bundle_deployment` | the reconciler of BundleDeployments |
 //! | `provisioner_class` | the reconciler of ProvisionerClasses |
-//! | `context` | the handles that both share |
+//! | `catalog` | the reconciler of Catalogs |
+//! | `context` | the handles that all share |
 //! | `memory` | state between reconciles that may be lost |
 //! | `contention` | managed objects that another field manager changes repeatedly |
 //! | `problem` | why a step failed, as the status reports it |
@@ -21,9 +22,11 @@
 //! | `polls` | resolves sources that can move again, at an interval |
 //! | [`certificates`] | Secrets that a release requests: serving certificates and generated values |
 //! | `events` | the Events of status changes |
+//! | `sealed_files` | records beside the caches that only this controller writes |
 //! | `housekeeping` | keeps the caches within their budgets, and removes orphaned records |
 
 mod bundle_deployment;
+mod catalog;
 pub mod certificates;
 mod collisions;
 mod contention;
@@ -38,6 +41,7 @@ mod problem;
 mod provisioner_class;
 mod registries;
 pub mod run;
+mod sealed_files;
 mod values;
 
 pub use bundle_deployment::drift::{ignored_fields, of_rollout as drift_policy};

@@ -15,7 +15,7 @@ pub const LEASE: &str = "chandler-controller";
 /// How the controller runs.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Selects by label the BundleDeployments and ProvisionerClasses that this controller reconciles. It neither reads nor writes
+    /// Selects by label the BundleDeployments, ProvisionerClasses and Catalogs that this controller reconciles. It neither reads nor writes
     /// others. Default: all. Several controllers on one cluster need disjoint selectors and a cache directory each.
     pub watch_selector: WatchSelector,
     /// The election that this controller waits to win, and whose Lease it holds while it runs. Default: none, for a controller that runs
@@ -34,6 +34,8 @@ pub struct Options {
     pub plain_http_registries: Vec<String>,
     /// The bytes of unused content that are kept on disk. Default 4 GiB.
     pub content_cache_bytes: u64,
+    /// The most bytes of all indexes of catalogs. A catalog that does not fit is refused. Default 1 GiB.
+    pub catalog_index_bytes: u64,
     /// The budgets of the cache of releases.
     pub releases: Budget,
     /// The number of BundleDeployments that are reconciled at once. Default 8.
@@ -76,6 +78,7 @@ impl Default for Options {
             compiler: Compiler::InProcess,
             plain_http_registries: Vec::new(),
             content_cache_bytes: 4 << 30,
+            catalog_index_bytes: 1 << 30,
             releases: Budget::default(),
             concurrency: 8,
             image_poll_interval: Duration::from_mins(10),

@@ -2,7 +2,7 @@
 
 use std::{future::Future, sync::Arc};
 
-use chandler_api::{BundleDeployment, ChangeApproval, names::TEARDOWN_FINALIZER};
+use chandler_api::{BundleDeployment, Catalog, ChangeApproval, names::TEARDOWN_FINALIZER};
 use chandler_builtin::Provisioners;
 use chandler_client::{Availability, fenced, monitored};
 use chandler_content::{ImageOptions, Images, Store, StoreError};
@@ -22,6 +22,7 @@ use serde::Deserialize as _;
 use crate::{
     Options,
     bundle_deployment::{Approvals, BundleDeployments},
+    catalog::{CatalogCacheError, CatalogStates, Catalogs},
     context::Context,
     grants, housekeeping,
     memory::Memory,
@@ -39,6 +40,9 @@ pub enum ControllerError {
     /// The cache directory of classes cannot be used.
     #[error("failed to open the cache: {0}")]
     Cache(#[source] std::io::Error),
+    /// The indexes of catalogs cannot be used.
+    #[error("failed to open the cache: {0}")]
+    Catalogs(#[from] CatalogCacheError),
     /// The cache of releases cannot be used.
     #[error("failed to open the cache: {0}")]
     Releases(#[from] chandler_releases::OpenError),
@@ -79,25 +83,29 @@ pub async fn run(
 async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Result<(), ControllerError> {
     let (client, availability) = monitored(&readable(&client));
     let (deployments, classes) = (Reflector::new(availability.clone()), Reflector::new(availability.clone()));
+    let catalogs = Reflector::<Catalog>::new(availability.clone());
     let (approvals, watch_approvals) = Approvals::new(client.clone(), availability.clone(), deployments.triggers());
-    let context = Arc::new(context(client.clone(), availability, options, approvals, &deployments)?);
+    let context = Arc::new(context(client.clone(), availability, options, approvals, &deployments, &catalogs)?);
     let selector = &context.options.watch_selector;
     let provisioner_classes = ProvisionerClasses::open(&context, &classes).map_err(ControllerError::Cache)?;
+    let catalog_reconciler = Catalogs::open(&context, &catalogs)?;
     // The records of a BundleDeployment that is not selected belong to another controller.
     context.records.load(selector.selects_all()).await?;
     provisioner_classes.preload().await.map_err(listing("ProvisionerClasses"))?;
+    catalog_reconciler.recall().await.map_err(listing("Catalogs"))?;
     probe::<BundleDeployment>(&client, selector.list()).await.map_err(listing("BundleDeployments"))?;
     probe::<ChangeApproval>(&client, ListParams::default()).await.map_err(listing("ChangeApprovals"))?;
     if !selector.selects_all() {
-        tracing::info!(%selector, "other BundleDeployments and ProvisionerClasses are left alone");
+        tracing::info!(%selector, "other BundleDeployments, ProvisionerClasses and Catalogs are left alone");
     }
 
     let metrics: Arc<dyn Metrics> = Arc::new(LogMetrics);
     let classes = provisioner_classes.controller(classes, Arc::clone(&metrics), &shutdown);
+    let catalogs = catalog_reconciler.controller(catalogs, Arc::clone(&metrics), &shutdown);
     let deployments = BundleDeployments::controller(&context, deployments, metrics, &shutdown);
     tracing::info!("the controller runs");
     tokio::select! {
-        _ = futures::future::join(classes.run(), deployments.run()) => {}
+        _ = futures::future::join3(classes.run(), catalogs.run(), deployments.run()) => {}
         () = watch_approvals => {}
         () = housekeeping::run(&context) => {}
         () = polls::run(&context) => {}
@@ -131,6 +139,7 @@ pub(crate) fn context(
     options: Options,
     approvals: Approvals,
     deployments: &Reflector<BundleDeployment>,
+    catalogs: &Reflector<Catalog>,
 ) -> Result<Context, ControllerError> {
     let store = Store::open(&options.cache_directory.join("content"), chandler_content::Limits::default())?;
     let images =
@@ -152,6 +161,7 @@ pub(crate) fn context(
         }
     });
     let releases = Releases::open(&options.cache_directory.join("releases"), options.releases)?;
+    let catalog_images = Images::new(store.with_limits(chandler_content::Limits::for_catalogs()), images.clone());
     let images = Images::new(store, images);
     let system =
         SystemNamespace::new(client.clone(), options.system_namespace.clone(), options.require_pull_secret_grant);
@@ -165,13 +175,15 @@ pub(crate) fn context(
         }
     });
     Ok(Context {
-        sources: Sources::new(images.clone(), system),
+        sources: Sources::new(images.clone(), system.clone()),
+        catalog_sources: Sources::new(catalog_images, system),
         images,
         classes: Classes::new(
             Provisioners::new(engine.clone()),
             options.ceiling.clone(),
             options.watch_selector.clone(),
         ),
+        catalogs: CatalogStates::new(catalogs.store(), catalogs.triggers()),
         approvals,
         engine,
         releases,

@@ -202,7 +202,21 @@ names! {
         ProvisionerReady,
         /// A newer component is not available. The previous one stays in use.
         UpdateFailed,
-        /// The limits or the configuration of the class are not legal, or the spec of a BundleDeployment cannot be read.
+        /// The limits or the configuration of the class are not legal, or the spec of a BundleDeployment or a Catalog cannot be read.
         InvalidSpec,
+
+        // Catalog
+        /// The source is known by digest.
+        SourceResolved,
+        /// The source could not be resolved.
+        SourceNotResolved,
+        /// The content is a catalog without errors.
+        CatalogValid,
+        /// The content is not a catalog, or has errors.
+        CatalogInvalid,
+        /// The index of what the source names is in use.
+        CatalogReady,
+        /// What the source names now is not usable or not known. The index of earlier content stays in use.
+        CatalogStale,
     }
 }

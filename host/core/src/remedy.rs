@@ -43,7 +43,10 @@ impl Reason {
             | Self::DigestVerified
             | Self::ContractSupported
             | Self::CompilationSucceeded
-            | Self::ProvisionerReady => Remedy::Nothing,
+            | Self::ProvisionerReady
+            | Self::SourceResolved
+            | Self::CatalogValid
+            | Self::CatalogReady => Remedy::Nothing,
 
             Self::UnpackPending
             | Self::Unpacking
@@ -74,6 +77,8 @@ impl Reason {
             | Self::InternalError
             | Self::RecordUnavailable
             | Self::ImageNotResolved
+            | Self::SourceNotResolved
+            | Self::CatalogStale
             | Self::UpdateFailed => Remedy::TimeOrAction,
 
             Self::ProvisionerMissing
@@ -104,6 +109,7 @@ impl Reason {
             | Self::ComparisonTooLarge
             | Self::ServiceAccountRequired
             | Self::ReservedObjects
+            | Self::CatalogInvalid
             | Self::InvalidSpec => Remedy::User,
 
             Self::ContentLimitExceeded

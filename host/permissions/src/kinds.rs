@@ -52,7 +52,7 @@ const KINDS: &[Row] = &[
     ("autoscaling", &["HorizontalPodAutoscaler"], &[]),
     ("autoscaling.k8s.io", &["VerticalPodAutoscaler"], &[]),
     ("batch", &["CronJob", "Job"], &[]),
-    ("chandler.dev", &[], &["ChangeApproval", "ProvisionerClass"]),
+    ("chandler.dev", &[], &["Catalog", "ChangeApproval", "ProvisionerClass"]),
     ("core.rukpak.io", &[], &["BundleDeployment"]),
     ("certificates.k8s.io", &[], &["CertificateSigningRequest", "ClusterTrustBundle"]),
     (

@@ -40,9 +40,8 @@ pub fn what_if(problem: &Problem, answer: &Answer, catalogs: &dyn Catalogs) -> R
             Ok(Answer::Decision(decision)) if before.as_ref() != Some(&chosen(&decision)) => {
                 alternatives.push(Alternative { change, decision });
             }
-            Ok(_) => {}
             Err(error @ ResolveError::Catalog(_)) => return Err(error),
-            Err(_) => {}
+            Ok(_) | Err(_) => {}
         }
     }
     Ok(alternatives)
@@ -52,9 +51,9 @@ pub fn what_if(problem: &Problem, answer: &Answer, catalogs: &dyn Catalogs) -> R
 fn changes(problem: &Problem) -> Vec<(String, Problem)> {
     let mut changes = Vec::new();
     let mut with = |change: String, edit: &dyn Fn(&mut Problem)| {
-        let mut changed = problem.clone();
-        edit(&mut changed);
-        changes.push((change, changed));
+        let mut other = problem.clone();
+        edit(&mut other);
+        changes.push((change, other));
     };
     for (index, required) in problem.required.iter().enumerate() {
         let at = move |problem: &mut Problem| problem.required.get_mut(index).map(std::mem::take).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Which objects of the system namespace a BundleDeployment or a ProvisionerClass may name. Pure.
+//! Which objects of the system namespace a BundleDeployment, a ProvisionerClass or a Catalog may name. Pure.
 //!
-//! A BundleDeployment names the Secret that its image or archive is fetched with, and ConfigMaps that hold its content. A ProvisionerClass
-//! names a Secret. The controller reads these objects with its own rights, so an annotation of the object limits who may name
+//! A BundleDeployment or a Catalog names the Secret that its image or archive is fetched with, and ConfigMaps that hold its content. A
+//! ProvisionerClass names a Secret. The controller reads these objects with its own rights, so an annotation of the object limits who may name
 //! it: names separated by commas, with `*` for any characters.
 
 use std::fmt;
@@ -13,6 +13,10 @@ use kube::core::ObjectMeta;
 const BUNDLE_DEPLOYMENTS: &str = "chandler.dev/bundledeployments";
 /// The annotation with the names of the ProvisionerClasses that may name the object.
 const PROVISIONER_CLASSES: &str = "chandler.dev/provisionerclasses";
+/// The annotation with the names of the Catalogs that may name the object.
+const CATALOGS: &str = "chandler.dev/catalogs";
+/// All of them.
+const ANNOTATIONS: [&str; 3] = [BUNDLE_DEPLOYMENTS, PROVISIONER_CLASSES, CATALOGS];
 
 /// An object that names a Secret or a ConfigMap of the system namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,27 +25,35 @@ pub enum Grantee<'a> {
     BundleDeployment(&'a str),
     /// The ProvisionerClass of this name.
     ProvisionerClass(&'a str),
+    /// The Catalog of this name.
+    Catalog(&'a str),
 }
 
-impl Grantee<'_> {
+impl<'a> Grantee<'a> {
+    /// The name of the object.
+    pub fn name(self) -> &'a str {
+        let (Self::BundleDeployment(name) | Self::ProvisionerClass(name) | Self::Catalog(name)) = self;
+        name
+    }
+
     /// The annotation that lists the grantees of this kind.
     pub fn annotation(self) -> &'static str {
         match self {
             Self::BundleDeployment(_) => BUNDLE_DEPLOYMENTS,
             Self::ProvisionerClass(_) => PROVISIONER_CLASSES,
+            Self::Catalog(_) => CATALOGS,
         }
     }
 
-    /// Whether the grantee may name an object. Every grantee may name an object without either annotation, unless a grant is
+    /// Whether the grantee may name an object. Every grantee may name an object without any of these annotations, unless a grant is
     /// required.
     pub fn may_name(self, object: &ObjectMeta, grant_required: bool) -> bool {
-        let (Self::BundleDeployment(name) | Self::ProvisionerClass(name)) = self;
         let annotations = object.annotations.as_ref();
         let text = |annotation: &str| annotations.and_then(|annotations| annotations.get(annotation));
         match text(self.annotation()) {
-            Some(patterns) => patterns.split(',').any(|pattern| pattern::matches(pattern.trim(), name)),
-            // A grant to some BundleDeployments does not open the object to every ProvisionerClass, and the other way around.
-            None => !grant_required && text(BUNDLE_DEPLOYMENTS).or(text(PROVISIONER_CLASSES)).is_none(),
+            Some(patterns) => patterns.split(',').any(|pattern| pattern::matches(pattern.trim(), self.name())),
+            // A grant to some BundleDeployments does not open the object to every ProvisionerClass or Catalog, and so on.
+            None => !grant_required && ANNOTATIONS.iter().all(|annotation| text(annotation).is_none()),
         }
     }
 }
@@ -51,6 +63,7 @@ impl fmt::Display for Grantee<'_> {
         match self {
             Self::BundleDeployment(name) => write!(f, "BundleDeployment {name}"),
             Self::ProvisionerClass(name) => write!(f, "ProvisionerClass {name}"),
+            Self::Catalog(name) => write!(f, "Catalog {name}"),
         }
     }
 }
@@ -81,6 +94,10 @@ mod tests {
             (json!({BUNDLE_DEPLOYMENTS: ""}), deployment("harbour"), (false, false)),
             (json!({BUNDLE_DEPLOYMENTS: " , "}), deployment("harbour"), (false, false)),
             (json!({BUNDLE_DEPLOYMENTS: "*"}), deployment("harbour"), (true, true)),
+            (json!({BUNDLE_DEPLOYMENTS: "*"}), Grantee::Catalog("harbour"), (false, false)),
+            (json!({CATALOGS: "harbour"}), Grantee::Catalog("harbour"), (true, true)),
+            (json!({CATALOGS: "harbour"}), class, (false, false)),
+            (json!(null), Grantee::Catalog("harbour"), (true, false)),
         ];
         for (annotations, grantee, expected) in cases {
             let object = object(annotations.clone());

@@ -10,7 +10,7 @@
 //! | [`kinds`] | the kinds: images, ConfigMaps, archives over HTTP |
 //! | [`sources`] | [`Sources`]: the rules that hold for every kind, such as when a source is resolved again |
 //! | [`resolutions`] | what each moving source resolved to last |
-//! | [`grant`] | which objects of the system namespace a BundleDeployment or ProvisionerClass may name |
+//! | [`grant`] | which objects of the system namespace a BundleDeployment, ProvisionerClass or Catalog may name |
 //! | [`pull_secret`], [`authorization`] | credentials from Secrets, for registries and for other servers |
 //! | [`system_namespace`] | reads Secrets and ConfigMaps of the system namespace |
 //! | [`error`] | why a source is invalid, or its content is not available |
@@ -31,7 +31,8 @@ mod table;
 pub use error::{InvalidSource, SourceError, api_message};
 pub use grant::Grantee;
 pub use kind::{Dependency, Environment, SourceKind};
+pub use kinds::image::CATALOG_LABEL;
 pub use resolutions::{Resolution, Resolutions};
-pub use sources::{Obtained, Sources, Wanted};
+pub use sources::{NotObtained, Obtained, Sources, Wanted};
 pub use system_namespace::SystemNamespace;
 pub use table::{Pinned, Source, describe, without_certificates};

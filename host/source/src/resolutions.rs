@@ -8,7 +8,7 @@ use std::{
 
 use crate::{Pinned, Source};
 
-/// The last resolution of each source that can move, by BundleDeployment.
+/// The last resolution of each source that can move, by the name of the object that has it: all objects are of one kind.
 #[derive(Default)]
 pub struct Resolutions(Mutex<BTreeMap<String, Resolution>>);
 
@@ -28,6 +28,11 @@ impl Resolutions {
         let known = self.known();
         let known = known.get(name).filter(|known| known.source == *source && known.when.elapsed() < interval)?;
         Some(known.pinned.clone())
+    }
+
+    /// What a source resolved to last, however long ago.
+    pub fn last(&self, name: &str, source: &Source) -> Option<Resolution> {
+        self.known().get(name).filter(|known| known.source == *source).cloned()
     }
 
     /// Stores what a source resolves to now.
@@ -64,7 +69,7 @@ impl Resolutions {
         true
     }
 
-    /// Removes the resolution of a BundleDeployment.
+    /// Removes the resolution of an object.
     pub fn forget(&self, name: &str) {
         self.known().remove(name);
     }

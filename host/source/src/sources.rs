@@ -21,13 +21,13 @@ pub struct Sources {
     system: SystemNamespace,
 }
 
-/// A source to fetch for a BundleDeployment, and how recent its pin must be.
+/// A source to fetch for an object, and how recent its pin must be.
 pub struct Wanted<'a> {
-    /// The name of the BundleDeployment.
-    pub deployment: &'a str,
+    /// The object.
+    pub grantee: Grantee<'a>,
     /// Its source.
     pub source: &'a Source,
-    /// What moving sources resolved to last.
+    /// What moving sources of objects of its kind resolved to last.
     pub resolutions: &'a Resolutions,
     /// How long a resolution is used. None: the source is resolved now.
     pub interval: Option<Duration>,
@@ -42,6 +42,22 @@ pub struct Obtained {
     pub pinned: BundleSource,
     /// The content.
     pub tree: Tree,
+}
+
+/// Content that was not obtained.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct NotObtained {
+    /// Whether the source was resolved.
+    pub resolved: bool,
+    /// Why.
+    pub error: SourceError,
+}
+
+impl From<NotObtained> for SourceError {
+    fn from(failed: NotObtained) -> Self {
+        failed.error
+    }
 }
 
 /// What a poll found.
@@ -68,14 +84,20 @@ impl Sources {
     ///
     /// A source that can move is resolved at most once in an interval. While its server is unreachable, the content of the
     /// release in use is fetched instead.
-    pub async fn obtain(&self, wanted: &Wanted<'_>) -> Result<Obtained, SourceError> {
-        wanted.source.obtain(wanted, self.environment(wanted.deployment)).await
+    pub async fn obtain(&self, wanted: &Wanted<'_>) -> Result<Obtained, NotObtained> {
+        wanted.source.obtain(wanted, self.environment(wanted.grantee)).await
+    }
+
+    /// Finds out whether a source still resolves to what it did, with as few requests as possible: none if it resolves, or may
+    /// resolve, to other content.
+    pub async fn check(&self, grantee: Grantee<'_>, asked: &Resolution) -> Result<Option<Pinned>, SourceError> {
+        asked.source.check(asked, self.environment(grantee)).await
     }
 
     /// Resolves a source again, and stores the outcome unless the source was resolved in the meantime. Returns whether the
     /// BundleDeployment must be reconciled: the source moved, or it cannot be resolved and the reconcile reports why.
     pub async fn poll(&self, deployment: &str, asked: &Resolution, resolutions: &Resolutions) -> bool {
-        match asked.source.poll(asked, self.environment(deployment)).await {
+        match self.ask(Grantee::BundleDeployment(deployment), asked).await {
             PollOutcome::Pinned(now) if now == asked.pinned => {
                 resolutions.renew(deployment, asked, Some(now));
                 false
@@ -102,37 +124,9 @@ impl Sources {
         pull_secret::credentials(&self.system, grantee, secret, image).await
     }
 
-    fn environment<'a>(&'a self, deployment: &'a str) -> Environment<'a> {
-        let grantee = Grantee::BundleDeployment(deployment);
-        Environment { images: &self.images, system: &self.system, grantee }
-    }
-
-    pub(crate) async fn obtain_kind<K: SourceKind>(
-        kind: &K,
-        wanted: &Wanted<'_>,
-        environment: Environment<'_>,
-    ) -> Result<Obtained, SourceError> {
-        let access = kind.access(environment).await?;
-        let pin = if kind.can_move() {
-            resolve_moving(kind, &access, wanted, environment).await?
-        } else {
-            kind.resolve(&access, environment).await?
-        };
-        let pinned = K::to_api(&pin);
-        let tree = K::fetch(pin, &access, environment).await?;
-        Ok(Obtained { pinned, tree })
-    }
-
-    pub(crate) async fn poll_kind<K: SourceKind>(
-        kind: &K,
-        asked: &Resolution,
-        environment: Environment<'_>,
-    ) -> PollOutcome {
-        let grantee = environment.grantee;
-        let Ok(access) = kind.access(environment).await else { return PollOutcome::Refused };
-        let Ok(pin) = K::Pin::try_from(asked.pinned.clone()) else { return PollOutcome::Changed };
-        match tokio::time::timeout(POLL_TIMEOUT, kind.poll(&pin, &access, environment)).await {
-            Ok(Ok(Some(pin))) => PollOutcome::Pinned(pin.into()),
+    async fn ask(&self, grantee: Grantee<'_>, asked: &Resolution) -> PollOutcome {
+        match tokio::time::timeout(POLL_TIMEOUT, self.check(grantee, asked)).await {
+            Ok(Ok(Some(pin))) => PollOutcome::Pinned(pin),
             Ok(Ok(None)) => PollOutcome::Changed,
             Ok(Err(error)) if error.class() == FailureClass::Transient => {
                 tracing::warn!(%grantee, source = %asked.pinned, %error, "the server is unreachable; the content in use stays");
@@ -145,6 +139,37 @@ impl Sources {
             }
         }
     }
+
+    fn environment<'a>(&'a self, grantee: Grantee<'a>) -> Environment<'a> {
+        Environment { images: &self.images, system: &self.system, grantee }
+    }
+
+    pub(crate) async fn obtain_kind<K: SourceKind>(
+        kind: &K,
+        wanted: &Wanted<'_>,
+        environment: Environment<'_>,
+    ) -> Result<Obtained, NotObtained> {
+        let failed = |resolved: bool| move |error: SourceError| NotObtained { resolved, error };
+        let access = kind.access(environment).await.map_err(failed(false))?;
+        let pin = if kind.can_move() {
+            resolve_moving(kind, &access, wanted, environment).await.map_err(failed(false))?
+        } else {
+            kind.resolve(&access, environment).await.map_err(failed(false))?
+        };
+        let pinned = K::to_api(&pin);
+        let tree = K::fetch(pin, &access, environment).await.map_err(failed(true))?;
+        Ok(Obtained { pinned, tree })
+    }
+
+    pub(crate) async fn check_kind<K: SourceKind>(
+        kind: &K,
+        asked: &Resolution,
+        environment: Environment<'_>,
+    ) -> Result<Option<Pinned>, SourceError> {
+        let access = kind.access(environment).await?;
+        let Ok(pin) = K::Pin::try_from(asked.pinned.clone()) else { return Ok(None) };
+        Ok(kind.poll(&pin, &access, environment).await?.map(Into::into))
+    }
 }
 
 async fn resolve_moving<K: SourceKind>(
@@ -153,25 +178,21 @@ async fn resolve_moving<K: SourceKind>(
     wanted: &Wanted<'_>,
     environment: Environment<'_>,
 ) -> Result<K::Pin, SourceError> {
-    let Wanted { deployment, source, resolutions, .. } = *wanted;
-    let recent = wanted.interval.and_then(|interval| resolutions.recent(deployment, source, interval));
+    let Wanted { grantee, source, resolutions, .. } = *wanted;
+    let recent = wanted.interval.and_then(|interval| resolutions.recent(grantee.name(), source, interval));
     if let Some(pin) = recent.and_then(|pinned| K::Pin::try_from(pinned).ok()) {
         return Ok(pin);
     }
     match kind.resolve(access, environment).await {
         Ok(pin) => {
-            resolutions.remember(deployment.to_owned(), source.clone(), pin.clone().into());
+            resolutions.remember(grantee.name().to_owned(), source.clone(), pin.clone().into());
             Ok(pin)
         }
         Err(error) if error.class() == FailureClass::Transient => {
             let recorded = wanted.in_use.and_then(|recorded| Source::parse(recorded).ok());
             let pinned = recorded.and_then(|recorded| source.recorded_pin(&recorded));
             let pin = pinned.and_then(|pinned| K::Pin::try_from(pinned).ok()).ok_or(error)?;
-            tracing::warn!(
-                deployment,
-                source = source.location(),
-                "the server is unreachable; the content in use stays"
-            );
+            tracing::warn!(%grantee, source = source.location(), "the server is unreachable; the content in use stays");
             Ok(pin)
         }
         Err(error) => Err(error),

@@ -5,10 +5,9 @@ use std::fmt;
 use chandler_api::{BundleSource, GitSource};
 
 use crate::{
-    Dependency, Environment, InvalidSource, Obtained, SourceError, SourceKind, Sources, Wanted,
+    Dependency, Environment, InvalidSource, NotObtained, Obtained, SourceError, SourceKind, Sources, Wanted,
     kinds::{config_maps::ConfigMaps, http::Http, image::Image},
     resolutions::Resolution,
-    sources::PollOutcome,
 };
 
 /// Declares [`Source`] and [`Pinned`], with one variant for each kind, and passes calls on to the kind.
@@ -81,12 +80,16 @@ macro_rules! kinds {
                 &self,
                 wanted: &Wanted<'_>,
                 environment: Environment<'_>,
-            ) -> Result<Obtained, SourceError> {
+            ) -> Result<Obtained, NotObtained> {
                 match self { $(Self::$variant(kind) => Sources::obtain_kind(kind, wanted, environment).await,)+ }
             }
 
-            pub(crate) async fn poll(&self, asked: &Resolution, environment: Environment<'_>) -> PollOutcome {
-                match self { $(Self::$variant(kind) => Sources::poll_kind(kind, asked, environment).await,)+ }
+            pub(crate) async fn check(
+                &self,
+                asked: &Resolution,
+                environment: Environment<'_>,
+            ) -> Result<Option<Pinned>, SourceError> {
+                match self { $(Self::$variant(kind) => Sources::check_kind(kind, asked, environment).await,)+ }
             }
         }
 

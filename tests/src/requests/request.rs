@@ -50,10 +50,12 @@ impl RequestKind {
         !reads && !self.verb.ends_with("(dry run)") && !self.resource.ends_with("reviews")
     }
 
-    /// Whether it changes an object of a release: neither a BundleDeployment nor a ProvisionerClass, an Event or a record.
+    /// Whether it changes an object of a release: neither a BundleDeployment nor a ProvisionerClass, a Catalog, an
+    /// Event or a record.
     pub fn writes_object(&self) -> bool {
         let resource = self.resource.split('/').next().unwrap_or_default();
-        self.writes() && !["bundledeployments", "provisionerclasses", "events", "records", "leases"].contains(&resource)
+        let ours = ["bundledeployments", "provisionerclasses", "catalogs", "events", "records", "leases"];
+        self.writes() && !ours.contains(&resource)
     }
 }
 

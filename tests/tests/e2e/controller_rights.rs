@@ -180,7 +180,7 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     let wide = vec![PolicyRule::everything(), PolicyRule::every_path()];
     apply(&world, &roles(&[(None, wide)].into(), &deployer, &name)).await;
 
-    // A class, a pull secret, and a bundle in a ConfigMap.
+    // A class, a catalog, a pull secret, and a bundle in a ConfigMap.
     let host = world.registry.host();
     let auths = json!({"auths": {host.clone(): {"auth": STANDARD.encode("user:password")}}}).to_string();
     apply(
@@ -202,6 +202,8 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     let image = json!({"image": format!("{host}/none:v1"), "deletion": {"whileInUse": "Wait"}});
     let class = json!({"metadata": {"name": name}, "spec": image});
     let _: chandler_api::ProvisionerClass = world.create(class).await;
+    let source = json!({"type": "image", "image": {"ref": format!("{host}/none:v1")}});
+    let _: chandler_api::Catalog = world.create(json!({"metadata": {"name": name}, "spec": {"source": source}})).await;
 
     let (made, refused) = (Arc::default(), Arc::default());
     let client = recording(&controller(&world).await, &made, &refused);
@@ -219,6 +221,11 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     world.ready(&name).await;
     world.ready(&bell).await;
     wait::until(&classes, &name, "reconciled", |class| class.is_some_and(|class| class.status.is_some())).await;
+    let catalogs: Api<chandler_api::Catalog> = Api::all(world.client.clone());
+    let is_reconciled = |catalog: Option<&chandler_api::Catalog>| {
+        catalog.and_then(|catalog| catalog.status.as_ref()).is_some_and(|status| !status.conditions.is_empty())
+    };
+    wait::until(&catalogs, &name, "reconciled", is_reconciled).await;
     world.delete(&bell).await;
     world.delete(&name).await;
     classes.delete(&name, &kube::api::DeleteParams::default()).await.expect("the object exists");

@@ -13,6 +13,7 @@ mod adoption;
 mod api_faults;
 mod approval;
 mod approval_blockers;
+mod catalogs;
 mod causes;
 mod certificates;
 mod cluster_changes;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Debug};
 
-use chandler_api::{BundleDeployment, ProvisionerClass};
+use chandler_api::{BundleDeployment, Catalog, ProvisionerClass};
 use chandler_tests::{Cluster, Run, World, bundles::Bundle, cleanup, preflight, run::LABEL, wait};
 use k8s_openapi::{
     api::{core::v1::Namespace, rbac::v1::ClusterRole},
@@ -95,11 +95,13 @@ where
     }
 }
 
-/// Acts as a test: creates a class, a ClusterRole, and a release with a ClusterRole, a CRD and a namespace.
+/// Acts as a test: creates a class, a catalog, a ClusterRole, and a release with a ClusterRole, a CRD and a namespace.
 async fn act_as_test(world: &World) {
     let name = world.name();
     let class = json!({"metadata": {"name": name}, "spec": {"image": "registry.invalid/none:v1"}});
     let _: ProvisionerClass = world.create(class).await;
+    let source = json!({"type": "image", "image": {"ref": "registry.invalid/none:v1"}});
+    let _: Catalog = world.create(json!({"metadata": {"name": name}, "spec": {"source": source}})).await;
     let role = |name: &str| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}});
     apply(world, &[role(&name)]).await;
     let namespace =
@@ -118,6 +120,7 @@ async fn left(client: &Client, run: &Run) -> BTreeMap<&'static str, Vec<String>>
     let mut left = BTreeMap::new();
     left.insert("BundleDeployments", named::<BundleDeployment>(client, run).await);
     left.insert("ProvisionerClasses", named::<ProvisionerClass>(client, run).await);
+    left.insert("Catalogs", named::<Catalog>(client, run).await);
     left.insert("ClusterRoles", named::<ClusterRole>(client, run).await);
     left.insert("definitions", named::<CustomResourceDefinition>(client, run).await);
     left.insert("Namespaces", named::<Namespace>(client, run).await);
@@ -147,7 +150,7 @@ async fn a_test_leaves_foreign_objects_alone() {
     let world = World::on(cluster.clone()).await;
     let run = world.run().clone();
     act_as_test(&world).await;
-    assert_eq!(left(&cluster.client(), &run).await.len(), 5, "the test made something of each kind");
+    assert_eq!(left(&cluster.client(), &run).await.len(), 6, "the test made something of each kind");
     world.finish().await;
     let touched = others.touched().await;
     others.remove().await;

@@ -97,6 +97,18 @@ impl Indexes {
         Ok((Index::open(temporary.path())?, findings))
     }
 
+    /// The bytes of all indexes.
+    pub fn bytes(&self) -> Result<u64, StoreError> {
+        let mut bytes = 0_u64;
+        for entry in fs::read_dir(&self.directory).map_err(failure(&self.directory))? {
+            let entry = entry.map_err(failure(&self.directory))?;
+            if entry.file_name().to_str().is_some_and(|name| name.ends_with(SUFFIX)) {
+                bytes = bytes.saturating_add(entry.metadata().map_err(failure(&entry.path()))?.len());
+            }
+        }
+        Ok(bytes)
+    }
+
     /// Removes all indexes but these, and what interrupted processes left. Open indexes stay usable.
     pub fn retain(&self, digests: &BTreeSet<Digest>) -> Result<(), StoreError> {
         let _lock = self.lock()?;

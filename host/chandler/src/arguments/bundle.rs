@@ -46,9 +46,33 @@ pub fn is_bundle(text: &str) -> bool {
     text.contains(['/', ':', '.', std::path::MAIN_SEPARATOR])
 }
 
+/// Whether the text may be a package of a catalog: `PACKAGE` or `PACKAGE@RANGE`. The name of a package is a DNS label; what follows the `@`
+/// of an image has a colon.
+pub fn is_package(text: &str) -> bool {
+    let (name, range) = text.split_once('@').unwrap_or((text, ""));
+    values::dns_label(name).is_ok() && !range.contains([':', '/'])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_package_has_a_range_and_an_image_has_a_colon() {
+        for (text, package) in [
+            ("prometheus", true),
+            ("prometheus@0.56.0", true),
+            ("shop@>=3, <4", true),
+            ("./prometheus", false),
+            ("prometheus.tgz", false),
+            ("busybox:1", false),
+            ("busybox@sha256:0123", false),
+            ("quay.io/x/y", false),
+            ("@1", false),
+        ] {
+            assert_eq!(is_package(text), package, "{text}");
+        }
+    }
 
     #[test]
     fn a_path_or_an_image_is_a_bundle_and_a_name_is_not() {

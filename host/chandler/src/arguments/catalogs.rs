@@ -2,17 +2,19 @@
 
 use std::path::PathBuf;
 
-use super::registry::RegistryArguments;
+use super::{connection::Connection, registry::RegistryArguments, system_namespace::SystemNamespaceArguments};
 
 /// Catalogs, and the names and priorities that the user gives them.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct CatalogSelection {
-    /// A catalog: a directory, a YAML or JSON file, an archive, the URL of an archive, or an image, as `CATALOG` or `NAME=CATALOG`.
-    /// Repeatable [default name: derived from CATALOG]
+    /// A catalog: a directory, a YAML or JSON file, an archive, the URL of an archive, an image, or the name of a Catalog of the cluster,
+    /// as `CATALOG` or `NAME=CATALOG`. A text without `/`, `:` and `.` that is no path is such a name. Repeatable [default: all Catalogs
+    /// of the cluster]
     #[arg(long = "catalog", value_name = "[NAME=]CATALOG", env = "CHANDLER_CATALOG", hide_env_values = true)]
     pub catalogs: Vec<String>,
 
-    /// Priority of a catalog, such as `mirror=10`; the higher one wins where catalogs offer the same version. Repeatable [default: 0]
+    /// Priority of a catalog, such as `mirror=10`; the higher one wins where catalogs offer the same version. Repeatable [default: that of
+    /// the Catalog, else 0]
     #[arg(long = "catalog-priority", value_name = "NAME=NUMBER", value_parser = priority)]
     pub priorities: Vec<(String, i32)>,
 }
@@ -27,6 +29,14 @@ pub struct CatalogArguments {
     /// How the catalogs are fetched.
     #[command(flatten)]
     pub fetching: Fetching,
+
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+
+    /// Where the ConfigMaps of Catalogs are.
+    #[command(flatten)]
+    pub system_namespace: SystemNamespaceArguments,
 }
 
 /// How catalogs are fetched, and where they are kept.

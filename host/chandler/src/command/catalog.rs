@@ -20,20 +20,23 @@ use crate::{
     view::{terminal::Terminal, text::count},
 };
 
+pub mod add;
 pub mod channels;
 pub mod diff;
 pub mod graph;
 pub mod lint;
 pub mod list;
+pub mod remove;
 pub mod search;
 pub mod show;
 pub mod versions;
 
-/// Look into catalogs: what can be installed
+/// Add catalogs to the cluster, and look into catalogs: what can be installed
 ///
 /// A catalog lists packages, their channels and their versions, in the file-based format of OLM (`opm`). It is a directory, a file, an
 /// archive or an image with the label operators.operatorframework.io.index.configs.v1. A catalog is read once; an index in the cache
-/// answers from then on. No cluster is required.
+/// answers from then on. `add` and `remove` change the Catalogs of the cluster, which the other commands read unless --catalog names
+/// others. With --catalog ./DIR, an image or a URL, no cluster is required.
 #[derive(Debug, clap::Args)]
 #[command(
     arg_required_else_help = true,
@@ -41,7 +44,11 @@ pub mod versions;
 Exit codes: 0 success; 1 failed; 2 wrong usage, or no catalog has the package; 4 the catalogs differ (`diff`)
 
 Examples:
-  chandler catalog list --catalog quay.io/operatorhubio/catalog:latest
+  Add a catalog to the cluster, and look into it:
+    chandler catalog add operatorhub quay.io/operatorhubio/catalog:latest
+    chandler catalog show prometheus
+  Without a cluster:
+    chandler catalog list --catalog quay.io/operatorhubio/catalog:latest
   For all commands of this shell:
     export CHANDLER_CATALOG=./catalog
     chandler catalog search database
@@ -57,6 +64,8 @@ pub struct Catalog {
 #[derive(Debug, Subcommand)]
 #[expect(missing_docs, reason = "a doc comment would replace the help text of the arguments type")]
 pub enum CatalogCommand {
+    Add(add::Add),
+    Remove(remove::Remove),
     List(list::List),
     Show(show::Show),
     Search(search::Search),
@@ -71,10 +80,12 @@ impl Catalog {
     /// Answers.
     pub async fn run(&self, terminal: &Terminal) -> Result<ExitCode, CommandError> {
         match &self.command {
+            CatalogCommand::Add(add) => Box::pin(add.run(terminal)).await?,
+            CatalogCommand::Remove(remove) => remove.run(terminal).await?,
             CatalogCommand::List(list) => list.run(terminal).await?,
-            CatalogCommand::Show(show) => show.run().await?,
+            CatalogCommand::Show(show) => show.run(terminal).await?,
             CatalogCommand::Search(search) => search.run(terminal).await?,
-            CatalogCommand::Channels(channels) => channels.run().await?,
+            CatalogCommand::Channels(channels) => channels.run(terminal).await?,
             CatalogCommand::Versions(versions) => versions.run(terminal).await?,
             CatalogCommand::Graph(graph) => graph.run(terminal).await?,
             CatalogCommand::Lint(lint) => lint.run(terminal).await?,

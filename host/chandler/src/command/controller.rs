@@ -15,7 +15,7 @@ use crate::{
 
 /// Run the controller
 ///
-/// Reconciles BundleDeployments and ProvisionerClasses until SIGTERM or SIGINT. It then finishes the running reconciles and exits
+/// Reconciles BundleDeployments, ProvisionerClasses and Catalogs until SIGTERM or SIGINT. It then finishes the running reconciles and exits
 /// with 0; a second signal exits immediately. In a pod it uses the service account of the pod, elsewhere a kubeconfig.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -36,7 +36,7 @@ pub struct Controller {
           value_parser = values::dns_label)]
     pub system_namespace: String,
 
-    /// Reconcile only BundleDeployments and ProvisionerClasses whose labels match [default: all]
+    /// Reconcile only BundleDeployments, ProvisionerClasses and Catalogs whose labels match [default: all]
     ///
     /// The syntax is that of `kubectl --selector`: `key=value`, `key!=value`, `key in (a,b)`, `key notin (a,b)`, `key` and `!key`, separated
     /// by commas. Several controllers can share a cluster if no object matches the selectors of two. Each needs its own cache
@@ -101,8 +101,8 @@ pub struct Controller {
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     pub default_service_account: Option<DefaultAccount>,
 
-    /// Use a pull secret only for the BundleDeployments and ProvisionerClasses that its annotations chandler.dev/bundledeployments
-    /// and chandler.dev/provisionerclasses list
+    /// Use a pull secret only for the BundleDeployments, ProvisionerClasses and Catalogs that its annotations
+    /// chandler.dev/bundledeployments, chandler.dev/provisionerclasses and chandler.dev/catalogs list
     #[arg(long)]
     pub require_pull_secret_grant: bool,
 

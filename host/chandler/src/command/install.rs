@@ -1,5 +1,7 @@
 //! `chandler install`.
 
+use std::path::Path;
+
 use chandler_api::{BundleDeployment, BundleDeploymentSpec, ServiceAccountReference};
 use chandler_core::Release;
 use k8s_openapi::api::core::v1::Namespace;
@@ -8,11 +10,20 @@ use serde_json::{Map, Value};
 
 use crate::{
     CommandError,
-    arguments::{installation::InstallationArguments, naming, values},
+    arguments::{
+        bundle,
+        catalogs::{CatalogSelection, Fetching},
+        installation::InstallationArguments,
+        naming, values,
+    },
     read::{
-        cluster, configuration,
+        catalogs, cluster,
+        cluster_catalogs::ClusterCatalogs,
+        configuration,
         delivery::{Delivered, Delivery},
-        missing_kinds, settled,
+        missing_kinds,
+        package::{self, Chosen},
+        settled,
     },
     view::{
         output, secrets,
@@ -26,11 +37,15 @@ use crate::{
     },
 };
 
-/// Install a bundle
+/// Install a bundle, or a package of a catalog
 ///
 /// Creates a BundleDeployment for an image or a URL, or for a directory or an archive of this machine, and follows its rollout. Files of this
 /// machine reach the cluster in ConfigMaps in the controller's namespace; a registry is not needed. Files are rendered before anything
 /// is written, so that an invalid bundle or configuration is reported with its lines. Without NAME, the name is derived from BUNDLE.
+///
+/// A BUNDLE without `/`, `:` and `.` before any `@` that is no path is a package, with the versions that are asked for: `prometheus`,
+/// `prometheus@'>=0.50'`. The command chooses the best version that fits the cluster from the Catalogs of the cluster, or from those of
+/// --catalog, says which, and installs its image. A path that exists is a bundle; `prometheus@'*'` is the package even then.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_missing_positional = true,
@@ -39,8 +54,8 @@ Output:
   What was created, the progress and the result on standard error; with --dry-run, the objects on
   standard output.
 
-Exit codes: 0 healthy, or created with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before the
-  timeout
+Exit codes: 0 healthy, or created with --wait=false; 1 failed; 2 wrong usage, or no catalog has the
+  package; 3 not healthy before the timeout; 5 no version of the package fits
 
 Required permissions: `create` on bundledeployments.core.rukpak.io; for files of this machine, `create`
 and `patch` on configmaps in the controller's namespace.
@@ -48,6 +63,8 @@ and `patch` on configmaps in the controller's namespace.
 Examples:
   Install an image as `harbour` into the namespace `harbour-system`:
     chandler install harbour quay.io/example/harbour-bundle:v1.2.0 --create-namespace
+  Install the best version of a package of the cluster's Catalogs:
+    chandler install prometheus@'>=0.50' --create-namespace
   Install an archive of a web server, and only this one:
     chandler install harbour https://example.com/harbour-1.2.tgz#sha256=DIGEST -n tenant
   Install a directory, with a configuration:
@@ -63,9 +80,18 @@ pub struct Install {
     #[arg(value_name = "NAME", value_parser = values::deployment_name)]
     pub name: Option<String>,
 
-    /// An image reference, the URL of an archive, a directory or an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip)
+    /// An image reference, the URL of an archive, a directory, an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip), or a package of a catalog
+    /// as `PACKAGE` or `PACKAGE@RANGE`
     #[arg(value_name = "BUNDLE", required = true)]
     pub bundle: String,
+
+    /// Channel to choose a package from. Repeatable [default: all]
+    #[arg(long = "channel", value_name = "CHANNEL")]
+    pub channels: Vec<String>,
+
+    /// The catalogs of a package.
+    #[command(flatten)]
+    pub selection: CatalogSelection,
 
     /// What is set of the BundleDeployment, and how.
     #[command(flatten)]
@@ -76,12 +102,53 @@ impl Install {
     /// Creates the BundleDeployment, and follows it.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let client = cluster::client(&self.installation.connection).await?;
+        if self.is_package()? {
+            let chosen = self.choose(&client, terminal).await?;
+            let name = self.name.clone().unwrap_or(chosen.package);
+            return Box::pin(install(&client, &name, &chosen.image, &self.installation, terminal)).await;
+        }
         let name = self.name.clone().unwrap_or_else(|| {
             let name = naming::deployment(&self.bundle);
             terminal.line(format!("name: {name} (derived from {})", self.bundle));
             name
         });
         Box::pin(install(&client, &name, &self.bundle, &self.installation, terminal)).await
+    }
+
+    /// Whether BUNDLE is a package of a catalog, and no bundle.
+    fn is_package(&self) -> Result<bool, CommandError> {
+        let text = &self.bundle;
+        let (asks_catalogs, exists) =
+            (!self.channels.is_empty() || !self.selection.catalogs.is_empty(), Path::new(text).exists());
+        match (bundle::is_package(text), exists) {
+            (true, false) => Ok(true),
+            (true, true) if asks_catalogs => {
+                Err(CommandError::usage(format!("{text} is a path that exists, and may be a package of a catalog"))
+                    .hint(format!("write `./{text}` for the path, or `{text}@'*'` for the package")))
+            }
+            (false, false) if !self.channels.is_empty() => Err(CommandError::usage(format!(
+                "--channel chooses among the versions of a package, and {text} is none"
+            ))
+            .hint("a package has no `/`, `:` or `.`: `chandler install prometheus --channel stable`")),
+            _ => Ok(false),
+        }
+    }
+
+    /// Chooses the version of a package, and says which.
+    async fn choose(&self, client: &Client, terminal: &Terminal) -> Result<Chosen, CommandError> {
+        let arguments = &self.installation;
+        let fetching =
+            Fetching { registry: arguments.registry.clone(), cache_directory: arguments.cache_directory.clone() };
+        let cluster = ClusterCatalogs::new(&arguments.connection, &arguments.system_namespace, &fetching);
+        let cluster = cluster.with_client(client).for_use_with(terminal);
+        let catalogs = catalogs::selected(&self.selection, &fetching, &cluster).await.map_err(|error| {
+            error.hint(format!("`{}` is taken for a package, since no path of that name exists", self.bundle))
+        })?;
+        let chosen = package::choose(&self.bundle, &self.channels, &catalogs, client).await?;
+        for line in &chosen.lines {
+            terminal.line(line);
+        }
+        Ok(chosen)
     }
 }
 

@@ -1,14 +1,17 @@
 //! `chandler list`.
 
+use std::{collections::BTreeMap, path::PathBuf};
+
 use chandler_api::BundleDeployment;
+use chandler_catalogs::upgrade::Newer;
 use k8s_openapi::jiff::Timestamp;
-use kube::{Api, api::ListParams};
+use kube::{Api, Client, api::ListParams};
 use serde_json::Value;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, values},
-    read::cluster,
+    arguments::{catalogs::Fetching, connection::Connection, values},
+    read::{cluster, cluster_catalogs::ClusterCatalogs, newer},
     view::{
         listing::{self, Columns, Row},
         output,
@@ -20,7 +23,8 @@ use crate::{
 /// List BundleDeployments
 ///
 /// Lists all BundleDeployments, with the version that is installed, the version that is pending (being rolled out, waiting for approval,
-/// or refused), and the state. A bundle without a version is listed by the digest of its content.
+/// or refused), and the state. A bundle without a version is listed by the digest of its content. The newest version that the Catalogs of
+/// the cluster have is shown where their indexes are in the cache of this machine; `chandler outdated` fetches them.
 #[derive(Debug, clap::Args)]
 #[command(
     visible_alias = "ls",
@@ -55,6 +59,10 @@ pub struct List {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Text)]
     pub output: ListFormat,
 
+    /// Directory with the indexes of catalogs [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
+    #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
+    pub cache_directory: Option<PathBuf>,
+
     /// How the command connects to the cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -83,7 +91,7 @@ impl List {
             Some(selector) => ListParams::default().labels(selector),
             None => ListParams::default(),
         };
-        let deployments = Api::<BundleDeployment>::all(client).list(&parameters).await;
+        let deployments = Api::<BundleDeployment>::all(client.clone()).list(&parameters).await;
         let deployments = deployments.map_err(|error| {
             let failed = CommandError::failed("failed to list BundleDeployments").because(&error);
             match &error {
@@ -98,11 +106,23 @@ impl List {
         let mut rows: Vec<Row> =
             deployments.items.iter().map(|deployment| Row::new(deployment, now)).filter(is_wanted).collect();
         rows.sort_by(|one, other| one.name.cmp(&other.name));
+        let mut newer = self.newer(&client, &deployments.items).await;
+        for row in &mut rows {
+            row.newer_version = newer.remove(&row.name).map(|newer| newer.version);
+        }
         if rows.is_empty() && matches!(self.output, ListFormat::Text | ListFormat::Wide) {
             terminal.line("no BundleDeployments: `chandler install BUNDLE` installs one");
             return Ok(());
         }
         output::print(&self.text(&rows)?)
+    }
+
+    /// Newer versions by the name of the BundleDeployment, as far as they are known without fetching anything.
+    async fn newer(&self, client: &Client, deployments: &[BundleDeployment]) -> BTreeMap<String, Newer> {
+        let fetching = Fetching { cache_directory: self.cache_directory.clone(), ..Fetching::default() };
+        // No ConfigMaps are read: what is not in the cache is left out.
+        let cluster = ClusterCatalogs::new(&self.connection, "", &fetching).with_client(client);
+        newer::at_hand(&cluster, deployments).await
     }
 
     fn text(&self, rows: &[Row]) -> Result<String, CommandError> {

@@ -18,7 +18,7 @@ use crate::{
 /// Choose what to install from catalogs
 ///
 /// Answers which bundles to install so that the packages and everything that they need fit together and on the cluster, or explains why
-/// none do. Only the catalogs are read: no cluster is required, and no network unless a catalog is an image or a URL. The page
+/// none do. Only the catalogs are read: with --catalog no cluster is required, and no network unless a catalog is an image or a URL. The page
 /// docs/resolving.md has the rules of the choice.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -41,6 +41,7 @@ Examples:
     chandler resolve shop --catalog ./catalog --installed database@1.5.0 --what-if
   The choice of OLM v1:
     chandler resolve prometheus --catalog ./catalog --mode single")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct Resolve {
     /// A package, and the versions that are asked for, such as `prometheus` or `prometheus@'>=0.50, <1'`
     #[arg(value_name = "PACKAGE[@RANGE]", required = true)]
@@ -155,7 +156,7 @@ impl Resolve {
     /// Prints the answer. Fails if there is none, or if nothing fits.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let required = self.required()?;
-        let catalogs = catalogs::open(&self.catalogs).await?;
+        let catalogs = catalogs::open(&self.catalogs, terminal).await?;
         let problem = self.problem(required, &catalogs)?;
         question::check_packages(&problem, &catalogs)?;
         let answer = resolve(&problem, &catalogs).map_err(|error| question::unanswered(&error))?;
@@ -177,7 +178,9 @@ impl Resolve {
         let mut installed =
             self.installed.iter().map(|text| question::installed(text, catalogs)).collect::<Result<Vec<_>, _>>()?;
         if self.flexible {
-            installed.iter_mut().for_each(|it| it.hold = Hold::Flexible);
+            for it in &mut installed {
+                it.hold = Hold::Flexible;
+            }
         }
         Ok(Problem {
             mode: match self.mode {

@@ -1,4 +1,4 @@
-//! Opens catalogs: directories, files, archives, URLs and images, each with its index in the cache.
+//! Opens catalogs: directories, files, archives, URLs, images and Catalogs of the cluster, each with its index in the cache.
 
 use std::{
     collections::BTreeMap,
@@ -9,11 +9,13 @@ use std::{
 use chandler_catalog::{BuildError, Directory, DirectoryError, Index, Indexes, Limits, StoreError};
 use chandler_catalogs::{IndexCatalogs, names};
 use chandler_content::{ContentError, ImageError};
-use chandler_core::Content;
+use chandler_core::{Content, Digest};
 use chandler_resolver::Source;
+use chandler_source::CATALOG_LABEL;
 
 use super::{
     cache,
+    cluster_catalogs::{self, ClusterCatalogs},
     source::{self, Origin},
 };
 use crate::{
@@ -22,10 +24,9 @@ use crate::{
         catalogs::{CatalogArguments, CatalogSelection, Fetching, named},
         naming,
     },
+    view::terminal::Terminal,
 };
 
-/// The label that makes an image a catalog, and names the directory of its files.
-pub const LABEL: &str = "operators.operatorframework.io.index.configs.v1";
 /// The most indexes that the cache keeps.
 const KEPT: usize = 32;
 /// The most names of packages that a message suggests.
@@ -39,38 +40,50 @@ pub struct CatalogContent {
     pub directory: Option<PathBuf>,
 }
 
-/// Opens the catalogs of the arguments.
-pub async fn open(arguments: &CatalogArguments) -> Result<IndexCatalogs, CommandError> {
-    selected(&arguments.selection, &arguments.fetching).await
+/// Opens the catalogs of the arguments: those that they name, else all Catalogs of the cluster.
+pub async fn open(arguments: &CatalogArguments, terminal: &Terminal) -> Result<IndexCatalogs, CommandError> {
+    let CatalogArguments { selection, fetching, connection, system_namespace } = arguments;
+    let cluster = ClusterCatalogs::new(connection, &system_namespace.system_namespace, fetching).for_use_with(terminal);
+    selected(selection, fetching, &cluster).await
 }
 
-/// Opens the catalogs that the user selects.
-pub async fn selected(selection: &CatalogSelection, fetching: &Fetching) -> Result<IndexCatalogs, CommandError> {
+/// Opens the catalogs that the user selects, else all Catalogs of the cluster.
+pub async fn selected(
+    selection: &CatalogSelection,
+    fetching: &Fetching,
+    cluster: &ClusterCatalogs<'_>,
+) -> Result<IndexCatalogs, CommandError> {
     let mut places: BTreeMap<String, &str> = BTreeMap::new();
     for text in &selection.catalogs {
         let (name, place) = named(text);
-        let name = name.map_or_else(|| naming::deployment(place), str::to_owned);
+        let default = || if cluster_catalogs::is_name(place) { place.to_owned() } else { naming::deployment(place) };
+        let name = name.map_or_else(default, str::to_owned);
         if let Some(other) = places.insert(name.clone(), place) {
             return Err(CommandError::usage(format!("catalogs {other} and {place} are both named {name}"))
                 .hint(format!("name one of them: `--catalog other={place}`")));
         }
     }
-    if places.is_empty() {
-        return Err(CommandError::usage("no catalog is named").hint(
-            "name one: `--catalog ./catalog` for a directory, `--catalog quay.io/operatorhubio/catalog:latest` for an image; \
-             the environment variable CHANDLER_CATALOG names one for all commands",
-        ));
+    let mut opened: Vec<(Source, Arc<Index>)> = Vec::new();
+    for (name, place) in &places {
+        opened.push(if cluster_catalogs::is_name(place) {
+            let (source, index) = cluster.open(place).await?;
+            (Source { name: name.clone(), ..source }, index)
+        } else {
+            (Source { name: name.clone(), ..Source::default() }, index(place, fetching).await?)
+        });
     }
+    if places.is_empty() {
+        opened = cluster.open_all().await?;
+    }
+    let mut catalogs = IndexCatalogs::new();
     let mut priorities: BTreeMap<&str, i32> =
         selection.priorities.iter().map(|(name, it)| (name.as_str(), *it)).collect();
-    let mut catalogs = IndexCatalogs::new();
-    for (name, place) in &places {
-        let priority = priorities.remove(name.as_str()).unwrap_or_default();
-        let index = index(place, fetching).await?;
-        catalogs = catalogs.with(Source { name: name.clone(), priority, ..Source::default() }, index);
+    for (source, index) in opened {
+        let priority = priorities.remove(source.name.as_str()).unwrap_or(source.priority);
+        catalogs = catalogs.with(Source { priority, ..source }, index);
     }
     if let Some(name) = priorities.keys().next() {
-        let known: Vec<&str> = places.keys().map(String::as_str).collect();
+        let known: Vec<String> = catalogs.sources().into_iter().map(|source| source.name).collect();
         return Err(CommandError::usage(format!("--catalog-priority: there is no catalog {name}"))
             .hint(format!("the catalogs are: {}", known.join(", "))));
     }
@@ -81,10 +94,15 @@ pub async fn selected(selection: &CatalogSelection, fetching: &Fetching) -> Resu
 pub async fn index(place: &str, fetching: &Fetching) -> Result<Arc<Index>, CommandError> {
     let cache = cache::directory(fetching.cache_directory.as_deref())?;
     let opened = content(place, &cache, fetching).await?;
-    let (what, directory) = (place.to_owned(), cache::catalogs(&cache));
+    indexed(place, opened.content, &cache).await
+}
+
+/// The index of files, from the cache or built anew.
+pub(super) async fn indexed(place: &str, content: Arc<dyn Content>, cache: &Path) -> Result<Arc<Index>, CommandError> {
+    let (what, directory) = (place.to_owned(), cache::catalogs(cache));
     let index = blocking(move || {
         let indexes = Indexes::open(directory).map_err(|error| unusable(&what, &error))?;
-        let index = indexes.get_or_build(&*opened.content, &Limits::default());
+        let index = indexes.get_or_build(&*content, &Limits::default());
         let index = index.map_err(|error| unusable(&what, &error))?;
         indexes.keep_newest(KEPT).map_err(|error| unusable(&what, &error))?;
         Ok(index)
@@ -97,6 +115,17 @@ pub async fn index(place: &str, fetching: &Fetching) -> Result<Arc<Index>, Comma
         ));
     }
     Ok(Arc::new(index))
+}
+
+/// The index of this digest, if the cache has it.
+pub(super) async fn cached(digest: &Digest, cache: &Path) -> Result<Option<Arc<Index>>, CommandError> {
+    let (digest, directory) = (digest.clone(), cache::catalogs(cache));
+    blocking(move || {
+        let failed = |error: StoreError| unusable(digest.as_str(), &error);
+        let index = Indexes::open(directory).map_err(failed)?.get(&digest).map_err(failed)?;
+        Ok(index.map(Arc::new))
+    })
+    .await
 }
 
 /// The files of a catalog.
@@ -118,11 +147,11 @@ pub async fn content(place: &str, cache: &Path, fetching: &Fetching) -> Result<C
             Ok(CatalogContent { content: Arc::new(opened), directory: path.parent().map(Path::to_owned) })
         }
         Origin::Image(image) => {
-            let tree = source::labelled(&image, cache, &fetching.registry, LABEL).await;
+            let tree = source::labelled(&image, cache, &fetching.registry, CATALOG_LABEL).await;
             tree.map(|tree| CatalogContent { content: Arc::new(tree), directory: None })
         }
         origin => {
-            let opened = source::open(&origin, cache, &fetching.registry).await?;
+            let opened = source::open_catalog(&origin, cache, &fetching.registry).await?;
             Ok(CatalogContent { content: opened.content, directory: None })
         }
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{
     cache, deployed,
     missing_kinds::{self, MissingKind},
-    packaging::{self, Packed, PackingError},
+    packaging::{self, Packed, PackingError, User},
     rendering::{self, OpenedBundle},
     source::{self, Origin},
     values,
@@ -122,7 +122,8 @@ impl Delivery<'_> {
                 });
             }
             (_, Some(content)) => {
-                let packed = packaging::pack(self.name, &arguments.system_namespace, content.as_ref());
+                let packed =
+                    packaging::pack(User::BundleDeployment(self.name), &arguments.system_namespace, content.as_ref());
                 let Packed { config_maps, sources } = packed.map_err(|error| self.not_packed(&error))?;
                 delivered.source = BundleSource::config_maps(sources);
                 delivered.config_maps = config_maps;

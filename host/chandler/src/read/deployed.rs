@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chandler_api::BundleDeployment;
 use chandler_content::{ImageOptions, Images};
 use chandler_core::Release;
-use chandler_source::{Resolutions, Source, Sources, SystemNamespace, Wanted};
+use chandler_source::{Grantee, Resolutions, Source, Sources, SystemNamespace, Wanted};
 use kube::{Client, Discovery, ResourceExt as _};
 
 use super::{
@@ -58,7 +58,8 @@ pub async fn open(
 /// The content of a source in the cluster.
 async fn stored(name: &str, source: &Source, sources: &Sources) -> Result<Bundle, CommandError> {
     let resolutions = Resolutions::default();
-    let wanted = Wanted { deployment: name, source, resolutions: &resolutions, interval: None, in_use: None };
+    let grantee = Grantee::BundleDeployment(name);
+    let wanted = Wanted { grantee, source, resolutions: &resolutions, interval: None, in_use: None };
     let obtained = sources.obtain(&wanted).await.map_err(|error| {
         CommandError::failed(format!("failed to read the files of {name} in the cluster")).because(&error).hint(
             "--system-namespace names the controller's namespace; or use the files on this machine: `chandler diff NAME ./FILES`, \

@@ -9,10 +9,8 @@ use chandler_api::{ConfigMapSource, LocalObjectReference};
 use chandler_core::{Content, ReadError};
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 
-/// The label on ConfigMaps with the content of a bundle: the name of the BundleDeployment.
+/// The label on ConfigMaps with files: the name of the BundleDeployment or the Catalog.
 pub const CONTENT_OF: &str = "chandler.dev/content-of";
-/// The annotation that lists the BundleDeployments that may use a ConfigMap.
-const GRANT: &str = "chandler.dev/bundledeployments";
 /// The largest file, in bytes: the API server accepts no more in one ConfigMap.
 const LARGEST_FILE: u64 = 1 << 20;
 /// The bytes of several files in one ConfigMap. Less than the API server accepts, since keys count for etcd, too.
@@ -26,6 +24,38 @@ const PAGE: usize = 1000;
 /// The number of digits of the digest in a name.
 const DIGITS: usize = 12;
 
+/// The object that files are packed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum User<'a> {
+    /// The BundleDeployment of this name.
+    BundleDeployment(&'a str),
+    /// The Catalog of this name.
+    Catalog(&'a str),
+}
+
+impl User<'_> {
+    fn name(&self) -> &str {
+        let (Self::BundleDeployment(name) | Self::Catalog(name)) = self;
+        name
+    }
+
+    /// What the names of its ConfigMaps begin with.
+    fn prefix(&self) -> String {
+        match self {
+            Self::BundleDeployment(name) => (*name).to_owned(),
+            Self::Catalog(name) => format!("catalog-{name}"),
+        }
+    }
+
+    /// The annotation that lists the objects of its kind that may use a ConfigMap.
+    fn grant(&self) -> &'static str {
+        match self {
+            Self::BundleDeployment(_) => "chandler.dev/bundledeployments",
+            Self::Catalog(_) => "chandler.dev/catalogs",
+        }
+    }
+}
+
 /// The files of a bundle in ConfigMaps, and the source that refers to them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Packed {
@@ -38,8 +68,8 @@ pub struct Packed {
 /// Why files cannot be packed into ConfigMaps.
 #[derive(Debug, thiserror::Error)]
 pub enum PackingError {
-    /// The bundle has no files.
-    #[error("the bundle has no files")]
+    /// There are no files.
+    #[error("there are no files")]
     Empty,
     /// A file does not fit.
     #[error("{path} has {size} bytes; a ConfigMap holds at most {LARGEST_FILE}")]
@@ -50,7 +80,7 @@ pub enum PackingError {
         size: u64,
     },
     /// There are too many files or directories.
-    #[error("the bundle ({bytes} bytes) needs {needed} ConfigMaps; a BundleDeployment refers to at most {MOST}")]
+    #[error("the files ({bytes} bytes) need {needed} ConfigMaps; a source refers to at most {MOST}")]
     TooMany {
         /// The size of all files.
         bytes: u64,
@@ -65,8 +95,8 @@ pub enum PackingError {
     Read(#[from] ReadError),
 }
 
-/// Packs the files for this BundleDeployment.
-pub fn pack(deployment: &str, system_namespace: &str, content: &dyn Content) -> Result<Packed, PackingError> {
+/// Packs the files for this object.
+pub fn pack(user: User<'_>, system_namespace: &str, content: &dyn Content) -> Result<Packed, PackingError> {
     let groups = groups(content)?;
     if groups.is_empty() {
         return Err(PackingError::Empty);
@@ -77,12 +107,12 @@ pub fn pack(deployment: &str, system_namespace: &str, content: &dyn Content) -> 
     let digits: String = content.digest().hex().chars().take(DIGITS).collect();
     let mut packed = Packed::default();
     for (number, Group { directory, files, .. }) in groups.into_iter().enumerate() {
-        let name = format!("{deployment}-{digits}-{number}");
+        let name = format!("{}-{digits}-{number}", user.prefix());
         packed.sources.push(ConfigMapSource {
             config_map: LocalObjectReference { name: name.clone() },
             path: (!directory.is_empty()).then_some(directory),
         });
-        packed.config_maps.push(config_map(deployment, system_namespace, name, files));
+        packed.config_maps.push(config_map(user, system_namespace, name, files));
     }
     Ok(packed)
 }
@@ -130,7 +160,7 @@ fn is_key(name: &str) -> bool {
     valid && !name.is_empty() && name.len() <= LONGEST_KEY && name != "." && !name.starts_with("..")
 }
 
-fn config_map(deployment: &str, namespace: &str, name: String, files: BTreeMap<String, Vec<u8>>) -> ConfigMap {
+fn config_map(user: User<'_>, namespace: &str, name: String, files: BTreeMap<String, Vec<u8>>) -> ConfigMap {
     let (mut data, mut binary_data) = (BTreeMap::new(), BTreeMap::new());
     for (key, bytes) in files {
         match String::from_utf8(bytes) {
@@ -142,8 +172,8 @@ fn config_map(deployment: &str, namespace: &str, name: String, files: BTreeMap<S
         metadata: ObjectMeta {
             name: Some(name),
             namespace: Some(namespace.to_owned()),
-            labels: Some([(CONTENT_OF.to_owned(), deployment.to_owned())].into()),
-            annotations: Some([(GRANT.to_owned(), deployment.to_owned())].into()),
+            labels: Some([(CONTENT_OF.to_owned(), user.name().to_owned())].into()),
+            annotations: Some([(user.grant().to_owned(), user.name().to_owned())].into()),
             ..ObjectMeta::default()
         },
         data: (!data.is_empty()).then_some(data),
@@ -159,7 +189,7 @@ mod tests {
     use super::*;
 
     fn packed(files: &[(&str, Vec<u8>)]) -> Result<Packed, PackingError> {
-        pack("harbour", "chandler-system", &MemoryContent::new(files.iter().cloned()))
+        pack(User::BundleDeployment("harbour"), "chandler-system", &MemoryContent::new(files.iter().cloned()))
     }
 
     #[test]
@@ -202,11 +232,11 @@ mod tests {
     #[test]
     fn what_no_config_map_holds_is_refused_by_name() {
         let refused = |files: &[(&str, Vec<u8>)]| packed(files).unwrap_err().to_string();
-        insta::assert_snapshot!(refused(&[]), @"the bundle has no files");
+        insta::assert_snapshot!(refused(&[]), @"there are no files");
         insta::assert_snapshot!(refused(&[("m/a", vec![0; (1 << 20) + 1])]), @"m/a has 1048577 bytes; a ConfigMap holds at most 1048576");
         insta::assert_snapshot!(refused(&[("m/a b", vec![])]), @r#""m/a b" cannot be in a ConfigMap: a key has at most 253 letters, digits and `-`, `_` or `.`"#);
         let directories: Vec<String> = (0..300).map(|number| format!("{number}/a")).collect();
         let files: Vec<(&str, Vec<u8>)> = directories.iter().map(|path| (path.as_str(), vec![1])).collect();
-        insta::assert_snapshot!(refused(&files), @"the bundle (300 bytes) needs 300 ConfigMaps; a BundleDeployment refers to at most 256");
+        insta::assert_snapshot!(refused(&files), @"the files (300 bytes) need 300 ConfigMaps; a source refers to at most 256");
     }
 }

@@ -30,7 +30,9 @@ pub fn required(text: &str) -> Result<Required, CommandError> {
 pub fn choose_channels(required: &mut [Required], channels: &[String]) -> Result<(), CommandError> {
     for text in channels {
         let Some((package, channel)) = text.split_once('=') else {
-            required.iter_mut().for_each(|it| it.channels.push(text.clone()));
+            for it in &mut *required {
+                it.channels.push(text.clone());
+            }
             continue;
         };
         let Some(one) = required.iter_mut().find(|it| it.package == package) else {

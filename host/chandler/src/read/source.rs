@@ -126,7 +126,15 @@ fn is_like_an_image(text: &str) -> bool {
 /// Opens a bundle, and fetches it if it is an image or a URL. The content is copied into the cache first, so that it does not change while it is
 /// rendered.
 pub async fn open(origin: &Origin, cache: &Path, registry: &RegistryArguments) -> Result<Bundle, CommandError> {
-    let store = store(cache).await?;
+    open_into(store(cache).await?, origin, registry).await
+}
+
+/// The same for a catalog, which may be larger.
+pub async fn open_catalog(origin: &Origin, cache: &Path, registry: &RegistryArguments) -> Result<Bundle, CommandError> {
+    open_into(store_with(cache, Limits::for_catalogs()).await?, origin, registry).await
+}
+
+async fn open_into(store: Store, origin: &Origin, registry: &RegistryArguments) -> Result<Bundle, CommandError> {
     let (tree, directory) = match origin {
         Origin::Directory(path) => {
             let tree = store.import_directory(path).await;
@@ -165,19 +173,6 @@ async fn store_with(cache: &Path, limits: Limits) -> Result<Store, CommandError>
         })
 }
 
-/// Limits for the images of catalogs: their programs are unpacked too, though not kept, and a catalog may be one large file.
-fn catalog_limits() -> Limits {
-    let mebibyte = 1 << 20;
-    Limits {
-        total_bytes: 1024 * mebibyte,
-        file_bytes: 512 * mebibyte,
-        entries: 200_000,
-        unpacked_bytes: 4096 * mebibyte,
-        download_bytes: 1024 * mebibyte,
-        ..Limits::default()
-    }
-}
-
 /// The files of an image below the directory that a label names.
 pub async fn labelled(
     image: &ImageReference,
@@ -186,7 +181,7 @@ pub async fn labelled(
     label: &str,
 ) -> Result<Tree, CommandError> {
     let access = access(image, registry)?;
-    let images = images(store_with(cache, catalog_limits()).await?, registry);
+    let images = catalog_images(cache, registry).await?;
     let fetched = async { images.fetch_labelled(&images.resolve(image, &access).await?, &access, label).await };
     fetched.await.map_err(|error| {
         let failed = CommandError::failed(format!("failed to read catalog image {image}")).because(&error);
@@ -199,6 +194,11 @@ async fn pull(image: &ImageReference, store: Store, registry: &RegistryArguments
     let images = images(store, registry);
     let fetched = async { images.fetch(&images.resolve(image, &access).await?, &access).await };
     fetched.await.map_err(|error| refused(&format!("image {image}"), &error))
+}
+
+/// The client for catalogs, with the limits for them.
+pub(super) async fn catalog_images(cache: &Path, registry: &RegistryArguments) -> Result<Images, CommandError> {
+    Ok(images(store_with(cache, Limits::for_catalogs()).await?, registry))
 }
 
 /// The credentials for a registry.

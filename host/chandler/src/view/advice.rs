@@ -17,7 +17,10 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         | Reason::DigestVerified
         | Reason::ContractSupported
         | Reason::CompilationSucceeded
-        | Reason::ProvisionerReady => return None,
+        | Reason::ProvisionerReady
+        | Reason::SourceResolved
+        | Reason::CatalogValid
+        | Reason::CatalogReady => return None,
         Reason::UnpackPending | Reason::Unpacking => "wait: the controller fetches and renders the bundle",
         Reason::Installing | Reason::RollingOut => {
             return Some(format!("wait: `chandler status {name} --watch` follows the rollout"));
@@ -154,6 +157,10 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::ImageNotResolved | Reason::UpdateFailed => {
             "check that the image of the ProvisionerClass exists, and that its pull secret is valid; the controller retries"
         }
+        Reason::SourceNotResolved | Reason::CatalogStale => {
+            "check that the source of the Catalog exists, and that its Secret in the system namespace is valid; the controller retries"
+        }
+        Reason::CatalogInvalid => "fix the catalog and publish it again; `chandler catalog lint` shows all errors",
         Reason::ProgressDeadlineExceeded | Reason::Unhealthy => {
             "inspect the unhealthy objects: `kubectl describe` and `kubectl get events` in their namespace"
         }

@@ -1,6 +1,9 @@
 //! Packages, channels and versions of catalogs, as tables and pictures.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use chandler_catalog::{
     Channel,
@@ -113,8 +116,8 @@ pub fn package(package: &PackageOverview, width: Option<usize>) -> String {
     if !package.description.is_empty() {
         text.push('\n');
         for line in super::text::printable(package.description.trim()).lines() {
-            text.push_str(&format!("  {line}").trim_end().to_owned());
-            text.push('\n');
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{}", format!("  {line}").trim_end());
         }
     }
     text.push('\n');
@@ -124,11 +127,8 @@ pub fn package(package: &PackageOverview, width: Option<usize>) -> String {
     text.push_str(&versions(&[(package.catalog.as_str(), shown)], &Marks::default(), width));
     let more = package.versions.len().saturating_sub(NEWEST);
     if more > 0 {
-        text.push_str(&format!(
-            "{} more: `chandler catalog versions {}`\n",
-            count(more, "version"),
-            one_line(&package.name)
-        ));
+        let command = format!("chandler catalog versions {}", one_line(&package.name));
+        let _ = writeln!(text, "{} more: `{command}`", count(more, "version"));
     }
     text
 }

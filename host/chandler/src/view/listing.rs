@@ -25,6 +25,9 @@ pub struct Row {
     /// The version that is being rolled out, waits for approval or was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending_version: Option<String>,
+    /// The newest version that the Catalogs of the cluster have, as far as their indexes are at hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newer_version: Option<String>,
     /// The number of the revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
@@ -90,6 +93,7 @@ impl Row {
             namespace: deployment.spec.install_namespace.clone(),
             installed_version: installed(&status.history).map(version),
             pending_version: pending(deployment),
+            newer_version: None,
             revision: status.revision,
             state,
             reason: cause.map(|cause| cause.reason.clone()),
@@ -165,14 +169,17 @@ pub enum Columns {
     Wide,
 }
 
-const HEADER: [&str; 10] =
-    ["NAME", "NAMESPACE", "VERSION", "PENDING", "STATE", "AGE", "REVISION", "CLASS", "SOURCE", "MESSAGE"];
+const HEADER: [&str; 11] =
+    ["NAME", "NAMESPACE", "VERSION", "PENDING", "STATE", "AGE", "REVISION", "CLASS", "SOURCE", "MESSAGE", "NEWER"];
+/// The column that is shown only if it has a value.
+const NEWER: usize = 10;
 /// The columns of the short table, and what happens to them in a narrow or a wide terminal.
-const SHORT: [(usize, Fit); 8] = [
+const SHORT: [(usize, Fit); 9] = [
     (0, Fit::Full),
     (1, Fit::Middle(9)),
     (2, Fit::Middle(9)),
     (3, Fit::Middle(9)),
+    (NEWER, Fit::Middle(9)),
     (4, Fit::End(11)),
     (5, Fit::Drop),
     (9, Fit::Extra(24)),
@@ -195,22 +202,24 @@ pub fn table(rows: &[Row], columns: Columns, width: Option<usize>) -> String {
             row.class.clone(),
             row.source.clone(),
             text(&row.message),
+            text(&row.newer_version),
         ];
         lines.push(line.iter().map(|cell| one_line(cell)).collect());
     }
-    let lines = match columns {
-        Columns::Short => {
-            let cells =
-                |row: &Vec<String>| SHORT.map(|(column, _)| row.get(column).cloned().unwrap_or_default()).to_vec();
-            table::lines(&SHORT.map(|(_, fit)| fit), lines.iter().map(cells).collect(), width)
-        }
-        Columns::Wide => table::lines(&HEADER.map(|_| Fit::Full), lines, None),
+    let (mut shown, width) = match columns {
+        Columns::Short => (SHORT.to_vec(), width),
+        Columns::Wide => ((0..HEADER.len()).map(|column| (column, Fit::Full)).collect(), None),
     };
+    shown.retain(|(column, _)| *column != NEWER || rows.iter().any(|row| row.newer_version.is_some()));
+    let cells =
+        |row: &Vec<String>| shown.iter().map(|(column, _)| row.get(*column).cloned().unwrap_or_default()).collect();
+    let fits: Vec<Fit> = shown.iter().map(|(_, fit)| *fit).collect();
+    let lines = table::lines(&fits, lines.iter().map(cells).collect(), width);
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
 /// An age as kubectl prints it: `45s`, `12m`, `5h`, `3d`.
-fn age(age: Duration) -> String {
+pub(super) fn age(age: Duration) -> String {
     match age.as_secs() {
         seconds @ 0..120 => format!("{seconds}s"),
         seconds @ 120..7200 => format!("{}m", seconds / 60),
@@ -297,6 +306,19 @@ mod tests {
         NAME     NAMESPACE       VERSION  PENDING  STATE  AGE  REVISION  CLASS  SOURCE                            MESSAGE
         harbour  harbour-system  1.0.0    -        Ready  3h   1         c      image quay.io/example/harbour:v1  -
         ");
+    }
+
+    #[test]
+    fn newer_versions_are_a_column_if_there_are_any() {
+        let mut newer = row(&json!({}), &json!({}));
+        newer.newer_version = Some("1.2.0".to_owned());
+        let rows = [newer, row(&json!({}), &json!({}))];
+        insta::assert_snapshot!(table(&rows, Columns::Short, Some(80)), @r"
+        NAME     NAMESPACE       VERSION  PENDING  NEWER  STATE    AGE
+        harbour  harbour-system  -        -        1.2.0  Pending  3h
+        harbour  harbour-system  -        -        -      Pending  3h
+        ");
+        assert!(table(&rows, Columns::Wide, None).lines().next().is_some_and(|header| header.ends_with("NEWER")));
     }
 
     #[test]

@@ -295,7 +295,7 @@ mod tests {
         let text = graph_svg("graph", &tree(), &arrows);
         // The second arrow leads nowhere; the other path is the tip.
         assert_eq!((text.matches("<path").count(), text.matches("marker-end").count()), (2, 1), "{text}");
-        insta::assert_snapshot!(text.lines().find(|line| line.contains("marker-end")).unwrap(), @"");
+        insta::assert_snapshot!(text.lines().find(|line| line.contains("marker-end")).unwrap(), @r#"<path d="M124 100C58 100 58 52 80 52" marker-end="url(#tip)"/>"#);
     }
 
     #[test]

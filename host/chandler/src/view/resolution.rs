@@ -257,10 +257,35 @@ mod tests {
         let problem = problem("Flexible");
         let answer = resolve(&problem, &catalogs()).unwrap();
         let decision = answer.decision().unwrap();
-        insta::assert_snapshot!(table(decision, &problem.installed, None), @"");
-        insta::assert_snapshot!(table(decision, &problem.installed, Some(60)), @"");
-        insta::assert_snapshot!(explained(decision, &problem.installed), @"");
-        insta::assert_snapshot!(mermaid(decision, &problem.installed), @"");
+        insta::assert_snapshot!(table(decision, &problem.installed, None), @r"
+        PACKAGE   VERSION  CATALOG  CHANNEL  CHANGE                       WHY
+        database  2.0.0    c        stable   upgrade from 1.0.0 by 1.5.0  installed; shop 3.1.0 needs package database >=2.0.0
+        shop      3.1.0    c        stable   install                      requested
+        ");
+        insta::assert_snapshot!(table(decision, &problem.installed, Some(60)), @r"
+        PACKAGE   VERSION  CHANGE                       WHY
+        database  2.0.0    upgrade from 1.0.0 by 1.5.0  installed; …
+        shop      3.1.0    install                      requested
+        ");
+        insta::assert_snapshot!(explained(decision, &problem.installed), @r"
+        database 2.0.0 from catalog c, channel stable
+          because: installed
+          because: shop 3.1.0 needs package database >=2.0.0
+          change: upgrade from 1.0.0 by 1.5.0
+          step: database.v1.5.0 replaces the one before in channel stable
+          step: database.v2.0.0 replaces the one before in channel stable
+        shop 3.1.0 from catalog c, channel stable
+          because: requested
+          change: install
+        ");
+        insta::assert_snapshot!(mermaid(decision, &problem.installed), @r#"
+        flowchart LR
+          n0["database 2.0.0<br/>upgrade from 1.0.0 by 1.5.0"]:::next
+          n1["shop 3.1.0<br/>install"]:::next
+          n1 -->|"package database #62;=2.0.0"| n0
+          classDef installed stroke:#1a7f37,stroke-width:2px
+          classDef next stroke:#bf8700,stroke-width:2px
+        "#);
         let image = svg(decision, &problem.installed);
         assert_eq!((image.matches("<circle").count(), image.matches("marker-end").count()), (2, 1), "{image}");
     }
@@ -269,8 +294,18 @@ mod tests {
     fn a_refusal_has_a_cause_for_each_line_and_what_would_help() {
         let problem = problem("Pinned");
         let answer = resolve(&problem, &catalogs()).unwrap();
-        insta::assert_snapshot!(refused(answer.refusal().unwrap(), None).to_string(), @"");
+        insta::assert_snapshot!(refused(answer.refusal().unwrap(), None).to_string(), @r"
+        error: no set of bundles fits
+          cause: package shop is required
+          cause: shop 3.1.0 needs package database >=2.0.0
+          cause: database 1.0.0 is installed and pinned
+          cause: only one version of database can be installed
+          hint: near miss: shop 3.1.0 would do but needs package database >=2.0.0, which package database in catalog c provides from 2.0.0, and database 1.0.0 is installed and pinned
+        ");
         let others = what_if(&problem, &answer, &catalogs()).unwrap();
-        insta::assert_snapshot!(alternatives(&others), @"");
+        insta::assert_snapshot!(alternatives(&others), @r"
+        what if database 1.0.0 could change: database 2.0.0, shop 3.1.0
+        what if dependencies were ignored: database 1.0.0, shop 3.1.0
+        ");
     }
 }

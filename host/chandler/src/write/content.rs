@@ -1,11 +1,11 @@
-//! ConfigMaps with the files of a bundle: created before the BundleDeployment that uses them, and owned by it afterwards.
+//! ConfigMaps with files: created before the BundleDeployment or the Catalog that uses them, and owned by it afterwards.
 
 use std::collections::BTreeSet;
 
 use chandler_api::BundleDeployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Api, Client, Resource as _, ResourceExt as _,
+    Api, Client, Resource, ResourceExt as _,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
     core::PartialObjectMeta,
 };
@@ -50,7 +50,7 @@ fn leftover(left: &[&ConfigMap]) -> Option<String> {
     let names: Vec<String> = left.iter().map(|config_map| config_map.name_any()).collect();
     let what = count(left.len(), "ConfigMap");
     Some(format!(
-        "{what} with files of the bundle could not be deleted again: kubectl delete configmap -n {namespace} {}",
+        "{what} with files could not be deleted again: kubectl delete configmap -n {namespace} {}",
         names.join(" ")
     ))
 }
@@ -88,13 +88,13 @@ async fn create_each(
     Ok(())
 }
 
-/// Makes the BundleDeployment the owner of its ConfigMaps, so that the garbage collector deletes them with it.
-pub async fn own(
+/// Makes a BundleDeployment or a Catalog the owner of its ConfigMaps, so that the garbage collector deletes them with it.
+pub async fn own<K: Resource<DynamicType = ()>>(
     client: &Client,
-    deployment: &BundleDeployment,
+    user: &K,
     config_maps: &[ConfigMap],
 ) -> Result<(), CommandError> {
-    let Some(owner) = deployment.owner_ref(&()) else { return Ok(()) };
+    let Some(owner) = user.owner_ref(&()) else { return Ok(()) };
     let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     for config_map in config_maps {
         let patch = json!({"metadata": {"ownerReferences": [owner]}});

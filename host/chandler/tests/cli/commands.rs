@@ -53,16 +53,16 @@ impl Session {
     }
 
     /// Runs a command that succeeds, and returns its output.
-    async fn data(&self, arguments: &[&str]) -> String {
+    pub(crate) async fn data(&self, arguments: &[&str]) -> String {
         self.run(arguments).await.data()
     }
 
-    async fn json(&self, arguments: &[&str]) -> Value {
+    pub(crate) async fn json(&self, arguments: &[&str]) -> Value {
         serde_json::from_str(&self.data(arguments).await).unwrap()
     }
 
     /// The label that the controller selects.
-    fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         format!("{LABEL}={}", self.world.run())
     }
 
@@ -73,7 +73,7 @@ impl Session {
         self.run(&[&fixed, more].concat()).await
     }
 
-    async fn row(&self, name: &str) -> Value {
+    pub(crate) async fn row(&self, name: &str) -> Value {
         let rows = self.json(&["list", "-o", "json"]).await;
         rows.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone()
     }

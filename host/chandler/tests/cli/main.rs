@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "test helpers may panic, too")]
 
 mod approvals;
+mod catalogs;
 mod causes;
 mod commands;
 mod dev;

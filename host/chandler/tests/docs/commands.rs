@@ -48,14 +48,17 @@ pub(crate) fn problems(page: &Page) -> Vec<String> {
 }
 
 fn problem(root: &clap::Command, arguments: &str) -> Option<String> {
-    let mut words = arguments.split_whitespace();
+    let mut words = arguments.split_whitespace().peekable();
     let name = words.next()?;
     if !name.starts_with(|first: char| first.is_ascii_lowercase()) || name == "help" {
         return None;
     }
     let Some(command) = root.find_subcommand(name) else { return Some(format!("no command {name}")) };
+    // Such as `chandler catalog add`.
+    let inner = words.peek().and_then(|word| command.find_subcommand(word));
     let known: BTreeSet<&str> = [root, command]
-        .iter()
+        .into_iter()
+        .chain(inner)
         .flat_map(|command| command.get_arguments())
         .flat_map(|argument| argument.get_long().into_iter().chain(argument.get_all_aliases().unwrap_or_default()))
         .chain(["help"])

@@ -40,6 +40,7 @@ impl BundleDeployments {
                 let context = Arc::clone(context);
                 move |class| context.helped(|deployment| deployment.spec.provisioner_class_name == class.name_any())
             })
+            // One watch of each kind in the system namespace serves Catalogs as well.
             .watches(
                 Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), system),
                 watcher::Config::default(),
@@ -47,6 +48,7 @@ impl BundleDeployments {
                     let context = Arc::clone(context);
                     move |map| {
                         let map = Dependency::ConfigMap(map.name_any());
+                        context.catalogs.changed(&map);
                         context.helped(|deployment| depends_on(deployment, &map))
                     }
                 },
@@ -55,6 +57,7 @@ impl BundleDeployments {
                 let context = Arc::clone(context);
                 move |secret| {
                     let secret = Dependency::Secret(secret.name_any());
+                    context.catalogs.changed(&secret);
                     context.helped(|deployment| depends_on(deployment, &secret))
                 }
             })

@@ -77,9 +77,9 @@ mod tests {
         let options = Options { cache_directory: directory.path().to_owned(), ..Options::default() };
         let deployments = Reflector::new(Availability::default());
         let (approvals, _watch) = Approvals::new(client.clone(), Availability::default(), deployments.triggers());
-        let context =
-            run::context(client, Availability::default(), options, approvals, &deployments).expect("a context");
-        let context = Arc::new(context);
+        let catalogs = Reflector::new(Availability::default());
+        let context = run::context(client, Availability::default(), options, approvals, &deployments, &catalogs);
+        let context = Arc::new(context.expect("a context"));
         let classes =
             ProvisionerClasses::open(&context, &Reflector::new(Availability::default())).expect("a directory");
         classes.preload().await.expect("the start continues");

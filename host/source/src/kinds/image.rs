@@ -3,7 +3,10 @@
 use chandler_api::{BundleSource, ImageSource};
 use chandler_content::{ImageAccess, ImageReference, ResolvedImage, Tree};
 
-use crate::{Dependency, Environment, InvalidSource, SourceError, SourceKind, pull_secret};
+use crate::{Dependency, Environment, Grantee, InvalidSource, SourceError, SourceKind, pull_secret};
+
+/// The label of an image that makes it a catalog, and names the directory of its files.
+pub const CATALOG_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
 
 /// An image, with the reference parsed.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +77,13 @@ impl SourceKind for Image {
     }
 
     async fn fetch(pin: PinnedImage, access: &ImageAccess, environment: Environment<'_>) -> Result<Tree, SourceError> {
-        Ok(environment.images.fetch(&pin.resolved, access).await?)
+        Ok(match environment.grantee {
+            // The image of a catalog also has the program that serves it.
+            Grantee::Catalog(_) => environment.images.fetch_labelled(&pin.resolved, access, CATALOG_LABEL).await?,
+            Grantee::BundleDeployment(_) | Grantee::ProvisionerClass(_) => {
+                environment.images.fetch(&pin.resolved, access).await?
+            }
+        })
     }
 
     fn to_api(pin: &PinnedImage) -> BundleSource {

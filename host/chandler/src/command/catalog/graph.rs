@@ -68,7 +68,7 @@ pub enum GraphFormat {
 impl Graph {
     /// Draws the graph.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let catalogs = catalogs::open(&self.catalogs).await?;
+        let catalogs = catalogs::open(&self.catalogs, terminal).await?;
         let mut found: Vec<(&str, PackageBlobs)> = Vec::new();
         for (name, index) in catalogs.indexes() {
             let blobs = Index::package(index, &self.package).map_err(|error| damaged(&error))?;
@@ -116,5 +116,5 @@ impl Graph {
 }
 
 fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}\n")).collect()
+    text.lines().map(|line| format!("  {line}\n")).collect::<Vec<_>>().concat()
 }

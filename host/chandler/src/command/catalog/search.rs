@@ -43,7 +43,7 @@ pub struct Search {
 impl Search {
     /// Prints the packages that match.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let catalogs = catalogs::open(&self.catalogs).await?;
+        let catalogs = catalogs::open(&self.catalogs, terminal).await?;
         let all = super::all(&catalogs)?;
         let found = all.iter().filter(|package| self.words.iter().all(|word| package.mentions(word)));
         let rows: Vec<PackageRow<'_>> = found.map(PackageRow::from).collect();

@@ -49,7 +49,7 @@ pub struct Versions {
 impl Versions {
     /// Prints the versions.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let catalogs = catalogs::open(&self.catalogs).await?;
+        let catalogs = catalogs::open(&self.catalogs, terminal).await?;
         let packages = super::package(&self.package, &catalogs)?;
         let known = packages.iter().flat_map(|it| it.channels.iter().map(|channel| channel.name.as_str()));
         check_channels(&self.package, &self.channels, known)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chandler_api::{BundleDeployment, BundleSource, Reason, Revision};
 use chandler_content::{Store, Tree};
 use chandler_core::{Content as _, Digest};
-use chandler_source::{Obtained, Resolutions, Source, SourceError, Sources, Wanted, describe};
+use chandler_source::{Grantee, Obtained, Resolutions, Source, SourceError, Sources, Wanted, describe};
 use kube::ResourceExt as _;
 
 use super::super::{assessment::Unpacked, decide::revisions};
@@ -55,13 +55,13 @@ pub(super) async fn unpack(
     let source = Source::parse(&deployment.spec.source).map_err(|error| failed(error.into()))?;
     let again = revisions::request(deployment).is_some();
     let wanted = Wanted {
-        deployment: &deployment.name_any(),
+        grantee: Grantee::BundleDeployment(&deployment.name_any()),
         source: &source,
         resolutions: handles.resolutions,
         interval: (!again).then_some(handles.poll_interval),
         in_use: in_use(deployment),
     };
-    let Obtained { pinned, tree } = handles.sources.obtain(&wanted).await.map_err(failed)?;
+    let Obtained { pinned, tree } = handles.sources.obtain(&wanted).await.map_err(|error| failed(error.into()))?;
     let content_digest = tree.digest().clone();
     Ok(UnpackedContent { tree, facts: Unpacked { resolved_source: pinned, content_digest } })
 }
@@ -86,13 +86,13 @@ pub(super) async fn unpack_again(
         source = source.with_certificates_of(&current);
     }
     let wanted = Wanted {
-        deployment: &deployment.name_any(),
+        grantee: Grantee::BundleDeployment(&deployment.name_any()),
         source: &source,
         resolutions: handles.resolutions,
         interval: None,
         in_use: None,
     };
-    let Obtained { tree, .. } = handles.sources.obtain(&wanted).await.map_err(failed)?;
+    let Obtained { tree, .. } = handles.sources.obtain(&wanted).await.map_err(|error| failed(error.into()))?;
     if tree.digest().as_str() == revision.content_digest {
         return Ok(tree);
     }

@@ -1,0 +1,249 @@
+//! `chandler catalog add`.
+
+use std::time::Duration;
+
+use chandler_api::{
+    Authorization, BundleSource, Catalog, CatalogSpec, ConditionType, HttpSource, ImageSource, LocalObjectReference,
+    catalog::SHORTEST_POLL_INTERVAL, find_condition,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client, ResourceExt as _, runtime::wait::await_condition};
+
+use crate::{
+    CommandError,
+    arguments::{catalogs::Fetching, connection::Connection, system_namespace::SystemNamespaceArguments, values},
+    read::{
+        cache, catalogs, cluster,
+        packaging::{self, User},
+        source::Origin,
+    },
+    view::{
+        manifest,
+        output::{self, Format},
+        progress::seconds,
+        terminal::Terminal,
+        text::count,
+    },
+    write::{catalog, content, deployment::Effect},
+};
+
+/// Add a catalog to the cluster
+///
+/// Creates a Catalog for an image or a URL, which the controller fetches and polls, or for a directory or an archive of this machine, whose
+/// files reach the cluster in ConfigMaps in the controller's namespace. Then follows it until its index is in use.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Output:
+  What was created and the result on standard error; with -o, the objects on standard output, and
+  nothing is created.
+
+Exit codes: 0 the catalog is ready, or created with --wait=false; 1 failed; 2 wrong usage; 3 not ready
+  before the timeout
+
+Required permissions: `create` on catalogs.chandler.dev; for files of this machine, `create` and `patch`
+on configmaps in the controller's namespace.
+
+Examples:
+  chandler catalog add operatorhub quay.io/operatorhubio/catalog:latest
+  One that is preferred, from a private registry:
+    chandler catalog add ours registry.example.com/catalog:v1 --priority 10 --pull-secret registry
+  A manifest for Git:
+    chandler catalog add ours registry.example.com/catalog:v1 -o yaml > catalog.yaml")]
+pub struct Add {
+    /// Name of the Catalog
+    #[arg(value_name = "NAME", value_parser = values::dns_label)]
+    pub name: String,
+
+    /// An image with the label of catalogs, the URL of an archive, a directory, or an archive
+    #[arg(value_name = "CATALOG")]
+    pub catalog: String,
+
+    /// Which catalog is preferred where several offer the same version: the one with the highest number
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
+    pub priority: i32,
+
+    /// Interval at which a tag or URL is resolved again, at least 1s [default: that of the controller]
+    #[arg(long, value_name = "DURATION", value_parser = poll_interval)]
+    pub poll_interval: Option<String>,
+
+    /// Secret in the controller's namespace that the controller fetches an image or URL with
+    #[arg(long, value_name = "NAME")]
+    pub pull_secret: Option<String>,
+
+    /// Label of the Catalog. Repeatable
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = values::label)]
+    pub labels: Vec<(String, String)>,
+
+    /// Print the objects that would be created, and create nothing. `kubectl apply --server-side -f -` accepts them
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    pub output: Option<Format>,
+
+    /// Wait until the catalog is ready or was refused. `--wait=false` returns at once
+    #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
+          require_equals = true, action = clap::ArgAction::Set)]
+    pub wait: bool,
+
+    /// Timeout of --wait
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = values::duration)]
+    pub timeout: Duration,
+
+    /// How a directory or an archive is read.
+    #[command(flatten)]
+    pub fetching: Fetching,
+
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+
+    /// Where ConfigMaps are created.
+    #[command(flatten)]
+    pub system_namespace: SystemNamespaceArguments,
+}
+
+impl Add {
+    /// Creates the Catalog, and follows it.
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        let (source, config_maps) = self.source().await?;
+        let spec = CatalogSpec {
+            source,
+            poll_interval: self.poll_interval.clone(),
+            priority: self.priority,
+            ..CatalogSpec::default()
+        };
+        let mut wanted = Catalog::new(&self.name, spec);
+        wanted.labels_mut().extend(self.labels.iter().cloned());
+        if let Some(format) = self.output {
+            return print(&config_maps, &wanted, format);
+        }
+        let client = cluster::client(&self.connection).await?;
+        // The API server checks the object before anything is created for it.
+        catalog::create(&client, &wanted, Effect::Check).await?;
+        let written = content::create(&client, &config_maps).await?;
+        let created = match catalog::create(&client, &wanted, Effect::Store).await {
+            Ok(created) => created,
+            Err(error) => return Err(content::discard(&client, &written, error).await),
+        };
+        content::own(&client, &created, &config_maps).await?;
+        let files = match config_maps.len() {
+            0 => String::new(),
+            number => format!(", files in {}", count(number, "ConfigMap")),
+        };
+        terminal.line(format!("created Catalog {}{files}", self.name));
+        if !self.wait {
+            terminal.line("`chandler catalog list` shows its state");
+            return Ok(());
+        }
+        self.follow(&client, terminal).await
+    }
+
+    /// The source, and the ConfigMaps with the files of this machine.
+    async fn source(&self) -> Result<(BundleSource, Vec<ConfigMap>), CommandError> {
+        let secret = self.pull_secret.clone();
+        let local = |what: &str| {
+            CommandError::usage(format!("--pull-secret does not go with {what}"))
+                .hint("it is for images and URLs, which the controller fetches")
+        };
+        match Origin::parse(&self.catalog)? {
+            Origin::Image(_) => {
+                let reference = self.catalog.clone();
+                Ok((
+                    BundleSource::image(ImageSource { reference, pull_secret: secret, ..ImageSource::default() }),
+                    vec![],
+                ))
+            }
+            Origin::Http(url, digest) => {
+                let auth = secret.map(|name| Authorization {
+                    secret: Some(LocalObjectReference { name }),
+                    ..Authorization::default()
+                });
+                let sha256 = digest.map(|digest| digest.hex().to_owned());
+                let url = url.to_string();
+                Ok((BundleSource::http(HttpSource { url, sha256, auth, certificate_data: None }), vec![]))
+            }
+            Origin::Directory(_) if secret.is_some() => Err(local("a directory")),
+            Origin::Archive(_) if secret.is_some() => Err(local("an archive")),
+            Origin::Directory(_) | Origin::Archive(_) => {
+                let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
+                let opened = catalogs::content(&self.catalog, &cache, &self.fetching).await?;
+                let namespace = &self.system_namespace.system_namespace;
+                let packed = packaging::pack(User::Catalog(&self.name), namespace, &*opened.content);
+                let packed = packed.map_err(|error| {
+                    CommandError::failed(format!("{} does not fit into ConfigMaps", self.catalog))
+                        .because(&error)
+                        .hint("push it as an image, with the Dockerfile of `opm generate dockerfile`, and add that")
+                })?;
+                Ok((BundleSource::config_maps(packed.sources), packed.config_maps))
+            }
+        }
+    }
+
+    async fn follow(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
+        let name = &self.name;
+        let settled = await_condition(Api::<Catalog>::all(client.clone()), name, is_settled);
+        let catalog = match tokio::time::timeout(self.timeout, settled).await {
+            Ok(Ok(Some(catalog))) => catalog,
+            Ok(Ok(None)) => return Err(CommandError::failed(format!("Catalog {name} was deleted"))),
+            Ok(Err(error)) => {
+                return Err(CommandError::failed(format!("failed to watch Catalog {name}")).because(&error));
+            }
+            Err(_) => {
+                let late = format!("Catalog {name} is not ready after {}", seconds(self.timeout));
+                return Err(CommandError::timeout(late)
+                    .hint("check that the controller runs, and that its --watch-selector selects the Catalog")
+                    .hint("`chandler catalog list` shows its state"));
+            }
+        };
+        let conditions = catalog.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let ready = find_condition(conditions, ConditionType::Ready);
+        let (is_ready, message) =
+            ready.map(|ready| (ready.status == "True", ready.message.clone())).unwrap_or_default();
+        if is_ready {
+            terminal.line(format!("Catalog {name} is ready: {message}"));
+            return Ok(());
+        }
+        Err(CommandError::failed(format!("Catalog {name} was refused"))
+            .cause(message)
+            .hint(format!("`chandler catalog lint {}` prints all errors of a catalog", self.catalog))
+            .hint(format!("the Catalog exists: `chandler catalog remove {name}` removes it")))
+    }
+}
+
+/// Whether the controller has settled the current spec: it is ready, or only a change helps.
+fn is_settled(catalog: Option<&Catalog>) -> bool {
+    let Some(status) = catalog.and_then(|catalog| catalog.status.as_ref()) else { return false };
+    let generation = catalog.and_then(|catalog| catalog.metadata.generation);
+    let is_true = |kind| find_condition(&status.conditions, kind).is_some_and(|condition| condition.status == "True");
+    status.observed_generation == generation && (is_true(ConditionType::Ready) || is_true(ConditionType::Stalled))
+}
+
+fn print(config_maps: &[ConfigMap], catalog: &Catalog, format: Format) -> Result<(), CommandError> {
+    let failed = |error: serde_json::Error| CommandError::failed("failed to write the objects").because(&error);
+    let mut objects = config_maps.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let mut catalog = serde_json::to_value(catalog).map_err(failed)?;
+    if let Some(members) = catalog.as_object_mut() {
+        members.remove("status");
+    }
+    objects.push(manifest::manifest(catalog));
+    output::print(&output::write(&objects, format)?)
+}
+
+/// An interval of polls, as the API takes it.
+fn poll_interval(text: &str) -> Result<String, String> {
+    if values::duration(text)? < SHORTEST_POLL_INTERVAL {
+        return Err("the shortest interval is 1s".to_owned());
+    }
+    // The API takes no number without a unit.
+    Ok(if text.bytes().all(|byte| byte.is_ascii_digit()) { format!("{text}s") } else { text.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_a_second_or_more() {
+        assert_eq!(poll_interval("1h30m"), Ok("1h30m".to_owned()));
+        assert_eq!(poll_interval("90"), Ok("90s".to_owned()));
+        assert!(poll_interval("10ms").is_err() && poll_interval("x").is_err());
+    }
+}

@@ -1,0 +1,34 @@
+//! `chandler catalog remove`.
+
+use crate::{CommandError, arguments::connection::Connection, read::cluster, view::terminal::Terminal, write::catalog};
+
+/// Remove a catalog from the cluster
+///
+/// Deletes the Catalog, and with it the ConfigMaps that `chandler catalog add` created for it. What was installed from it stays installed.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Exit codes: 0 success, 1 failed, 2 wrong usage
+
+Required permissions: `delete` on catalogs.chandler.dev.
+
+Examples:
+  chandler catalog remove operatorhub")]
+pub struct Remove {
+    /// Name of the Catalog
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+impl Remove {
+    /// Deletes the Catalog.
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        let client = cluster::client(&self.connection).await?;
+        catalog::delete(&client, &self.name).await?;
+        terminal.line(format!("deleted Catalog {}", self.name));
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! `chandler outdated`.
+
+use chandler_api::BundleDeployment;
+use chandler_catalogs::upgrade::Newer;
+use kube::{Api, ResourceExt as _, api::ListParams};
+use serde::Serialize;
+
+use crate::{
+    CommandError,
+    arguments::{catalogs::CatalogArguments, format::DataFormat},
+    read::{catalogs, cluster, cluster_catalogs::ClusterCatalogs, newer, package},
+    view::{
+        output,
+        table::{self, Fit},
+        terminal::Terminal,
+        text::one_line,
+    },
+};
+
+/// List BundleDeployments for which catalogs have a newer version
+///
+/// A newer version is one that the upgrades of the channels lead to from the version that is installed, in the Catalogs of the cluster, or
+/// in those of --catalog. Dependencies are left aside. Bundles that name no package are not looked up.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Output:
+  A table on standard output; NEXT is the first step where an upgrade needs several. With -o json
+  and yaml also the image of the newest version and all steps.
+
+Exit codes: 0 success, also if something is outdated; 1 failed; 2 wrong usage
+
+Examples:
+  chandler outdated
+  The commands that upgrade:
+    chandler outdated -o json | jq -r '.[] | \"chandler upgrade \\(.name) \\(.newer.image)\"'")]
+pub struct Outdated {
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
+    pub output: DataFormat,
+
+    /// The catalogs.
+    #[command(flatten)]
+    pub catalogs: CatalogArguments,
+}
+
+/// A BundleDeployment that is outdated.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    name: String,
+    package: String,
+    version: String,
+    newer: Newer,
+}
+
+impl Outdated {
+    /// Prints the list.
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        let CatalogArguments { selection, fetching, connection, system_namespace } = &self.catalogs;
+        let client = cluster::client(connection).await?;
+        let deployments = Api::<BundleDeployment>::all(client.clone()).list(&ListParams::default()).await;
+        let deployments =
+            deployments.map_err(|error| CommandError::failed("failed to list BundleDeployments").because(&error))?;
+        let cluster = ClusterCatalogs::new(connection, &system_namespace.system_namespace, fetching)
+            .with_client(&client)
+            .for_use_with(terminal);
+        let catalogs = catalogs::selected(selection, fetching, &cluster).await?;
+        let mut rows = Vec::new();
+        for deployment in &deployments.items {
+            let Some(installed) = package::installed(deployment) else { continue };
+            let name = deployment.name_any();
+            match newer::of(deployment, &catalogs) {
+                Ok(Some(newer)) => {
+                    rows.push(Row { name, package: installed.package, version: installed.version, newer });
+                }
+                Ok(None) => {}
+                Err(error) => terminal.line(one_line(&format!("{name} is left out: {error}"))),
+            }
+        }
+        rows.sort_by(|one, other| one.name.cmp(&other.name));
+        if rows.is_empty() && self.output == DataFormat::Text {
+            terminal.line("no newer versions");
+            return Ok(());
+        }
+        output::print(&output::data(&rows, self.output, || text(&rows, Terminal::output().columns()))?)
+    }
+}
+
+const COLUMNS: [(&str, Fit); 6] = [
+    ("NAME", Fit::Full),
+    ("PACKAGE", Fit::Drop),
+    ("VERSION", Fit::Full),
+    ("NEWER", Fit::Full),
+    ("NEXT", Fit::Full),
+    ("CATALOG", Fit::Drop),
+];
+
+fn text(rows: &[Row], width: Option<usize>) -> String {
+    let mut lines = vec![COLUMNS.map(|(name, _)| name.to_owned()).to_vec()];
+    lines.extend(rows.iter().map(|row| {
+        let next = row.newer.steps.first().unwrap_or(&row.newer.version);
+        [&row.name, &row.package, &row.version, &row.newer.version, next, &row.newer.catalog]
+            .map(|cell| one_line(cell))
+            .to_vec()
+    }));
+    table::lines(&COLUMNS.map(|(_, fit)| fit), lines, width).join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_step_stands_beside_the_newest_version() {
+        let newer = |steps: &[&str]| Newer {
+            version: "2.0.0".to_owned(),
+            catalog: "ours".to_owned(),
+            image: "quay.io/example/shop:v2".to_owned(),
+            steps: steps.iter().map(|step| (*step).to_owned()).collect(),
+        };
+        let row = |name: &str, steps: &[&str]| Row {
+            name: name.to_owned(),
+            package: "shop".to_owned(),
+            version: "1.0.0".to_owned(),
+            newer: newer(steps),
+        };
+        insta::assert_snapshot!(text(&[row("a", &["1.5.0", "2.0.0"]), row("b", &["2.0.0"])], Some(80)), @r"
+        NAME  PACKAGE  VERSION  NEWER  NEXT   CATALOG
+        a     shop     1.0.0    2.0.0  1.5.0  ours
+        b     shop     1.0.0    2.0.0  2.0.0  ours
+        ");
+    }
+}

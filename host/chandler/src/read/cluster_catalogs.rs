@@ -1,0 +1,241 @@
+//! Catalogs of the cluster: which there are, and their files, fetched with the rights of the user.
+
+use std::{path::Path, sync::Arc};
+
+use chandler_api::{BundleSource, Catalog, ConditionType, find_condition};
+use chandler_catalog::Index;
+use chandler_catalogs::IndexCatalogs;
+use chandler_core::Content;
+use chandler_resolver::Source;
+use chandler_source::{Grantee, Resolutions, Sources, SystemNamespace, Wanted};
+use kube::{Api, Client, ResourceExt, api::ListParams};
+use tokio::sync::OnceCell;
+
+use super::{
+    cache, catalogs, cluster,
+    source::{self, Origin},
+};
+use crate::{
+    CommandError,
+    arguments::{bundle::is_bundle, catalogs::Fetching, connection::Connection},
+    view::{terminal::Terminal, text::one_line},
+};
+
+/// The Catalogs of a cluster. The command connects when the first one is needed.
+pub struct ClusterCatalogs<'a> {
+    connection: &'a Connection,
+    system_namespace: &'a str,
+    fetching: &'a Fetching,
+    client: OnceCell<Client>,
+    terminal: Option<&'a Terminal>,
+}
+
+/// Whether a text is the name of a Catalog of the cluster, and neither a path that exists, nor a URL or an image.
+pub fn is_name(text: &str) -> bool {
+    !is_bundle(text) && !text.is_empty() && !Path::new(text).exists()
+}
+
+impl<'a> ClusterCatalogs<'a> {
+    /// The Catalogs of the cluster that the connection selects.
+    pub fn new(connection: &'a Connection, system_namespace: &'a str, fetching: &'a Fetching) -> Self {
+        Self { connection, system_namespace, fetching, client: OnceCell::new(), terminal: None }
+    }
+
+    /// Those of a cluster that is connected.
+    #[must_use]
+    pub fn with_client(self, client: &Client) -> Self {
+        Self { client: OnceCell::new_with(Some(client.clone())), ..self }
+    }
+
+    /// Reports Catalogs that are left out.
+    #[must_use]
+    pub fn for_use_with(self, terminal: &'a Terminal) -> Self {
+        Self { terminal: Some(terminal), ..self }
+    }
+
+    /// A client for the cluster.
+    pub async fn client(&self) -> Result<&Client, CommandError> {
+        self.client.get_or_try_init(|| cluster::client(self.connection)).await
+    }
+
+    /// All Catalogs, by name.
+    pub async fn list(&self) -> Result<Vec<Catalog>, CommandError> {
+        let catalogs = Api::<Catalog>::all(self.client().await?.clone()).list(&ListParams::default()).await;
+        let mut catalogs =
+            catalogs.map_err(|error| unreadable("failed to list the Catalogs of the cluster", &error))?;
+        catalogs.items.sort_by_key(ResourceExt::name_any);
+        Ok(catalogs.items)
+    }
+
+    /// A Catalog, and its index.
+    pub async fn open(&self, name: &str) -> Result<(Source, Arc<Index>), CommandError> {
+        let catalog = Api::<Catalog>::all(self.client().await?.clone()).get(name).await.map_err(|error| {
+            let failed = unreadable(&format!("failed to read Catalog {name}"), &error);
+            match &error {
+                kube::Error::Api(status) if status.is_not_found() => failed.hint(format!(
+                    "`chandler catalog list` lists the Catalogs of the cluster; a directory is written `./{name}`"
+                )),
+                _ => failed,
+            }
+        })?;
+        Ok((resolver_source(&catalog), self.index(&catalog).await?))
+    }
+
+    /// All Catalogs that are in use, and their indexes. Others are reported and left out.
+    ///
+    /// # Errors
+    /// There are none.
+    pub async fn open_all(&self) -> Result<Vec<(Source, Arc<Index>)>, CommandError> {
+        let catalogs = self.list().await.map_err(|error| {
+            error.hint("without a cluster, name a catalog: `--catalog ./catalog`, or an image or a URL")
+        })?;
+        let mut opened = Vec::new();
+        for catalog in &catalogs {
+            if is_usable(catalog) {
+                opened.push((resolver_source(catalog), self.index(catalog).await?));
+            } else if let Some(terminal) = self.terminal {
+                let line = format!("Catalog {} is left out: {}", catalog.name_any(), problem(catalog));
+                terminal.line(one_line(&line));
+            }
+        }
+        if opened.is_empty() {
+            let error = match catalogs.len() {
+                0 => CommandError::usage("no catalog is named, and the cluster has none"),
+                _ => CommandError::failed("no Catalog of the cluster can be used"),
+            };
+            return Err(error.hint(
+                "name one: `--catalog ./catalog` for a directory, `--catalog quay.io/operatorhubio/catalog:latest` for an image; \
+                 or add one to the cluster: `chandler catalog add NAME IMAGE`",
+            ));
+        }
+        Ok(opened)
+    }
+
+    /// The Catalogs whose indexes are in the cache of this machine. Nothing is fetched.
+    pub async fn all_at_hand(&self) -> Result<IndexCatalogs, CommandError> {
+        let mut catalogs = IndexCatalogs::new();
+        for catalog in &self.list().await? {
+            if let Some(index) = self.at_hand(catalog).await? {
+                catalogs = catalogs.with(resolver_source(catalog), index);
+            }
+        }
+        Ok(catalogs)
+    }
+
+    /// The index of the content that a Catalog uses, if the cache of this machine has it. Nothing is fetched.
+    async fn at_hand(&self, catalog: &Catalog) -> Result<Option<Arc<Index>>, CommandError> {
+        let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
+        match catalog.status.as_ref().and_then(|status| status.digest.as_ref()?.parse().ok()) {
+            Some(digest) => catalogs::cached(&digest, &cache).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn index(&self, catalog: &Catalog) -> Result<Arc<Index>, CommandError> {
+        if let Some(index) = self.at_hand(catalog).await? {
+            return Ok(index);
+        }
+        let name = catalog.name_any();
+        let resolved = catalog.status.as_ref().and_then(|status| status.resolved_source.as_ref()).ok_or_else(|| {
+            CommandError::failed(format!("Catalog {name} cannot be used"))
+                .cause(problem(catalog))
+                .hint(format!("`kubectl describe catalog {name}` has the conditions; the controller tries again"))
+        })?;
+        let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
+        let content = self.content(&name, resolved, &cache).await.map_err(|error| {
+            error.hint(format!("Catalog {name} is read from its source, which this machine has to reach"))
+        })?;
+        catalogs::indexed(&format!("Catalog {name}"), content, &cache).await
+    }
+
+    /// The files of a resolved source: images and archives with the credentials of this machine, ConfigMaps from the cluster.
+    async fn content(
+        &self,
+        name: &str,
+        resolved: &BundleSource,
+        cache: &Path,
+    ) -> Result<Arc<dyn Content>, CommandError> {
+        let invalid = |error: chandler_source::InvalidSource| {
+            CommandError::failed(format!("status.resolvedSource of Catalog {name} is invalid")).because(&error)
+        };
+        let parsed = chandler_source::Source::parse(resolved).map_err(invalid)?;
+        match (&parsed, parsed.location()) {
+            (chandler_source::Source::Image(image), _) => {
+                let registry = &self.fetching.registry;
+                let label = chandler_source::CATALOG_LABEL;
+                Ok(Arc::new(source::labelled(image.reference(), cache, registry, label).await?))
+            }
+            (chandler_source::Source::Http(_), Some(location)) => {
+                let origin = Origin::parse(location)?;
+                Ok(source::open_catalog(&origin, cache, &self.fetching.registry).await?.content)
+            }
+            _ => self.stored(name, &parsed, cache).await,
+        }
+    }
+
+    /// What only the cluster says how to read: ConfigMaps, and archives with credentials in a Secret.
+    async fn stored(
+        &self,
+        name: &str,
+        source: &chandler_source::Source,
+        cache: &Path,
+    ) -> Result<Arc<dyn Content>, CommandError> {
+        let system = SystemNamespace::new(self.client().await?.clone(), self.system_namespace.to_owned(), false);
+        let sources = Sources::new(source::catalog_images(cache, &self.fetching.registry).await?, system);
+        let resolutions = Resolutions::default();
+        let grantee = Grantee::Catalog(name);
+        let wanted = Wanted { grantee, source, resolutions: &resolutions, interval: None, in_use: None };
+        let obtained = sources.obtain(&wanted).await.map_err(|error| {
+            CommandError::failed(format!("failed to read the files of Catalog {name}"))
+                .because(&error)
+                .hint("--system-namespace names the controller's namespace")
+        })?;
+        Ok(Arc::new(obtained.tree))
+    }
+}
+
+/// A Catalog as the resolver knows it.
+fn resolver_source(catalog: &Catalog) -> Source {
+    Source {
+        name: catalog.name_any(),
+        priority: catalog.spec.priority,
+        labels: catalog.labels().clone(),
+        ..Source::default()
+    }
+}
+
+/// Whether the controller uses content of the Catalog.
+fn is_usable(catalog: &Catalog) -> bool {
+    catalog.status.as_ref().is_some_and(|status| status.resolved_source.is_some())
+}
+
+/// Why a Catalog has no content in use.
+fn problem(catalog: &Catalog) -> String {
+    let conditions = catalog.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let ready = find_condition(conditions, ConditionType::Ready);
+    ready.map_or_else(|| "the controller has not looked at it yet".to_owned(), |ready| ready.message.clone())
+}
+
+fn unreadable(message: &str, error: &kube::Error) -> CommandError {
+    CommandError::failed(message).because(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_no_path_no_url_and_no_image() {
+        for (text, expected) in [
+            ("operatorhub", true),
+            ("src", false),
+            ("./operatorhub", false),
+            ("quay.io/operatorhubio/catalog:latest", false),
+            ("catalog:v1", false),
+            ("catalog.yaml", false),
+            ("", false),
+        ] {
+            assert_eq!(is_name(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Creates and deletes Catalogs.
+
+use chandler_api::Catalog;
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{DeleteParams, PostParams},
+};
+
+use super::deployment::Effect;
+use crate::CommandError;
+
+/// The field manager of new Catalogs.
+const FIELD_MANAGER: &str = "chandler-catalog";
+
+/// Creates a Catalog.
+pub async fn create(client: &Client, catalog: &Catalog, effect: Effect) -> Result<Catalog, CommandError> {
+    let catalogs: Api<Catalog> = Api::all(client.clone());
+    let parameters = PostParams { dry_run: effect == Effect::Check, field_manager: Some(FIELD_MANAGER.to_owned()) };
+    catalogs.create(&parameters, catalog).await.map_err(|error| {
+        let name = catalog.name_any();
+        let failed = CommandError::failed(format!("failed to create Catalog {name}")).because(&error);
+        match &error {
+            kube::Error::Api(status) if status.is_already_exists() => failed
+                .hint(format!("`chandler catalog remove {name}` removes it; `kubectl edit catalog {name}` changes it")),
+            kube::Error::Api(status) if status.is_not_found() => {
+                failed.hint("Chandler's CRDs are not installed: `chandler crds | kubectl apply --server-side -f -`")
+            }
+            _ => failed,
+        }
+    })
+}
+
+/// Deletes a Catalog.
+pub async fn delete(client: &Client, name: &str) -> Result<(), CommandError> {
+    let catalogs: Api<Catalog> = Api::all(client.clone());
+    catalogs.delete(name, &DeleteParams::background()).await.map(drop).map_err(|error| {
+        let failed = CommandError::failed(format!("failed to delete Catalog {name}")).because(&error);
+        match &error {
+            kube::Error::Api(status) if status.is_not_found() => {
+                failed.hint("`chandler catalog list` lists the Catalogs of the cluster")
+            }
+            _ => failed,
+        }
+    })
+}

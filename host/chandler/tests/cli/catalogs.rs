@@ -1,0 +1,136 @@
+//! Catalogs of the cluster, from `catalog add` to the installation of a package and `catalog remove`.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use chandler_tests::wait;
+use kube::Api;
+
+use crate::{commands::Session, support};
+
+const PACKAGE: &str = "harbour-operator";
+
+/// A catalog with the bundles of this directory, in the registry of the session: 0.1.0 and 0.2.0, which replaces it.
+async fn write_catalog(session: &Session, directory: &Path) {
+    let mut documents = vec![
+        format!("schema: olm.package\nname: {PACKAGE}\ndefaultChannel: stable\n"),
+        format!(
+            "schema: olm.channel\npackage: {PACKAGE}\nname: stable\nentries:\n\
+             - {{name: {PACKAGE}.v0.1.0}}\n- {{name: {PACKAGE}.v0.2.0, replaces: {PACKAGE}.v0.1.0}}\n"
+        ),
+    ];
+    for version in ["0.1.0", "0.2.0"] {
+        let bundle = support::root().join(format!("tests/fixtures/registry/{PACKAGE}.v{version}"));
+        let tag = format!("v{version}");
+        let registry = &session.world.registry;
+        let pushed = registry.push_bundle_directory("bundles/harbour", &tag, &bundle, &BTreeMap::new()).await.unwrap();
+        documents.push(format!(
+            "schema: olm.bundle\npackage: {PACKAGE}\nname: {PACKAGE}.v{version}\nimage: {}\n\
+             properties: [{{type: olm.package, value: {{packageName: {PACKAGE}, version: {version}}}}}]\n",
+            pushed.reference
+        ));
+    }
+    fs::write(directory.join("catalog.yaml"), documents.join("---\n")).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_package_of_a_catalog_of_the_cluster_is_installed() {
+    let session = Session::start().await;
+    let directory = tempfile::tempdir().unwrap();
+    let (catalog, place) = (format!("{}-ours", session.world.run()), directory.path().to_str().unwrap());
+    write_catalog(&session, directory.path()).await;
+    let label = session.label();
+    let added = session
+        .run(&["catalog", "add", &catalog, place, "--priority", "7", "--label", &label, "--timeout", "1m"])
+        .await;
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+    let contents = "1 package with 1 channel and 2 bundles";
+    assert!(added.stderr.contains(&format!("Catalog {catalog} is ready: {contents}")), "{}", added.stderr);
+
+    let rows = session.json(&["catalog", "list", "-o", "json"]).await;
+    let row = rows.as_array().unwrap().iter().find(|row| row["name"] == *catalog).unwrap().clone();
+    assert_eq!(
+        (row["state"].as_str(), row["bundles"].as_i64(), row["priority"].as_i64()),
+        (Some("Ready"), Some(2), Some(7))
+    );
+    let table = session.data(&["catalog", "list"]).await;
+    assert!(table.starts_with("NAME") && table.contains(&catalog), "{table}");
+    for command in [
+        &["catalog", "show", PACKAGE][..],
+        &["catalog", "search", "harbour"],
+        &["catalog", "versions", PACKAGE],
+        &["catalog", "channels", PACKAGE],
+        &["catalog", "graph", PACKAGE],
+        &["catalog", "list", "--packages"],
+    ] {
+        let text = session.data(&[command, &["--catalog", &catalog]].concat()).await;
+        assert!(text.contains("0.2.0"), "{command:?}: {text}");
+    }
+    let all = session.data(&["catalog", "list", "--packages"]).await;
+    assert!(all.contains(PACKAGE), "{all}");
+
+    let name = session.world.name();
+    let from = ["--catalog", catalog.as_str()];
+    let installed = session.install(&name, &format!("{PACKAGE}@<0.2.0"), &from).await;
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    let choice = format!(
+        "{PACKAGE} 0.1.0, catalog {catalog}, channel stable: the best of 2 versions in <0.2.0 that fits on Kubernetes"
+    );
+    assert!(installed.stderr.contains(&choice), "{}", installed.stderr);
+    let deployment = session.world.deployments().get(&name).await.unwrap();
+    let image = deployment.spec.source.image.unwrap().reference;
+    assert!(image.ends_with("/bundles/harbour:v0.1.0"), "{image}");
+
+    assert_eq!(session.row(&name).await["newerVersion"], "0.2.0");
+    let outdated = session.json(&["outdated", "-o", "json", "--catalog", &catalog]).await;
+    let row = outdated.as_array().unwrap().iter().find(|row| row["name"] == *name).unwrap().clone();
+    assert_eq!((row["version"].as_str(), row["newer"]["version"].as_str()), (Some("0.1.0"), Some("0.2.0")));
+    let again = session.install(&format!("{name}-2"), PACKAGE, &from).await;
+    assert_eq!(again.code, Some(1));
+    assert!(
+        again.stderr.contains(&format!("is installed: BundleDeployment {name}, version 0.1.0")),
+        "{}",
+        again.stderr
+    );
+    let unknown = session.install(&format!("{name}-2"), "harbor-operator", &from).await;
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.stderr.contains(PACKAGE), "it names the similar package: {}", unknown.stderr);
+
+    session.data(&["catalog", "remove", &catalog]).await;
+    let catalogs: Api<chandler_api::Catalog> = Api::all(session.world.client.clone());
+    wait::until(&catalogs, &catalog, "gone", |catalog| catalog.is_none()).await;
+    session.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_catalog_with_errors_is_refused_with_their_lines() {
+    let session = Session::start().await;
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a.yaml"), "schema: olm.package\nname: bell\ndefaultChannel: stable\n").unwrap();
+    let (catalog, place) = (format!("{}-broken", session.world.run()), directory.path().to_str().unwrap());
+    let label = session.label();
+    let added = session.run(&["catalog", "add", &catalog, place, "--label", &label, "--timeout", "1m"]).await;
+    assert_eq!(added.code, Some(1), "{}", added.stderr);
+    assert!(added.stderr.contains("a.yaml:1: "), "{}", added.stderr);
+    let shown = session.run(&["catalog", "show", "bell", "--catalog", &catalog]).await;
+    assert_eq!(shown.code, Some(1));
+    assert!(shown.stderr.contains("a.yaml:1: "), "{}", shown.stderr);
+    session.world.finish().await;
+}
+
+#[test]
+fn the_manifests_of_a_catalog_are_printed_without_a_cluster() {
+    let image = "quay.io/operatorhubio/catalog:latest";
+    let more = ["--pull-secret", "registry", "--poll-interval", "90", "-o", "yaml"];
+    let printed = support::chandler([&["catalog", "add", "ours", image][..], &more].concat(), "").data();
+    let [catalog] = support::documents(&printed).try_into().unwrap();
+    assert_eq!(catalog["spec"]["source"]["image"], serde_json::json!({"ref": image, "pullSecret": "registry"}));
+    assert_eq!((catalog["kind"].as_str(), catalog["spec"]["pollInterval"].as_str()), (Some("Catalog"), Some("90s")));
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a.yaml"), "schema: olm.package\nname: bell\n").unwrap();
+    let place = directory.path().to_str().unwrap();
+    let printed = support::chandler(["catalog", "add", "ours", place, "-o", "yaml"], "").data();
+    let [map, _catalog] = support::documents(&printed).try_into().unwrap();
+    assert_eq!(map["metadata"]["annotations"]["chandler.dev/catalogs"], "ours");
+    let refused = support::chandler(["catalog", "add", "ours", place, "--pull-secret", "x", "-o", "yaml"], "");
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+}

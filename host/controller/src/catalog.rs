@@ -1,0 +1,22 @@
+//! The reconciler of Catalogs: resolve, unpack, index and check what the source names, and only then put it into use.
+//!
+//! While newer content is broken, or its server is away, the index of earlier content stays in use, also across restarts.
+//!
+//! | module | contents | I/O |
+//! |---|---|---|
+//! | `reconciler` | the state of the reconciler, and one reconcile | yes |
+//! | `look` | what the source names now, with as few requests as possible | yes |
+//! | `index` | builds the index of a catalog and checks it | disk |
+//! | `states` | what is known of each Catalog between reconciles | no |
+//! | `status` | derives the status | no |
+
+mod index;
+mod look;
+mod reconciler;
+mod states;
+mod status;
+
+pub(crate) use self::{
+    reconciler::{CatalogCacheError, Catalogs},
+    states::CatalogStates,
+};

@@ -1,0 +1,214 @@
+//! The reconciler: its state, and one reconcile.
+
+use std::sync::Arc;
+
+use chandler_api::Catalog;
+use chandler_catalog::{Indexes, StoreError};
+use chandler_runtime::{
+    Backoff, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, decode, status_patch,
+};
+use chandler_source::Resolutions;
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
+use kube::{Api, ResourceExt, runtime::controller::Action};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+
+use super::{
+    states::{Guarded, InUse},
+    status::{self, Failed, Outcome},
+};
+use crate::{context::Context, events, registries::SCOUT, sealed_files::SealedFiles};
+
+/// Separates the records of Catalogs from others.
+const PURPOSE: &[u8] = b"catalog";
+
+/// The cache of indexes cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogCacheError {
+    /// The indexes.
+    #[error(transparent)]
+    Indexes(#[from] StoreError),
+    /// The records beside them.
+    #[error(transparent)]
+    Records(#[from] std::io::Error),
+}
+
+/// The status could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to write the status of a Catalog: {}", chandler_source::api_message(.0))]
+pub(crate) struct ReconcileError(#[from] kube::Error);
+
+impl chandler_runtime::ReconcileError for ReconcileError {
+    fn is_conflict(&self) -> bool {
+        matches!(&self.0, kube::Error::Api(status) if status.is_conflict() || status.is_not_found())
+    }
+}
+
+/// The reconciler of Catalogs.
+pub(crate) struct Catalogs {
+    pub(super) context: Arc<Context>,
+    pub(super) indexes: Indexes,
+    pub(super) resolutions: Resolutions,
+    /// Locked while an index is built or removed.
+    pub(super) indexing: Arc<Mutex<()>>,
+    /// Which content each Catalog used last, across restarts.
+    records: SealedFiles,
+    own_writes: OwnWrites<Catalog>,
+    backoff: Backoff,
+}
+
+/// The record of a Catalog.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    /// Its UID: a later object of the same name is another Catalog.
+    uid: String,
+    content: InUse,
+}
+
+impl Catalogs {
+    /// Opens the state on disk.
+    ///
+    /// # Errors
+    /// The cache directory cannot be used.
+    pub(crate) fn open(context: &Arc<Context>, reflector: &Reflector<Catalog>) -> Result<Self, CatalogCacheError> {
+        // The command line keeps indexes for itself in `catalogs`, where the cache is that of a user.
+        let directory = context.options.cache_directory.join("cluster-catalogs");
+        let indexes = Indexes::open(&directory)?;
+        let records = SealedFiles::open(&directory.join("records"), PURPOSE)?;
+        let context = Arc::clone(context);
+        Ok(Self {
+            context,
+            indexes,
+            resolutions: Resolutions::default(),
+            indexing: Arc::default(),
+            records,
+            own_writes: reflector.own_writes(),
+            backoff: Backoff::default(),
+        })
+    }
+
+    /// Puts the content back into use that each Catalog used before a restart, and removes all other indexes.
+    ///
+    /// # Errors
+    /// The API server cannot list the Catalogs.
+    pub(crate) async fn recall(&self) -> Result<(), kube::Error> {
+        let catalogs = Api::<Guarded>::all(self.context.client.clone());
+        let catalogs = catalogs.list(&self.context.options.watch_selector.list()).await?;
+        for guarded in &catalogs.items {
+            let name = guarded.name_any();
+            let Some(Record { uid, content }) = self.records.read(&name) else { continue };
+            let is_same = decode(guarded).is_ok() && guarded.uid().as_ref() == Some(&uid);
+            let digest = content.digest.parse().ok().filter(|_| is_same);
+            let is_indexed = digest.is_some_and(|digest| matches!(self.indexes.get(&digest), Ok(Some(_))));
+            if is_indexed {
+                self.context.catalogs.put_into_use(&name, content);
+            }
+        }
+        self.records.retain(&catalogs.items.iter().map(ResourceExt::name_any).collect());
+        self.remove_unused();
+        Ok(())
+    }
+
+    /// The controller.
+    pub(crate) fn controller(
+        self,
+        reflector: Reflector<Catalog>,
+        metrics: Arc<dyn Metrics>,
+        shutdown: &Shutdown,
+    ) -> KindController<Self> {
+        let api = Api::all(self.context.client.clone());
+        let selection = self.context.options.watch_selector.watch();
+        KindController::new(reflector, api, selection, Arc::new(self), metrics, shutdown)
+    }
+
+    /// Records which content a Catalog uses. A failure is only logged: the record is needed only if the server is away later.
+    pub(super) fn record(&self, catalog: &Catalog, content: &InUse) {
+        let name = catalog.name_any();
+        let record = Record { uid: catalog.uid().unwrap_or_default(), content: content.clone() };
+        if let Err(error) = self.records.write(&name, &record) {
+            tracing::warn!(catalog = name, %error, "failed to record which content the Catalog uses");
+        }
+    }
+
+    /// Removes the indexes that no Catalog uses, once none is being built.
+    pub(super) fn remove_unused(&self) {
+        let (indexes, context, indexing) =
+            (self.indexes.clone(), Arc::clone(&self.context), Arc::clone(&self.indexing));
+        tokio::spawn(async move {
+            let _none = indexing.lock().await;
+            let used = context.catalogs.content_in_use();
+            match tokio::task::spawn_blocking(move || indexes.retain(&used)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "failed to remove unused indexes of catalogs"),
+                Err(error) => tracing::warn!(%error, "the removal of unused indexes was interrupted"),
+            }
+        });
+    }
+
+    fn forget(&self, name: &str) {
+        self.context.catalogs.forget(name);
+        self.resolutions.forget(name);
+        self.backoff.succeeded(name);
+        self.records.remove(name);
+        self.remove_unused();
+    }
+
+    /// When to reconcile again.
+    fn next(&self, catalog: &Catalog, outcome: &Outcome) -> Action {
+        let name = catalog.name_any();
+        if let Outcome::Looked(Err(Failed { problem, .. })) = outcome
+            && !problem.terminal
+        {
+            let pause = match &problem.silent_registry {
+                // There are few Catalogs, and many wait for each.
+                Some(_) => self.backoff.failed_at_most(&name, SCOUT),
+                None => self.backoff.failed(&name),
+            };
+            return Action::requeue(pause.max(problem.retry_after));
+        }
+        self.backoff.succeeded(&name);
+        match self.parse(catalog) {
+            Ok((source, interval)) if source.can_move() && *outcome != Outcome::Suspended => Action::requeue(interval),
+            _ => Action::await_change(),
+        }
+    }
+}
+
+impl Reconciler for Catalogs {
+    type Object = Catalog;
+    type Error = ReconcileError;
+
+    async fn reconcile(&self, catalog: &Catalog) -> Result<Action, ReconcileError> {
+        let (name, context) = (catalog.name_any(), &self.context);
+        if catalog.metadata.deletion_timestamp.is_some() {
+            self.forget(&name);
+            return Ok(Action::await_change());
+        }
+        let outcome = self.look(catalog).await;
+        let status = status::derive(catalog, &outcome, context.catalogs.in_use(&name).as_ref(), Timestamp::now());
+        let api: Api<Catalog> = Api::all(context.client.clone());
+        let written = status_patch::write(&api, &name, catalog.status.as_ref(), &status).await;
+        if !context.catalogs.exists(&name, catalog.uid().as_deref()) {
+            // It was deleted in the meantime.
+            self.forget(&name);
+        }
+        if let Some(written) = written? {
+            self.own_writes.status(written, &status);
+            let old = catalog.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+            events::publish(&context.events, catalog, old, &status.conditions).await;
+        }
+        Ok(self.next(catalog, &outcome))
+    }
+
+    fn backoff(&self) -> &Backoff {
+        &self.backoff
+    }
+
+    fn removed(&self, catalog: &ObjectMeta) {
+        self.forget(catalog.name.as_deref().unwrap_or_default());
+    }
+
+    fn listed(&self) {
+        self.context.catalogs.gone().iter().for_each(|name| self.forget(name));
+    }
+}

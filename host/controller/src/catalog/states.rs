@@ -1,0 +1,115 @@
+//! What is known of each Catalog between reconciles.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use chandler_api::{BundleSource, Catalog, CatalogContents};
+use chandler_core::Digest;
+use chandler_runtime::Triggers;
+use chandler_source::{Dependency, Pinned, Source};
+use k8s_openapi::jiff::Timestamp;
+use kube::{
+    ResourceExt as _,
+    runtime::reflector::{ObjectRef, Store},
+};
+use serde::{Deserialize, Serialize};
+
+use super::status::Failed;
+
+/// A Catalog that may not decode.
+pub(super) type Guarded = chandler_runtime::Guarded<Catalog>;
+
+/// The content whose index is in use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct InUse {
+    /// The digest of the files.
+    pub(super) digest: String,
+    /// The source that names exactly them.
+    pub(super) resolved_source: BundleSource,
+    /// How much they have.
+    pub(super) contents: CatalogContents,
+    /// When they were unpacked.
+    pub(super) unpacked: Timestamp,
+}
+
+/// All Catalogs.
+pub(crate) struct CatalogStates {
+    objects: Store<Guarded>,
+    triggers: Triggers<Catalog>,
+    known: Mutex<BTreeMap<String, Known>>,
+}
+
+/// What is known of one Catalog.
+#[derive(Default)]
+struct Known {
+    in_use: Option<InUse>,
+    /// What was found about the content that the source resolved to last, unless another attempt may find something else.
+    verdict: Option<(Pinned, Result<(), Failed>)>,
+}
+
+impl CatalogStates {
+    /// Nothing is known of the Catalogs that a watch brings.
+    pub(crate) fn new(objects: Store<Guarded>, triggers: Triggers<Catalog>) -> Self {
+        Self { objects, triggers, known: Mutex::default() }
+    }
+
+    /// The content that Catalogs use.
+    pub(crate) fn content_in_use(&self) -> BTreeSet<Digest> {
+        self.known().values().filter_map(|known| known.in_use.as_ref()?.digest.parse().ok()).collect()
+    }
+
+    /// Has the Catalogs reconciled that depend on an object of the system namespace.
+    pub(crate) fn changed(&self, object: &Dependency) {
+        for guarded in self.objects.state() {
+            let Ok(catalog) = &guarded.0 else { continue };
+            if Source::parse(&catalog.spec.source).is_ok_and(|source| source.dependencies().contains(object)) {
+                // A trigger without a receiver means that the controller is stopping.
+                let _ = self.triggers.send(ObjectRef::new(&catalog.name_any()));
+            }
+        }
+    }
+
+    /// The names of the Catalogs of which something is known, and that are gone.
+    pub(super) fn gone(&self) -> Vec<String> {
+        let exists = |name: &String| self.objects.get(&ObjectRef::new(name)).is_some();
+        self.known().keys().filter(|name| !exists(name)).cloned().collect()
+    }
+
+    /// Whether this very Catalog exists, as far as the watch has brought it.
+    pub(super) fn exists(&self, name: &str, uid: Option<&str>) -> bool {
+        self.objects.get(&ObjectRef::new(name)).is_some_and(|object| object.uid().as_deref() == uid)
+    }
+
+    /// The content that a Catalog uses.
+    pub(super) fn in_use(&self, name: &str) -> Option<InUse> {
+        self.known().get(name)?.in_use.clone()
+    }
+
+    /// Puts content into use.
+    pub(super) fn put_into_use(&self, name: &str, content: InUse) {
+        self.known().entry(name.to_owned()).or_default().in_use = Some(content);
+    }
+
+    /// What was found about this content before.
+    pub(super) fn verdict(&self, name: &str, pinned: &Pinned) -> Option<Result<(), Failed>> {
+        let known = self.known();
+        let (of, verdict) = known.get(name)?.verdict.as_ref()?;
+        if of == pinned { Some(verdict.clone()) } else { None }
+    }
+
+    /// Stores what was found about content.
+    pub(super) fn judge(&self, name: &str, pinned: Pinned, verdict: Result<(), Failed>) {
+        self.known().entry(name.to_owned()).or_default().verdict = Some((pinned, verdict));
+    }
+
+    /// Forgets a Catalog.
+    pub(super) fn forget(&self, name: &str) {
+        self.known().remove(name);
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,193 @@
+//! Derives the status of a Catalog. Pure: the clock comes in as an argument.
+
+use chandler_api::{
+    Catalog, CatalogContents, CatalogStatus, ConditionType as Type, NewCondition, Reason, conditions::remove_condition,
+    set_condition,
+};
+use chandler_source::describe;
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+
+use super::states::InUse;
+use crate::problem::Problem;
+
+/// The step at which content was not put into use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    /// The source is resolved.
+    Resolve,
+    /// The content is fetched and unpacked.
+    Unpack,
+    /// The index is built, and the catalog is checked.
+    Check,
+}
+
+/// Why content was not put into use.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Failed {
+    /// The step that failed.
+    pub(super) step: Step,
+    /// Why.
+    pub(super) problem: Problem,
+}
+
+/// What a reconcile found.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Outcome {
+    /// The source was not resolved, since the spec suspends that.
+    Suspended,
+    /// The content that the source names now is in use, or why not.
+    Looked(Result<(), Failed>),
+}
+
+/// The status after a reconcile.
+pub(super) fn derive(catalog: &Catalog, outcome: &Outcome, in_use: Option<&InUse>, now: Timestamp) -> CatalogStatus {
+    let mut status = catalog.status.clone().unwrap_or_default();
+    let generation = catalog.metadata.generation;
+    status.observed_generation = generation;
+    status.resolved_source = in_use.map(|content| content.resolved_source.clone());
+    status.digest = in_use.map(|content| content.digest.clone());
+    status.contents = in_use.map(|content| content.contents);
+    status.last_unpacked = in_use.map(|content| seconds(content.unpacked));
+    // What was found before stands while the source is not resolved.
+    if let Outcome::Looked(found) = outcome {
+        for condition in steps(found.as_ref().err(), in_use) {
+            set_condition(&mut status.conditions, condition, generation, seconds(now));
+        }
+    }
+    set_condition(&mut status.conditions, ready(outcome, in_use), generation, seconds(now));
+    // What kstatus reads: a Catalog that is tried again later is at work, one that only a change helps is stalled.
+    let unusable = match outcome {
+        Outcome::Looked(Err(failed)) if in_use.is_none() => Some(&failed.problem),
+        _ => None,
+    };
+    for (kind, terminal) in [(Type::Reconciling, false), (Type::Stalled, true)] {
+        match unusable.filter(|problem| problem.terminal == terminal) {
+            Some(problem) => {
+                let condition = NewCondition::is_true(kind, problem.reason, problem.message.clone());
+                set_condition(&mut status.conditions, condition, generation, seconds(now));
+            }
+            None => drop(remove_condition(&mut status.conditions, kind)),
+        }
+    }
+    status
+}
+
+/// The conditions of the steps.
+fn steps(failed: Option<&Failed>, in_use: Option<&InUse>) -> [NewCondition; 3] {
+    let source = in_use.map(|content| describe(&content.resolved_source)).unwrap_or_default();
+    let contents = in_use.map(|content| counted(content.contents)).unwrap_or_default();
+    [
+        (Step::Resolve, Type::Resolved, Reason::SourceResolved, format!("the source resolves to {source}")),
+        (Step::Unpack, Type::Unpacked, Reason::UnpackSuccessful, "the files are fetched and unpacked".to_owned()),
+        (Step::Check, Type::Valid, Reason::CatalogValid, format!("the catalog has {contents}")),
+    ]
+    .map(|(step, kind, reason, message)| match failed {
+        Some(failed) if failed.step == step => {
+            NewCondition::is_false(kind, failed.problem.reason, failed.problem.message.clone())
+        }
+        Some(failed) if failed.step < step => {
+            NewCondition::is_unknown(kind, failed.problem.reason, "an earlier step failed")
+        }
+        // The index in use is that of other content.
+        Some(_) => NewCondition::is_true(kind, reason, "the step succeeded"),
+        None => NewCondition::is_true(kind, reason, message),
+    })
+}
+
+fn ready(outcome: &Outcome, in_use: Option<&InUse>) -> NewCondition {
+    let kind = Type::Ready;
+    match (outcome, in_use) {
+        (Outcome::Looked(Ok(())), _) => {
+            let contents = in_use.map(|content| counted(content.contents)).unwrap_or_default();
+            NewCondition::is_true(kind, Reason::CatalogReady, format!("{contents} can be installed from it"))
+        }
+        (Outcome::Looked(Err(failed)), Some(content)) => {
+            let message = format!("{}: {}", stays(content), failed.problem.message);
+            NewCondition::is_true(kind, Reason::CatalogStale, message)
+        }
+        (Outcome::Looked(Err(failed)), None) => {
+            NewCondition::is_false(kind, failed.problem.reason, failed.problem.message.clone())
+        }
+        (Outcome::Suspended, Some(content)) => {
+            let message = format!("{}: spec.suspend is true", stays(content));
+            NewCondition::is_true(kind, Reason::Suspended, message)
+        }
+        (Outcome::Suspended, None) => {
+            NewCondition::is_false(kind, Reason::Suspended, "spec.suspend is true, and no index was built before")
+        }
+    }
+}
+
+fn stays(content: &InUse) -> String {
+    format!(
+        "the index of {} stays in use, unpacked {}",
+        describe(&content.resolved_source),
+        seconds(content.unpacked).0
+    )
+}
+
+fn counted(contents: CatalogContents) -> String {
+    let count = |number: i64, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
+    let CatalogContents { packages, channels, bundles } = contents;
+    format!("{} with {} and {}", count(packages, "package"), count(channels, "channel"), count(bundles, "bundle"))
+}
+
+/// The API server stores whole seconds.
+fn seconds(time: Timestamp) -> Time {
+    Time(Timestamp::from_second(time.as_second()).unwrap_or(time))
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_api::{BundleSource, ImageSource};
+
+    use super::*;
+
+    fn in_use() -> InUse {
+        let reference = "quay.io/example/catalog@sha256:1".to_owned();
+        InUse {
+            digest: "sha256:2".to_owned(),
+            resolved_source: BundleSource::image(ImageSource { reference, ..ImageSource::default() }),
+            contents: CatalogContents { packages: 1, channels: 2, bundles: 3 },
+            unpacked: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn failed(step: Step, problem: Problem) -> Outcome {
+        Outcome::Looked(Err(Failed { step, problem }))
+    }
+
+    fn lines(outcome: &Outcome, in_use: Option<&InUse>) -> String {
+        let status = derive(&Catalog::default(), outcome, in_use, Timestamp::UNIX_EPOCH);
+        let lines =
+            status.conditions.iter().map(|it| format!("{}={}/{}: {}", it.type_, it.status, it.reason, it.message));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn conditions_describe_what_the_source_names_and_what_is_in_use() {
+        let broken = || failed(Step::Check, Problem::terminal(Reason::CatalogInvalid, "a.yaml:3: no"));
+        let away = || failed(Step::Resolve, Problem::transient(Reason::SourceNotResolved, "no answer"));
+        let cases = [
+            ("current", Outcome::Looked(Ok(())), Some(in_use())),
+            ("broken", broken(), None),
+            ("broken, with an index", broken(), Some(in_use())),
+            ("away", away(), None),
+            ("away, with an index", away(), Some(in_use())),
+            ("suspended", Outcome::Suspended, None),
+            ("suspended, with an index", Outcome::Suspended, Some(in_use())),
+        ];
+        let text = cases.map(|(title, outcome, in_use)| format!("# {title}\n{}", lines(&outcome, in_use.as_ref())));
+        insta::assert_snapshot!(text.join("\n\n"));
+    }
+
+    #[test]
+    fn the_fields_describe_what_is_in_use() {
+        let status = derive(&Catalog::default(), &Outcome::Suspended, Some(&in_use()), Timestamp::UNIX_EPOCH);
+        assert_eq!(status.digest.as_deref(), Some("sha256:2"));
+        let catalog = Catalog { status: Some(status.clone()), ..Catalog::default() };
+        assert_eq!(derive(&catalog, &Outcome::Suspended, Some(&in_use()), Timestamp::UNIX_EPOCH), status, "no change");
+        let without = derive(&catalog, &Outcome::Suspended, None, Timestamp::UNIX_EPOCH);
+        assert_eq!((without.digest, without.contents, without.resolved_source), (None, None, None));
+    }
+}
