@@ -71,7 +71,7 @@ pub(crate) fn documents(text: &str) -> Vec<serde_json::Value> {
 }
 
 /// The files of a directory of the project as a .tar.gz.
-pub fn packed(directory: &str) -> Vec<u8> {
+pub(crate) fn packed(directory: &str) -> Vec<u8> {
     let tar = std::process::Command::new("tar")
         .args(["--create", "--gzip", "--directory", directory, "."])
         .current_dir(root())
@@ -80,7 +80,7 @@ pub fn packed(directory: &str) -> Vec<u8> {
 }
 
 /// Serves these bytes to every request, on a thread that ends with the process. Returns the host and the port.
-pub fn web_server(bytes: Vec<u8>) -> String {
+pub(crate) fn web_server(bytes: Vec<u8>) -> String {
     use std::io::{BufRead as _, BufReader, Write as _};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
