@@ -5,8 +5,7 @@ use std::sync::Arc;
 use chandler_api::Catalog;
 use chandler_catalog::{Indexes, StoreError};
 use chandler_runtime::{
-    Backoff, GenerationTracker, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, decode,
-    status_patch,
+    Backoff, GenerationTracker, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, status_patch,
 };
 use chandler_source::Resolutions;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
@@ -100,7 +99,7 @@ impl Catalogs {
         for guarded in &catalogs.items {
             let name = guarded.name_any();
             let Some(Record { uid, content }) = self.records.read(&name) else { continue };
-            let is_same = decode(guarded).is_ok() && guarded.uid().as_ref() == Some(&uid);
+            let is_same = guarded.uid().as_ref() == Some(&uid);
             let digest = content.digest.parse().ok().filter(|_| is_same);
             let is_indexed = digest.is_some_and(|digest| matches!(self.indexes.get(&digest), Ok(Some(_))));
             if is_indexed {
