@@ -1,5 +1,7 @@
 //! A Kubernetes object and its identity.
 
+mod name;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

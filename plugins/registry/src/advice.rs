@@ -7,11 +7,13 @@ use crate::{
     config::{Certificates, Config},
     generate::subjects_without_namespace,
     kinds,
+    names::subdomain_errors,
 };
 
 /// Findings that do not block the release.
 pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
     let mut findings = config.warnings.clone();
+    findings.extend(header(bundle));
     if config.certificates == Certificates::Without {
         findings.extend(without_certificates(bundle, config));
     }
@@ -53,6 +55,34 @@ pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
             let help = "OLM refuses such a bundle, and so does compatibility: reference";
             findings.push(other.place.part("/kind").warning("UnlistedKind", message).help(help));
         }
+    }
+    findings
+}
+
+/// Fields of the ClusterServiceVersion that OLM v1 does not check, and other readers of bundles do.
+fn header(bundle: &Bundle) -> Vec<Diagnostic> {
+    let csv = &bundle.csv;
+    let mut findings = Vec::new();
+    let mut warn = |code: &str, pointer: &str, message: String, help: &str| {
+        findings.push(bundle.csv_place(pointer).warning(code, message).help(help));
+    };
+    let name = &csv.metadata.name;
+    if !subdomain_errors(name).is_empty() {
+        let message = format!("ClusterServiceVersion {name:?} has a name that no API server accepts");
+        let help = "use lowercase letters, digits, '-' and '.'; OLM v0 cannot install this bundle";
+        warn("InvalidName", "/metadata/name", message, help);
+    }
+    let version = csv.spec.version.as_str().unwrap_or_default();
+    if !version.is_empty() && semver::Version::parse(version).is_err() {
+        let message = format!("version {version:?} is not a semantic version");
+        let help = "use MAJOR.MINOR.PATCH, as in 1.4.0; catalogs and upgrades order versions by it";
+        warn("InvalidVersion", "/spec/version", message, help);
+    }
+    let strategy = &csv.spec.install.strategy;
+    if strategy != "deployment" {
+        let message = format!("install strategy {strategy:?} is unknown and is read as \"deployment\"");
+        let help = "set strategy: deployment; the Deployments of install.spec are installed, and nothing else";
+        warn("UnknownInstallStrategy", "/spec/install/strategy", message, help);
     }
     findings
 }

@@ -44,9 +44,12 @@ pub(crate) struct Spec {
     pub(crate) native_apis: Vec<GroupVersionKind>,
 }
 
-/// How the operator is installed. The name of the strategy is not checked: there is only one.
+/// How the operator is installed.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Install {
+    /// The name of the strategy. There is only `deployment`; OLM v1 does not check it.
+    #[serde(default)]
+    pub(crate) strategy: String,
     #[serde(default)]
     pub(crate) spec: Strategy,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{configuration::ConfigurationArguments, registry::RegistryArguments, values};
 
 /// Which bundle is rendered, and how.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct BundleArguments {
     /// A directory, an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip), the URL of an archive, or an image reference
     #[arg(value_name = "BUNDLE")]

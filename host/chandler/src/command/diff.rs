@@ -1,5 +1,7 @@
 //! `chandler diff`.
 
+use std::borrow::Cow;
+
 use chandler_api::{BundleCandidate, BundleDeployment};
 use chandler_crd_upgrade::Upgrade;
 use kube::Api;
@@ -46,19 +48,23 @@ Exit codes: 0 nothing would change, 1 the rollout would be refused, or failed, 2
 Examples:
   Preview the pending change, or a change of the spec:
     chandler diff my-operator
-  Preview a new version of the bundle:
-    chandler diff ./my-operator-v2 --name my-operator
+  Preview a new version of the bundle, as `chandler upgrade` would install it:
+    chandler diff my-operator ./my-operator-v2
   Preview another configuration:
     chandler diff my-operator --set replicas=3
   List all findings about upgrades of CRDs, and the command that allows them:
     chandler diff my-operator --findings
   List the objects that would be deleted:
-    chandler diff ./my-operator-v2 --name my-operator -o json |
+    chandler diff my-operator ./my-operator-v2 -o json |
       jq '.changes[] | select(.kind == \"remove\")'")]
 pub struct Diff {
     /// The bundle, and how to render it.
     #[command(flatten)]
     pub bundle: BundleArguments,
+
+    /// With NAME: the bundle to preview instead of that of the spec
+    #[arg(value_name = "NEW_BUNDLE", conflicts_with = "name")]
+    pub new_bundle: Option<String>,
 
     /// Show the descriptions in the schemas of CRDs, too; JSON always has them
     #[arg(long)]
@@ -85,23 +91,35 @@ pub struct Diff {
 pub const CHANGES: u8 = 4;
 
 impl Diff {
+    /// The bundle to preview: `NAME NEW_BUNDLE` is short for `NEW_BUNDLE --name NAME`.
+    fn arguments(&self) -> Result<Cow<'_, BundleArguments>, CommandError> {
+        let Some(bundle) = &self.new_bundle else { return Ok(Cow::Borrowed(&self.bundle)) };
+        let name = &self.bundle.bundle;
+        if is_bundle(name) {
+            return Err(CommandError::usage(format!("{name:?} is a bundle, and so is {bundle:?}"))
+                .hint("`chandler diff NAME NEW_BUNDLE`: NAME is that of a BundleDeployment"));
+        }
+        Ok(Cow::Owned(BundleArguments { bundle: bundle.clone(), name: Some(name.clone()), ..self.bundle.clone() }))
+    }
+
     /// Prints the changes, and returns the exit code.
     pub async fn run(&self, terminal: &Terminal) -> Result<u8, CommandError> {
+        let arguments = self.arguments()?;
         let client = cluster::client(&self.connection).await?;
-        let is_bundle = is_bundle(&self.bundle.bundle);
+        let is_bundle = self.new_bundle.is_some() || is_bundle(&arguments.bundle);
         let (deployment, mut opened) = if is_bundle {
-            let mut opened = rendering::open(&self.bundle).await?;
+            let mut opened = rendering::open(&arguments).await?;
             let name = opened.request.target.name.clone();
             let deployments: Api<BundleDeployment> = Api::all(client.clone());
             let existing = deployments.get_opt(&name).await.map_err(|error| cluster::not_read(&name, &error))?;
             if let Some(existing) = &existing {
-                deployed::default_to_spec(&client, &self.bundle, existing, &mut opened).await?;
+                deployed::default_to_spec(&client, &arguments, existing, &mut opened).await?;
             }
             (existing, opened)
         } else {
-            let deployment = cluster::deployment(&client, &self.bundle.bundle).await?;
+            let deployment = cluster::deployment(&client, &arguments.bundle).await?;
             let opened =
-                deployed::open(&client, &self.system.system_namespace, &self.bundle, &deployment, None).await?;
+                deployed::open(&client, &self.system.system_namespace, &arguments, &deployment, None).await?;
             (Some(deployment), opened)
         };
         let release = deployed::release(&client, &mut opened).await?;

@@ -1,6 +1,6 @@
 //! `chandler lint`.
 
-use chandler_core::{Diagnostic, Severity};
+use chandler_core::{Diagnostic, Object, Severity};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -112,7 +112,10 @@ impl Lint {
 async fn findings(opened: &OpenedBundle, sources: &Sources<'_>) -> Result<Vec<Diagnostic>, CommandError> {
     let mut all: Vec<Diagnostic> = opened.configuration_warnings().cloned().collect();
     match opened.provision().await {
-        Ok(release) => all.extend_from_slice(release.findings()),
+        Ok(release) => {
+            all.extend_from_slice(release.findings());
+            all.extend(release.objects().iter().filter_map(invalid_name));
+        }
         // The provisioner itself failed.
         Err(error) if error.diagnostics().is_empty() => {
             return Err(provisioner::call_failed(&opened.chosen.name, &error, sources));
@@ -120,4 +123,16 @@ async fn findings(opened: &OpenedBundle, sources: &Sources<'_>) -> Result<Vec<Di
         Err(error) => all.extend_from_slice(error.diagnostics()),
     }
     Ok(all)
+}
+
+/// The API server would refuse the object, but there is none to ask.
+fn invalid_name(object: &Object) -> Option<Diagnostic> {
+    if object.key.has_valid_name() {
+        return None;
+    }
+    let message = format!("{} has a name that API servers refuse", object.key);
+    let mut finding = Diagnostic::new(Severity::Error, "InvalidObjectName", message);
+    finding.location.clone_from(&object.origin);
+    finding.help = Some("use lowercase letters, digits, '-' and '.', and a letter or digit at both ends".into());
+    Some(finding)
 }

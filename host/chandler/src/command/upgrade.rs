@@ -43,7 +43,7 @@ Examples:
   Install or upgrade:
     chandler upgrade --install harbour ./harbour-operator -n tenant --create-namespace
   Show what an upgrade would change:
-    chandler diff ./harbour-operator --name harbour")]
+    chandler diff harbour ./harbour-operator")]
 pub struct Upgrade {
     /// Name of the BundleDeployment
     #[arg(value_name = "NAME", value_parser = values::deployment_name)]

@@ -62,7 +62,7 @@ async fn stored(name: &str, source: &Source, sources: &Sources) -> Result<Bundle
     let wanted = Wanted { grantee, source, resolutions: &resolutions, interval: None, in_use: None };
     let obtained = sources.obtain(&wanted).await.map_err(|error| {
         CommandError::failed(format!("failed to read the files of {name} in the cluster")).because(&error).hint(
-            "--system-namespace names the controller's namespace; or use the files on this machine: `chandler diff ./FILES --name NAME`, \
+            "--system-namespace names the controller's namespace; or use the files on this machine: `chandler diff NAME ./FILES`, \
              --bundle ./FILES of other commands",
         )
     })?;

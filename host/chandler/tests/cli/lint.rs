@@ -34,6 +34,22 @@ fn a_valid_bundle_has_no_errors() {
 }
 
 #[test]
+fn a_name_that_api_servers_refuse_is_an_error() {
+    let bundle = tempfile::tempdir().unwrap();
+    fs::create_dir(bundle.path().join("manifests")).unwrap();
+    let manifests = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: A_b}\n---\n\
+                     apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: 'system:A_b'}\n";
+    fs::write(bundle.path().join("manifests/tides.yaml"), manifests).unwrap();
+    let outcome = chandler(["lint", bundle.path().to_str().unwrap(), "-o", "json"], "");
+    assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
+    let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let [finding] = report["findings"].as_array().unwrap().as_slice() else { panic!("{report:#}") };
+    assert_eq!(finding["code"], "InvalidObjectName");
+    assert!(finding["message"].as_str().unwrap().starts_with("ConfigMap A_b has "), "{finding}");
+    assert_eq!(finding["location"]["path"], "manifests/tides.yaml");
+}
+
+#[test]
 fn all_errors_are_printed_with_their_location() {
     let bundle = broken();
     let path = bundle.path().to_str().unwrap();

@@ -27,39 +27,18 @@ fn a_plain_bundle() {
     insta::assert_snapshot!("lighthouse", outcome.data());
 }
 
-/// Serves these bytes to every request, on a thread that ends with the process. Returns the host and the port.
-fn web_server(bytes: Vec<u8>) -> String {
-    use std::io::{BufRead as _, BufReader, Write as _};
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let mut reader = BufReader::new(stream);
-            let mut line = String::new();
-            while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
-                line.clear();
-            }
-            let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", bytes.len());
-            let _ = reader.get_mut().write_all(&[head.as_bytes(), &bytes].concat());
-        }
-    });
-    address.to_string()
-}
-
 #[test]
 fn a_url_renders_to_the_same_bytes_and_must_have_the_digest_that_it_names() {
-    let packed = std::process::Command::new("tar")
-        .args(["--create", "--gzip", "--directory", LIGHTHOUSE, "."])
-        .current_dir(support::root())
-        .output();
-    let packed = packed.unwrap().stdout;
+    let packed = support::packed(LIGHTHOUSE);
     let digest = chandler_core::Digest::of(&packed);
-    let url = format!("http://{}/bundles/lighthouse-v1.tgz", web_server(packed));
+    let url = format!("http://{}/bundles/lighthouse-v1.tgz", support::web_server(packed));
     let from_directory = chandler(["render", LIGHTHOUSE], "").data();
     let named = ["--name", "lighthouse"];
     for url in [url.clone(), format!("{url}#sha256={}", digest.hex())] {
         assert_eq!(chandler([&["render", url.as_str()], &named[..]].concat(), "").data(), from_directory, "{url}");
         assert_eq!(chandler(["lint", url.as_str()], "").code, Some(0), "{url}");
+        let rules = |bundle: &str| chandler([&["rbac", bundle, "--service-account", "deployer"], &named[..]].concat(), "").data();
+        assert_eq!(rules(&url), rules(LIGHTHOUSE), "{url}");
     }
     let other = format!("{url}#sha256={}", "0".repeat(64));
     let refused = chandler(["render", &other], "");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     dev::Kept,
-    support::{Outcome, chandler},
+    support::{self, Outcome, chandler},
 };
 
 const OLD: &str = "./tests/fixtures/registry/harbour-operator.v0.1.0";
@@ -29,8 +29,11 @@ fn a_rollout_is_followed_previewed_and_rolled_back() {
 
     let same = run(&["diff", OLD, "--name", "harbour-operator"]);
     assert_eq!((same.code, same.stdout.as_str()), (Some(0), ""), "{}", same.stderr);
-    let new = run(&["diff", NEW, "--name", "harbour-operator"]);
+    let new = run(&["diff", "harbour-operator", NEW]);
     assert_eq!(new.code, Some(4), "{}", new.stderr);
+    let url = format!("http://{}/harbour-v0.2.0.tgz", support::web_server(support::packed(NEW)));
+    let from_url = run(&["diff", "harbour-operator", &url]);
+    assert_eq!((from_url.code, &from_url.stdout), (new.code, &new.stdout), "{}", from_url.stderr);
     for line in [
         "~ change Deployment.apps harbour-operator-system/harbour-operator",
         "    spec.template.spec.containers[name=manager].env[name=OPERATOR_VERSION].value",

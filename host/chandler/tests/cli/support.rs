@@ -69,3 +69,31 @@ pub(crate) fn documents(text: &str) -> Vec<serde_json::Value> {
     let documents = chandler_yaml::parse(text.as_bytes(), &chandler_yaml::Limits::default()).unwrap();
     documents.iter().map(|document| chandler_yaml::from_node(&document.root).unwrap()).collect()
 }
+
+/// The files of a directory of the project as a .tar.gz.
+pub fn packed(directory: &str) -> Vec<u8> {
+    let tar = std::process::Command::new("tar")
+        .args(["--create", "--gzip", "--directory", directory, "."])
+        .current_dir(root())
+        .output();
+    tar.unwrap().stdout
+}
+
+/// Serves these bytes to every request, on a thread that ends with the process. Returns the host and the port.
+pub fn web_server(bytes: Vec<u8>) -> String {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut reader = BufReader::new(stream);
+            let mut line = String::new();
+            while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
+                line.clear();
+            }
+            let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", bytes.len());
+            let _ = reader.get_mut().write_all(&[head.as_bytes(), &bytes].concat());
+        }
+    });
+    address.to_string()
+}

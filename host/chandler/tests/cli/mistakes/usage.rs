@@ -41,6 +41,13 @@ fn a_wrong_command_line_names_the_argument() {
             "write `1.36`",
         ),
         mistake(
+            "two bundles to compare",
+            &["diff", BUNDLE, "./new"],
+            "is a bundle, and so is \"./new\"",
+            BUNDLE,
+            "chandler diff NAME NEW_BUNDLE",
+        ),
+        mistake(
             "no duration",
             &["status", "x", "--watch", "--timeout", "5d"],
             "is not a duration",
