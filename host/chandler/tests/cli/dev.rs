@@ -172,8 +172,12 @@ fn the_crds_are_those_of_the_api() {
     let crds = chandler(["crds"], "").data();
     assert_eq!(crds, chandler_api::crds_yaml().unwrap());
     let names: Vec<Value> = support::documents(&crds).iter().map(|crd| crd["metadata"]["name"].clone()).collect();
-    let expected =
-        ["bundledeployments.core.rukpak.io", "provisionerclasses.chandler.dev", "changeapprovals.chandler.dev"];
+    let expected = [
+        "bundledeployments.core.rukpak.io",
+        "provisionerclasses.chandler.dev",
+        "changeapprovals.chandler.dev",
+        "catalogs.chandler.dev",
+    ];
     assert_eq!(names, expected);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chandler_api::Catalog;
 use chandler_catalog::{Indexes, StoreError};
 use chandler_runtime::{
-    Backoff, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, decode, status_patch,
+    Backoff, GenerationTracker, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, status_patch,
 };
 use chandler_source::Resolutions;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
@@ -54,6 +54,7 @@ pub(crate) struct Catalogs {
     /// Which content each Catalog used last, across restarts.
     records: SealedFiles,
     own_writes: OwnWrites<Catalog>,
+    generations: GenerationTracker,
     backoff: Backoff,
 }
 
@@ -83,6 +84,7 @@ impl Catalogs {
             indexing: Arc::default(),
             records,
             own_writes: reflector.own_writes(),
+            generations: GenerationTracker::default(),
             backoff: Backoff::default(),
         })
     }
@@ -97,7 +99,7 @@ impl Catalogs {
         for guarded in &catalogs.items {
             let name = guarded.name_any();
             let Some(Record { uid, content }) = self.records.read(&name) else { continue };
-            let is_same = decode(guarded).is_ok() && guarded.uid().as_ref() == Some(&uid);
+            let is_same = guarded.uid().as_ref() == Some(&uid);
             let digest = content.digest.parse().ok().filter(|_| is_same);
             let is_indexed = digest.is_some_and(|digest| matches!(self.indexes.get(&digest), Ok(Some(_))));
             if is_indexed {
@@ -153,6 +155,15 @@ impl Catalogs {
         self.remove_unused();
     }
 
+    /// Ends a reconcile since the spec is another one, or the Catalog is gone.
+    fn superseded(&self, catalog: &Catalog) -> Action {
+        let name = catalog.name_any();
+        if !self.context.catalogs.exists(&name, catalog.uid().as_deref()) {
+            self.forget(&name);
+        }
+        Action::await_change()
+    }
+
     /// When to reconcile again.
     fn next(&self, catalog: &Catalog, outcome: &Outcome) -> Action {
         let name = catalog.name_any();
@@ -184,7 +195,11 @@ impl Reconciler for Catalogs {
             self.forget(&name);
             return Ok(Action::await_change());
         }
-        let outcome = self.look(catalog).await;
+        let outcome = tokio::select! {
+            outcome = self.look(catalog) => outcome,
+            // Files may take minutes to come. The watch has requested the reconcile of the newer spec, if there is one.
+            () = self.generations.newer_than(catalog) => return Ok(self.superseded(catalog)),
+        };
         let status = status::derive(catalog, &outcome, context.catalogs.in_use(&name).as_ref(), Timestamp::now());
         let api: Api<Catalog> = Api::all(context.client.clone());
         let written = status_patch::write(&api, &name, catalog.status.as_ref(), &status).await;
@@ -204,8 +219,14 @@ impl Reconciler for Catalogs {
         &self.backoff
     }
 
+    fn observed(&self, catalog: &Catalog) {
+        self.generations.observe(catalog);
+    }
+
     fn removed(&self, catalog: &ObjectMeta) {
-        self.forget(catalog.name.as_deref().unwrap_or_default());
+        let name = catalog.name.as_deref().unwrap_or_default();
+        self.generations.cancel(name);
+        self.forget(name);
     }
 
     fn listed(&self) {

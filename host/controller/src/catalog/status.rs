@@ -55,13 +55,15 @@ pub(super) fn derive(catalog: &Catalog, outcome: &Outcome, in_use: Option<&InUse
         }
     }
     set_condition(&mut status.conditions, ready(outcome, in_use), generation, seconds(now));
-    // What kstatus reads: a Catalog that is tried again later is at work, one that only a change helps is stalled.
+    // What kstatus reads: a Catalog that time may help is at work. One that needs a change, here or on the server, is stalled; the
+    // controller tries again nevertheless where the server may answer differently.
     let unusable = match outcome {
         Outcome::Looked(Err(failed)) if in_use.is_none() => Some(&failed.problem),
         _ => None,
     };
-    for (kind, terminal) in [(Type::Reconciling, false), (Type::Stalled, true)] {
-        match unusable.filter(|problem| problem.terminal == terminal) {
+    let is_stalled = |problem: &Problem| problem.terminal || problem.refusal.is_some();
+    for (kind, stalled) in [(Type::Reconciling, false), (Type::Stalled, true)] {
+        match unusable.filter(|problem| is_stalled(problem) == stalled) {
             Some(problem) => {
                 let condition = NewCondition::is_true(kind, problem.reason, problem.message.clone());
                 set_condition(&mut status.conditions, condition, generation, seconds(now));
@@ -142,6 +144,7 @@ mod tests {
     use chandler_api::{BundleSource, ImageSource};
 
     use super::*;
+    use crate::problem::Refusal;
 
     fn in_use() -> InUse {
         let reference = "quay.io/example/catalog@sha256:1".to_owned();
@@ -168,12 +171,15 @@ mod tests {
     fn conditions_describe_what_the_source_names_and_what_is_in_use() {
         let broken = || failed(Step::Check, Problem::terminal(Reason::CatalogInvalid, "a.yaml:3: no"));
         let away = || failed(Step::Resolve, Problem::transient(Reason::SourceNotResolved, "no answer"));
+        let refused =
+            Problem { refusal: Some(Refusal::Source), ..Problem::transient(Reason::SourceNotResolved, "no such tag") };
         let cases = [
             ("current", Outcome::Looked(Ok(())), Some(in_use())),
             ("broken", broken(), None),
             ("broken, with an index", broken(), Some(in_use())),
             ("away", away(), None),
             ("away, with an index", away(), Some(in_use())),
+            ("refused", failed(Step::Resolve, refused), None),
             ("suspended", Outcome::Suspended, None),
             ("suspended, with an index", Outcome::Suspended, Some(in_use())),
         ];

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use chandler_api::{
     Authorization, BundleSource, Catalog, CatalogSpec, ConditionType, HttpSource, ImageSource, LocalObjectReference,
-    catalog::SHORTEST_POLL_INTERVAL, find_condition,
+    Reason, catalog::SHORTEST_POLL_INTERVAL, find_condition,
 };
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::{Api, Client, ResourceExt as _, runtime::wait::await_condition};
 
 use crate::{
@@ -187,25 +187,37 @@ impl Add {
                 return Err(CommandError::failed(format!("failed to watch Catalog {name}")).because(&error));
             }
             Err(_) => {
-                let late = format!("Catalog {name} is not ready after {}", seconds(self.timeout));
-                return Err(CommandError::timeout(late)
+                let mut late =
+                    CommandError::timeout(format!("Catalog {name} is not ready after {}", seconds(self.timeout)));
+                if let Ok(catalog) = Api::<Catalog>::all(client.clone()).get(name).await
+                    && let Some(ready) = ready(&catalog)
+                {
+                    late = late.cause(ready.message.clone());
+                }
+                return Err(late
                     .hint("check that the controller runs, and that its --watch-selector selects the Catalog")
                     .hint("`chandler catalog list` shows its state"));
             }
         };
-        let conditions = catalog.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-        let ready = find_condition(conditions, ConditionType::Ready);
-        let (is_ready, message) =
-            ready.map(|ready| (ready.status == "True", ready.message.clone())).unwrap_or_default();
-        if is_ready {
-            terminal.line(format!("Catalog {name} is ready: {message}"));
-            return Ok(());
+        let mut refused = CommandError::failed(format!("Catalog {name} cannot be used"));
+        let condition = ready(&catalog);
+        if let Some(condition) = condition {
+            if condition.status == "True" {
+                terminal.line(format!("Catalog {name} is ready: {}", condition.message));
+                return Ok(());
+            }
+            refused = refused.cause(condition.message.clone());
         }
-        Err(CommandError::failed(format!("Catalog {name} was refused"))
-            .cause(message)
-            .hint(format!("`chandler catalog lint {}` prints all errors of a catalog", self.catalog))
-            .hint(format!("the Catalog exists: `chandler catalog remove {name}` removes it")))
+        if condition.is_some_and(|condition| condition.reason == Reason::CatalogInvalid.as_str()) {
+            refused = refused.hint(format!("`chandler catalog lint {}` prints all errors of a catalog", self.catalog));
+        }
+        Err(refused.hint(format!("the Catalog exists: `chandler catalog remove {name}` removes it")))
     }
+}
+
+/// The condition that says whether a Catalog is in use.
+fn ready(catalog: &Catalog) -> Option<&Condition> {
+    find_condition(&catalog.status.as_ref()?.conditions, ConditionType::Ready)
 }
 
 /// Whether the controller has settled the current spec: it is ready, or only a change helps.
