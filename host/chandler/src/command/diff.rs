@@ -63,7 +63,7 @@ pub struct Diff {
     pub bundle: BundleArguments,
 
     /// With NAME: the bundle to preview instead of that of the spec
-    #[arg(value_name = "NEW_BUNDLE", conflicts_with = "name")]
+    #[arg(index = 2, value_name = "NEW_BUNDLE", conflicts_with = "name")]
     pub new_bundle: Option<String>,
 
     /// Show the descriptions in the schemas of CRDs, too; JSON always has them
