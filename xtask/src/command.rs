@@ -27,6 +27,18 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> 
     command
 }
 
+/// A program of the workspace, after building it with the features of `cargo test --workspace`: with others, its dependencies would
+/// be compiled again, for minutes.
+pub(crate) fn program(name: &str) -> anyhow::Result<Command> {
+    // A test is built with it, since only tests have the features of dev-dependencies.
+    let with_features = ["--workspace", "--test", "documentation"];
+    run(cargo(["build", "--quiet", "--locked", "--bin", name]).args(with_features))?;
+    let file = target_directory().join("debug").join(name).with_extension(env::consts::EXE_EXTENSION);
+    let mut command = Command::new(file);
+    command.current_dir(root());
+    Ok(command)
+}
+
 /// Runs a command; the error has its command line.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let text = format!("{command:?}");

@@ -22,8 +22,7 @@ impl Generate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         guests::build_all()?;
         for (file, arguments) in FILES {
-            let run = ["run", "--quiet", "--locked", "--package", "chandler", "--"];
-            let mut text = command::output(command::cargo(run).args(*arguments))?;
+            let mut text = command::output(command::program("chandler")?.args(*arguments))?;
             text.push('\n');
             let path = command::root().join(file);
             if fs::read_to_string(&path).is_ok_and(|old| old == text) {

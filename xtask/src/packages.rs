@@ -14,7 +14,6 @@ pub(crate) struct Packages {
 impl Packages {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         guests::build_all()?;
-        let program = ["run", "--quiet", "--locked", "--package", "chandler-packages", "--"];
-        command::run(command::cargo(program).args(self.arguments))
+        command::run(command::program("chandler-packages")?.args(self.arguments))
     }
 }
