@@ -118,8 +118,7 @@ impl Diff {
             (existing, opened)
         } else {
             let deployment = cluster::deployment(&client, &arguments.bundle).await?;
-            let opened =
-                deployed::open(&client, &self.system.system_namespace, &arguments, &deployment, None).await?;
+            let opened = deployed::open(&client, &self.system.system_namespace, &arguments, &deployment, None).await?;
             (Some(deployment), opened)
         };
         let release = deployed::release(&client, &mut opened).await?;

@@ -37,7 +37,9 @@ fn a_url_renders_to_the_same_bytes_and_must_have_the_digest_that_it_names() {
     for url in [url.clone(), format!("{url}#sha256={}", digest.hex())] {
         assert_eq!(chandler([&["render", url.as_str()], &named[..]].concat(), "").data(), from_directory, "{url}");
         assert_eq!(chandler(["lint", url.as_str()], "").code, Some(0), "{url}");
-        let rules = |bundle: &str| chandler([&["rbac", bundle, "--service-account", "deployer"], &named[..]].concat(), "").data();
+        let rules = |bundle: &str| {
+            chandler([&["rbac", bundle, "--service-account", "deployer"], &named[..]].concat(), "").data()
+        };
         assert_eq!(rules(&url), rules(LIGHTHOUSE), "{url}");
     }
     let other = format!("{url}#sha256={}", "0".repeat(64));

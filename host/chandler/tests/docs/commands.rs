@@ -59,7 +59,7 @@ fn problem(root: &clap::Command, arguments: &str) -> Option<String> {
     let known: BTreeSet<&str> = [root, command]
         .into_iter()
         .chain(inner)
-        .flat_map(|command| command.get_arguments())
+        .flat_map(clap::Command::get_arguments)
         .flat_map(|argument| argument.get_long().into_iter().chain(argument.get_all_aliases().unwrap_or_default()))
         .chain(["help"])
         .collect();
