@@ -13,6 +13,7 @@
 use std::{env, path::PathBuf, sync::Arc};
 
 use chandler_devcluster::{DevCluster, Options};
+use http::header::{HeaderValue, USER_AGENT};
 use k8s_openapi::jiff::Timestamp;
 use kube::{
     Client, Config,
@@ -80,7 +81,7 @@ impl Cluster {
     }
 
     async fn external(config: Config, envtest: Option<Envtest>, turn: OwnedMutexGuard<()>) -> Self {
-        let client = chandler_client::client(config.clone()).expect("a client");
+        let client = chandler_client::client(as_other_manager(config.clone())).expect("a client");
         let checked = preflight::check(&client, preflight::is_allowed()).await;
         checked.unwrap_or_else(|refusal| panic!("{refusal:#}"));
         let complete = simulated_controllers::are_needless(&client).await;
@@ -183,4 +184,11 @@ async fn turn() -> OwnedMutexGuard<()> {
 fn rustls_provider() {
     // An error means that another test was first.
     let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// The API server takes the name of a field manager from the `User-Agent` of who states none. With that of the controller, edits of a test
+/// would count as its own.
+fn as_other_manager(mut config: Config) -> Config {
+    config.headers.push((USER_AGENT, HeaderValue::from_static("chandler-tests")));
+    config
 }
