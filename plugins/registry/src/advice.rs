@@ -79,7 +79,7 @@ fn header(bundle: &Bundle) -> Vec<Diagnostic> {
         warn("InvalidVersion", "/spec/version", message, help);
     }
     let strategy = &csv.spec.install.strategy;
-    if strategy != "deployment" {
+    if !["", "deployment"].contains(&strategy.as_str()) {
         let message = format!("install strategy {strategy:?} is unknown and is read as \"deployment\"");
         let help = "set strategy: deployment; the Deployments of install.spec are installed, and nothing else";
         warn("UnknownInstallStrategy", "/spec/install/strategy", message, help);
