@@ -4,7 +4,10 @@
 
 pub use chandler_core::{Reason, Remedy};
 use chandler_core::{names, text::printable};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+    jiff::Timestamp,
+};
 
 /// The longest message of a condition, in bytes. The schema allows 32 KiB, but several such messages make a status too
 /// large for watchers and etcd.
@@ -86,6 +89,11 @@ impl NewCondition {
     pub fn is_unknown(kind: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
         Self { kind, status: ConditionStatus::Unknown, reason, message: message.into() }
     }
+}
+
+/// A time as the API server keeps it, in whole seconds: a status that differs only below them would be written again and again.
+pub fn whole_seconds(time: Timestamp) -> Time {
+    Time(Timestamp::from_second(time.as_second()).unwrap_or(time))
 }
 
 /// Sets a condition. Returns whether anything changed.

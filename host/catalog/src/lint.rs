@@ -7,7 +7,7 @@ mod graph;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chandler_core::Severity;
+use chandler_core::{Severity, dns_name};
 
 pub use self::graph::{Head, head};
 use crate::{
@@ -102,7 +102,7 @@ impl Check<'_> {
             self.report_duplicate(Problem::PackageDuplicate { package: package.clone() }, &other.span, &first.span);
         }
         let place = &first.span.place;
-        if !is_dns_label(self.package) {
+        if !dns_name::is_label(self.package) {
             self.report(place, Problem::PackageName { package: package.clone() });
         }
         let default = &first.value.default_channel;
@@ -272,15 +272,6 @@ fn first_place(blobs: &PackageBlobs) -> Option<Place> {
     let bundles = blobs.bundles.iter().map(|it| &it.span);
     let deprecations = blobs.deprecations.iter().map(|it| &it.span);
     channels.chain(bundles).chain(deprecations).map(|span| &span.place).min().cloned()
-}
-
-fn is_dns_label(name: &str) -> bool {
-    let inner = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-    let bytes = name.as_bytes();
-    bytes.len() <= 63
-        && bytes.iter().all(inner)
-        && bytes.first().is_some_and(|byte| *byte != b'-')
-        && bytes.last().is_some_and(|byte| *byte != b'-')
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use chandler_catalog::Index;
-use chandler_resolver::{Change, Dependencies, Installed, Policy, Problem, Required, ResolveError, Source, resolve};
+use chandler_resolver::{
+    Change, Dependencies, Installed, Member, Policy, Problem, Required, ResolveError, Source, resolve,
+};
 use serde::Serialize;
 
 use crate::IndexCatalogs;
@@ -15,19 +17,8 @@ use crate::IndexCatalogs;
 pub fn next(index: &Arc<Index>, installed: Installed, channels: &[String]) -> Result<Option<String>, ResolveError> {
     let catalogs =
         IndexCatalogs::new().with(Source { name: "catalog".to_owned(), ..Source::default() }, Arc::clone(index));
-    let package = installed.package.clone();
-    let required = Required { package: package.clone(), channels: channels.to_vec(), ..Required::default() };
-    let policy = Policy { dependencies: Dependencies::Ignore, ..Policy::default() };
-    let problem = Problem {
-        required: vec![required],
-        installed: vec![installed],
-        catalogs: catalogs.sources(),
-        policy,
-        ..Problem::default()
-    };
-    let answer = resolve(&problem, &catalogs)?;
-    let member = answer.decision().and_then(|decision| decision.member(&package));
-    Ok(member.and_then(|member| member.steps.first()).map(|step| step.name.clone()))
+    let member = upgraded(&catalogs, installed, channels)?;
+    Ok(member.and_then(|member| member.steps.into_iter().next()).map(|step| step.name))
 }
 
 /// A newer version of an installed bundle.
@@ -49,8 +40,24 @@ pub struct Newer {
 /// # Errors
 /// If the version of the installed bundle is malformed, the choice is ambiguous, or an index cannot be read.
 pub fn newest(catalogs: &IndexCatalogs, installed: Installed) -> Result<Option<Newer>, ResolveError> {
+    let member = upgraded(catalogs, installed, &[])?;
+    Ok(member.filter(|member| member.change == Change::Upgrade).map(|member| Newer {
+        version: member.version,
+        catalog: member.catalog.unwrap_or_default(),
+        image: member.image,
+        steps: member.steps.into_iter().map(|step| step.version).collect(),
+    }))
+}
+
+/// What the resolver chooses for the package of an installed bundle, dependencies aside; none if it refuses. Without channels, those of
+/// the installed bundle are taken.
+fn upgraded(
+    catalogs: &IndexCatalogs,
+    installed: Installed,
+    channels: &[String],
+) -> Result<Option<Member>, ResolveError> {
     let package = installed.package.clone();
-    let required = Required { package: package.clone(), ..Required::default() };
+    let required = Required { package: package.clone(), channels: channels.to_vec(), ..Required::default() };
     let policy = Policy { dependencies: Dependencies::Ignore, ..Policy::default() };
     let problem = Problem {
         required: vec![required],
@@ -60,11 +67,5 @@ pub fn newest(catalogs: &IndexCatalogs, installed: Installed) -> Result<Option<N
         ..Problem::default()
     };
     let answer = resolve(&problem, catalogs)?;
-    let member = answer.decision().and_then(|decision| decision.member(&package));
-    Ok(member.filter(|member| member.change == Change::Upgrade).map(|member| Newer {
-        version: member.version.clone(),
-        catalog: member.catalog.clone().unwrap_or_default(),
-        image: member.image.clone(),
-        steps: member.steps.iter().map(|step| step.version.clone()).collect(),
-    }))
+    Ok(answer.decision().and_then(|decision| decision.member(&package)).cloned())
 }

@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use chandler_core::{Object, ObjectKey, Release};
+use chandler_core::{Object, ObjectKey, Release, dns_name};
 use serde_json::{Map, Value};
 
 use crate::annotations::{INJECT_CA, SERVING_SECRET};
@@ -165,7 +165,7 @@ impl Declarations {
         if (key.group.as_str(), key.kind.as_str()) != ("", "Service") {
             return Err(DeclarationError::Kind { object: Box::new(key.clone()), annotation: SERVING_SECRET });
         }
-        if !is_dns_subdomain(secret) {
+        if !dns_name::is_subdomain(secret) {
             return Err(DeclarationError::Value {
                 object: Box::new(key.clone()),
                 annotation: SERVING_SECRET,
@@ -174,7 +174,7 @@ impl Declarations {
             });
         }
         let namespace = key.namespace.as_deref().unwrap_or(install_namespace);
-        if !is_dns_label(&key.name) || !is_dns_label(namespace) {
+        if !dns_name::is_label(&key.name) || !dns_name::is_label(namespace) {
             return Err(DeclarationError::ServiceName(Box::new(key.clone())));
         }
         let secret = secret_key(namespace, secret);
@@ -296,25 +296,6 @@ fn service(configuration: &Value) -> Option<Service> {
     let service = configuration.get("service")?;
     let text = |name| service.get(name).and_then(Value::as_str).map(str::to_owned);
     Some(Service { namespace: text("namespace")?, name: text("name")? })
-}
-
-/// An RFC 1123 label, as required for names of Services and namespaces.
-fn is_dns_label(name: &str) -> bool {
-    name.len() <= 63 && is_label(name)
-}
-
-/// An RFC 1123 subdomain, as required for names of Secrets. As in `k8s.io/apimachinery/pkg/util/validation`, only the
-/// total length is limited.
-fn is_dns_subdomain(name: &str) -> bool {
-    name.len() <= 253 && name.split('.').all(is_label)
-}
-
-fn is_label(label: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let end = |byte: Option<&u8>| byte.is_some_and(|byte| plain(*byte));
-    label.bytes().all(|byte| plain(byte) || byte == b'-')
-        && end(label.as_bytes().first())
-        && end(label.as_bytes().last())
 }
 
 /// The first few errors, one per line.

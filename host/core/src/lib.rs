@@ -12,6 +12,7 @@
 //! | [`content`] | the unpacked files of a bundle |
 //! | [`description`] | the metadata of a bundle |
 //! | [`diagnostic`] | findings with positions |
+//! | [`dns_name`] | the syntax of names of objects |
 //! | [`nesting`] | JSON that is nested too deeply to be parsed |
 //! | [`object`] | a Kubernetes object and its identity |
 //! | [`order`] | the order of kinds inside a stage |
@@ -30,6 +31,7 @@ pub mod crd_upgrade;
 pub mod description;
 pub mod diagnostic;
 pub mod digest;
+pub mod dns_name;
 pub mod nesting;
 pub mod object;
 pub mod order;

@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use chandler_core::dns_name;
+
 /// A ServiceAccount.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Account {
@@ -105,21 +107,11 @@ impl FromStr for DefaultAccount {
             Some((namespace, name)) => (Some(namespace), name),
             None => (None, text),
         };
-        let is_label = |text: &str| is_name(text, 63, false);
-        if !is_name(name, 253, true) || !namespace.is_none_or(is_label) {
+        if !dns_name::is_subdomain(name) || !namespace.is_none_or(dns_name::is_label) {
             return Err(NotAnAccount(text.to_owned()));
         }
         Ok(Self { namespace: namespace.map(str::to_owned), name: name.to_owned() })
     }
-}
-
-/// Whether a text is a DNS label or, if `dots` are allowed, a DNS subdomain.
-fn is_name(text: &str, longest: usize, dots: bool) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let is_part =
-        |part: &str| !part.is_empty() && part.bytes().all(is_inner) && !part.starts_with('-') && !part.ends_with('-');
-    let parts = if dots { text.split('.').all(is_part) } else { is_part(text) };
-    parts && text.len() <= longest
 }
 
 #[cfg(test)]

@@ -155,6 +155,6 @@ fn names_are_validated_like_kubernetes() {
         (&"a".repeat(64), false, true),
         (&"a".repeat(254), false, false),
     ] {
-        assert_eq!((is_dns_label(name), is_dns_subdomain(name)), (label, subdomain), "{name}");
+        assert_eq!((dns_name::is_label(name), dns_name::is_subdomain(name)), (label, subdomain), "{name}");
     }
 }

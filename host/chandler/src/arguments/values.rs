@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chandler_api::{ValuesKind, ValuesReference};
+use chandler_core::dns_name;
 
 /// Parses a duration: `90s`, `5m`, `1h30m` or a number of seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
@@ -88,9 +89,7 @@ pub fn label(text: &str) -> Result<(String, String), String> {
 }
 
 fn name(text: &str, longest: usize) -> Result<String, String> {
-    let edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    let valid = text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
-    if valid && edge(text.as_bytes().first()) && edge(text.as_bytes().last()) && text.len() <= longest {
+    if dns_name::is_part(text) && text.len() <= longest {
         Ok(text.to_owned())
     } else {
         Err(format!(

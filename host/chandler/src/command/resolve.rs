@@ -145,11 +145,8 @@ pub enum DependenciesArgument {
 
 /// Parses a kind: `GROUP/VERSION/KIND`, or `VERSION/KIND` for the core group.
 fn kind(text: &str) -> Result<Kind, String> {
-    match text.split('/').collect::<Vec<_>>().as_slice() {
-        [group, version, kind] if !version.is_empty() && !kind.is_empty() => Ok(Kind::new(group, version, kind)),
-        [version, kind] if !version.is_empty() && !kind.is_empty() => Ok(Kind::new("", version, kind)),
-        _ => Err(format!("{text:?} is not a kind: write `cert-manager.io/v1/Certificate`, or `v1/Pod`")),
-    }
+    Kind::parse(text)
+        .ok_or_else(|| format!("{text:?} is not a kind: write `cert-manager.io/v1/Certificate`, or `v1/Pod`"))
 }
 
 impl Resolve {

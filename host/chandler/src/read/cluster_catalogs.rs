@@ -61,8 +61,8 @@ impl<'a> ClusterCatalogs<'a> {
     /// All Catalogs, by name.
     pub async fn list(&self) -> Result<Vec<Catalog>, CommandError> {
         let catalogs = Api::<Catalog>::all(self.client().await?.clone()).list(&ListParams::default()).await;
-        let mut catalogs =
-            catalogs.map_err(|error| unreadable("failed to list the Catalogs of the cluster", &error))?;
+        let mut catalogs = catalogs
+            .map_err(|error| CommandError::failed("failed to list the Catalogs of the cluster").because(&error))?;
         catalogs.items.sort_by_key(ResourceExt::name_any);
         Ok(catalogs.items)
     }
@@ -70,7 +70,7 @@ impl<'a> ClusterCatalogs<'a> {
     /// A Catalog, and its index.
     pub async fn open(&self, name: &str) -> Result<(Source, Arc<Index>), CommandError> {
         let catalog = Api::<Catalog>::all(self.client().await?.clone()).get(name).await.map_err(|error| {
-            let failed = unreadable(&format!("failed to read Catalog {name}"), &error);
+            let failed = CommandError::failed(format!("failed to read Catalog {name}")).because(&error);
             match &error {
                 kube::Error::Api(status) if status.is_not_found() => failed.hint(format!(
                     "`chandler catalog list` lists the Catalogs of the cluster; a directory is written `./{name}`"
@@ -214,10 +214,6 @@ fn problem(catalog: &Catalog) -> String {
     let conditions = catalog.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let ready = find_condition(conditions, ConditionType::Ready);
     ready.map_or_else(|| "the controller has not looked at it yet".to_owned(), |ready| ready.message.clone())
-}
-
-fn unreadable(message: &str, error: &kube::Error) -> CommandError {
-    CommandError::failed(message).because(error)
 }
 
 #[cfg(test)]

@@ -155,17 +155,8 @@ async fn facts(client: &Client) -> Result<Cluster, CommandError> {
         |error: kube::Error| CommandError::failed("failed to discover the APIs of the cluster").because(&error);
     let kubernetes = client.apiserver_version().await.map_err(failed)?.git_version;
     let discovery = Discovery::new(client.clone()).run_aggregated().await.map_err(failed)?;
-    let kinds = chandler_controller::kinds(&discovery).iter().filter_map(|text| kind(text)).collect();
+    let kinds = chandler_controller::kinds(&discovery).iter().filter_map(|text| Kind::parse(text)).collect();
     Ok(Cluster { kubernetes: Some(kubernetes), openshift: None, kinds })
-}
-
-/// A kind such as `apps/v1/Deployment` or `v1/Pod`.
-fn kind(text: &str) -> Option<Kind> {
-    match text.split('/').collect::<Vec<_>>().as_slice() {
-        [group, version, kind] => Some(Kind::new(group, version, kind)),
-        [version, kind] => Some(Kind::new("", version, kind)),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -206,12 +197,5 @@ mod tests {
         more.members.push(member("database", "2.0.0", Change::Install));
         more.members.push(member("cache", "1.1.0", Change::Upgrade));
         insta::assert_snapshot!(chosen(&more).unwrap_err().to_string());
-    }
-
-    #[test]
-    fn kinds_have_a_group_or_none() {
-        assert_eq!(kind("apps/v1/Deployment"), Some(Kind::new("apps", "v1", "Deployment")));
-        assert_eq!(kind("v1/Pod"), Some(Kind::new("", "v1", "Pod")));
-        assert_eq!(kind("Pod"), None);
     }
 }

@@ -1,11 +1,13 @@
 //! Derives the status of a Catalog. Pure: the clock comes in as an argument.
 
 use chandler_api::{
-    Catalog, CatalogContents, CatalogStatus, ConditionType as Type, NewCondition, Reason, conditions::remove_condition,
+    Catalog, CatalogContents, CatalogStatus, ConditionType as Type, NewCondition, Reason,
+    conditions::{remove_condition, whole_seconds},
     set_condition,
 };
+use chandler_core::text;
 use chandler_source::describe;
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use k8s_openapi::jiff::Timestamp;
 
 use super::states::InUse;
 use crate::problem::Problem;
@@ -47,14 +49,14 @@ pub(super) fn derive(catalog: &Catalog, outcome: &Outcome, in_use: Option<&InUse
     status.resolved_source = in_use.map(|content| content.resolved_source.clone());
     status.digest = in_use.map(|content| content.digest.clone());
     status.contents = in_use.map(|content| content.contents);
-    status.last_unpacked = in_use.map(|content| seconds(content.unpacked));
+    status.last_unpacked = in_use.map(|content| whole_seconds(content.unpacked));
     // What was found before stands while the source is not resolved.
     if let Outcome::Looked(found) = outcome {
         for condition in steps(found.as_ref().err(), in_use) {
-            set_condition(&mut status.conditions, condition, generation, seconds(now));
+            set_condition(&mut status.conditions, condition, generation, whole_seconds(now));
         }
     }
-    set_condition(&mut status.conditions, ready(outcome, in_use), generation, seconds(now));
+    set_condition(&mut status.conditions, ready(outcome, in_use), generation, whole_seconds(now));
     // What kstatus reads: a Catalog that time may help is at work. One that needs a change, here or on the server, is stalled; the
     // controller tries again nevertheless where the server may answer differently.
     let unusable = match outcome {
@@ -66,7 +68,7 @@ pub(super) fn derive(catalog: &Catalog, outcome: &Outcome, in_use: Option<&InUse
         match unusable.filter(|problem| is_stalled(problem) == stalled) {
             Some(problem) => {
                 let condition = NewCondition::is_true(kind, problem.reason, problem.message.clone());
-                set_condition(&mut status.conditions, condition, generation, seconds(now));
+                set_condition(&mut status.conditions, condition, generation, whole_seconds(now));
             }
             None => drop(remove_condition(&mut status.conditions, kind)),
         }
@@ -124,19 +126,14 @@ fn stays(content: &InUse) -> String {
     format!(
         "the index of {} stays in use, unpacked {}",
         describe(&content.resolved_source),
-        seconds(content.unpacked).0
+        whole_seconds(content.unpacked).0
     )
 }
 
 fn counted(contents: CatalogContents) -> String {
-    let count = |number: i64, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
+    let count = |number: i64, noun: &str| text::count(usize::try_from(number).unwrap_or_default(), noun);
     let CatalogContents { packages, channels, bundles } = contents;
     format!("{} with {} and {}", count(packages, "package"), count(channels, "channel"), count(bundles, "bundle"))
-}
-
-/// The API server stores whole seconds.
-fn seconds(time: Timestamp) -> Time {
-    Time(Timestamp::from_second(time.as_second()).unwrap_or(time))
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use chandler_api::{
     ConditionType as Type, NewCondition, ProvisionerClass, ProvisionerClassStatus, Reason,
-    conditions::remove_condition, set_condition,
+    conditions::{remove_condition, whole_seconds},
+    set_condition,
 };
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use k8s_openapi::jiff::Timestamp;
 
 use super::load::{LoadOutcome, LoadStep};
 
@@ -18,8 +19,7 @@ pub(super) fn derive(
     let mut status = class.status.clone().unwrap_or_default();
     let generation = class.metadata.generation;
     status.observed_generation = generation;
-    // The API server stores whole seconds.
-    let now = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let now = whole_seconds(now);
     let mut set = |condition| {
         set_condition(&mut status.conditions, condition, generation, now.clone());
     };

@@ -1,6 +1,7 @@
 //! The names that API servers accept.
 
 use super::ObjectKey;
+use crate::dns_name;
 
 /// The group whose names may contain anything that a URL may contain in one segment.
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -9,16 +10,8 @@ impl ObjectKey {
     /// Whether an API server may accept the name. Its rule depends on the kind; this one holds for all kinds of Kubernetes and for custom
     /// resources: names are RFC 1123 subdomains (`IsDNS1123Subdomain` of `k8s.io/apimachinery`), except in RBAC.
     pub fn has_valid_name(&self) -> bool {
-        self.group == RBAC || self.name.len() <= 253 && self.name.split('.').all(is_label)
+        self.group == RBAC || dns_name::is_subdomain(&self.name)
     }
-}
-
-/// `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
-fn is_label(label: &str) -> bool {
-    label.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
-        && !label.is_empty()
-        && !label.starts_with('-')
-        && !label.ends_with('-')
 }
 
 #[cfg(test)]

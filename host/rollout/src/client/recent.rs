@@ -3,11 +3,11 @@
 use std::{
     collections::HashMap,
     hash::Hash,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use tokio::sync::Mutex as Turn;
+use crate::client::turns::Turns;
 
 /// Answers by key. Each is used again until its time to live is over, counted from before the question, or until it is forgotten.
 pub(crate) struct Recent<K, V> {
@@ -17,12 +17,11 @@ pub(crate) struct Recent<K, V> {
     weigh: fn(&V) -> usize,
     now: fn() -> Instant,
     entries: Mutex<Entries<K, V>>,
+    turns: Turns<K>,
 }
 
 struct Entries<K, V> {
     known: HashMap<K, Known<V>>,
-    /// The keys that are being asked about.
-    asked: HashMap<K, Arc<Turn<()>>>,
     /// How often answers were forgotten.
     forgotten: u64,
 }
@@ -43,8 +42,8 @@ pub(crate) struct Answer<V> {
 
 impl<K: Clone + Eq + Hash, V: Clone> Recent<K, V> {
     pub(crate) fn new(lifetime: Duration, capacity: usize, weigh: fn(&V) -> usize) -> Self {
-        let entries = Entries { known: HashMap::new(), asked: HashMap::new(), forgotten: 0 };
-        Self { lifetime, capacity, weigh, now: Instant::now, entries: Mutex::new(entries) }
+        let entries = Entries { known: HashMap::new(), forgotten: 0 };
+        Self { lifetime, capacity, weigh, now: Instant::now, entries: Mutex::new(entries), turns: Turns::new() }
     }
 
     /// The answer that was given some seconds ago, or a new one. Of several callers with the same key, one asks at a time. No
@@ -57,8 +56,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Recent<K, V> {
         if let Some(value) = self.known(key) {
             return Ok(Some(Answer { value, reused: true }));
         }
-        let asking = Asking::begin(self, key);
-        let _turn = asking.turn.lock().await;
+        let _turn = self.turns.take(key).await;
         if let Some(value) = self.known(key) {
             return Ok(Some(Answer { value, reused: true }));
         }
@@ -99,30 +97,6 @@ impl<K: Clone + Eq + Hash, V: Clone> Recent<K, V> {
 
     fn entries(&self) -> MutexGuard<'_, Entries<K, V>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A caller that asks, or waits for another one that does. When the last one is gone, so is the turn.
-struct Asking<'a, K: Clone + Eq + Hash, V: Clone> {
-    recent: &'a Recent<K, V>,
-    key: &'a K,
-    turn: Arc<Turn<()>>,
-}
-
-impl<'a, K: Clone + Eq + Hash, V: Clone> Asking<'a, K, V> {
-    fn begin(recent: &'a Recent<K, V>, key: &'a K) -> Self {
-        let turn = Arc::clone(recent.entries().asked.entry(key.clone()).or_default());
-        Self { recent, key, turn }
-    }
-}
-
-impl<K: Clone + Eq + Hash, V: Clone> Drop for Asking<'_, K, V> {
-    fn drop(&mut self) {
-        let mut entries = self.recent.entries();
-        // The map and this caller.
-        if Arc::strong_count(&self.turn) <= 2 {
-            entries.asked.remove(self.key);
-        }
     }
 }
 
@@ -192,7 +166,7 @@ mod tests {
         let (recent, count) = (recent(9), Cell::new(0));
         let answers = join_all((0..20).map(|_| ask(&recent, "a", &count))).await;
         assert!(answers.iter().all(|answer| answer.value == 1));
-        assert!(recent.entries().asked.is_empty(), "no turn is left over");
+        assert!(recent.turns.is_empty(), "no turn is left over");
     }
 
     #[tokio::test]
@@ -240,6 +214,6 @@ mod tests {
         let never = recent.get(&"a", std::future::pending::<Result<_, Infallible>>());
         assert!(futures::poll!(Box::pin(never)).is_pending());
         assert_eq!(ask(&recent, "a", &count).await.value, 1);
-        assert!(recent.entries().asked.is_empty());
+        assert!(recent.turns.is_empty());
     }
 }

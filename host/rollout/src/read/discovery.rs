@@ -6,14 +6,17 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList};
 use kube::{Client, api::ApiResource};
 
-use crate::pure::{desired::Served, error::ApiError};
+use crate::{
+    client::turns::Turns,
+    pure::{desired::Served, error::ApiError},
+};
 
 /// How long a document is cached.
 const TRUSTED: Duration = Duration::from_mins(10);
@@ -23,7 +26,15 @@ const MISSING: Duration = Duration::from_secs(1);
 /// The discovered kinds, shared by all owners.
 pub(crate) struct Discovery {
     client: Client,
-    documents: Mutex<HashMap<String, Document>>,
+    documents: Mutex<Documents>,
+    turns: Turns<String>,
+}
+
+#[derive(Default)]
+struct Documents {
+    by_api_version: HashMap<String, Document>,
+    /// How often documents were forgotten: one that was on its way then is not kept.
+    forgotten: u64,
 }
 
 #[derive(Clone)]
@@ -40,21 +51,32 @@ impl Document {
 
 impl Discovery {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, documents: Mutex::default() }
+        Self { client, documents: Mutex::default(), turns: Turns::new() }
     }
 
     /// The API resource of a kind in this group and version, if it is served.
     pub(crate) async fn kind(&self, group: &str, version: &str, kind: &str) -> Result<Option<Served>, ApiError> {
-        if let Some(document) = self.remembered(group, version) {
-            let age = document.fetched.elapsed();
-            match document.kind(kind) {
-                Some(served) if age < TRUSTED => return Ok(Some(served.clone())),
-                None if age < MISSING => return Ok(None),
-                _ => {}
-            }
+        if let Some(known) = self.known(group, version, kind) {
+            return Ok(known);
+        }
+        // Many owners that begin at once need the same documents.
+        let api_version = api_version(group, version);
+        let _turn = self.turns.take(&api_version).await;
+        if let Some(known) = self.known(group, version, kind) {
+            return Ok(known);
         }
         let document = self.fetch(group, version).await?;
         Ok(document.kind(kind).cloned())
+    }
+
+    /// What a cached document says about the kind, if it is recent enough for that.
+    fn known(&self, group: &str, version: &str, kind: &str) -> Option<Option<Served>> {
+        let document = self.remembered(group, version)?;
+        let age = document.fetched.elapsed();
+        match document.kind(kind) {
+            Some(served) => (age < TRUSTED).then(|| Some(served.clone())),
+            None => (age < MISSING).then_some(None),
+        }
     }
 
     /// The same from the cache only.
@@ -76,8 +98,8 @@ impl Discovery {
     }
 
     fn known_in_any_version(&self, group: &str, kind: &str) -> Option<Served> {
-        let documents = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
-        let trusted = documents.values().filter(|document| document.fetched.elapsed() < TRUSTED);
+        let documents = self.documents();
+        let trusted = documents.by_api_version.values().filter(|document| document.fetched.elapsed() < TRUSTED);
         let served = trusted.filter_map(|document| document.kind(kind)).filter(|served| served.resource.group == group);
         // Any version will do, but always the same one.
         served.max_by(|a, b| a.resource.version.cmp(&b.resource.version)).cloned()
@@ -101,12 +123,19 @@ impl Discovery {
 
     /// Drops the cached documents of a group, since its kinds changed.
     pub(crate) fn forget(&self, group: &str) {
-        let mut documents = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
-        documents.retain(|api_version, _| api_version.split_once('/').map_or("", |(group, _)| group) != group);
+        let mut documents = self.documents();
+        documents.forgotten = documents.forgotten.wrapping_add(1);
+        documents
+            .by_api_version
+            .retain(|api_version, _| api_version.split_once('/').map_or("", |(group, _)| group) != group);
     }
 
     fn remembered(&self, group: &str, version: &str) -> Option<Document> {
-        self.documents.lock().unwrap_or_else(PoisonError::into_inner).get(&api_version(group, version)).cloned()
+        self.documents().by_api_version.get(&api_version(group, version)).cloned()
+    }
+
+    fn documents(&self) -> MutexGuard<'_, Documents> {
+        self.documents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn versions(&self, group: &str) -> Result<Vec<String>, ApiError> {
@@ -132,6 +161,7 @@ impl Discovery {
     async fn fetch(&self, group: &str, version: &str) -> Result<Document, ApiError> {
         let api_version = api_version(group, version);
         let root = if group.is_empty() { "api" } else { "apis" };
+        let forgotten = self.documents().forgotten;
         let request = http_get(format!("/{root}/{api_version}"))?;
         let kinds = match self.client.request::<APIResourceList>(request).await {
             Ok(list) => list
@@ -156,8 +186,10 @@ impl Discovery {
             },
         };
         let document = Document { fetched: Instant::now(), kinds };
-        let mut documents = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
-        documents.insert(api_version, document.clone());
+        let mut documents = self.documents();
+        if documents.forgotten == forgotten {
+            documents.by_api_version.insert(api_version, document.clone());
+        }
         Ok(document)
     }
 }

@@ -5,7 +5,9 @@ mod words;
 
 use chandler_api::{
     BundleCandidate, BundleDeployment, BundleDeploymentStatus, ConditionType as Type, NewCondition, Outcome,
-    PendingChange, Reason, ReleaseInUse, Revision, conditions::remove_condition, find_condition, set_condition,
+    PendingChange, Reason, ReleaseInUse, Revision,
+    conditions::{remove_condition, whole_seconds},
+    find_condition, set_condition,
 };
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
@@ -27,7 +29,7 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
     let status = deployment.status.clone().unwrap_or_default();
     let had_release = status.release.clone();
     let name = deployment.metadata.name.clone().unwrap_or_default();
-    let mut draft = Draft { name, status, generation: deployment.metadata.generation, now: Time(whole_seconds(now)) };
+    let mut draft = Draft { name, status, generation: deployment.metadata.generation, now: whole_seconds(now) };
     draft.status.observed_generation = draft.generation;
     draft.status.missing_permissions =
         found.problem().map(|found| found.missing_permissions.clone()).unwrap_or_default();
@@ -121,11 +123,6 @@ pub(crate) fn clock(deployment: &BundleDeployment, status: &BundleDeploymentStat
     let elapsed = rolling_out.map(|current| revisions::elapsed(current, &Time(now))).unwrap_or_default();
     let left = revisions::deadline(deployment).filter(|_| rolling_out.is_some());
     Clock { elapsed, left: left.and_then(|deadline| deadline.checked_sub(elapsed)) }
-}
-
-/// The API server keeps whole seconds; a status that differs only below them would be written again and again.
-pub(crate) fn whole_seconds(now: Timestamp) -> Timestamp {
-    Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
 
 struct Draft {

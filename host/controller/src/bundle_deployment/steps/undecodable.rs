@@ -3,7 +3,9 @@
 //! The controller does nothing for such an object, and its status reports why, with the JSON path of the value.
 
 use chandler_api::{
-    BundleDeployment, ConditionType, NewCondition, Reason, conditions::remove_condition, set_condition,
+    BundleDeployment, ConditionType, NewCondition, Reason,
+    conditions::{remove_condition, whole_seconds},
+    set_condition,
 };
 use chandler_runtime::status_patch;
 use k8s_openapi::{
@@ -18,7 +20,7 @@ use kube::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::{Guarded, ReconcileError, decide::status::whole_seconds, handles::StatusHandles};
+use super::super::{Guarded, ReconcileError, handles::StatusHandles};
 use crate::events;
 
 /// The members of a status that are written although the rest of the object cannot be decoded.
@@ -42,7 +44,7 @@ pub(in super::super) async fn report(
     let Some(object) = api.get_opt(&name).await.map_err(ReconcileError::Status)? else { return Ok(()) };
     let cause = cause(&object.data).unwrap_or_else(|| invalid.error.clone());
     let old = stored(&object.data);
-    let new = status(&old, object.metadata.generation, &cause, Time(whole_seconds(Timestamp::now())));
+    let new = status(&old, object.metadata.generation, &cause, whole_seconds(Timestamp::now()));
     if status_patch::write(&api, &name, Some(&old), &new).await.map_err(ReconcileError::Status)?.is_some() {
         events::publish(handles.events, guarded, &old.conditions, &new.conditions).await;
     }
