@@ -201,3 +201,64 @@ fn api_version(group: &str, version: &str) -> String {
 fn http_get(path: String) -> Result<http::Request<Vec<u8>>, ApiError> {
     http::Request::get(path).body(Vec::new()).map_err(|error| ApiError::Refused(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+    };
+
+    use futures::future::join_all;
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    /// A server with the kind Deployment, and the number of its requests.
+    fn discovery() -> (Discovery, Arc<AtomicUsize>) {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&requests);
+        let service = tower::service_fn(move |_: Request<Body>| {
+            count.fetch_add(1, Ordering::Relaxed);
+            async {
+                yield_now().await;
+                let list = json!({
+                    "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "apps/v1",
+                    "resources": [{
+                        "name": "deployments", "singularName": "deployment", "kind": "Deployment", "namespaced": true,
+                        "verbs": ["list"],
+                    }],
+                });
+                Ok::<_, Infallible>(Response::new(Body::from(list.to_string().into_bytes())))
+            }
+        });
+        (Discovery::new(Client::new(service, "default")), requests)
+    }
+
+    #[tokio::test]
+    async fn owners_that_begin_at_once_fetch_a_document_once() {
+        let (discovery, requests) = discovery();
+        let found = join_all((0..20).map(|_| discovery.kind("apps", "v1", "Deployment"))).await;
+        assert!(found.into_iter().all(|found| found.is_ok_and(|served| served.is_some())));
+        let missing = join_all((0..20).map(|_| discovery.kind("apps", "v1", "Absent"))).await;
+        assert!(missing.into_iter().all(|found| found.is_ok_and(|served| served.is_none())));
+        assert_eq!(requests.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn a_document_that_was_on_its_way_when_its_group_was_forgotten_is_not_kept() {
+        let (discovery, requests) = discovery();
+        let (found, ()) = tokio::join!(discovery.kind("apps", "v1", "Deployment"), async { discovery.forget("apps") });
+        assert!(found.is_ok_and(|served| served.is_some()));
+        assert!(discovery.known_kind("apps", "v1", "Deployment").is_none());
+        assert!(discovery.kind("apps", "v1", "Deployment").await.is_ok());
+        assert!(discovery.known_kind("apps", "v1", "Deployment").is_some());
+        assert_eq!(requests.load(Ordering::Relaxed), 2);
+    }
+}
