@@ -1,4 +1,4 @@
-//! Counts the requests of the controller: `cargo xtask bench --requests [--bundles N,M] [--no-accounts] [--json FILE]`.
+//! Counts the requests of the controller: `cargo xtask bench --requests [--bundles N,M] [--no-accounts] [--floor] [--json FILE]`.
 //!
 //! The controller runs in this process, on threads of its own. The API server is the embedded control plane in this process, or
 //! the one that the environment selects, as for the end-to-end tests.
@@ -11,7 +11,9 @@ use anyhow::{Context as _, bail};
 use chandler_tests::{
     Cluster, World,
     requests::{
-        Workload, measure,
+        Workload,
+        floor::floor,
+        measure,
         table::{Table, comparison},
     },
 };
@@ -20,12 +22,13 @@ use chandler_tests::{
 struct Arguments {
     bundles: Vec<usize>,
     accounts: bool,
+    floor: bool,
     json: Option<PathBuf>,
 }
 
 impl Arguments {
     fn read() -> anyhow::Result<Self> {
-        let mut this = Self { bundles: vec![20], accounts: true, json: None };
+        let mut this = Self { bundles: vec![20], accounts: true, floor: false, json: None };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));
@@ -33,6 +36,7 @@ impl Arguments {
                 "--bundles" => this.bundles = value()?.split(',').map(str::parse).collect::<Result<_, _>>()?,
                 "--accounts" => this.accounts = true,
                 "--no-accounts" => this.accounts = false,
+                "--floor" => this.floor = true,
                 "--json" => this.json = Some(value()?.into()),
                 other => bail!("unknown argument {other}"),
             }
@@ -48,7 +52,7 @@ async fn main() -> anyhow::Result<()> {
     for bundles in arguments.bundles {
         let workload = Workload { bundles, accounts: arguments.accounts };
         let world = World::without_controller(Cluster::acquire().await).await;
-        let steps = measure(&world, workload).await;
+        let steps = if arguments.floor { floor(&world, workload).await } else { measure(&world, workload).await };
         world.finish().await;
         let table = Table { workload, steps: &steps };
         println!("{table}");

@@ -10,6 +10,7 @@
 //! | [`counted_controller`] | a controller whose requests are counted |
 //! | [`sample`] | the bundles that are installed, and the accounts that install them |
 //! | [`workload`] | the steps |
+//! | [`floor`] | the same objects without a controller |
 //! | [`table`] | prints the counts |
 //! | [`expected`] | compares counts with recorded ones |
 //!
@@ -18,6 +19,7 @@
 
 pub mod counted_controller;
 pub mod expected;
+pub mod floor;
 pub mod processor;
 pub mod reconciles;
 pub mod recorder;

@@ -21,7 +21,8 @@ pub(crate) struct Bench {
     rollouts: bool,
 
     /// Count the requests of the controller by verb and resource while 20 bundles are installed, upgraded, reconciled without
-    /// changes and deleted: --bundles N or N,M, --accounts (default) or --no-accounts, --json FILE
+    /// changes and deleted: --bundles N or N,M, --accounts (default) or --no-accounts, --floor (the same objects without a
+    /// controller), --json FILE
     #[arg(long, conflicts_with_all = ["control_plane", "idle", "rollouts"])]
     requests: bool,
 

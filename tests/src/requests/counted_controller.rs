@@ -23,11 +23,8 @@ const THREAD: &str = "counted-control";
 /// Longer than any measurement: the processor time of a thread that ended is lost.
 const KEEP_THREADS: Duration = Duration::from_hours(10);
 
-/// After how many polls without a new request the controller counts as idle, and the API server without processor time.
+/// After how many polls without a new request the controller counts as idle.
 const IDLE_POLLS: u32 = 10;
-
-/// How much processor time an idle API server takes between two polls: no more than one tick of the kernel's clock.
-const IDLE_SECONDS: f64 = 0.015;
 
 /// A running controller.
 pub struct CountedController {
@@ -88,17 +85,9 @@ impl CountedController {
         .await;
     }
 
-    /// Waits until the API server has ended what the last step began, such as publishing the schemas of new CRDs: otherwise it would
-    /// slow the next step down. Does not wait for an API server that this process did not start.
-    pub async fn server_idle(&self) {
-        let seen = Cell::new((f64::INFINITY, 0));
-        wait::eventually("the API server is idle", || async {
-            let (before, times) = seen.get();
-            let Some(now) = self.snapshot().processor.server else { return true };
-            seen.set((now, if now - before <= IDLE_SECONDS { times + 1 } else { 0 }));
-            times >= IDLE_POLLS
-        })
-        .await;
+    /// The process of the API server, if this one started it.
+    pub fn server(&self) -> Option<u32> {
+        self.server
     }
 
     /// Whether it watches BundleDeployments, which it does last.

@@ -1,6 +1,14 @@
 //! Processor time, by the names of threads.
 
-use std::{fs, path::Path};
+use std::{cell::Cell, fs, path::Path};
+
+use crate::wait;
+
+/// After how many polls without processor time the API server counts as idle.
+const IDLE_POLLS: u32 = 10;
+
+/// How much processor time an idle API server takes between two polls: no more than one tick of the kernel's clock.
+const IDLE_SECONDS: f64 = 0.015;
 
 /// Processor time in seconds, in user mode and in the kernel. Zero where there is no `/proc`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,8 +29,7 @@ impl ProcessorTime {
         let times = tasks.filter_map(|task| read(&task.path().join("stat")));
         let controller = times.filter(|(name, _)| name == controller_thread).map(|(_, seconds)| seconds).sum();
         let all = read(Path::new("/proc/self/stat")).map_or(0.0, |(_, seconds)| seconds);
-        let server = server.and_then(|process| read(Path::new(&format!("/proc/{process}/stat"))));
-        Self { controller, others: (all - controller).max(0.0), server: server.map(|(_, seconds)| seconds) }
+        Self { controller, others: (all - controller).max(0.0), server: server.and_then(process_seconds) }
     }
 
     /// The time since an earlier measurement.
@@ -34,6 +41,23 @@ impl ProcessorTime {
             server: self.server.map(|server| (server - before.server.unwrap_or_default()).max(0.0)),
         }
     }
+}
+
+/// Waits until the API server in this process has ended what the last step began, such as publishing the schemas of new CRDs:
+/// otherwise it would slow the next step down. Without a process there is nothing to wait for.
+pub async fn server_idle(server: Option<u32>) {
+    let seen = Cell::new((f64::INFINITY, 0));
+    wait::eventually("the API server is idle", || async {
+        let (before, times) = seen.get();
+        let Some(now) = server.and_then(process_seconds) else { return true };
+        seen.set((now, if now - before <= IDLE_SECONDS { times + 1 } else { 0 }));
+        times >= IDLE_POLLS
+    })
+    .await;
+}
+
+fn process_seconds(process: u32) -> Option<f64> {
+    read(Path::new(&format!("/proc/{process}/stat"))).map(|(_, seconds)| seconds)
 }
 
 /// The name and the processor time of a thread or process (`proc_pid_stat(5)`).

@@ -13,6 +13,12 @@ use crate::requests::{reconciles, request::RequestKind};
 /// Requests by verb and resource.
 pub type Counts = BTreeMap<RequestKind, u64>;
 
+/// The requests since an earlier count.
+pub fn since(now: &Counts, before: &Counts) -> Counts {
+    let since = now.iter().map(|(kind, count)| (kind.clone(), count - before.get(kind).copied().unwrap_or_default()));
+    since.filter(|(_, count)| *count > 0).collect()
+}
+
 /// Counts requests. Clones share their state.
 #[derive(Clone)]
 pub struct Recorder {

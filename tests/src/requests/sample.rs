@@ -10,6 +10,9 @@ use crate::bundles::Bundle;
 /// The number of objects in a bundle.
 pub const OBJECTS: usize = 11;
 
+/// The kinds of the objects that have no namespace.
+const CLUSTER_SCOPED: [&str; 3] = ["CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"];
+
 /// An operator as it is often packaged: a CRD, a workload, its account and permissions, and configuration. Names of cluster-scoped
 /// objects contain `name`.
 const OBJECTS_OF_BUNDLE: &str = "
@@ -93,12 +96,27 @@ pub enum Version {
 
 /// A bundle for an installation into this namespace.
 pub fn bundle(name: &str, namespace: &str, version: Version) -> Bundle {
+    Bundle::empty().with("manifests/objects.yaml", &text(name, namespace, version))
+}
+
+/// The objects of the bundle, as the controller creates them.
+pub fn objects(name: &str, namespace: &str, version: Version) -> Vec<Value> {
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&text(name, namespace, version)).expect("YAML");
+    let in_namespace = |mut object: Value| {
+        if !CLUSTER_SCOPED.iter().any(|kind| object["kind"] == *kind) {
+            object["metadata"]["namespace"] = json!(namespace);
+        }
+        object
+    };
+    objects.into_iter().map(in_namespace).collect()
+}
+
+fn text(name: &str, namespace: &str, version: Version) -> String {
     let version = match version {
         Version::First => "3.9",
         Version::Second => "3.10",
     };
-    let text = OBJECTS_OF_BUNDLE.replace("NAMESPACE", namespace).replace("NAME", name).replace("VERSION", version);
-    Bundle::empty().with("manifests/objects.yaml", &text)
+    OBJECTS_OF_BUNDLE.replace("NAMESPACE", namespace).replace("NAME", name).replace("VERSION", version)
 }
 
 /// A ServiceAccount and the roles that let it install, upgrade and delete a bundle in its own namespace.

@@ -9,7 +9,7 @@ use chandler_api::{
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
-    Api,
+    Api, Client,
     api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
     core::{GroupVersionKind, TypeMeta},
 };
@@ -19,9 +19,9 @@ use crate::{
     World,
     requests::{
         counted_controller::{CountedController, Snapshot},
-        processor::ProcessorTime,
+        processor::{ProcessorTime, server_idle},
         reconciles::Reconciles,
-        recorder::Counts,
+        recorder::{Counts, since},
         sample::{self, Version},
     },
     wait,
@@ -32,7 +32,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How many requests of the benchmark run at once: a thousand would be refused connections.
-const CONCURRENCY: usize = 64;
+pub(crate) const CONCURRENCY: usize = 64;
 
 /// What is installed.
 #[derive(Clone, Copy, Debug)]
@@ -130,17 +130,13 @@ impl Meter {
     async fn record(&mut self, name: &'static str, begin: Instant) {
         let time = begin.elapsed();
         self.controller.idle().await;
-        self.controller.server_idle().await;
+        server_idle(self.controller.server()).await;
         let now = self.controller.snapshot();
         let before = std::mem::replace(&mut self.before, now.clone());
-        let since = |(kind, count): (_, u64)| {
-            let count = count - before.requests.get(&kind).copied().unwrap_or_default();
-            (count > 0).then_some((kind, count))
-        };
         self.steps.push(Step {
             name,
             time,
-            requests: now.requests.into_iter().filter_map(since).collect(),
+            requests: since(&now.requests, &before.requests),
             reconciles: now.reconciles.since(before.reconciles),
             processor: now.processor.since(before.processor),
         });
@@ -160,14 +156,15 @@ struct Deployment {
 
 /// Creates the namespaces, the accounts and the images of all bundles.
 async fn prepare(world: &World, workload: Workload) -> Vec<Deployment> {
-    let patience = wait::PATIENCE + PATIENCE * u32::try_from(workload.bundles).expect("a number of bundles");
+    let patience = patience(workload.bundles);
     let mut deployments = Vec::new();
     for number in 0..workload.bundles {
         let name = format!("{}-{number}", world.run());
-        let _: Namespace = world.create(json!({"metadata": {"name": name}})).await;
+        create_namespace(world, &name).await;
         if workload.accounts {
-            for object in sample::account(&name, &name) {
-                create(world, object).await;
+            for mut object in sample::account(&name, &name) {
+                world.mark(&mut object);
+                create(&world.client, object).await;
             }
         }
         deployments.push(Deployment {
@@ -182,16 +179,32 @@ async fn prepare(world: &World, workload: Workload) -> Vec<Deployment> {
     deployments
 }
 
-async fn create(world: &World, mut object: Value) {
-    world.mark(&mut object);
+/// How long a step may take.
+pub(crate) fn patience(bundles: usize) -> Duration {
+    wait::PATIENCE + PATIENCE * u32::try_from(bundles).expect("a number of bundles")
+}
+
+/// Creates the namespace of a bundle.
+pub(crate) async fn create_namespace(world: &World, name: &str) {
+    let _: Namespace = world.create(json!({"metadata": {"name": name}})).await;
+}
+
+/// Creates an object of any kind.
+pub(crate) async fn create(client: &Client, object: Value) {
+    let (api, object) = api(client, object);
+    api.create(&PostParams::default(), &object).await.expect("the object is accepted");
+}
+
+/// The object, and the API for its kind and namespace.
+pub(crate) fn api(client: &Client, object: Value) -> (Api<DynamicObject>, DynamicObject) {
     let types: TypeMeta = serde_json::from_value(object.clone()).expect("an object has apiVersion and kind");
     let kind = ApiResource::from_gvk(&GroupVersionKind::try_from(&types).expect("an API version"));
     let object: DynamicObject = serde_json::from_value(object).expect("an object");
     let api: Api<DynamicObject> = match &object.metadata.namespace {
-        Some(namespace) => Api::namespaced_with(world.client.clone(), namespace, &kind),
-        None => Api::all_with(world.client.clone(), &kind),
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind),
+        None => Api::all_with(client.clone(), &kind),
     };
-    api.create(&PostParams::default(), &object).await.expect("the object is accepted");
+    (api, object)
 }
 
 impl Deployment {

@@ -83,6 +83,8 @@ async fn main() -> Result<(), Error> {
         ("--plain-http-registry", plane.registry_host()),
         ("--image-poll-interval", scale.image_poll_interval.clone()),
         ("--log-level", scale.log_level.clone()),
+        // A Lease is renewed as often as `settle` waits, so the API server would never come to rest.
+        ("--leader-elect", "false".to_owned()),
     ];
     let start = || Controller::start(&scale.controller, &arguments);
 
