@@ -76,7 +76,8 @@ impl Envtest {
                 "--service-account-issuer=https://kubernetes.default.svc",
                 &format!("--service-account-key-file={}", path("accounts.pub")),
                 &format!("--service-account-signing-key-file={}", path("accounts.key")),
-                "--service-cluster-ip-range=10.0.0.0/24",
+                // A benchmark installs a thousand bundles with a Service each.
+                "--service-cluster-ip-range=10.0.0.0/16",
                 "--authorization-mode=RBAC",
                 "--disable-admission-plugins=ServiceAccount",
                 "--allow-privileged=true",

@@ -143,52 +143,123 @@ pub struct MissingRole {
 /// A policy in memory. Clones share what has not been set since.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicySet {
-    /// By namespace and name.
-    roles: Arc<HashMap<String, HashMap<String, Role>>>,
-    cluster_roles: Arc<HashMap<String, Role>>,
-    role_bindings: Arc<HashMap<String, Vec<Binding>>>,
+    /// By namespace and name. A clone that changes copies what is in the changed namespace.
+    roles: Arc<HashMap<String, Arc<HashMap<String, Role>>>>,
+    cluster_roles: Arc<HashMap<String, Arc<Role>>>,
+    /// By namespace, in the order of their names.
+    role_bindings: Arc<HashMap<String, Arc<Vec<Binding>>>>,
+    /// In the order of their names.
     cluster_role_bindings: Arc<Vec<Binding>>,
 }
 
 impl PolicySet {
     /// Replaces all Roles by these objects.
     pub fn set_roles<'a>(&mut self, objects: impl IntoIterator<Item = &'a Value>) {
-        let mut roles: HashMap<String, HashMap<String, Role>> = HashMap::new();
+        self.roles = Arc::default();
         for object in objects {
-            let (namespace, name) = identity(object);
-            roles.entry(namespace.to_owned()).or_default().insert(name.to_owned(), Role::read(object));
+            self.put_role(object);
         }
-        self.roles = Arc::new(roles);
+    }
+
+    /// Adds or replaces a Role.
+    pub fn put_role(&mut self, object: &Value) {
+        let (namespace, name) = identity(object);
+        let roles = Arc::make_mut(&mut self.roles).entry(namespace.to_owned()).or_default();
+        Arc::make_mut(roles).insert(name.to_owned(), Role::read(object));
+    }
+
+    /// Removes a Role.
+    pub fn remove_role(&mut self, object: &Value) {
+        let (namespace, name) = identity(object);
+        let places = Arc::make_mut(&mut self.roles);
+        if let Some(roles) = places.get_mut(namespace).map(Arc::make_mut) {
+            roles.remove(name);
+            if roles.is_empty() {
+                places.remove(namespace);
+            }
+        }
     }
 
     /// Replaces all ClusterRoles by these objects.
     pub fn set_cluster_roles<'a>(&mut self, objects: impl IntoIterator<Item = &'a Value>) {
-        let named = objects.into_iter().map(|object| (identity(object).1.to_owned(), Role::read(object)));
-        self.cluster_roles = Arc::new(named.collect());
+        self.cluster_roles = Arc::default();
+        for object in objects {
+            self.put_cluster_role(object);
+        }
+    }
+
+    /// Adds or replaces a ClusterRole.
+    pub fn put_cluster_role(&mut self, object: &Value) {
+        let roles = Arc::make_mut(&mut self.cluster_roles);
+        roles.insert(identity(object).1.to_owned(), Arc::new(Role::read(object)));
+    }
+
+    /// Removes a ClusterRole.
+    pub fn remove_cluster_role(&mut self, object: &Value) {
+        Arc::make_mut(&mut self.cluster_roles).remove(identity(object).1);
     }
 
     /// Replaces all RoleBindings by these objects.
     pub fn set_role_bindings<'a>(&mut self, objects: impl IntoIterator<Item = &'a Value>) {
-        let mut bindings: HashMap<String, Vec<Binding>> = HashMap::new();
-        for binding in objects.into_iter().map(Binding::read) {
-            bindings.entry(binding.namespace.clone()).or_default().push(binding);
+        self.role_bindings = Arc::default();
+        for object in objects {
+            self.put_role_binding(object);
         }
-        for bindings in bindings.values_mut() {
-            sort(bindings);
+    }
+
+    /// Adds or replaces a RoleBinding.
+    pub fn put_role_binding(&mut self, object: &Value) {
+        let bindings = Arc::make_mut(&mut self.role_bindings).entry(identity(object).0.to_owned()).or_default();
+        put(Arc::make_mut(bindings), Binding::read(object));
+    }
+
+    /// Removes a RoleBinding.
+    pub fn remove_role_binding(&mut self, object: &Value) {
+        let (namespace, name) = identity(object);
+        let places = Arc::make_mut(&mut self.role_bindings);
+        if let Some(bindings) = places.get_mut(namespace).map(Arc::make_mut) {
+            remove(bindings, name);
+            if bindings.is_empty() {
+                places.remove(namespace);
+            }
         }
-        self.role_bindings = Arc::new(bindings);
     }
 
     /// Replaces all ClusterRoleBindings by these objects.
     pub fn set_cluster_role_bindings<'a>(&mut self, objects: impl IntoIterator<Item = &'a Value>) {
-        let mut bindings: Vec<Binding> = objects.into_iter().map(Binding::read).collect();
-        sort(&mut bindings);
-        self.cluster_role_bindings = Arc::new(bindings);
+        self.cluster_role_bindings = Arc::default();
+        for object in objects {
+            self.put_cluster_role_binding(object);
+        }
+    }
+
+    /// Adds or replaces a ClusterRoleBinding.
+    pub fn put_cluster_role_binding(&mut self, object: &Value) {
+        put(Arc::make_mut(&mut self.cluster_role_bindings), Binding::read(object));
+    }
+
+    /// Removes a ClusterRoleBinding.
+    pub fn remove_cluster_role_binding(&mut self, object: &Value) {
+        remove(Arc::make_mut(&mut self.cluster_role_bindings), identity(object).1);
     }
 }
 
-fn sort(bindings: &mut [Binding]) {
-    bindings.sort_by(|left, right| left.name.cmp(&right.name));
+/// Adds or replaces a binding in a list in the order of names.
+fn put(bindings: &mut Vec<Binding>, binding: Binding) {
+    match bindings.binary_search_by(|known| known.name.cmp(&binding.name)) {
+        Ok(index) => {
+            if let Some(known) = bindings.get_mut(index) {
+                *known = binding;
+            }
+        }
+        Err(index) => bindings.insert(index, binding),
+    }
+}
+
+fn remove(bindings: &mut Vec<Binding>, name: &str) {
+    if let Ok(index) = bindings.binary_search_by(|known| known.name.as_str().cmp(name)) {
+        bindings.remove(index);
+    }
 }
 
 fn identity(object: &Value) -> (&str, &str) {
@@ -202,11 +273,11 @@ impl Policies for PolicySet {
     }
 
     fn cluster_role(&self, name: &str) -> Option<&Role> {
-        self.cluster_roles.get(name)
+        self.cluster_roles.get(name).map(AsRef::as_ref)
     }
 
     fn role_bindings(&self, namespace: &str) -> &[Binding] {
-        self.role_bindings.get(namespace).map(Vec::as_slice).unwrap_or_default()
+        self.role_bindings.get(namespace).map(|bindings| bindings.as_slice()).unwrap_or_default()
     }
 
     fn cluster_role_bindings(&self) -> &[Binding] {

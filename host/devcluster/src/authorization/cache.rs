@@ -5,21 +5,45 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chandler_devcluster_access::PolicySet;
 use serde_json::Value;
 
-use crate::store::{Listing, Scope, Store, Watch};
+use crate::store::{Change, Compacted, Listing, Scope, Store, Watch};
 
-/// The tables that the policy is made of.
-const TABLES: [(&str, Set); 4] = [
-    ("roles.rbac.authorization.k8s.io", |policy, objects| policy.set_roles(objects)),
-    ("clusterroles.rbac.authorization.k8s.io", |policy, objects| policy.set_cluster_roles(objects)),
-    ("rolebindings.rbac.authorization.k8s.io", |policy, objects| policy.set_role_bindings(objects)),
-    ("clusterrolebindings.rbac.authorization.k8s.io", |policy, objects| policy.set_cluster_role_bindings(objects)),
+/// One of the tables that the policy is made of, and how a change of it changes the policy.
+struct Table {
+    name: &'static str,
+    set: fn(&mut PolicySet, Vec<&Value>),
+    put: fn(&mut PolicySet, &Value),
+    remove: fn(&mut PolicySet, &Value),
+}
+
+const TABLES: [Table; 4] = [
+    Table {
+        name: "roles.rbac.authorization.k8s.io",
+        set: |policy, objects| policy.set_roles(objects),
+        put: PolicySet::put_role,
+        remove: PolicySet::remove_role,
+    },
+    Table {
+        name: "clusterroles.rbac.authorization.k8s.io",
+        set: |policy, objects| policy.set_cluster_roles(objects),
+        put: PolicySet::put_cluster_role,
+        remove: PolicySet::remove_cluster_role,
+    },
+    Table {
+        name: "rolebindings.rbac.authorization.k8s.io",
+        set: |policy, objects| policy.set_role_bindings(objects),
+        put: PolicySet::put_role_binding,
+        remove: PolicySet::remove_role_binding,
+    },
+    Table {
+        name: "clusterrolebindings.rbac.authorization.k8s.io",
+        set: |policy, objects| policy.set_cluster_role_bindings(objects),
+        put: PolicySet::put_cluster_role_binding,
+        remove: PolicySet::remove_cluster_role_binding,
+    },
 ];
 
-/// Puts the objects of one table into a policy.
-type Set = fn(&mut PolicySet, Vec<&Value>);
-
 /// The policy of a store. A write is seen by every decision after it: each asks the store's log what has happened since the
-/// last one, and reads those tables anew that have changed.
+/// last one. A table is read anew only when the log no longer reaches back that far.
 #[derive(Debug, Default)]
 pub struct Cache(Mutex<Option<State>>);
 
@@ -42,19 +66,34 @@ impl Cache {
     }
 }
 
-fn read(store: &Store, policy: &mut PolicySet, table: &str, set: Set) -> Watch {
-    let scope = Scope { resource: Some(table.into()), namespace: None };
+fn read(store: &Store, policy: &mut PolicySet, table: &Table) -> Watch {
+    let scope = Scope { resource: Some(table.name.into()), namespace: None };
     let (Listing { objects, .. }, watch) = store.list_and_watch(scope);
     let objects: Vec<_> = objects.iter().map(|(_, object)| object.peek()).collect();
-    set(policy, objects.iter().map(AsRef::as_ref).collect());
+    (table.set)(policy, objects.iter().map(AsRef::as_ref).collect());
     watch
+}
+
+/// Puts what has happened to a table since the last decision into the policy.
+fn follow(watch: &mut Watch, policy: &mut Arc<PolicySet>, table: &Table) -> Result<(), Compacted> {
+    loop {
+        let events = watch.ready()?.events;
+        if events.is_empty() {
+            return Ok(());
+        }
+        let policy = Arc::make_mut(policy);
+        for event in events {
+            let change = if event.change == Change::Deleted { table.remove } else { table.put };
+            change(policy, event.object.peek().as_ref());
+        }
+    }
 }
 
 impl State {
     fn read(store: &Store) -> Self {
         let mut policy = PolicySet::default();
         let revision = store.revision();
-        let watches = TABLES.iter().map(|(table, set)| read(store, &mut policy, table, *set)).collect();
+        let watches = TABLES.iter().map(|table| read(store, &mut policy, table)).collect();
         Self { policy: Arc::new(policy), watches, revision }
     }
 
@@ -63,10 +102,9 @@ impl State {
         if revision == self.revision {
             return;
         }
-        for (watch, (table, set)) in self.watches.iter_mut().zip(TABLES) {
-            // Falling behind the history counts as a change.
-            if watch.ready().map_or(true, |batch| !batch.events.is_empty()) {
-                *watch = read(store, Arc::make_mut(&mut self.policy), table, set);
+        for (watch, table) in self.watches.iter_mut().zip(&TABLES) {
+            if follow(watch, &mut self.policy, table).is_err() {
+                *watch = read(store, Arc::make_mut(&mut self.policy), table);
             }
         }
         self.revision = revision;

@@ -2,7 +2,7 @@ use chandler_devcluster_access::{NonResourceAttributes, ResourceAttributes};
 use http::HeaderValue;
 use serde_json::json;
 
-use super::*;
+use super::{cache::Cache, *};
 use crate::store::{Expected, Key};
 
 fn attributes(verb: &str, plural: &str, name: &str) -> Attributes {
@@ -111,4 +111,52 @@ fn headers_change_the_user_and_the_last_mode_is_tried_first() {
     authorizer.remember("jane".to_owned(), Mode::Legacy);
     let refused = authorizer.impersonate(&store, jane(), &headers, &wanted).unwrap_err();
     insta::assert_snapshot!(refused.message, @r#"users "bob" is forbidden: User "jane" cannot impersonate resource "users" in API group "" at the cluster scope"#);
+}
+
+/// Writes or deletes one of a few roles and bindings.
+fn change(store: &Store, table: usize, namespace: usize, name: usize, content: Option<u8>) {
+    let (resource, namespaced) = [
+        ("roles.rbac.authorization.k8s.io", true),
+        ("clusterroles.rbac.authorization.k8s.io", false),
+        ("rolebindings.rbac.authorization.k8s.io", true),
+        ("clusterrolebindings.rbac.authorization.k8s.io", false),
+    ][table];
+    let namespace = if namespaced { ["shop", "office"][namespace] } else { "" };
+    let name = ["a", "b", "c"][name];
+    let key = Key::new(resource.into(), namespace, name);
+    let known = store.get(&key).map(|object| object.revision());
+    match (content, known) {
+        (None, None) => {}
+        (None, Some(revision)) => {
+            store.delete(&key, revision, None).unwrap();
+        }
+        (Some(content), known) => {
+            let object = json!({
+                "metadata": {"name": name, "namespace": namespace},
+                "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": [format!("verb-{content}")]}],
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": format!("role-{content}")},
+                "subjects": [{"kind": "User", "name": format!("user-{content}")}],
+            });
+            store.put(key, known.map_or(Expected::Absent, Expected::Revision), object).unwrap();
+        }
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn a_policy_that_follows_the_log_is_that_of_all_objects(
+        changes in proptest::collection::vec((0..4_usize, 0..2_usize, 0..3_usize, proptest::option::of(0..3_u8), 0..9_u8), 0..60),
+    ) {
+        let (store, following) = (Store::default(), Cache::default());
+        for (table, namespace, name, content, next) in changes {
+            change(&store, table, namespace, name, content);
+            match next {
+                // A request may be decided at any time, and hold the policy for a while.
+                0..5 => proptest::prop_assert_eq!(following.current(&store), Cache::default().current(&store)),
+                5 => store.compact(store.revision()),
+                _ => {}
+            }
+        }
+        proptest::prop_assert_eq!(following.current(&store), Cache::default().current(&store));
+    }
 }
