@@ -19,7 +19,10 @@ const COMPONENT: &str = "app.kubernetes.io/component";
 /// 63 characters.
 const DEPLOYMENT: &str = "chandler.dev/bundledeployment";
 
-/// The hexadecimal digits of a hash in a name: 96 bits.
+/// The label with a hash of the name of the BundleDeployment, by which its Secrets are listed.
+const DEPLOYMENT_HASH: &str = "chandler.dev/bundledeployment-hash";
+
+/// The hexadecimal digits of a hash in a name or a label: 96 bits.
 const HASH_DIGITS: usize = 24;
 
 fn hash(parts: &[&str]) -> String {
@@ -47,9 +50,16 @@ pub(crate) fn selector(component: &str) -> String {
     format!("{}={},{COMPONENT}={component}", MANAGED_BY.0, MANAGED_BY.1)
 }
 
+/// The label selector for the records or releases of BundleDeployments of this name. Others may have the same hash.
+pub(crate) fn selector_of(component: &str, deployment: &str) -> String {
+    format!("{},{DEPLOYMENT_HASH}={}", selector(component), hash(&[deployment]))
+}
+
 /// The metadata of a Secret for a BundleDeployment.
 pub(crate) fn metadata(name: String, component: &str, deployment: &str) -> ObjectMeta {
-    let labels = [MANAGED_BY, (COMPONENT, component)].map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let hash = hash(&[deployment]);
+    let labels = [MANAGED_BY, (COMPONENT, component), (DEPLOYMENT_HASH, &hash)];
+    let labels = labels.map(|(name, text)| (name.to_owned(), text.to_owned()));
     ObjectMeta {
         name: Some(name),
         labels: Some(BTreeMap::from(labels)),

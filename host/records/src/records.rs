@@ -319,7 +319,7 @@ impl Secrets {
 
     /// Deletes all releases stored for BundleDeployments of this name.
     pub(crate) async fn delete_releases(&self, deployment: &str) -> Result<(), RecordError> {
-        let mut page = ListParams::default().labels(&names::selector(names::RELEASE)).limit(PAGE);
+        let mut page = ListParams::default().labels(&names::selector_of(names::RELEASE, deployment)).limit(PAGE);
         loop {
             let listed = self.api.list_metadata(&page).await;
             let listed = listed.map_err(|error| self.failed("list", "releases", error))?;

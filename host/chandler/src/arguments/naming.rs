@@ -24,6 +24,14 @@ pub fn deployment(bundle: &str) -> String {
     reference.rsplit(['/', '\\']).find_map(label).unwrap_or_else(|| "bundle".to_owned())
 }
 
+/// Derives the name of a catalog from its path, URL or image reference: for a directory its last part, even if that is a version, since
+/// `catalogs/v4.19` and `catalogs/v4.20` are two catalogs; else as for a [bundle](deployment).
+pub fn catalog(place: &str) -> String {
+    let directory = std::path::absolute(Path::new(place)).ok().filter(|path| path.is_dir());
+    let last = directory.as_deref().and_then(Path::file_name).and_then(|name| as_label(&name.to_string_lossy()));
+    last.unwrap_or_else(|| deployment(place))
+}
+
 /// The default namespace to install into. The suffix makes it unlikely that the bundle contains a Namespace of the same name.
 pub fn namespace(deployment: &str) -> String {
     format!("{deployment}-system")
@@ -32,9 +40,15 @@ pub fn namespace(deployment: &str) -> String {
 /// A part of a path as a DNS label; `None` if the part is a version or has no character that a label allows.
 fn label(part: &str) -> Option<String> {
     let part = EXTENSIONS.iter().find_map(|extension| part.strip_suffix(extension)).unwrap_or(part);
-    let part = part.split([':', '.']).next()?.to_ascii_lowercase();
+    let label = as_label(part.split([':', '.']).next()?)?;
+    let is_version = label.strip_prefix('v').unwrap_or(&label).bytes().all(|byte| byte.is_ascii_digit());
+    (!is_version).then_some(label)
+}
+
+/// Text as a DNS label, with a dash for what a label does not allow; `None` if nothing is left.
+fn as_label(text: &str) -> Option<String> {
     let mut label = String::new();
-    for c in part.chars() {
+    for c in text.to_ascii_lowercase().chars() {
         if c.is_ascii_lowercase() || c.is_ascii_digit() {
             label.push(c);
         } else if !label.is_empty() && !label.ends_with('-') {
@@ -43,8 +57,7 @@ fn label(part: &str) -> Option<String> {
     }
     label.truncate(LONGEST);
     let label = label.trim_end_matches('-');
-    let is_version = label.strip_prefix('v').unwrap_or(label).bytes().all(|byte| byte.is_ascii_digit());
-    (!is_version).then(|| label.to_owned())
+    (!label.is_empty()).then(|| label.to_owned())
 }
 
 #[cfg(test)]
@@ -52,6 +65,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_catalog_in_a_directory_has_the_name_of_the_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        for (place, name) in [("catalogs/v4.20", "v4-20"), ("Community_Operators", "community-operators"), ("4", "4")] {
+            let path = directory.path().join(place);
+            std::fs::create_dir_all(&path).unwrap();
+            assert_eq!(catalog(&path.to_string_lossy()), name);
+        }
+        assert_eq!(catalog("quay.io/operatorhubio/catalog:latest"), "catalog");
+        assert_eq!(catalog("registry.example.com/redhat-operator-index:v4.20"), "redhat-operator-index");
+        assert_eq!(catalog("https://example.com/catalogs/mine.tar.gz"), "mine");
+    }
 
     #[test]
     fn a_name_is_the_last_part_that_is_not_a_version() {

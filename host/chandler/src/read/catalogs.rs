@@ -56,7 +56,7 @@ pub async fn selected(
     let mut places: BTreeMap<String, &str> = BTreeMap::new();
     for text in &selection.catalogs {
         let (name, place) = named(text);
-        let default = || if cluster_catalogs::is_name(place) { place.to_owned() } else { naming::deployment(place) };
+        let default = || if cluster_catalogs::is_name(place) { place.to_owned() } else { naming::catalog(place) };
         let name = name.map_or_else(default, str::to_owned);
         if let Some(other) = places.insert(name.clone(), place) {
             return Err(CommandError::usage(format!("catalogs {other} and {place} are both named {name}"))

@@ -221,8 +221,11 @@ impl<'a> Universe<'a> {
             return Ok(());
         }
         let bundle = Arc::clone(&self.nodes[id].bundle);
-        let mut formulas = Vec::with_capacity(bundle.needs.len());
-        for (index, need) in bundle.needs.iter().enumerate() {
+        // What is found first comes first in an explanation: by its text, since the order of properties in a catalog means nothing.
+        let mut needs: Vec<(usize, &Need)> = bundle.needs.iter().enumerate().collect();
+        needs.sort_by_cached_key(|(_, need)| need.to_string());
+        let mut formulas = Vec::with_capacity(needs.len());
+        for (index, need) in needs {
             formulas.push((index, self.formula(need, false)?));
         }
         self.nodes[id].needs = formulas;
