@@ -130,7 +130,7 @@ impl Bundle {
 /// One comparison of a range.
 #[derive(Clone, Debug)]
 struct Comparison {
-    operator: &'static str,
+    operator: String,
     version: Version,
 }
 
@@ -138,7 +138,7 @@ impl Comparison {
     fn holds(&self, found: &Version) -> bool {
         let wanted = &self.version;
         let order = found.cmp_precedence(wanted);
-        match self.operator {
+        match self.operator.as_str() {
             "" | "=" => order.is_eq(),
             ">=" => order.is_ge(),
             "<" => order.is_lt(),
@@ -208,13 +208,13 @@ impl<'a> Question<'a> {
         let mut channels: Vec<String> =
             of_package.iter().flat_map(|package| package.channels.keys()).cloned().collect();
         channels.push("no-such-channel".to_owned());
-        let mut comparison = |operators: &[&'static str]| {
+        let mut comparison = |operators: &[&str]| {
             let mut version = dice.one_of(&bundles).version.clone();
             version.build = semver::BuildMetadata::EMPTY;
             if dice.percent(30) {
                 version.patch += 1;
             }
-            Comparison { operator: *dice.one_of(operators), version }
+            Comparison { operator: (*dice.one_of(operators)).to_owned(), version }
         };
         let mut range = vec![comparison(&["", "=", ">=", "<", "!=", "~", "^"]), comparison(&[">=", "<"])];
         range.truncate(usize::try_from(dice.below(3)).unwrap());

@@ -103,8 +103,11 @@ pub fn bundle(name: &str, namespace: &str, version: Version) -> Bundle {
 pub fn objects(name: &str, namespace: &str, version: Version) -> Vec<Value> {
     let objects: Vec<Value> = serde_saphyr::from_multiple(&text(name, namespace, version)).expect("YAML");
     let in_namespace = |mut object: Value| {
-        if !CLUSTER_SCOPED.iter().any(|kind| object["kind"] == *kind) {
-            object["metadata"]["namespace"] = json!(namespace);
+        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+        if !CLUSTER_SCOPED.contains(&kind)
+            && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            metadata.insert("namespace".to_owned(), json!(namespace));
         }
         object
     };

@@ -56,27 +56,24 @@ impl Discovery {
 
     /// The API resource of a kind in this group and version, if it is served.
     pub(crate) async fn kind(&self, group: &str, version: &str, kind: &str) -> Result<Option<Served>, ApiError> {
-        if let Some(known) = self.known(group, version, kind) {
-            return Ok(known);
+        if let Some(document) = self.recent(group, version, kind) {
+            return Ok(document.kind(kind).cloned());
         }
         // Many owners that begin at once need the same documents.
         let api_version = api_version(group, version);
         let _turn = self.turns.take(&api_version).await;
-        if let Some(known) = self.known(group, version, kind) {
-            return Ok(known);
+        if let Some(document) = self.recent(group, version, kind) {
+            return Ok(document.kind(kind).cloned());
         }
         let document = self.fetch(group, version).await?;
         Ok(document.kind(kind).cloned())
     }
 
-    /// What a cached document says about the kind, if it is recent enough for that.
-    fn known(&self, group: &str, version: &str, kind: &str) -> Option<Option<Served>> {
+    /// The cached document, if it is recent enough for what it says about the kind.
+    fn recent(&self, group: &str, version: &str, kind: &str) -> Option<Document> {
         let document = self.remembered(group, version)?;
-        let age = document.fetched.elapsed();
-        match document.kind(kind) {
-            Some(served) => (age < TRUSTED).then(|| Some(served.clone())),
-            None => (age < MISSING).then_some(None),
-        }
+        let trusted = if document.kind(kind).is_some() { TRUSTED } else { MISSING };
+        (document.fetched.elapsed() < trusted).then_some(document)
     }
 
     /// The same from the cache only.
