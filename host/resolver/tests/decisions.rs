@@ -274,8 +274,19 @@ fn what_no_catalog_has_is_named() {
     let message = of(json!({"package": "nothing"}));
     assert!(message.contains("no catalog has package nothing"), "{message}");
     let message = of(json!({"package": "a", "range": ">=2"}));
-    assert!(message.contains("package a >=2 is required, and no version in catalogs c matches"), "{message}");
-    assert!(message.contains("catalog c has a 1.0.0 and 1.4.0 in channels stable"), "{message}");
+    assert!(message.contains("package a >=2 is required, and no version in catalog c matches"), "{message}");
+    assert!(message.contains("catalog c has a 1.0.0 and 1.4.0 in channel stable"), "{message}");
+}
+
+#[test]
+fn a_near_miss_names_what_it_lacks_once() {
+    let required = json!({"required": [{"package": "a"}], "catalogs": one()});
+    let needy = Bundle::new("a", "1.0.0").requires_kind("Ghost").requires_kind("Wraith");
+    let message = refused(&ask(&[("c", vec![needy])], &required));
+    let miss = "needs kind example.com/v1/Ghost and kind example.com/v1/Wraith, which no catalog provides";
+    assert!(message.contains(miss), "{message}");
+    let message = refused(&ask(&[("c", vec![Bundle::new("a", "1.0.0-rc.1")])], &required));
+    assert!(message.contains("catalog c has a 1.0.0-rc.1 in channel stable, all of them pre-releases"), "{message}");
 }
 
 #[test]

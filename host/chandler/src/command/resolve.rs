@@ -222,7 +222,11 @@ impl Resolve {
             Answer::Decision(decision) => decision,
             Answer::Refusal(explanation) => {
                 let hint = (!self.what_if).then_some("--what-if tries changes of the question");
-                return Err(resolution::refused(explanation, hint));
+                let error = resolution::refused(explanation, hint);
+                return Err(match resolution::missing_kind(explanation) {
+                    Some(kind) => error.hint(format!("if the cluster has it from elsewhere: `--serves {kind}`")),
+                    None => error,
+                });
             }
         };
         match self.output {

@@ -213,7 +213,7 @@ pub fn unknown_package(package: &str, catalogs: &IndexCatalogs) -> CommandError 
     let error = CommandError::usage(format!("no package {package} in {word} {}", searched.join(", ")));
     let similar = names::similar(package, known.iter().map(String::as_str), SUGGESTIONS);
     if similar.is_empty() {
-        error.hint("`chandler catalog list` lists all packages, `chandler catalog search TEXT` searches")
+        error.hint("`chandler catalog list --packages` lists all packages, `chandler catalog search TEXT` searches; both take --catalog too")
     } else {
         error.hint(format!("similar names: {}", similar.join(", ")))
     }

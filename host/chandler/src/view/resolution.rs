@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use chandler_resolver::{Change, Decision, Edge, Explanation, Installed, Member, Reason, what_if::Alternative};
+use chandler_resolver::{Change, Decision, Edge, Explanation, Installed, Line, Member, Reason, what_if::Alternative};
 
 use super::{
     error::CommandError,
@@ -132,6 +132,14 @@ pub fn refused(explanation: &Explanation, hint: Option<&str>) -> CommandError {
         Some(hint) => error.hint(hint),
         None => error,
     }
+}
+
+/// A kind that a refused set needs, as `--serves` takes it.
+pub fn missing_kind(explanation: &Explanation) -> Option<&str> {
+    explanation.lines.iter().find_map(|line| match line {
+        Line::Needs { need, .. } => need.strip_prefix("kind ").filter(|kind| !kind.contains(' ')),
+        _ => None,
+    })
 }
 
 /// What changed questions would be answered.

@@ -26,6 +26,12 @@ pub(super) fn versions<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Vec<Str
     texts
 }
 
+/// A list with its noun, as in `channels alpha and beta`.
+pub(super) fn named(noun: &str, texts: &[String], and: &str) -> String {
+    let plural = if texts.len() == 1 { "" } else { "s" };
+    format!("{noun}{plural} {}", listed(texts, and))
+}
+
 /// A list as in a sentence.
 pub(super) fn listed(texts: &[String], and: &str) -> String {
     match texts {

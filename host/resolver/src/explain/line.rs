@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::bundles::{bounded, listed, versions};
+use super::bundles::{bounded, listed, named, versions};
 use crate::{
     encode::{BlockKind, Cause},
     problem::Hold,
@@ -187,12 +187,12 @@ impl fmt::Display for Line {
                     write!(to, " {range}")?;
                 }
                 if !channels.is_empty() {
-                    write!(to, " in channels {}", listed(channels, "or"))?;
+                    write!(to, " in {}", named("channel", channels, "or"))?;
                 }
                 write!(to, " is required")?;
                 match (catalogs.as_slice(), candidates.as_slice()) {
                     ([], []) => write!(to, ", and no catalog is selected"),
-                    (_, []) => write!(to, ", and no version in catalogs {} matches", listed(catalogs, "and")),
+                    (_, []) => write!(to, ", and no version in {} matches", named("catalog", catalogs, "and")),
                     _ => Ok(()),
                 }
             }

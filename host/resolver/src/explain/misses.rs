@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bundles::{bounded, listed, versions};
+use super::bundles::{bounded, listed, named, versions};
 use crate::{
     encode::Cause,
     need::Wanted,
@@ -78,8 +78,10 @@ fn elsewhere(universe: &Universe<'_>, group: GroupId) -> String {
         let channels: Vec<String> = channels.into_iter().take(8).cloned().collect();
         let versions = listed(&versions(nodes.iter().copied()), "and");
         let within =
-            if channels.is_empty() { String::new() } else { format!(" in channels {}", listed(&channels, "and")) };
-        format!("catalog {catalog} has {} {versions}{within}", found.name)
+            if channels.is_empty() { String::new() } else { format!(" in {}", named("channel", &channels, "and")) };
+        let only =
+            if nodes.iter().all(|node| node.version.is_prerelease()) { ", all of them pre-releases" } else { "" };
+        format!("catalog {catalog} has {} {versions}{within}{only}", found.name)
     };
     catalogs.iter().take(3).map(each).collect::<Vec<_>>().join(", ")
 }
@@ -88,6 +90,7 @@ fn elsewhere(universe: &Universe<'_>, group: GroupId) -> String {
 fn lacks(universe: &Universe<'_>, id: NodeId) -> Vec<String> {
     let node = &universe.nodes[id];
     let mut lacks: Vec<String> = node.blocks.iter().map(|block| blocked(universe, node, block)).collect();
+    let mut unmet = Unmet::default();
     for (index, formula) in &node.needs {
         if possible(universe, formula) {
             continue;
@@ -95,17 +98,41 @@ fn lacks(universe: &Universe<'_>, id: NodeId) -> Vec<String> {
         let mut leaves = Vec::new();
         impossible(universe, formula, &mut leaves);
         if let [leaf] = leaves.as_slice() {
-            lacks.push(format!("needs {}, {}", universe.matches[*leaf].text, offers(universe, *leaf)));
+            unmet.push(universe.matches[*leaf].text.clone(), offers(universe, *leaf));
         } else {
             let text = node.bundle.needs.get(*index).map(ToString::to_string).unwrap_or_default();
-            let first = leaves.first().map(|leaf| format!(", {}", offers(universe, *leaf))).unwrap_or_default();
-            lacks.push(format!("needs {text}{first}"));
+            unmet.push(text, leaves.first().map(|leaf| offers(universe, *leaf)).unwrap_or_default());
         }
-        if lacks.len() >= 3 {
+        if lacks.len() + unmet.count >= 3 {
             break;
         }
     }
+    lacks.extend(unmet.texts());
     lacks
+}
+
+/// What a candidate needs, grouped by why nothing meets it, in the order of the needs.
+#[derive(Default)]
+struct Unmet {
+    groups: Vec<(String, Vec<String>)>,
+    count: usize,
+}
+
+impl Unmet {
+    fn push(&mut self, need: String, why: String) {
+        self.count += 1;
+        match self.groups.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, needs)) => needs.push(need),
+            None => self.groups.push((why, vec![need])),
+        }
+    }
+
+    fn texts(&self) -> impl Iterator<Item = String> {
+        self.groups.iter().map(|(why, needs)| {
+            let comma = if why.is_empty() { "" } else { ", " };
+            format!("needs {}{comma}{why}", listed(needs, "and"))
+        })
+    }
 }
 
 fn blocked(universe: &Universe<'_>, node: &Node, block: &Block) -> String {
