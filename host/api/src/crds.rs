@@ -66,8 +66,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         path: &["spec", "source", "git", "ref"],
-        expression: "[has(self.branch), has(self.tag), has(self.commit)].exists_one(present, present)",
-        message: "exactly one of branch, tag, commit must be set",
+        expression: "[has(self.branch), has(self.tag), has(self.commit), has(self.semver)].exists_one(present, present)",
+        message: "exactly one of branch, tag, commit, semver must be set",
     },
     Rule { path: GIT_DIRECTORY, expression: INSIDE, message: "directory must define a path within the repository" },
     Rule { path: CONFIG_MAP_PATH, expression: INSIDE, message: "path is outside the bundle root" },

@@ -49,6 +49,11 @@ impl BundleSource {
         Self { kind: Self::CONFIG_MAPS.into(), config_maps: Some(config_maps), ..Self::default() }
     }
 
+    /// A source in a git repository.
+    pub fn git(git: GitSource) -> Self {
+        Self { kind: Self::GIT.into(), git: Some(git), ..Self::default() }
+    }
+
     /// A source of an archive over HTTP.
     pub fn http(http: HttpSource) -> Self {
         Self { kind: Self::HTTP.into(), http: Some(http), ..Self::default() }
@@ -78,17 +83,20 @@ pub struct ImageSource {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitSource {
-    /// The URL of the repository.
+    /// The URL of the repository: https, or http for a commit.
     pub repository: String,
     /// The directory of the bundle in the repository. Default: the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// The revision to check out: exactly one of branch, tag and commit.
+    /// The revision to check out: exactly one of branch, tag, commit and semver.
     #[serde(rename = "ref")]
     pub reference: GitRef,
     /// Credentials, if the server requires them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Authorization>,
+    /// PEM certificates that are trusted for this server, in addition to those of the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_data: Option<String>,
 }
 
 /// The revision to check out: exactly one field is set.
@@ -100,9 +108,12 @@ pub struct GitRef {
     /// A tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// A commit.
+    /// A commit: all of its 40 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// A range of versions, such as ">=1.2, <2": the tag with the highest version in it, with or without a v before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub semver: Option<String>,
 }
 
 /// A ConfigMap that holds a directory of the bundle, one file per key.
@@ -140,12 +151,11 @@ pub struct HttpSource {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Authorization {
-    /// A Secret in the controller's namespace, with the keys username and password, or bearerToken, for HTTP, or ssh-privatekey and
-    /// ssh-knownhosts for git over SSH. Its annotation chandler.dev/bundledeployments (for a Catalog: chandler.dev/catalogs) lists the
+    /// A Secret in the controller's namespace, with the keys username and password, or bearerToken. Its annotation chandler.dev/bundledeployments (for a Catalog: chandler.dev/catalogs) lists the
     /// objects that may use it; only a Secret of type kubernetes.io/basic-auth may be without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<LocalObjectReference>,
-    /// Do not verify the server's certificate or host key. For tests only.
+    /// Do not verify the server's certificate. For tests only.
     #[serde(default, skip_serializing_if = "is_false")]
     pub insecure_skip_verify: bool,
 }

@@ -154,7 +154,7 @@ fn every_rule_is_in_the_schema() {
     .spec.source: http must be set for source type "http"
     .spec.source.configMaps[].path: path is outside the bundle root
     .spec.source.git.directory: directory must define a path within the repository
-    .spec.source.git.ref: exactly one of branch, tag, commit must be set
+    .spec.source.git.ref: exactly one of branch, tag, commit, semver must be set
     "#);
     assert_eq!(schema(&crd)["properties"]["metadata"]["properties"]["name"]["maxLength"], 52);
 }

@@ -6,7 +6,7 @@ use chandler_api::crds;
 use kube_cel::Validator;
 use serde_json::{Value, json};
 
-const REF: &str = "spec.source.git.ref: exactly one of branch, tag, commit must be set";
+const REF: &str = "spec.source.git.ref: exactly one of branch, tag, commit, semver must be set";
 const DIRECTORY: &str = "spec.source.git.directory: directory must define a path within the repository";
 const PATH: &str = "spec.source.configMaps[0].path: path is outside the bundle root";
 const ONE: &str = "spec.source: exactly one of image, git, configMaps, http must be set";

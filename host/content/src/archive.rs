@@ -9,7 +9,7 @@ mod fetch;
 mod url;
 
 pub use self::{
-    failure::DownloadError,
+    failure::{DownloadError, Downloaded},
     fetch::{Archives, ResolvedArchive},
     url::{ArchiveUrl, ArchiveUrlError},
 };

@@ -15,6 +15,11 @@ use crate::{ContentError, StoreError};
 pub(crate) struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
+    /// Set when the caller stops waiting, for libraries that look at it.
+    pub(crate) fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+
     /// Fails if the caller stopped waiting. No caller sees this error.
     pub(crate) fn check(&self) -> io::Result<()> {
         if self.0.load(Ordering::Relaxed) { Err(io::Error::other("the caller stopped waiting")) } else { Ok(()) }

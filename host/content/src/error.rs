@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf, time::Duration};
 
 use chandler_core::Digest;
+use chandler_git::{CommitId, GitError};
 
 use crate::{
     AccessError, DownloadError, ImageError, LimitExceeded, ReferenceError, RegistryError, ServerFailure, limits::Bytes,
@@ -71,6 +72,24 @@ pub enum ContentError {
         /// What is wrong with it.
         error: ArchiveError,
     },
+    /// A git repository has no such content, or its server violates the protocol.
+    #[error("git repository {url}: {error}")]
+    Git {
+        /// The URL of the repository.
+        url: String,
+        /// What is wrong.
+        error: GitError,
+    },
+    /// Files of a git repository are refused.
+    #[error("git repository {url} at commit {commit}: {error}")]
+    Checkout {
+        /// The URL of the repository.
+        url: String,
+        /// The commit.
+        commit: CommitId,
+        /// What is wrong with them.
+        error: ArchiveError,
+    },
     /// The request took too long.
     #[error("{what}: not fetched within {seconds} s")]
     Timeout {
@@ -122,11 +141,16 @@ impl ContentError {
             Self::Store(_) | Self::Timeout { .. } => FailureClass::Transient,
             // The server may have been changing the archive, and the next one may be right.
             Self::Access(_) | Self::Checksum { .. } => FailureClass::Unavailable,
+            // A push may change it. The last good content stays in use.
+            Self::Git { error, .. } if error.is_absence() => FailureClass::Unavailable,
+            Self::Git { error: GitError::Truncated | GitError::Disk(_), .. } => FailureClass::Transient,
             Self::Reference(_)
             | Self::Image { .. }
             | Self::Layer { .. }
             | Self::Archive(_)
             | Self::DownloadedArchive { .. }
+            | Self::Git { .. }
+            | Self::Checkout { .. }
             | Self::DuplicatePath { .. } => FailureClass::Permanent,
         }
     }
@@ -160,12 +184,25 @@ impl ContentError {
             Self::Layer { .. }
             | Self::Archive(_)
             | Self::DownloadedArchive { .. }
+            | Self::Checkout { .. }
             | Self::Image { error: ImageError::Archive(_), .. } => "InvalidArchive",
+            Self::Git { error, .. } => git_reason(error),
             Self::Image { .. } => "InvalidImage",
             Self::DuplicatePath { .. } => "DuplicatePath",
             Self::Timeout { .. } => "Timeout",
             Self::Store(_) => "StoreFailed",
         }
+    }
+}
+
+fn git_reason(error: &GitError) -> &'static str {
+    match error {
+        GitError::NotFound(_) => "RevisionNotFound",
+        GitError::Directory(_) => "DirectoryNotFound",
+        GitError::Server(_) => "ServerRefused",
+        GitError::Version | GitError::Protocol(_) | GitError::Truncated => "InvalidResponse",
+        GitError::Disk(_) => "StoreFailed",
+        _ => "InvalidRepository",
     }
 }
 
@@ -261,6 +298,12 @@ pub enum EntryProblem {
     /// An extended header is too large, or changes the size of the entry. Readers interpret this differently.
     #[error("has an extended header that is refused: {0}")]
     ExtendedHeader(&'static str),
+    /// It is the commit of another repository.
+    #[error("is a submodule; put its files into the repository, or use it as a source of its own")]
+    Submodule,
+    /// It stands for a file that another server has.
+    #[error("is a pointer of Git LFS; put the file itself into the repository")]
+    LfsPointer,
     /// It is encrypted.
     #[error("is encrypted")]
     Encrypted,

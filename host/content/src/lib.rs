@@ -6,6 +6,7 @@
 //! | [`Store`], [`Tree`] | the cache directory, and one bundle in it |
 //! | [`Images`] | images and artifacts of OCI registries |
 //! | [`Archives`], [`ArchiveUrl`] | archives of HTTP servers |
+//! | [`Repositories`], [`RepositoryUrl`] | git repositories on HTTP servers |
 //! | [`ImageReference`], [`ImageAccess`], [`pull_secret_credentials`] | the name of an image, and access to its registry |
 //! | [`connection_trust_problem`] | why a TLS connection is not trusted, in words |
 //! | [`ContentError`] | failures, and whether a retry helps |
@@ -16,18 +17,21 @@
 mod archive;
 mod blocking;
 mod causes;
+mod checkout;
 mod directory;
 mod error;
 mod files;
 mod image;
 mod limits;
 mod path;
+mod server;
 mod store;
 mod transport;
 mod tree;
 mod unpack;
 
-pub use archive::{ArchiveUrl, ArchiveUrlError, Archives, DownloadError, ResolvedArchive};
+pub use archive::{ArchiveUrl, ArchiveUrlError, Archives, DownloadError, Downloaded, ResolvedArchive};
+pub use checkout::{Checkout, Repositories, RepositoryUrl, RepositoryUrlError};
 pub use error::{ArchiveError, ContentError, EntryProblem, FailureClass, NamedTwice, StoreError};
 pub use files::FileSet;
 pub use image::{

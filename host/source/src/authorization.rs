@@ -4,10 +4,11 @@
 //! have it sent to a server of their own. So a Secret needs an annotation that grants its use, except one of type
 //! `kubernetes.io/basic-auth`, to which the rules of pull secrets apply: nothing but such credentials has this type.
 
-use chandler_content::Credentials;
+use chandler_api::Authorization;
+use chandler_content::{Credentials, ImageAccess};
 use k8s_openapi::api::core::v1::Secret;
 
-use crate::{Grantee, SystemNamespace};
+use crate::{Dependency, Environment, Grantee, SourceError, SystemNamespace};
 
 /// The type of Secrets with a user name and a password.
 const BASIC_AUTH: &str = "kubernetes.io/basic-auth";
@@ -24,10 +25,33 @@ pub struct AuthorizationError {
     pub message: String,
 }
 
+/// The Secret that a source names.
+pub(crate) fn dependency(auth: Option<&Authorization>) -> Option<Dependency> {
+    auth?.secret.as_ref().map(|secret| Dependency::Secret(secret.name.clone()))
+}
+
+/// Reads the credentials of a source.
+pub(crate) async fn access(
+    environment: Environment<'_>,
+    auth: Option<&Authorization>,
+    certificate_data: Option<&String>,
+) -> Result<ImageAccess, SourceError> {
+    let Environment { system, grantee, .. } = environment;
+    let credentials = match auth.and_then(|auth| auth.secret.as_ref()) {
+        Some(secret) => Some(credentials(system, grantee, &secret.name).await?),
+        None => None,
+    };
+    Ok(ImageAccess {
+        credentials,
+        certificate_authority: certificate_data.map(|data| data.clone().into_bytes()),
+        insecure_skip_tls_verify: auth.is_some_and(|auth| auth.insecure_skip_verify),
+    })
+}
+
 /// The credentials in a Secret: `bearerToken`, or `username` and `password`.
 ///
 /// A grantee that may not use a Secret gets the same error whether the Secret exists or not. The log has the cause.
-pub(crate) async fn credentials(
+async fn credentials(
     system: &SystemNamespace,
     grantee: Grantee<'_>,
     name: &str,

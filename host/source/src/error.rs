@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use chandler_content::{ArchiveUrlError, ContentError, FailureClass, ReferenceError};
+use chandler_content::{ArchiveUrlError, ContentError, FailureClass, ReferenceError, RepositoryUrlError};
+use chandler_git::GitError;
 
 use crate::{authorization::AuthorizationError, kinds::config_maps::ConfigMapError, pull_secret::PullSecretError};
 
@@ -31,14 +32,6 @@ pub enum InvalidSource {
     /// No kind of source has this type.
     #[error("source type {0:?} not supported")]
     UnknownType(String),
-    /// The API has the kind, but this version cannot fetch it.
-    #[error("source type {kind:?} is not supported by this version: use {}", .supported.join(" or "))]
-    Unsupported {
-        /// The type.
-        kind: String,
-        /// The types that this version fetches.
-        supported: &'static [&'static str],
-    },
     /// The field that the type names is not set.
     #[error("spec.source.{field}: must be set for source type {field:?}")]
     Missing {
@@ -62,17 +55,44 @@ pub enum InvalidSource {
     /// The digest of an archive cannot be parsed.
     #[error("spec.source.http.sha256: it is not 64 hexadecimal digits in lower case")]
     Sha256,
+    /// The URL of a repository is refused. Its text is not shown, since it may have a password.
+    #[error("spec.source.git.repository: {0}")]
+    Repository(#[from] RepositoryUrlError),
+    /// Not exactly one field of the reference is set.
+    #[error("spec.source.git.ref: exactly one of branch, tag, commit, semver must be set")]
+    GitRef,
+    /// The name of a branch or tag is refused.
+    #[error("spec.source.git.ref.{field}: it is no name of a branch or tag")]
+    GitName {
+        /// `branch` or `tag`.
+        field: &'static str,
+    },
+    /// A commit or a range of versions cannot be parsed.
+    #[error("spec.source.git.ref.{field}: {error}")]
+    GitRevision {
+        /// `commit` or `semver`.
+        field: &'static str,
+        /// What is wrong.
+        error: GitError,
+    },
+    /// The directory is absolute, or has a part `..`.
+    #[error("spec.source.git.directory: it leaves the repository")]
+    GitDirectory,
 }
 
 impl InvalidSource {
     /// The path of the field that is invalid.
     pub fn field(&self) -> String {
         match self {
-            Self::UnknownType(_) | Self::Unsupported { .. } => "spec.source.type".to_owned(),
+            Self::UnknownType(_) => "spec.source.type".to_owned(),
             Self::Missing { field } | Self::Conflicting { field, .. } => format!("spec.source.{field}"),
             Self::Reference(_) => "spec.source.image.ref".to_owned(),
             Self::Url(_) => "spec.source.http.url".to_owned(),
             Self::Sha256 => "spec.source.http.sha256".to_owned(),
+            Self::Repository(_) => "spec.source.git.repository".to_owned(),
+            Self::GitRef => "spec.source.git.ref".to_owned(),
+            Self::GitName { field } | Self::GitRevision { field, .. } => format!("spec.source.git.ref.{field}"),
+            Self::GitDirectory => "spec.source.git.directory".to_owned(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The kinds of sources, a file each.
 
 pub mod config_maps;
+pub mod git;
 pub mod http;
 pub mod image;

@@ -2,19 +2,18 @@
 
 use std::fmt;
 
-use chandler_api::{BundleSource, GitSource};
+use chandler_api::BundleSource;
 
 use crate::{
     Dependency, Environment, InvalidSource, NotObtained, Obtained, SourceError, SourceKind, Sources, Wanted,
-    kinds::{config_maps::ConfigMaps, http::Http, image::Image},
+    kinds::{config_maps::ConfigMaps, git::Git, http::Http, image::Image},
     resolutions::Resolution,
 };
 
 /// Declares [`Source`] and [`Pinned`], with one variant for each kind, and passes calls on to the kind.
 macro_rules! kinds {
     (
-        supported { $($(#[$doc:meta])* $variant:ident($kind:ty) = $field:ident;)+ }
-        unsupported { $($name:path = $other:ident, $describe:expr;)+ }
+        $($(#[$doc:meta])* $variant:ident($kind:ty) = $field:ident;)+
     ) => {
         /// The source of a bundle, parsed.
         #[derive(Clone, Debug, PartialEq)]
@@ -24,25 +23,21 @@ macro_rules! kinds {
         #[derive(Clone, Debug, PartialEq)]
         pub enum Pinned { $($(#[$doc])* $variant(<$kind as SourceKind>::Pin),)+ }
 
-        /// The types of sources that this version fetches.
-        const SUPPORTED: &[&str] = &[$(<$kind as SourceKind>::TYPE,)+];
-
         impl Source {
             /// Reads the source of a spec or of a record.
             ///
             /// # Errors
-            /// The type is unknown or not supported, the field that it names is not set, another one is set, or the field is
+            /// The type is unknown, the field that it names is not set, another one is set, or the field is
             /// invalid.
             pub fn parse(source: &BundleSource) -> Result<Self, InvalidSource> {
                 let fields = [
                     $((<$kind as SourceKind>::TYPE, source.$field.is_some()),)+
-                    $(($name, source.$other.is_some()),)+
                 ];
                 check(&source.kind, &fields)?;
                 $(if let Some(spec) = &source.$field {
                     return <$kind as SourceKind>::parse(spec).map(Self::$variant);
                 })+
-                Err(InvalidSource::Unsupported { kind: source.kind.clone(), supported: SUPPORTED })
+                Err(InvalidSource::UnknownType(source.kind.clone()))
             }
 
             /// The objects of the system namespace whose changes may change the content, or access to it.
@@ -119,13 +114,10 @@ macro_rules! kinds {
             }
         )+
 
-        /// A short text for people, such as `image quay.io/example/harbour:v1`; also for sources that are not supported.
+        /// A short text for people, such as `image quay.io/example/harbour:v1`.
         pub fn describe(source: &BundleSource) -> String {
             $(if let Some(spec) = &source.$field {
                 return <$kind as SourceKind>::describe(spec);
-            })+
-            $(if let Some(spec) = &source.$other {
-                return $describe(spec);
             })+
             source.kind.clone()
         }
@@ -142,17 +134,14 @@ macro_rules! kinds {
 }
 
 kinds! {
-    supported {
-        /// An image in an OCI registry.
-        Image(Image) = image;
-        /// ConfigMaps of the system namespace.
-        ConfigMaps(ConfigMaps) = config_maps;
-        /// An archive on an HTTP server.
-        Http(Http) = http;
-    }
-    unsupported {
-        BundleSource::GIT = git, git;
-    }
+    /// An image in an OCI registry.
+    Image(Image) = image;
+    /// ConfigMaps of the system namespace.
+    ConfigMaps(ConfigMaps) = config_maps;
+    /// A directory of a git repository.
+    Git(Git) = git;
+    /// An archive on an HTTP server.
+    Http(Http) = http;
 }
 
 /// Fails unless the field that the type names is set, and no other.
@@ -168,12 +157,6 @@ fn check(kind: &str, fields: &[(&'static str, bool)]) -> Result<(), InvalidSourc
         }
     }
     Ok(())
-}
-
-fn git(git: &GitSource) -> String {
-    let reference = [&git.reference.commit, &git.reference.tag, &git.reference.branch];
-    let reference = reference.into_iter().flatten().next().map_or("", String::as_str);
-    format!("git {} {reference}", git.repository)
 }
 
 impl fmt::Display for Pinned {
@@ -196,6 +179,25 @@ mod tests {
 
     fn image(reference: &str) -> Value {
         json!({"type": "image", "image": {"ref": reference}})
+    }
+
+    fn git(reference: Value) -> Value {
+        json!({"type": "git", "git": {"repository": "https://example.com/a", "ref": reference}})
+    }
+
+    #[test]
+    fn the_recorded_commit_is_used_for_the_same_directory_only() {
+        let pin = |directory: &str, recorded: &str| {
+            let of = |directory: &str, reference: Value| {
+                let mut value = git(reference);
+                value["git"]["directory"] = json!(directory);
+                Source::parse(&source(value)).unwrap()
+            };
+            let commit = of(recorded, json!({"commit": "1".repeat(40)}));
+            of(directory, json!({"branch": "main"})).recorded_pin(&commit).map(|pin| pin.to_string())
+        };
+        assert_eq!(pin("a/b", "./a//b"), Some(format!("git https://example.com/a {}", "1".repeat(40))));
+        assert_eq!(pin("a/b", "a"), None);
     }
 
     #[test]
@@ -235,9 +237,34 @@ mod tests {
                 "spec.source.http.sha256: it is not 64 hexadecimal digits in lower case",
             ),
             (
-                json!({"type": "git", "git": {"repository": "https://example.com/a", "ref": {"tag": "v1"}}}),
-                "spec.source.type",
-                r#"source type "git" is not supported by this version: use image or configMaps or http"#,
+                json!({"type": "git", "git": {"repository": "git@example.com:a.git", "ref": {"tag": "v1"}}}),
+                "spec.source.git.repository",
+                "spec.source.git.repository: repositories are fetched over https, not over SSH: use the https URL of the repository",
+            ),
+            (
+                json!({"type": "git", "git": {"repository": "https://example.com/a", "ref": {"commit": "0123abc"}}}),
+                "spec.source.git.ref.commit",
+                "spec.source.git.ref.commit: a commit is named by all of its 40 hexadecimal digits",
+            ),
+            (
+                json!({"type": "git", "git": {"repository": "https://example.com/a", "ref": {"semver": "newest"}}}),
+                "spec.source.git.ref.semver",
+                "spec.source.git.ref.semver: \"newest\" is not a range of versions, such as \">=1.2, <2\"",
+            ),
+            (
+                json!({"type": "git", "git": {"repository": "https://example.com/a", "ref": {"branch": "a\nwant b"}}}),
+                "spec.source.git.ref.branch",
+                "spec.source.git.ref.branch: it is no name of a branch or tag",
+            ),
+            (
+                json!({"type": "git", "git": {"repository": "https://example.com/a", "ref": {}}}),
+                "spec.source.git.ref",
+                "spec.source.git.ref: exactly one of branch, tag, commit, semver must be set",
+            ),
+            (
+                json!({"type": "git", "git": {"repository": "https://example.com/a", "ref": {"tag": "v1"}, "directory": "a/.."}}),
+                "spec.source.git.directory",
+                "spec.source.git.directory: it leaves the repository",
             ),
         ] {
             let error = Source::parse(&source(value.clone())).unwrap_err();
@@ -249,10 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn only_a_tag_and_a_url_without_digest_can_move() {
+    fn only_what_no_digest_names_can_move() {
         for (value, can_move) in [
             (json!({"type": "http", "http": {"url": "https://example.com/a.tgz"}}), true),
             (json!({"type": "http", "http": {"url": "https://example.com/a.tgz", "sha256": "0".repeat(64)}}), false),
+            (git(json!({"branch": "main"})), true),
+            (git(json!({"semver": ">=1"})), true),
+            (git(json!({"commit": "0".repeat(40)})), false),
             (image("quay.io/a:v1"), true),
             (image("quay.io/a"), true),
             (image(DIGEST), false),
@@ -323,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_are_described_whether_supported_or_not() {
+    fn sources_are_described_whether_known_or_not() {
         for (value, text) in [
             (image("quay.io/a:v1"), "image quay.io/a:v1"),
             (

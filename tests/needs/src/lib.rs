@@ -33,6 +33,24 @@ pub fn fixture(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
+/// The program `git http-backend`. Prints the reason for skipping if there is none.
+///
+/// # Panics
+///
+/// If there is none and tests may not be skipped.
+pub fn git_http_backend() -> Option<PathBuf> {
+    let run = Command::new("git").arg("--exec-path").output().ok().filter(|output| output.status.success());
+    let directory = run.and_then(|output| String::from_utf8(output.stdout).ok());
+    let backend = directory.map(|directory| Path::new(directory.trim()).join("git-http-backend"));
+    let backend = backend.filter(|path| path.is_file());
+    if backend.is_none() {
+        let reason = "there is no git with git http-backend (on Debian: apt-get install git)";
+        assert!(env::var_os(SKIP).is_none_or(|skip| skip != "never"), "{reason}, and {SKIP}=never");
+        println!("skipped: {reason}");
+    }
+    backend
+}
+
 /// Whether kubectl is on the `PATH`. Prints the reason for skipping if it is not.
 ///
 /// # Panics

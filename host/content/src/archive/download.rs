@@ -1,23 +1,19 @@
 //! One request for an archive.
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use chandler_core::Digest;
 use reqwest::{
-    Method, Response, StatusCode,
-    header::{
-        ACCEPT_ENCODING, CONTENT_LENGTH, DATE, ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
-        LAST_MODIFIED,
-    },
+    Response, StatusCode,
+    header::{CONTENT_LENGTH, DATE, ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED},
 };
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt;
 
-use super::{ArchiveUrl, DownloadError};
+use super::{ArchiveUrl, Downloaded};
 use crate::{
-    ContentError, Credentials, ImageAccess, LimitExceeded, ServerFailure, StoreError,
-    image::{Inner, may_be_plain},
+    ContentError, ImageAccess, LimitExceeded, StoreError,
+    image::Inner,
+    server::{Asked, Server},
     store::{Latest, Workspace},
-    transport::{Connection, ConnectionError, authority, failure_of, is_here, retry_after},
 };
 
 /// The name of the archive in a workspace.
@@ -26,12 +22,7 @@ pub(super) const ARCHIVE: &str = "archive";
 const VALIDATOR_BYTES: usize = 1024;
 
 /// A client for one archive.
-pub(super) struct Download<'a> {
-    connection: Connection,
-    url: &'a ArchiveUrl,
-    authorization: Option<HeaderValue>,
-    shared: &'a Inner,
-}
+pub(super) struct Download<'a>(Server<'a>);
 
 /// What a server sends to recognize an archive by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,34 +32,20 @@ pub(super) struct Validators {
 }
 
 impl<'a> Download<'a> {
-    /// A client for an archive. Without TLS, the source must name the archive by its digest, or the server be on this machine or
-    /// listed: anyone on the way could replace the archive.
     pub(super) fn new(
         url: &'a ArchiveUrl,
         access: &ImageAccess,
         is_pinned: bool,
         shared: &'a Inner,
     ) -> Result<Self, ContentError> {
-        let (home, server) = (url.url(), url.server());
-        let connection = Connection::new(home.clone(), &server, access.trust(), &shared.options, &shared.roots)?;
-        let mut download = Self { connection, url, authorization: None, shared };
-        if download.connection.is_plain() {
-            let listed = &shared.options.plain_http_registries;
-            if !is_pinned && !may_be_plain(&server, listed) {
-                return Err(download.plaintext("others could replace the archive; use https, or set sha256"));
-            }
-            if access.credentials.is_some() && !is_here(home) {
-                return Err(download.plaintext("others could read the credentials; use https"));
-            }
-        }
-        download.authorization = access.credentials.as_ref().and_then(authorization).transpose()?;
-        Ok(download)
+        let asked = Asked { what: Downloaded::Archive, url: url.url(), pin: "sha256", is_pinned };
+        Server::new(asked, access, shared).map(Self)
     }
 
     /// Requests the archive.
     pub(super) async fn get(&self) -> Result<Response, ContentError> {
-        let response = self.send(HeaderMap::new()).await?;
-        if response.status() == StatusCode::OK { Ok(response) } else { Err(self.refused(&response).into()) }
+        let response = self.0.send(HeaderMap::new()).await?;
+        if response.status() == StatusCode::OK { Ok(response) } else { Err(self.0.refused(&response).into()) }
     }
 
     /// Requests the archive if it is not the known one; none if it is.
@@ -77,7 +54,7 @@ impl<'a> Download<'a> {
         if conditions.is_empty() {
             return self.get().await.map(Some);
         }
-        let response = self.send(conditions).await?;
+        let response = self.0.send(conditions).await?;
         // Some servers ignore the condition. The body is not read then, which closes the connection.
         let is_same =
             |etag: &String| !etag.starts_with("W/") && response.headers().get(ETAG).is_some_and(|it| it == etag);
@@ -85,27 +62,16 @@ impl<'a> Download<'a> {
             StatusCode::NOT_MODIFIED => Ok(None),
             StatusCode::OK if known.etag.as_ref().is_some_and(is_same) => Ok(None),
             StatusCode::OK => Ok(Some(response)),
-            _ => Err(self.refused(&response).into()),
+            _ => Err(self.0.refused(&response).into()),
         }
-    }
-
-    async fn send(&self, mut headers: HeaderMap) -> Result<Response, ContentError> {
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let sent = self.connection.send(&Method::GET, self.url.url(), &headers, self.authorization.as_ref()).await;
-        let response = sent.map_err(|error| self.failed(error))?;
-        if !response.status().is_server_error() {
-            self.shared.silent.answered(&self.url.server());
-        }
-        Ok(response)
     }
 
     /// Writes the archive into the workspace, and returns its digest.
     pub(super) async fn save(&self, mut response: Response, work: &Workspace) -> Result<Digest, ContentError> {
-        let most = self.shared.store.limits().download_bytes;
-        let too_large = || ContentError::DownloadedArchive {
-            url: self.url.to_string(),
-            error: LimitExceeded::ArchiveBytes(most).into(),
-        };
+        let Server { connection, shared, .. } = &self.0;
+        let most = shared.store.limits().download_bytes;
+        let too_large =
+            || ContentError::DownloadedArchive { url: self.0.url(), error: LimitExceeded::ArchiveBytes(most).into() };
         let announced =
             response.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
         if announced.is_some_and(|announced| announced > most) {
@@ -113,10 +79,10 @@ impl<'a> Download<'a> {
         }
         let path = work.path().join(ARCHIVE);
         let mut file = tokio::fs::File::create_new(&path).await.map_err(StoreError::at("create", &path))?;
-        let (mut hash, mut size, mut pace) = (Sha256::new(), 0_u64, self.connection.pace());
+        let (mut hash, mut size, mut pace) = (Sha256::new(), 0_u64, connection.pace());
         loop {
-            let chunk = self.connection.chunk(&mut response, &mut pace).await;
-            let Some(chunk) = chunk.map_err(|error| self.failed(error))? else { break };
+            let chunk = connection.chunk(&mut response, &mut pace).await;
+            let Some(chunk) = chunk.map_err(|error| self.0.failed(error))? else { break };
             size = size.saturating_add(chunk.len() as u64);
             if size > most {
                 return Err(too_large());
@@ -127,46 +93,6 @@ impl<'a> Download<'a> {
         file.flush().await.map_err(StoreError::at("write to", &path))?;
         Ok(Digest::from_hash(hash.finalize().into()))
     }
-
-    /// The error for a status that is not successful. Pages of servers are not shown: they have no specified form.
-    fn refused(&self, response: &Response) -> DownloadError {
-        let (host, status) = (authority(response.url()), response.status());
-        let failure = failure_of(status);
-        let message = match failure {
-            ServerFailure::Unauthorized => format!("access is denied: {host} answered {status}"),
-            _ => format!("{host} answered {status}"),
-        };
-        let retry_after = retry_after(response.headers());
-        DownloadError { retry_after, ..self.failed(ConnectionError::new(failure, message)) }
-    }
-
-    fn plaintext(&self, why: &str) -> ContentError {
-        let message = format!("{} is asked without TLS, where {why}", self.url.server());
-        self.failed(ConnectionError::new(ServerFailure::Plaintext, message)).into()
-    }
-
-    fn failed(&self, error: ConnectionError) -> DownloadError {
-        let (url, server) = (self.url.to_string(), self.url.server());
-        self.shared.silent.failed(&server, error.failure);
-        DownloadError { url, server, failure: error.failure, message: error.message, retry_after: None }
-    }
-}
-
-/// The header with the credentials.
-fn authorization(credentials: &Credentials) -> Option<Result<HeaderValue, ContentError>> {
-    let text = match credentials {
-        Credentials::Basic { username, password } => {
-            format!("Basic {}", STANDARD.encode(format!("{username}:{password}")))
-        }
-        Credentials::RegistryToken(token) => format!("Bearer {token}"),
-        // Only a registry trades it for a token.
-        Credentials::IdentityToken(_) => return None,
-    };
-    let unusable = |_| crate::AccessError::Connection("the credentials cannot be sent in a header".to_owned()).into();
-    Some(HeaderValue::from_str(&text).map_err(unusable).map(|mut header| {
-        header.set_sensitive(true);
-        header
-    }))
 }
 
 /// The headers that ask for the archive only if it is not the known one.

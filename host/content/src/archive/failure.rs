@@ -1,14 +1,16 @@
-//! Failed requests for archives.
+//! Failed requests for archives and repositories.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use crate::ServerFailure;
 
-/// The server of an archive is unreachable, or refused a request.
+/// The server of an archive or of a repository is unreachable, or refused a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("archive {url}: {message}")]
+#[error("{what} {url}: {message}")]
 pub struct DownloadError {
-    /// The URL of the archive.
+    /// What the URL is of.
+    pub what: Downloaded,
+    /// The URL.
     pub url: String,
     /// The server: `host` or `host:port`.
     pub server: String,
@@ -20,11 +22,39 @@ pub struct DownloadError {
     pub retry_after: Option<Duration>,
 }
 
+/// What is downloaded from a server that is no registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Downloaded {
+    /// An archive.
+    Archive,
+    /// Objects of a git repository.
+    Repository,
+}
+
+impl Downloaded {
+    /// A CamelCase word for its absence.
+    fn absent(self) -> &'static str {
+        match self {
+            Self::Archive => "ArchiveNotFound",
+            Self::Repository => "RepositoryNotFound",
+        }
+    }
+}
+
+impl fmt::Display for Downloaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Archive => "archive",
+            Self::Repository => "git repository",
+        })
+    }
+}
+
 impl DownloadError {
     /// A CamelCase word for metrics and events.
     pub fn reason(&self) -> &'static str {
         match self.failure {
-            ServerFailure::NotFound => "ArchiveNotFound",
+            ServerFailure::NotFound => self.what.absent(),
             ServerFailure::Unavailable => "ServerUnavailable",
             ServerFailure::Protocol => "InvalidResponse",
             failure => failure.reason(),

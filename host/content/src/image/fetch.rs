@@ -21,7 +21,7 @@ use super::{
     manifest::{self, ACCEPTED, Descriptor, ImageManifest, Manifest, check_layers, choose, refused},
 };
 use crate::{
-    Archives, ContentError, LimitExceeded, Limits, Store, StoreError, Tree, blocking,
+    Archives, ContentError, LimitExceeded, Limits, Repositories, Store, StoreError, Tree, blocking,
     path::entry_path,
     store::{ImageKey, Known, Place, Workspace},
     transport::{Crowd, Silent, SystemRoots},
@@ -153,6 +153,11 @@ impl Images {
     /// The store.
     pub fn store(&self) -> &Store {
         &self.inner.store
+    }
+
+    /// Git repositories on HTTP servers, with the same store, options and limits.
+    pub fn repositories(&self) -> Repositories {
+        Repositories::new(Arc::clone(&self.inner))
     }
 
     /// Archives of HTTP servers, with the same store, options and limits.

@@ -11,7 +11,7 @@ use chandler_core::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::Store;
-use crate::{ArchiveUrl, Credentials, ImageAccess, ImageReference, StoreError, tree::Tree};
+use crate::{ArchiveUrl, Credentials, ImageAccess, ImageReference, RepositoryUrl, StoreError, tree::Tree};
 
 /// The purpose of the tag of a record.
 const RECORD: &[u8] = b"chandler image record 1";
@@ -45,6 +45,12 @@ impl Place {
 
     /// The place of an archive: the origin of its URL, with the scheme, which no registry has, and the rest of the URL.
     pub(crate) fn of_archive(url: &ArchiveUrl, access: &ImageAccess) -> Self {
+        let (registry, repository) = url.parts();
+        Self { registry, repository, trust: trust(access) }
+    }
+
+    /// The place of a git repository: the origin of its URL and the path.
+    pub(crate) fn of_repository(url: &RepositoryUrl, access: &ImageAccess) -> Self {
         let (registry, repository) = url.parts();
         Self { registry, repository, trust: trust(access) }
     }

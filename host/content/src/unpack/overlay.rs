@@ -63,7 +63,7 @@ impl Overlay {
     }
 
     /// Counts one more entry of any kind.
-    pub(super) fn count(&mut self) -> Result<(), ArchiveError> {
+    pub(crate) fn count(&mut self) -> Result<(), ArchiveError> {
         self.seen += 1;
         let most = self.limits.entries;
         if self.seen > most { Err(LimitExceeded::Entries(most).into()) } else { Ok(()) }
@@ -87,7 +87,7 @@ impl Overlay {
     }
 
     /// Adds a directory; it may occur often.
-    pub(super) fn directory(&mut self, path: String) -> Result<(), EntryProblem> {
+    pub(crate) fn directory(&mut self, path: String) -> Result<(), EntryProblem> {
         if path.is_empty() {
             return Ok(());
         }
@@ -101,12 +101,12 @@ impl Overlay {
     }
 
     /// Adds a regular file.
-    pub(super) fn file(&mut self, path: String, stored: Stored) -> Result<(), EntryProblem> {
+    pub(crate) fn file(&mut self, path: String, stored: Stored) -> Result<(), EntryProblem> {
         self.leaf(path, Node::File(stored))
     }
 
     /// Adds a symbolic link. Links are resolved after the last layer.
-    pub(super) fn symbolic_link(&mut self, path: String, target: &[u8]) -> Result<(), EntryProblem> {
+    pub(crate) fn symbolic_link(&mut self, path: String, target: &[u8]) -> Result<(), EntryProblem> {
         if target.len() > self.limits.path_bytes {
             return Err(EntryProblem::PathTooLong(self.limits.path_bytes));
         }
@@ -159,7 +159,7 @@ impl Overlay {
     }
 
     /// Ends the layer and lays it over the ones below.
-    pub(super) fn merge(&mut self) -> Result<(), ArchiveError> {
+    pub(crate) fn merge(&mut self) -> Result<(), ArchiveError> {
         for directory in std::mem::take(&mut self.emptied) {
             remove_below(&mut self.base, &directory);
         }

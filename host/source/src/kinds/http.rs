@@ -1,6 +1,6 @@
 //! An archive on an HTTP server.
 
-use chandler_api::{Authorization, BundleSource, HttpSource};
+use chandler_api::{BundleSource, HttpSource};
 use chandler_content::{ArchiveUrl, ImageAccess, ResolvedArchive, Tree};
 use chandler_core::Digest;
 
@@ -26,10 +26,6 @@ pub struct PinnedHttp {
 impl Http {
     fn pin(&self, archive: ResolvedArchive) -> PinnedHttp {
         PinnedHttp { spec: self.spec.clone(), archive }
-    }
-
-    fn secret(&self) -> Option<&str> {
-        self.spec.auth.as_ref()?.secret.as_ref().map(|secret| secret.name.as_str())
     }
 }
 
@@ -61,7 +57,7 @@ impl SourceKind for Http {
     }
 
     fn dependencies(&self) -> Vec<Dependency> {
-        self.secret().map(|name| Dependency::Secret(name.to_owned())).into_iter().collect()
+        authorization::dependency(self.spec.auth.as_ref()).into_iter().collect()
     }
 
     fn can_move(&self) -> bool {
@@ -69,17 +65,7 @@ impl SourceKind for Http {
     }
 
     async fn access(&self, environment: Environment<'_>) -> Result<ImageAccess, SourceError> {
-        let Environment { system, grantee, .. } = environment;
-        let credentials = match self.secret() {
-            Some(secret) => Some(authorization::credentials(system, grantee, secret).await?),
-            None => None,
-        };
-        let skip = |auth: &Authorization| auth.insecure_skip_verify;
-        Ok(ImageAccess {
-            credentials,
-            certificate_authority: self.spec.certificate_data.clone().map(String::into_bytes),
-            insecure_skip_tls_verify: self.spec.auth.as_ref().is_some_and(skip),
-        })
+        authorization::access(environment, self.spec.auth.as_ref(), self.spec.certificate_data.as_ref()).await
     }
 
     async fn resolve(&self, access: &ImageAccess, environment: Environment<'_>) -> Result<PinnedHttp, SourceError> {

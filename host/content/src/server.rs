@@ -1,0 +1,136 @@
+//! A server of archives or repositories, and the rules for sending it credentials.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use reqwest::{
+    Method, Response, StatusCode, Url,
+    header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue},
+};
+
+use crate::{
+    ContentError, Credentials, DownloadError, Downloaded, ImageAccess, ServerFailure,
+    image::{Inner, may_be_plain},
+    transport::{Connection, ConnectionError, authority, failure_of, is_here, retry_after},
+};
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) what: Downloaded,
+    pub(crate) url: &'a Url,
+    /// The field that pins the content.
+    pub(crate) pin: &'static str,
+    /// Whether the source names the content by a digest, so that nobody on the way can replace it.
+    pub(crate) is_pinned: bool,
+}
+
+/// A client for one archive or repository.
+pub(crate) struct Server<'a> {
+    pub(crate) connection: Connection,
+    pub(crate) shared: &'a Inner,
+    asked: Asked<'a>,
+    authorization: Option<HeaderValue>,
+}
+
+impl<'a> Server<'a> {
+    /// A client. Without TLS, the source must pin the content, or the server be on this machine or listed: anyone on the way could
+    /// replace the content.
+    pub(crate) fn new(asked: Asked<'a>, access: &ImageAccess, shared: &'a Inner) -> Result<Self, ContentError> {
+        let name = authority(asked.url);
+        let connection = Connection::new(asked.url.clone(), &name, access.trust(), &shared.options, &shared.roots)?;
+        let mut server = Self { connection, shared, asked, authorization: None };
+        if server.connection.is_plain() {
+            let listed = &shared.options.plain_http_registries;
+            if !asked.is_pinned && !may_be_plain(&name, listed) {
+                let (what, pin) = (asked.what, asked.pin);
+                return Err(server.plaintext(&format!("others could replace the {what}; use https, or set {pin}")));
+            }
+            if access.credentials.is_some() && !is_here(asked.url) {
+                return Err(server.plaintext("others could read the credentials; use https"));
+            }
+        }
+        server.authorization = access.credentials.as_ref().and_then(authorization).transpose()?;
+        Ok(server)
+    }
+
+    /// The URL that was asked for.
+    pub(crate) fn url(&self) -> String {
+        self.asked.url.to_string()
+    }
+
+    /// Sends a request for the URL, and follows redirects.
+    pub(crate) async fn send(&self, headers: HeaderMap) -> Result<Response, ContentError> {
+        self.get(self.asked.url, headers).await
+    }
+
+    /// Sends a request, and follows redirects.
+    pub(crate) async fn get(&self, url: &Url, mut headers: HeaderMap) -> Result<Response, ContentError> {
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let sent = self.connection.send(&Method::GET, url, &headers, self.authorization.as_ref()).await;
+        self.answered(sent)
+    }
+
+    /// Sends a request with a body. Redirects are not followed, and credentials are for the server of the source only.
+    pub(crate) async fn post(&self, url: &Url, headers: HeaderMap, body: Vec<u8>) -> Result<Response, ContentError> {
+        let mut request = self.connection.request(Method::POST, url).headers(headers).body(body);
+        request = request.header(ACCEPT_ENCODING, "identity");
+        if let Some(authorization) = self.authorization.as_ref().filter(|_| self.connection.is_home(url)) {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let sent = self.connection.one(url, request).await;
+        self.answered(sent)
+    }
+
+    fn answered(&self, sent: Result<Response, ConnectionError>) -> Result<Response, ContentError> {
+        let response = sent.map_err(|error| self.failed(error))?;
+        if !response.status().is_server_error() {
+            self.shared.silent.answered(&authority(self.asked.url));
+        }
+        Ok(response)
+    }
+
+    /// The error for a status that is not successful. Pages of servers are not shown: they have no specified form.
+    pub(crate) fn refused(&self, response: &Response) -> DownloadError {
+        let (host, status) = (authority(response.url()), response.status());
+        let failure = failure_of(status);
+        let message = match failure {
+            ServerFailure::Unauthorized => format!("access is denied: {host} answered {status}"),
+            _ => format!("{host} answered {status}"),
+        };
+        let retry_after = retry_after(response.headers());
+        DownloadError { retry_after, ..self.failed(ConnectionError::new(failure, message)) }
+    }
+
+    /// The response, if it is successful.
+    pub(crate) fn successful(&self, response: Response) -> Result<Response, ContentError> {
+        if response.status() == StatusCode::OK { Ok(response) } else { Err(self.refused(&response).into()) }
+    }
+
+    fn plaintext(&self, why: &str) -> ContentError {
+        let message = format!("{} is asked without TLS, where {why}", authority(self.asked.url));
+        self.failed(ConnectionError::new(ServerFailure::Plaintext, message)).into()
+    }
+
+    pub(crate) fn failed(&self, error: ConnectionError) -> DownloadError {
+        let server = authority(self.asked.url);
+        self.shared.silent.failed(&server, error.failure);
+        let (what, url) = (self.asked.what, self.url());
+        DownloadError { what, url, server, failure: error.failure, message: error.message, retry_after: None }
+    }
+}
+
+/// The header with the credentials.
+fn authorization(credentials: &Credentials) -> Option<Result<HeaderValue, ContentError>> {
+    let text = match credentials {
+        Credentials::Basic { username, password } => {
+            format!("Basic {}", STANDARD.encode(format!("{username}:{password}")))
+        }
+        Credentials::RegistryToken(token) => format!("Bearer {token}"),
+        // Only a registry trades it for a token.
+        Credentials::IdentityToken(_) => return None,
+    };
+    let unusable = |_| crate::AccessError::Connection("the credentials cannot be sent in a header".to_owned()).into();
+    Some(HeaderValue::from_str(&text).map_err(unusable).map(|mut header| {
+        header.set_sensitive(true);
+        header
+    }))
+}
