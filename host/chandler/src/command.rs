@@ -162,7 +162,7 @@ impl Command {
             Self::Status(status) => return status.run(terminal).await,
             Self::Tree(tree) => tree.run(terminal).await?,
             Self::Diff(diff) => return Ok(ExitCode::from(Box::pin(diff.run(terminal)).await?)),
-            Self::Approve(approve) => approve.run(terminal).await?,
+            Self::Approve(approve) => Box::pin(approve.run(terminal)).await?,
             Self::Adopt(adopt) => Box::pin(adopt.run(terminal)).await?,
             Self::Delete(delete) => Box::pin(delete.run(terminal)).await?,
             Self::Suspend(suspend) => suspend.run(terminal).await?,

@@ -138,12 +138,13 @@ impl ContentError {
             Self::Image { error: ImageError::DigestMismatch { .. } | ImageError::SizeMismatch { .. }, .. } => {
                 FailureClass::Transient
             }
-            Self::Store(_) | Self::Timeout { .. } => FailureClass::Transient,
+            Self::Store(_)
+            | Self::Timeout { .. }
+            | Self::Git { error: GitError::Truncated | GitError::Disk(_), .. } => FailureClass::Transient,
             // The server may have been changing the archive, and the next one may be right.
             Self::Access(_) | Self::Checksum { .. } => FailureClass::Unavailable,
             // A push may change it. The last good content stays in use.
             Self::Git { error, .. } if error.is_absence() => FailureClass::Unavailable,
-            Self::Git { error: GitError::Truncated | GitError::Disk(_), .. } => FailureClass::Transient,
             Self::Reference(_)
             | Self::Image { .. }
             | Self::Layer { .. }

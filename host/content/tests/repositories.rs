@@ -155,6 +155,23 @@ async fn files_that_no_bundle_may_have_are_refused_by_name() {
 }
 
 #[tokio::test]
+async fn a_tree_that_contains_itself_many_times_over_is_not_walked_to_its_end() {
+    let Some(server) = GitServer::start().await else { return };
+    let repository = server.repository("a");
+    let blob = repository.git(&["hash-object", "-w", "--stdin"], b"x");
+    // 10 entries in each of 10 levels: 10,000,000,000 files in 11 objects.
+    let mut inner = repository.git(&["mktree"], format!("100644 blob {blob}\tf\n").as_bytes());
+    for _ in 0..10 {
+        let level: String = (0..10).fold(String::new(), |text, n| format!("{text}040000 tree {inner}\td{n}\n"));
+        inner = repository.git(&["mktree"], level.as_bytes());
+    }
+    let commit = repository.git(&["commit-tree", &inner, "-m", "a bomb"], b"");
+    repository.git(&["update-ref", "refs/heads/bomb", &commit], b"");
+    let error = fetch(Limits::default(), &server, &commit, "").await.unwrap_err();
+    assert!(error.to_string().ends_with("it has more than 20000 entries"), "{error}");
+}
+
+#[tokio::test]
 async fn credentials_are_sent_and_cached_content_grants_no_access() {
     let Some(server) = GitServer::start().await else { return };
     let first = sample(&server.repository("a"));
@@ -202,7 +219,7 @@ async fn other_servers_are_no_git_servers() {
             .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>")
             .await
             .unwrap();
-        tokio::time::timeout(Duration::from_secs(60), stream.read(&mut request)).await.ok();
+        tokio::time::timeout(Duration::from_mins(1), stream.read(&mut request)).await.ok();
     });
     let (_cache, repositories) = repositories(Limits::default());
     let revision = Revision::Branch("main".to_owned());

@@ -33,6 +33,7 @@ mod finalizer;
 mod foreign_classes;
 mod forged_managed_fields;
 mod generated_secrets;
+mod git_source;
 mod gitops;
 mod health;
 mod hostile_provisioners;

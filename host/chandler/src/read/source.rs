@@ -259,7 +259,10 @@ fn hint(error: &ContentError) -> String {
         ContentError::Checksum { .. } => {
             "check the digest, or download the archive and look at it; the server may have replaced it"
         }
-        ContentError::Archive(error) | ContentError::DownloadedArchive { error, .. } => archive_hint(error),
+        ContentError::Archive(error)
+        | ContentError::DownloadedArchive { error, .. }
+        | ContentError::Checkout { error, .. } => archive_hint(error),
+        ContentError::Git { .. } => "check the URL of the repository and its ref: `git ls-remote URL`",
         ContentError::Access(_) | ContentError::Reference(_) => {
             "check the image and --registry-config; `docker login` writes the default file"
         }

@@ -95,12 +95,15 @@ impl SourceKind for Git {
     }
 
     async fn resolve(&self, access: &ImageAccess, environment: Environment<'_>) -> Result<PinnedGit, SourceError> {
-        let selected = environment.images.repositories().resolve(&self.url, &self.revision, access).await?;
+        // Boxed, since every caller's future would hold these large ones.
+        let repositories = environment.images.repositories();
+        let selected = Box::pin(repositories.resolve(&self.url, &self.revision, access)).await?;
         Ok(self.pin(selected.commit))
     }
 
     async fn fetch(pin: PinnedGit, access: &ImageAccess, environment: Environment<'_>) -> Result<Tree, SourceError> {
-        Ok(environment.images.repositories().fetch(&pin.checkout, access).await?)
+        let repositories = environment.images.repositories();
+        Ok(Box::pin(repositories.fetch(&pin.checkout, access)).await?)
     }
 
     fn to_api(pin: &PinnedGit) -> BundleSource {
