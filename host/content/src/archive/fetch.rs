@@ -69,7 +69,7 @@ impl Archives {
     /// server sent an entity tag or a time of change, one conditional request shows whether it is still the same.
     pub async fn resolve(&self, url: &ArchiveUrl, access: &ImageAccess) -> Result<ResolvedArchive, ContentError> {
         let digest = self.in_time(url, async {
-            let place = Place::of_archive(url, access);
+            let place = Place::of_url(url.parts(), access);
             let turn = self.turn(&place).await;
             let _turn = turn.lock().await;
             let reader = self.shared.store.reader(access.credentials.as_ref());
@@ -95,7 +95,7 @@ impl Archives {
     pub async fn is_unchanged(&self, archive: &ResolvedArchive, access: &ImageAccess) -> Result<bool, ContentError> {
         let url = &archive.url;
         self.in_time(url, async {
-            let place = Place::of_archive(url, access);
+            let place = Place::of_url(url.parts(), access);
             let reader = self.shared.store.reader(access.credentials.as_ref());
             let known = self.known(&place, &reader).await?.filter(|known| known.archive == archive.digest);
             let Some(known) = known.filter(|known| known.etag.is_some() || known.last_modified.is_some()) else {
@@ -112,7 +112,7 @@ impl Archives {
     pub async fn fetch(&self, archive: &ResolvedArchive, access: &ImageAccess) -> Result<Tree, ContentError> {
         let url = &archive.url;
         self.in_time(url, async {
-            let place = Place::of_archive(url, access);
+            let place = Place::of_url(url.parts(), access);
             let turn = self.turn(&place).await;
             let _turn = turn.lock().await;
             let reader = self.shared.store.reader(access.credentials.as_ref());

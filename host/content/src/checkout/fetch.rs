@@ -132,6 +132,6 @@ fn key(checkout: &Checkout, access: &ImageAccess) -> Result<ImageKey, ContentErr
     Ok(ImageKey {
         image: Digest::of(format!("git commit {commit}").as_bytes()),
         view: format!("git {directory}"),
-        place: Place::of_repository(url, access),
+        place: Place::of_url(url.parts(), access),
     })
 }

@@ -1,4 +1,4 @@
-//! The tree of each image or archive, and the credentials that gave access to it.
+//! The tree of each image, archive or commit, and the credentials that gave access to it.
 //!
 //! Cached content grants no access. A record names the repository and the registry that the content was fetched from, and the
 //! credentials with which that registry served it. A tag made with the key of the cache covers the record: a record that was
@@ -11,7 +11,7 @@ use chandler_core::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::Store;
-use crate::{ArchiveUrl, Credentials, ImageAccess, ImageReference, RepositoryUrl, StoreError, tree::Tree};
+use crate::{Credentials, ImageAccess, ImageReference, StoreError, tree::Tree};
 
 /// The purpose of the tag of a record.
 const RECORD: &[u8] = b"chandler image record 1";
@@ -43,16 +43,10 @@ impl Place {
         }
     }
 
-    /// The place of an archive: the origin of its URL, with the scheme, which no registry has, and the rest of the URL.
-    pub(crate) fn of_archive(url: &ArchiveUrl, access: &ImageAccess) -> Self {
-        let (registry, repository) = url.parts();
-        Self { registry, repository, trust: trust(access) }
-    }
-
-    /// The place of a git repository: the origin of its URL and the path.
-    pub(crate) fn of_repository(url: &RepositoryUrl, access: &ImageAccess) -> Self {
-        let (registry, repository) = url.parts();
-        Self { registry, repository, trust: trust(access) }
+    /// The place of an archive or of a git repository: the origin of its URL, with the scheme, which no registry has, and the rest of
+    /// the URL.
+    pub(crate) fn of_url((origin, rest): (String, String), access: &ImageAccess) -> Self {
+        Self { registry: origin, repository: rest, trust: trust(access) }
     }
 }
 
@@ -70,7 +64,7 @@ pub(crate) struct Reader(String);
 /// What identifies the outcome of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct ImageKey {
-    /// The digest of the manifest or of the index, or that of an archive.
+    /// The digest of the manifest or of the index, that of an archive, or one made of the name of a commit.
     pub(crate) image: Digest,
     /// `os/architecture`, which an index is resolved by, or another setting that determines the tree.
     pub(crate) view: String,
