@@ -15,6 +15,7 @@
 //! | [`proxy`] | takes a server away for a while, and brings it back |
 //! | [`hostile_registry`] | a registry that never answers, answers very slowly, or redirects |
 //! | [`archive_server`] | an HTTP server of one archive |
+//! | [`content_service`] | a client of the content service |
 //! | [`controller_thread`], [`crash_point`] | crash injection: a controller that crashes at a chosen point |
 //! | [`state`] | a BundleDeployment and its objects, normalized so that runs compare equal |
 //! | [`renders`] | counts how often bundles were rendered |
@@ -37,6 +38,7 @@ pub mod bundles;
 pub mod buoys;
 pub mod cleanup;
 pub mod cluster;
+pub mod content_service;
 pub mod controller_thread;
 pub mod crash_point;
 pub mod envtest;
@@ -56,6 +58,7 @@ pub mod world;
 
 pub use archive_server::ArchiveServer;
 pub use cluster::Cluster;
+pub use content_service::ContentClient;
 pub use controller_thread::ControllerThread;
 pub use crash_point::CrashPoint;
 pub use interruption::Interruption;

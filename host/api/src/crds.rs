@@ -33,16 +33,23 @@ const SOURCE: &[&str] = &["spec", "source"];
 const GIT_DIRECTORY: &[&str] = &["spec", "source", "git", "directory"];
 const CONFIG_MAP_PATH: &[&str] = &["spec", "source", "configMaps", "[]", "path"];
 
+const VERIFICATION: &[&str] = &["spec", "source", "image", "verification"];
+const ALL_OF: &[&str] = &["spec", "source", "image", "verification", "allOf", "[]"];
+const ANY_OF: &[&str] = &["spec", "source", "image", "verification", "anyOf", "signers", "[]"];
+const ONE_SIGNER: &str =
+    "[has(self.publicKey), has(self.keyless), has(self.githubAction)].exists_one(present, present)";
+const ONE_SIGNER_MESSAGE: &str = "exactly one of publicKey, keyless, githubAction must be set";
+
 const RULES: &[Rule] = &[
     Rule {
         path: SOURCE,
-        expression: "self.type in ['image', 'git', 'configMaps', 'http']",
-        message: "type must be one of image, git, configMaps, http",
+        expression: "self.type in ['image', 'git', 'configMaps', 'http', 'upload']",
+        message: "type must be one of image, git, configMaps, http, upload",
     },
     Rule {
         path: SOURCE,
-        expression: "[has(self.image), has(self.git), has(self.configMaps), has(self.http)].exists_one(present, present)",
-        message: "exactly one of image, git, configMaps, http must be set",
+        expression: "[has(self.image), has(self.git), has(self.configMaps), has(self.http), has(self.upload)].exists_one(present, present)",
+        message: "exactly one of image, git, configMaps, http, upload must be set",
     },
     Rule {
         path: SOURCE,
@@ -65,13 +72,33 @@ const RULES: &[Rule] = &[
         message: "http must be set for source type \"http\"",
     },
     Rule {
+        path: SOURCE,
+        expression: "self.type != 'upload' || has(self.upload)",
+        message: "upload must be set for source type \"upload\"",
+    },
+    Rule {
         path: &["spec", "source", "git", "ref"],
         expression: "[has(self.branch), has(self.tag), has(self.commit), has(self.semver)].exists_one(present, present)",
         message: "exactly one of branch, tag, commit, semver must be set",
     },
+    Rule {
+        path: VERIFICATION,
+        expression: "has(self.anyOf) || has(self.allOf) && size(self.allOf) > 0",
+        message: "at least one of allOf, anyOf must be set",
+    },
+    Rule {
+        path: &["spec", "source", "image", "verification", "anyOf"],
+        expression: "self.minimumMatches <= size(self.signers)",
+        message: "minimumMatches must not be more than the number of signers",
+    },
+    Rule { path: ALL_OF, expression: ONE_SIGNER, message: ONE_SIGNER_MESSAGE },
+    Rule { path: ANY_OF, expression: ONE_SIGNER, message: ONE_SIGNER_MESSAGE },
     Rule { path: GIT_DIRECTORY, expression: INSIDE, message: "directory must define a path within the repository" },
     Rule { path: CONFIG_MAP_PATH, expression: INSIDE, message: "path is outside the bundle root" },
 ];
+
+const NOT_UPLOADED: Rule =
+    Rule { path: SOURCE, expression: "self.type != 'upload'", message: "a Catalog cannot be uploaded" };
 
 const POLL_INTERVAL: Rule = Rule {
     path: &["spec", "pollInterval"],
@@ -166,6 +193,7 @@ fn catalogs() -> CustomResourceDefinition {
     refine(&mut crd, |root| {
         not_observed_yet(root);
         source(root);
+        add(root, &NOT_UPLOADED);
         add(root, &POLL_INTERVAL);
     });
     crd

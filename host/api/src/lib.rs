@@ -54,6 +54,7 @@ pub use bundle_deployment::{
 };
 pub use catalog::{Catalog, CatalogContents, CatalogSpec, CatalogStatus};
 pub use chandler_core::crd_upgrade::Policy as CrdUpgradeSafety;
+pub use chandler_verify::Verification;
 pub use change_approval::{ApprovedUpgrade, ChangeApproval, ChangeApprovalSpec, approved_upgrades};
 pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, Remedy, find_condition, set_condition};
 pub use crds::{crds, crds_yaml};
@@ -70,5 +71,6 @@ pub use revision::{ApprovedChange, Outcome, Revision};
 pub use rollout_settings::{ImmutableAction, ImmutableKind, OnFailure, OnImmutable, RolloutSettings};
 pub use source::{
     Authorization, BundleSource, ConfigMapSource, GitRef, GitSource, HttpSource, ImageSource, LocalObjectReference,
+    UploadSource,
 };
 pub use values::{DEFAULT_VALUES_KEY, ValuesInUse, ValuesKind, ValuesReference};

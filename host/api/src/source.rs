@@ -3,6 +3,7 @@
 //! The API server checks that exactly one field is set and that `type` names it; see [`crds`](mod@crate::crds). The types
 //! accept more, so that one invalid object does not stop a watch. `host/source` parses them, once.
 
+use chandler_verify::Verification;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::schema::is_false;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BundleSource {
-    /// The type of the source: image, configMaps, git or http. Set the field of the same name as well.
+    /// The type of the source: image, configMaps, git, http or upload. Set the field of the same name as well.
     #[serde(rename = "type")]
     pub kind: String,
     /// An image in an OCI registry.
@@ -27,6 +28,9 @@ pub struct BundleSource {
     /// An archive on an HTTP server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpSource>,
+    /// Files that are uploaded to the controller's content service. Not for Catalogs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upload: Option<UploadSource>,
 }
 
 impl BundleSource {
@@ -38,6 +42,8 @@ impl BundleSource {
     pub const GIT: &str = "git";
     /// The type of archives over HTTP.
     pub const HTTP: &str = "http";
+    /// The type of uploaded content.
+    pub const UPLOAD: &str = "upload";
 
     /// An image source.
     pub fn image(image: ImageSource) -> Self {
@@ -58,6 +64,11 @@ impl BundleSource {
     pub fn http(http: HttpSource) -> Self {
         Self { kind: Self::HTTP.into(), http: Some(http), ..Self::default() }
     }
+
+    /// A source of uploaded content.
+    pub fn upload(upload: UploadSource) -> Self {
+        Self { kind: Self::UPLOAD.into(), upload: Some(upload), ..Self::default() }
+    }
 }
 
 /// An image in an OCI registry.
@@ -77,13 +88,17 @@ pub struct ImageSource {
     /// PEM certificates that are trusted for this registry, in addition to those of the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_data: Option<String>,
+    /// The signatures that the image must have, in the forms of cosign. An image without them is not unpacked. The rules of the administrator
+    /// (--image-verification) hold as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
 }
 
 /// A directory in a git repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitSource {
-    /// The URL of the repository: https, or http for a commit.
+    /// The URL of the repository: https, http for a commit, or for SSH ssh://user@host/path or user@host:path.
     pub repository: String,
     /// The directory of the bundle in the repository. Default: the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,15 +162,26 @@ pub struct HttpSource {
     pub certificate_data: Option<String>,
 }
 
+/// Files that are uploaded with PUT /uploads/NAME.tgz.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UploadSource {
+    /// The digest of the files, as status.contentDigest has it: sha256: and 64 hexadecimal digits. Default: whatever is uploaded first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
 /// Credentials for a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Authorization {
-    /// A Secret in the controller's namespace, with the keys username and password, or bearerToken. Its annotation chandler.dev/bundledeployments (for a Catalog: chandler.dev/catalogs) lists the
-    /// objects that may use it; only a Secret of type kubernetes.io/basic-auth may be without it.
+    /// A Secret in the controller's namespace, with the keys username and password, or bearerToken; for a git repository over SSH
+    /// with the keys ssh-privatekey and ssh-knownhosts. Its annotation chandler.dev/bundledeployments (for a Catalog:
+    /// chandler.dev/catalogs) lists the objects that may use it; only a Secret of type kubernetes.io/basic-auth or
+    /// kubernetes.io/ssh-auth may be without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<LocalObjectReference>,
-    /// Do not verify the server's certificate. For tests only.
+    /// Do not verify the server's certificate. For tests only. Refused for SSH.
     #[serde(default, skip_serializing_if = "is_false")]
     pub insecure_skip_verify: bool,
 }

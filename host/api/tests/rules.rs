@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const REF: &str = "spec.source.git.ref: exactly one of branch, tag, commit, semver must be set";
 const DIRECTORY: &str = "spec.source.git.directory: directory must define a path within the repository";
 const PATH: &str = "spec.source.configMaps[0].path: path is outside the bundle root";
-const ONE: &str = "spec.source: exactly one of image, git, configMaps, http must be set";
+const ONE: &str = "spec.source: exactly one of image, git, configMaps, http, upload must be set";
 
 /// What the rules have against a source.
 fn refusals(source: &Value) -> Vec<String> {
@@ -59,9 +59,41 @@ fn a_source_has_the_field_of_its_type_and_paths_stay_inside_the_bundle() {
         (json!({"type": "image"}), vec![ONE, "spec.source: image must be set for source type \"image\""]),
         (json!({"type": "image", "image": image, "http": {"url": "u"}}), vec![ONE]),
         (json!({"type": "http", "image": image}), vec!["spec.source: http must be set for source type \"http\""]),
-        (json!({"type": "ftp", "image": image}), vec!["spec.source: type must be one of image, git, configMaps, http"]),
+        (
+            json!({"type": "ftp", "image": image}),
+            vec!["spec.source: type must be one of image, git, configMaps, http, upload"],
+        ),
     ] {
         assert_eq!(refusals(&refused), messages, "{refused}");
+    }
+}
+
+#[test]
+fn a_policy_for_signatures_demands_something_that_is_possible() {
+    let with = |verification: Value| json!({"type": "image", "image": {"ref": "a:b", "verification": verification}});
+    let (action, key) = (json!({"githubAction": {"owner": "o"}}), json!({"publicKey": {"key": "k"}}));
+    let both = json!({"githubAction": {"owner": "o"}, "publicKey": {"key": "k"}});
+    let one_signer = |path: &str| {
+        format!("spec.source.image.verification.{path}: exactly one of publicKey, keyless, githubAction must be set")
+    };
+    for accepted in [
+        json!({"allOf": [action, key]}),
+        json!({"anyOf": {"minimumMatches": 2, "signers": [action, key]}}),
+        json!({"allOf": [key], "anyOf": {"minimumMatches": 1, "signers": [action]}}),
+    ] {
+        assert_eq!(refusals(&with(accepted.clone())), [""; 0], "{accepted}");
+    }
+    let nothing = "spec.source.image.verification: at least one of allOf, anyOf must be set".to_owned();
+    let too_many = "spec.source.image.verification.anyOf: minimumMatches must not be more than the number of signers";
+    for (refused, message) in [
+        (json!({}), nothing.clone()),
+        (json!({"allOf": []}), nothing),
+        (json!({"allOf": [{}]}), one_signer("allOf[0]")),
+        (json!({"allOf": [key, both]}), one_signer("allOf[1]")),
+        (json!({"anyOf": {"minimumMatches": 1, "signers": [both]}}), one_signer("anyOf.signers[0]")),
+        (json!({"anyOf": {"minimumMatches": 2, "signers": [key]}}), too_many.to_owned()),
+    ] {
+        assert_eq!(refusals(&with(refused.clone())), [message], "{refused}");
     }
 }
 

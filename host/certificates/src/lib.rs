@@ -37,6 +37,7 @@
 //! | `issue` | issues keys and certificates |
 //! | `certificate` | parses certificates |
 //! | [`generated`] | Secrets with generated values |
+//! | [`ServingCertificate`] | certificates of servers of the host itself |
 
 pub mod annotations;
 mod certificate;
@@ -47,6 +48,7 @@ pub mod generated;
 mod issue;
 pub mod material;
 pub mod policy;
+mod serving;
 pub mod stored;
 mod take;
 pub mod trust;
@@ -56,4 +58,5 @@ pub use declaration::{Declaration, DeclarationError, Declarations, Target};
 pub use issue::IssueError;
 pub use material::{Authority, Material};
 pub use policy::Policy;
+pub use serving::ServingCertificate;
 pub use stored::{Stored, Unusable};

@@ -6,6 +6,7 @@ pub mod catalogs;
 pub mod cluster;
 pub mod configuration;
 pub mod connection;
+pub mod content_service;
 #[cfg(feature = "dev")]
 pub mod faults;
 pub mod format;

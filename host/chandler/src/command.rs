@@ -13,6 +13,7 @@ pub mod adopt;
 pub mod approve;
 pub mod catalog;
 pub mod completion;
+pub mod content;
 pub mod controller;
 pub mod crds;
 pub mod delete;
@@ -120,6 +121,7 @@ pub enum Command {
     List(list::List),
     Outdated(Box<outdated::Outdated>),
     Get(get::Get),
+    Content(Box<content::Content>),
     Render(render::Render),
     Lint(lint::Lint),
     Catalog(Box<catalog::Catalog>),
@@ -154,6 +156,7 @@ impl Command {
             Self::List(list) => list.run(terminal).await?,
             Self::Outdated(outdated) => Box::pin(outdated.run(terminal)).await?,
             Self::Get(get) => get.run(terminal).await?,
+            Self::Content(content) => content.run(terminal).await?,
             Self::Render(render) => render.run(terminal).await?,
             Self::Lint(lint) => lint.run(terminal).await?,
             Self::Catalog(catalog) => return catalog.run(terminal).await,

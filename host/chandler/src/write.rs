@@ -1,4 +1,4 @@
-//! Every change that a command makes in the cluster.
+//! Every change that a command makes in the cluster, and files that it writes.
 
 pub mod adoption;
 pub mod approval;
@@ -12,9 +12,10 @@ pub mod deployment;
 pub mod dev_class;
 #[cfg(feature = "dev")]
 pub mod dev_kinds;
-#[cfg(feature = "dev")]
+pub mod files;
 pub mod installation;
 #[cfg(feature = "dev")]
 pub mod kubeconfig_file;
 pub mod namespace;
 pub mod rollback;
+pub mod upload;

@@ -4,6 +4,8 @@ use std::{io, path::PathBuf, time::Duration};
 
 use chandler_core::Digest;
 use chandler_git::{CommitId, GitError};
+use chandler_registries::Blocked;
+use chandler_verify::Refused;
 
 use crate::{
     AccessError, DownloadError, ImageError, LimitExceeded, ReferenceError, RegistryError, ServerFailure, limits::Bytes,
@@ -29,6 +31,14 @@ pub enum ContentError {
         image: String,
         /// What is wrong with it.
         error: ImageError,
+    },
+    /// The signatures of an image do not satisfy the policy.
+    #[error("image {image}: {refused}")]
+    Unverified {
+        /// The image, by digest.
+        image: String,
+        /// Why.
+        refused: Refused,
     },
     /// A layer of an image is refused.
     #[error("layer {} of image {image}: {error}", .layer.short())]
@@ -90,6 +100,24 @@ pub enum ContentError {
         /// What is wrong with them.
         error: ArchiveError,
     },
+    /// The settings for registries forbid to pull the image.
+    #[error("image {image}: {error}")]
+    Blocked {
+        /// The image.
+        image: String,
+        /// What blocks it.
+        error: Blocked,
+    },
+    /// No mirror of an image has it, and neither has its own registry, where that may be asked.
+    #[error("image {image}: no endpoint served it: {texts}")]
+    Endpoints {
+        /// The image.
+        image: String,
+        /// The failures, in order.
+        texts: String,
+        /// The failure that decides whether a retry helps.
+        decisive: Box<ContentError>,
+    },
     /// The request took too long.
     #[error("{what}: not fetched within {seconds} s")]
     Timeout {
@@ -129,6 +157,7 @@ impl ContentError {
                     ServerFailure::NotFound
                     | ServerFailure::Unauthorized
                     | ServerFailure::Tls
+                    | ServerFailure::HostKey
                     | ServerFailure::Address
                     | ServerFailure::Plaintext => FailureClass::Unavailable,
                     ServerFailure::Protocol => FailureClass::Permanent,
@@ -141,8 +170,11 @@ impl ContentError {
             Self::Store(_)
             | Self::Timeout { .. }
             | Self::Git { error: GitError::Truncated | GitError::Disk(_), .. } => FailureClass::Transient,
-            // The server may have been changing the archive, and the next one may be right.
-            Self::Access(_) | Self::Checksum { .. } => FailureClass::Unavailable,
+            // The server may have been changing the archive, and the next one may be right. An image may be signed later.
+            Self::Access(_) | Self::Checksum { .. } | Self::Blocked { .. } | Self::Unverified { .. } => {
+                FailureClass::Unavailable
+            }
+            Self::Endpoints { decisive, .. } => decisive.class(),
             // A push may change it. The last good content stays in use.
             Self::Git { error, .. } if error.is_absence() => FailureClass::Unavailable,
             Self::Reference(_)
@@ -161,6 +193,7 @@ impl ContentError {
         match self {
             Self::Download(error) if error.failure.is_silence() => Some(&error.server),
             Self::Registry(error) if error.failure.is_silence() => Some(error.registry()),
+            Self::Endpoints { decisive, .. } => decisive.silent_registry(),
             _ => None,
         }
     }
@@ -170,6 +203,7 @@ impl ContentError {
         match self {
             Self::Download(error) => error.retry_after,
             Self::Registry(error) => error.retry_after,
+            Self::Endpoints { decisive, .. } => decisive.retry_after(),
             _ => None,
         }
     }
@@ -180,14 +214,17 @@ impl ContentError {
             Self::Reference(_) => "InvalidReference",
             Self::Access(_) => "InvalidAccess",
             Self::Registry(error) => error.failure.reason(),
+            Self::Blocked { .. } => "Blocked",
+            Self::Endpoints { decisive, .. } => decisive.reason(),
             Self::Download(error) => error.reason(),
             Self::Checksum { .. } => "ChecksumMismatch",
             Self::Layer { .. }
             | Self::Archive(_)
             | Self::DownloadedArchive { .. }
-            | Self::Checkout { .. }
             | Self::Image { error: ImageError::Archive(_), .. } => "InvalidArchive",
+            Self::Checkout { .. } => "InvalidRepository",
             Self::Git { error, .. } => git_reason(error),
+            Self::Unverified { .. } => "NoMatchingSignature",
             Self::Image { .. } => "InvalidImage",
             Self::DuplicatePath { .. } => "DuplicatePath",
             Self::Timeout { .. } => "Timeout",
@@ -201,7 +238,7 @@ fn git_reason(error: &GitError) -> &'static str {
         GitError::NotFound(_) => "RevisionNotFound",
         GitError::Directory(_) => "DirectoryNotFound",
         GitError::Server(_) => "ServerRefused",
-        GitError::Version | GitError::Protocol(_) | GitError::Truncated => "InvalidResponse",
+        GitError::Version | GitError::OldVersion | GitError::Protocol(_) | GitError::Truncated => "InvalidResponse",
         GitError::Disk(_) => "StoreFailed",
         _ => "InvalidRepository",
     }

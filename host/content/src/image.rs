@@ -9,18 +9,22 @@ mod blob;
 mod challenge;
 mod client;
 mod component;
+mod endpoints;
 mod failure;
 mod fetch;
 mod manifest;
 mod pull_secret;
 mod reference;
+mod signatures;
 
 pub use self::{
     access::{AccessError, Credentials, ImageAccess},
+    endpoints::{Keyring, RegistrySettings},
     failure::RegistryError,
     fetch::{ImageOptions, Images, ResolvedImage},
     manifest::{ImageError, Platform, PlatformError},
-    pull_secret::pull_secret_credentials,
+    pull_secret::PullSecrets,
     reference::{ImageReference, ReferenceError},
+    signatures::RequiredSignatures,
 };
 pub(crate) use self::{client::may_be_plain, fetch::Inner};

@@ -6,8 +6,10 @@
 //! | [`Store`], [`Tree`] | the cache directory, and one bundle in it |
 //! | [`Images`] | images and artifacts of OCI registries |
 //! | [`Archives`], [`ArchiveUrl`] | archives of HTTP servers |
-//! | [`Repositories`], [`RepositoryUrl`] | git repositories on HTTP servers |
-//! | [`ImageReference`], [`ImageAccess`], [`pull_secret_credentials`] | the name of an image, and access to its registry |
+//! | [`Repositories`], [`RepositoryUrl`], [`SshKey`] | git repositories on HTTP and SSH servers |
+//! | [`ImageReference`], [`ImageAccess`], [`PullSecrets`], [`Keyring`] | the name of an image, and access to its registry and mirrors |
+//! | [`RegistrySettings`] | mirrors, blocked and insecure registries, certificates |
+//! | [`RequiredSignatures`] | the signatures that an image must have before it is unpacked |
 //! | [`connection_trust_problem`] | why a TLS connection is not trusted, in words |
 //! | [`ContentError`] | failures, and whether a retry helps |
 //!
@@ -16,6 +18,7 @@
 
 mod archive;
 mod blocking;
+mod body;
 mod causes;
 mod checkout;
 mod directory;
@@ -26,19 +29,20 @@ mod limits;
 mod path;
 mod server;
 mod store;
+mod tgz;
 mod transport;
 mod tree;
 mod unpack;
 
 pub use archive::{ArchiveUrl, ArchiveUrlError, Archives, DownloadError, Downloaded, ResolvedArchive};
-pub use checkout::{Checkout, Repositories, RepositoryUrl, RepositoryUrlError};
+pub use checkout::{Checkout, Repositories, RepositoryUrl, RepositoryUrlError, SshKey, SshKeyError};
 pub use error::{ArchiveError, ContentError, EntryProblem, FailureClass, NamedTwice, StoreError};
 pub use files::FileSet;
 pub use image::{
-    AccessError, Credentials, ImageAccess, ImageError, ImageOptions, ImageReference, Images, Platform, PlatformError,
-    ReferenceError, RegistryError, ResolvedImage, pull_secret_credentials,
+    AccessError, Credentials, ImageAccess, ImageError, ImageOptions, ImageReference, Images, Keyring, Platform,
+    PlatformError, PullSecrets, ReferenceError, RegistryError, RegistrySettings, RequiredSignatures, ResolvedImage,
 };
 pub use limits::{LimitExceeded, Limits};
-pub use store::{Collected, Store};
+pub use store::{Collected, Store, Upload};
 pub use transport::{ServerFailure, connection_trust_problem};
 pub use tree::Tree;

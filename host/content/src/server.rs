@@ -1,15 +1,19 @@
 //! A server of archives or repositories, and the rules for sending it credentials.
 
+use std::path::Path;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
 use reqwest::{
     Method, Response, StatusCode, Url,
-    header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue},
+    header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HeaderMap, HeaderValue},
 };
 
 use crate::{
     ContentError, Credentials, DownloadError, Downloaded, ImageAccess, ServerFailure,
+    body::{self, Body},
     image::{Inner, may_be_plain},
-    transport::{Connection, ConnectionError, authority, failure_of, is_here, retry_after},
+    transport::{Connection, ConnectionError, Pace, authority, failure_of, is_here, retry_after},
 };
 
 /// What is asked for.
@@ -19,7 +23,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) url: &'a Url,
     /// The field that pins the content.
     pub(crate) pin: &'static str,
-    /// Whether the source names the content by a digest, so that nobody on the way can replace it.
+    /// Whether the source names the content by a digest, so that no host on the way can replace it.
     pub(crate) is_pinned: bool,
 }
 
@@ -105,6 +109,26 @@ impl<'a> Server<'a> {
         if response.status() == StatusCode::OK { Ok(response) } else { Err(self.refused(&response).into()) }
     }
 
+    /// Writes the body of a response to a new file. `pass` appends what is written of a chunk to its second argument.
+    ///
+    /// # Errors
+    /// The transfer fails, `pass` fails, or the body is longer than the limit for downloads, which is [`ContentError::Archive`].
+    pub(crate) async fn save(
+        &self,
+        response: Response,
+        path: &Path,
+        pass: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), ContentError>,
+    ) -> Result<(), ContentError> {
+        let most = self.shared.store.limits().download_bytes;
+        let announced =
+            response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        if announced.is_some_and(|announced| announced > most) {
+            return Err(body::too_large(most));
+        }
+        let pace = self.connection.pace();
+        body::save(&mut Arriving { server: self, response, pace }, path, most, pass).await
+    }
+
     fn plaintext(&self, why: &str) -> ContentError {
         let message = format!("{} is asked without TLS, where {why}", authority(self.asked.url));
         self.failed(ConnectionError::new(ServerFailure::Plaintext, message)).into()
@@ -118,6 +142,20 @@ impl<'a> Server<'a> {
     }
 }
 
+/// The body of a response.
+struct Arriving<'a> {
+    server: &'a Server<'a>,
+    response: Response,
+    pace: Pace,
+}
+
+impl Body for Arriving<'_> {
+    async fn chunk(&mut self) -> Result<Option<Bytes>, ContentError> {
+        let chunk = self.server.connection.chunk(&mut self.response, &mut self.pace).await;
+        Ok(chunk.map_err(|error| self.server.failed(error))?)
+    }
+}
+
 /// The header with the credentials.
 fn authorization(credentials: &Credentials) -> Option<Result<HeaderValue, ContentError>> {
     let text = match credentials {
@@ -127,6 +165,10 @@ fn authorization(credentials: &Credentials) -> Option<Result<HeaderValue, Conten
         Credentials::RegistryToken(token) => format!("Bearer {token}"),
         // Only a registry trades it for a token.
         Credentials::IdentityToken(_) => return None,
+        Credentials::SshKey(_) => {
+            let problem = "the Secret has a private key for SSH, and the URL is one of http".to_owned();
+            return Some(Err(crate::AccessError::Connection(problem).into()));
+        }
     };
     let unusable = |_| crate::AccessError::Connection("the credentials cannot be sent in a header".to_owned()).into();
     Some(HeaderValue::from_str(&text).map_err(unusable).map(|mut header| {

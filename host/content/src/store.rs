@@ -8,7 +8,8 @@
 //! images/<hex>                  the tree of an image of one repository, for one platform, and the credentials with which the
 //!                               registry served it
 //! archives/<hex>                the archive that a URL named last, for the credentials of one user
-//! key                           authenticates the files in `images` and `archives`, and hides credentials in them
+//! uploads/<hex>                 the content that was uploaded for one object
+//! key                           authenticates the files in `images`, `archives` and `uploads`, and hides credentials in them
 //! ```
 //!
 //! A tree is written below `work` and moved into place as a whole, so that `trees/<hex>` is always complete, even after a crash.
@@ -17,6 +18,7 @@
 
 mod collect;
 mod images;
+mod uploads;
 pub(crate) mod workspace;
 
 use std::{
@@ -30,9 +32,9 @@ use std::{
 use chandler_cache::Key;
 use chandler_core::{Content, Digest};
 
-pub use self::collect::Collected;
+pub use self::{collect::Collected, uploads::Upload};
 pub(crate) use self::{
-    images::{ImageKey, Known, Latest, Place, Reader},
+    images::{Asking, ImageKey, Known, Latest, Place, Reader},
     workspace::{AddError, Workspace},
 };
 use crate::{
@@ -66,7 +68,7 @@ impl Store {
     pub fn open(directory: &Path, limits: Limits) -> Result<Self, StoreError> {
         let prepared = chandler_cache::root(directory);
         prepared.map_err(|error| unfit(directory, error))?;
-        for name in ["work", "trees", "images", "archives"] {
+        for name in ["work", "trees", "images", "archives", uploads::DIRECTORY] {
             let directory = directory.join(name);
             chandler_cache::directory(&directory).map_err(|error| unfit(&directory, error))?;
         }
@@ -179,7 +181,7 @@ impl Store {
         self.trees().join(digest.hex())
     }
 
-    fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.inner.root.join("work")
     }
 

@@ -1,9 +1,10 @@
-//! Connections to servers that sources name: registries, and servers of archives. The same rules protect this network and the
+//! Connections to servers that sources name: registries, and servers of archives and repositories. The same rules protect this network and the
 //! credentials for all of them.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `connection` | [`Connection`]: requests to one server, redirects, bodies |
+//! | `stream` | connections without HTTP |
 //! | `addresses` | the addresses that connections are allowed to |
 //! | `tls`, `trust` | TLS, and why a connection is not trusted |
 //! | `pace`, `crowd` | the minimum rate of a body, and the limit of concurrent requests to one server |
@@ -16,6 +17,7 @@ mod crowd;
 mod failure;
 mod pace;
 mod silent;
+mod stream;
 mod tls;
 mod trust;
 
@@ -24,6 +26,7 @@ pub(crate) use self::{
     crowd::Crowd,
     pace::Pace,
     silent::Silent,
+    stream::connect,
     tls::{SystemRoots, Trust},
 };
 pub use self::{failure::ServerFailure, trust::problem as connection_trust_problem};

@@ -72,6 +72,37 @@ async fn a_directory_of_a_commit_is_fetched_once() {
 }
 
 #[tokio::test]
+async fn only_files_of_the_directory_are_downloaded_where_the_server_filters() {
+    let Some(server) = GitServer::start().await else { return };
+    let repository = server.repository("a");
+    // It does not compress.
+    let large: Vec<u8> = (0..20_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
+    let commit = repository.commit(
+        "main",
+        &[
+            (FILE, "bundles/bell/bell.yaml", b"tone: low"),
+            (FILE, "bundles/bell/part/same.yaml", b"tone: low"),
+            (LINK, "bundles/bell/copy.yaml", b"bell.yaml"),
+            (FILE, "bundles/large", &large),
+        ],
+    );
+    let limits = Limits { download_bytes: 40_000, ..Limits::default() };
+    let fetch = async |directory: &str| {
+        let before = server.requests().len();
+        let fetched = fetch(limits.clone(), &server, &commit, directory).await;
+        let fetched = fetched.map(|tree| files(&tree)).map_err(|error| error.reason());
+        (fetched, server.requests().len() - before)
+    };
+    assert_eq!(fetch("bundles/bell").await, (Err("InvalidRepository"), 2));
+    repository.allow_filter();
+    let expected = ["bell.yaml", "copy.yaml", "part/same.yaml"].map(|path| (path.to_owned(), "tone: low".to_owned()));
+    assert_eq!(fetch("bundles/bell").await, (Ok(expected.to_vec()), 3));
+    // All files are wanted: they come with the commit.
+    assert_eq!(fetch("").await, (Err("InvalidRepository"), 2));
+    assert_eq!(fetch("bundles/gong").await, (Err("DirectoryNotFound"), 2));
+}
+
+#[tokio::test]
 async fn branches_tags_and_ranges_name_commits() {
     let Some(server) = GitServer::start().await else { return };
     let repository = server.repository("a");
@@ -143,7 +174,7 @@ async fn files_that_no_bundle_may_have_are_refused_by_name() {
     ] {
         let commit = repository.commit("hostile", &content);
         let error = fetch(small.clone(), &server, &commit, "").await.unwrap_err();
-        assert_eq!((error.class(), error.reason()), (FailureClass::Permanent, "InvalidArchive"), "{name}: {error}");
+        assert_eq!((error.class(), error.reason()), (FailureClass::Permanent, "InvalidRepository"), "{name}: {error}");
         assert!(error.to_string().contains(expected), "{name}: {error}");
     }
     let commit = repository.commit("hostile", &[(FILE, "a", &too_big)]);

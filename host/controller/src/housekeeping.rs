@@ -23,9 +23,29 @@ pub(crate) async fn run(context: &Context) {
     tick.tick().await;
     loop {
         tick.tick().await;
+        uploads(context).await;
         content(context).await;
         releases(context).await;
         records(context).await;
+    }
+}
+
+/// Forgets content that was uploaded for BundleDeployments that are gone. It is then removed as other unused content is.
+async fn uploads(context: &Context) {
+    let existing: HashSet<(String, String)> = context
+        .deployments
+        .state()
+        .iter()
+        .map(|guarded| (guarded.name_any(), guarded.uid().unwrap_or_default()))
+        .collect();
+    let store = context.images.store().clone();
+    let kept = tokio::task::spawn_blocking(move || {
+        store.retain_uploads(|upload| existing.contains(&(upload.name.clone(), upload.uid.clone())))
+    });
+    match kept.await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "failed to forget uploads"),
+        Err(error) => tracing::warn!(%error, "forgetting uploads was interrupted"),
     }
 }
 

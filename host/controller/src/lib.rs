@@ -14,10 +14,12 @@
 //! | `context` | the handles that all share |
 //! | `memory` | state between reconciles that may be lost |
 //! | `contention` | managed objects that another field manager changes repeatedly |
+//! | `contents` | what the content service shows of BundleDeployments and Catalogs |
 //! | `problem` | why a step failed, as the status reports it |
 //! | `collisions` | watches of the objects of other owners that are in the way |
 //! | `grants` | permissions, accounts and namespaces that users add |
 //! | `registries` | registries that do not answer, and who waits for them |
+//! | `mirror_sets` | mirrors that the cluster sets |
 //! | `values` | watches of ConfigMaps and Secrets with values, and what hides their values |
 //! | `polls` | resolves sources that can move again, at an interval |
 //! | [`certificates`] | Secrets that a release requests: serving certificates and generated values |
@@ -30,11 +32,13 @@ mod catalog;
 pub mod certificates;
 mod collisions;
 mod contention;
+mod contents;
 mod context;
 mod events;
 mod grants;
 mod housekeeping;
 mod memory;
+mod mirror_sets;
 pub mod options;
 mod polls;
 mod problem;
@@ -47,5 +51,7 @@ mod values;
 pub use bundle_deployment::drift::{ignored_fields, of_rollout as drift_policy};
 pub use bundle_deployment::owner_of;
 pub use chandler_runtime::{Election, ElectionError, Timing, WatchSelector, cluster_info::kinds};
+pub use chandler_serve::Options as ContentOptions;
+pub use mirror_sets::{MirrorSets, UnknownMirrorSets};
 pub use options::Options;
 pub use run::{ControllerError, run};

@@ -15,6 +15,7 @@ use crate::{
     bundle_deployment::{FailedCandidates, Preparations},
     collisions::Collisions,
     contention::Contention,
+    contents::Contents,
     grants::Grants,
     registries::Registries,
     values::ValuesWatches,
@@ -49,6 +50,8 @@ pub(crate) struct Memory {
     pub(crate) collisions: Collisions,
     /// The ConfigMaps and Secrets with values that are watched.
     pub(crate) values: ValuesWatches,
+    /// Their content.
+    pub(crate) contents: Contents,
 }
 
 impl Memory {
@@ -65,6 +68,7 @@ impl Memory {
         self.grants.note(name, false);
         self.collisions.end(name);
         self.values.forget(name);
+        self.contents.forget(name);
         self.try_again(name);
     }
 

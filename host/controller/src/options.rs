@@ -6,8 +6,12 @@ use chandler_certificates::Policy;
 use chandler_core::Digest;
 use chandler_engine::{Compiler, Limits};
 use chandler_permissions::AccountPolicy;
+use chandler_registries::Registries;
 use chandler_releases::Budget;
 use chandler_runtime::{Election, WatchSelector};
+use chandler_source::ImageRules;
+
+use crate::MirrorSets;
 
 /// The Lease of controllers without a selector.
 pub const LEASE: &str = "chandler-controller";
@@ -30,8 +34,19 @@ pub struct Options {
     pub cache_directory: PathBuf,
     /// Where untrusted components are compiled. Default: in this process; the command uses a limited child process.
     pub compiler: Compiler,
+    /// The content service. Default: none.
+    pub content: Option<chandler_serve::Options>,
     /// Registries, as `host` or `host:port`, that are accessed without TLS. Registries on loopback always may be.
     pub plain_http_registries: Vec<String>,
+    /// Mirrors, blocked and insecure registries. Default none.
+    pub registries: Registries,
+    /// Directories with certificates for registries, as containers-certs.d(5) describes them. Default none.
+    pub registry_certificates: Vec<PathBuf>,
+    /// The kinds of mirror sets of the cluster that are read. Default none.
+    pub mirrors_from: Vec<MirrorSets>,
+    /// The ServiceAccount of the system namespace whose pull secrets are used for images whose source names none. Default none: then
+    /// they are pulled anonymously.
+    pub pull_secrets_of: Option<String>,
     /// The bytes of unused content that are kept on disk. Default 4 GiB.
     pub content_cache_bytes: u64,
     /// The most bytes of all indexes of catalogs. A catalog that does not fit is refused. Default 1 GiB.
@@ -47,6 +62,9 @@ pub struct Options {
     pub cluster_poll_interval: Duration,
     /// Whether components of ProvisionerClasses run without a verified signature. Default no.
     pub allow_unsigned: bool,
+    /// The signatures that images of bundles and catalogs must have, beside those that their sources demand. Default: none, and the
+    /// trusted root of Sigstore's public instance.
+    pub image_rules: ImageRules,
     /// How BundleDeployments that name no ServiceAccount are installed. Default: with the rights of the controller.
     pub accounts: AccountPolicy,
     /// Whether a pull secret needs an annotation that grants its use. Default no: all may reference a Secret without the
@@ -76,7 +94,12 @@ impl Default for Options {
             system_namespace: "chandler-system".to_owned(),
             cache_directory: PathBuf::from("/var/cache/chandler"),
             compiler: Compiler::InProcess,
+            content: None,
             plain_http_registries: Vec::new(),
+            registries: Registries::default(),
+            registry_certificates: Vec::new(),
+            mirrors_from: Vec::new(),
+            pull_secrets_of: None,
             content_cache_bytes: 4 << 30,
             catalog_index_bytes: 1 << 30,
             releases: Budget::default(),
@@ -84,6 +107,7 @@ impl Default for Options {
             image_poll_interval: Duration::from_mins(10),
             cluster_poll_interval: Duration::from_mins(5),
             allow_unsigned: false,
+            image_rules: ImageRules::default(),
             accounts: AccountPolicy::default(),
             require_pull_secret_grant: false,
             certificates: Policy::default(),

@@ -82,6 +82,15 @@ fn judged(class: FailureClass) -> (bool, Option<Refusal>) {
     (class == FailureClass::Permanent, (class == FailureClass::Unavailable).then_some(Refusal::Source))
 }
 
+/// A source whose content could not be fetched, verified or unpacked.
+pub(crate) fn unpack(error: &SourceError) -> Problem {
+    let reason = match error {
+        SourceError::Content(ContentError::Unverified { .. }) => Reason::NoMatchingSignature,
+        _ => Reason::UnpackFailed,
+    };
+    source(reason, error)
+}
+
 /// A source whose content is not available; `reason` is that of the object's own condition.
 pub(crate) fn source(reason: Reason, error: &SourceError) -> Problem {
     let (terminal, refusal) = judged(error.class());

@@ -1,11 +1,11 @@
 //! Wires the reconcilers and everything that they share, and runs them until shutdown.
 
-use std::{future::Future, sync::Arc};
+use std::{convert::Infallible, future::Future, sync::Arc};
 
 use chandler_api::{BundleDeployment, Catalog, ChangeApproval, names::TEARDOWN_FINALIZER};
 use chandler_builtin::Provisioners;
 use chandler_client::{Availability, fenced, monitored};
-use chandler_content::{ImageOptions, Images, Store, StoreError};
+use chandler_content::{ImageOptions, Images, RegistrySettings, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
 use chandler_permissions::Installation;
 use chandler_records::{RecordError, Records};
@@ -15,6 +15,7 @@ use chandler_runtime::{
     Backoff, ClusterInfoWatch, ElectionError, Events, GenerationTracker, LogMetrics, Metrics, Reflector, Shutdown,
     Slots, leadership, probe, while_leader,
 };
+use chandler_serve::{Listener, ServeError, Served};
 use chandler_source::{Sources, SystemNamespace};
 use kube::{Client, api::ListParams, runtime::reflector::ObjectRef};
 use serde::Deserialize as _;
@@ -23,9 +24,11 @@ use crate::{
     Options,
     bundle_deployment::{Approvals, BundleDeployments},
     catalog::{CatalogCacheError, CatalogStates, Catalogs},
+    contents::{Contents, Held},
     context::Context,
     grants, housekeeping,
     memory::Memory,
+    mirror_sets::ClusterMirrors,
     polls,
     provisioner_class::{Classes, ProvisionerClasses},
     registries,
@@ -60,6 +63,9 @@ pub enum ControllerError {
         /// The error of the client.
         source: kube::Error,
     },
+    /// The content service cannot run.
+    #[error(transparent)]
+    Content(#[from] ServeError),
     /// Another controller has become the leader, or the Lease cannot be held.
     #[error(transparent)]
     Election(#[from] ElectionError),
@@ -85,7 +91,14 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     let (deployments, classes) = (Reflector::new(availability.clone()), Reflector::new(availability.clone()));
     let catalogs = Reflector::<Catalog>::new(availability.clone());
     let (approvals, watch_approvals) = Approvals::new(client.clone(), availability.clone(), deployments.triggers());
-    let context = Arc::new(context(client.clone(), availability, options, approvals, &deployments, &catalogs)?);
+    let listener =
+        options.content.clone().map(|content| Listener::bind(content, &options.system_namespace)).transpose()?;
+    let mut context = context(client.clone(), availability, options, approvals, &deployments, &catalogs)?;
+    context.memory.contents = Contents::new(listener.as_ref().map(|listener| listener.url().to_owned()));
+    let context = Arc::new(context);
+    let mut mirrors = ClusterMirrors::of(&context);
+    // Before anything is pulled: a mirror set can forbid to contact a source.
+    mirrors.read().await.map_err(|(what, source)| ControllerError::List { what, source })?;
     let selector = &context.options.watch_selector;
     let provisioner_classes = ProvisionerClasses::open(&context, &classes).map_err(ControllerError::Cache)?;
     let catalog_reconciler = Catalogs::open(&context, &catalogs)?;
@@ -99,6 +112,8 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
         tracing::info!(%selector, "other BundleDeployments, ProvisionerClasses and Catalogs are left alone");
     }
 
+    let serving = serve(listener, &context, &catalog_reconciler, shutdown.clone());
+
     let metrics: Arc<dyn Metrics> = Arc::new(LogMetrics);
     let classes = provisioner_classes.controller(classes, Arc::clone(&metrics), &shutdown);
     let catalogs = catalog_reconciler.controller(catalogs, Arc::clone(&metrics), &shutdown);
@@ -111,8 +126,10 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
         () = polls::run(&context) => {}
         () = registries::run(&context) => {}
         () = grants::run(&context) => {}
+        () = Box::pin(mirrors.run()) => {}
         () = context.cluster_info.run(context.options.cluster_poll_interval) => {}
         () = close_slots(&context, shutdown) => {}
+        Err(error) = serving => return Err(error.into()),
     }
     context.memory.preparing.end_all();
     context.memory.collisions.end_all();
@@ -123,6 +140,31 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
 
 fn listing(what: &'static str) -> impl FnOnce(kube::Error) -> ControllerError {
     move |source| ControllerError::List { what, source }
+}
+
+/// Serves content until shutdown, if a listener is given, and then waits for the reconciles in progress. Completes only with a failure.
+fn serve(
+    listener: Option<Listener>,
+    context: &Arc<Context>,
+    catalogs: &Catalogs,
+    shutdown: Shutdown,
+) -> impl Future<Output = Result<Infallible, ServeError>> + use<> {
+    let served = Served {
+        client: context.client.clone(),
+        holdings: Arc::new(Held(Arc::clone(context))),
+        store: context.images.store().clone(),
+        indexes: catalogs.indexes().clone(),
+    };
+    let deployments = context.deployments.clone();
+    async move {
+        if let Some(listener) = listener {
+            // Before the watch has brought them, BundleDeployments would seem not to exist. An error means that the controller is stopping.
+            if deployments.wait_until_ready().await.is_ok() {
+                listener.serve(served, shutdown).await?;
+            }
+        }
+        std::future::pending().await
+    }
 }
 
 /// Ends the wait for slots on shutdown: kube's controller waits for all reconciles that it has called, of which many may wait for
@@ -142,8 +184,9 @@ pub(crate) fn context(
     catalogs: &Reflector<Catalog>,
 ) -> Result<Context, ControllerError> {
     let store = Store::open(&options.cache_directory.join("content"), chandler_content::Limits::default())?;
-    let images =
-        ImageOptions { plain_http_registries: options.plain_http_registries.clone(), ..ImageOptions::default() };
+    let plain_http_registries = options.plain_http_registries.clone();
+    let registries = RegistrySettings::new(options.registries.clone(), options.registry_certificates.clone());
+    let images = ImageOptions { plain_http_registries, registries, ..ImageOptions::default() };
     let engine = Engine::new(EngineOptions {
         cache_directory: Some(options.cache_directory.join("code")),
         compiler: options.compiler.clone(),
@@ -164,7 +207,8 @@ pub(crate) fn context(
     let catalog_images = Images::new(store.with_limits(chandler_content::Limits::for_catalogs()), images.clone());
     let images = Images::new(store, images);
     let system =
-        SystemNamespace::new(client.clone(), options.system_namespace.clone(), options.require_pull_secret_grant);
+        SystemNamespace::new(client.clone(), options.system_namespace.clone(), options.require_pull_secret_grant)
+            .with_pull_secrets_of(options.pull_secrets_of.clone());
     let watching =
         chandler_informers::Options { availability: availability.clone(), ..chandler_informers::Options::default() };
     let informers = informers(client.clone(), watching, {
@@ -175,8 +219,8 @@ pub(crate) fn context(
         }
     });
     Ok(Context {
-        sources: Sources::new(images.clone(), system.clone()),
-        catalog_sources: Sources::new(catalog_images, system),
+        sources: Sources::new(images.clone(), system.clone()).with_image_rules(options.image_rules.clone()),
+        catalog_sources: Sources::new(catalog_images, system).with_image_rules(options.image_rules.clone()),
         images,
         classes: Classes::new(
             Provisioners::new(engine.clone()),

@@ -46,6 +46,8 @@ names! {
         Unpacking,
         /// The content could not be fetched, verified or unpacked.
         UnpackFailed,
+        /// The image has not the signatures that it must have.
+        NoMatchingSignature,
         /// The content is unpacked.
         UnpackSuccessful,
         /// The content is larger than the administrator allows.

@@ -60,6 +60,7 @@ impl Reason {
 
             Self::ProcessingFinalizerFailed
             | Self::UnpackFailed
+            | Self::NoMatchingSignature
             | Self::InstallFailed
             | Self::UpgradeFailed
             | Self::ReconcileFailed

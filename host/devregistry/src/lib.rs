@@ -1,8 +1,8 @@
 //! An OCI registry in this process, on the loopback interface: for development and tests.
 //!
 //! It keeps everything in memory, up to a limit, and optionally in a directory from which the next one continues. It implements the part of the [OCI distribution specification] that
-//! tools need to push and pull: manifests by tag and by digest, blobs, uploads in one piece and in chunks, and tag
-//! lists. It can require a password or a token, use TLS with its own certificate, and inject faults.
+//! tools need to push and pull: manifests by tag and by digest, referrers, blobs, uploads in one piece and in
+//! chunks, and tag lists. It can require a password or a token, use TLS with its own certificate, and inject faults.
 //!
 //! | module | holds |
 //! |---|---|

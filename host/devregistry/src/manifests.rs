@@ -12,6 +12,9 @@ use crate::{
     storage::{MANIFEST_BYTES, Storage, StoredManifest},
 };
 
+/// The media type of an index.
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
 /// Reads a manifest by tag or digest.
 pub(crate) fn read(
     storage: &Storage,
@@ -37,6 +40,7 @@ pub(crate) fn write(
     reference: &str,
     headers: &HeaderMap,
     body: Bytes,
+    referrers: bool,
 ) -> Response<Body> {
     let refuse = |code: &str, message: &str| response::error(StatusCode::BAD_REQUEST, code, message);
     if body.len() > MANIFEST_BYTES {
@@ -65,6 +69,11 @@ pub(crate) fn write(
             let mut response = response::empty(StatusCode::CREATED);
             response::header(&mut response, "location", &format!("/v2/{name}/manifests/{digest}"));
             response::header(&mut response, response::DIGEST, digest.as_str());
+            let subject = manifest.get("subject").filter(|_| referrers);
+            if let Some(subject) = subject.and_then(|subject| subject.get("digest")?.as_str()) {
+                // The client need not list it in a tag.
+                response::header(&mut response, "oci-subject", subject);
+            }
             match tag.map_or(Ok(()), |tag| storage.tag(name, tag, digest)) {
                 Ok(()) => response,
                 Err(error) => response::storage_error(&error),
@@ -83,6 +92,30 @@ fn first_missing(storage: &Storage, name: &str, manifest: &Value) -> Option<Stri
     let has_manifest = |text: &str| text.parse().is_ok_and(|digest| storage.manifest(name, &digest).is_some());
     let missing_blob = blobs.filter_map(|blob| digest(&blob)).find(|digest| !has_blob(digest));
     missing_blob.or_else(|| list("manifests").iter().filter_map(digest).find(|digest| !has_manifest(digest)))
+}
+
+/// The manifests whose subject is the one with this digest, as an index. The list is not filtered by type, which is optional.
+pub(crate) fn referrers(storage: &Storage, name: &str, digest: &Digest) -> Response<Body> {
+    let descriptor = |(found, stored): (&Digest, &StoredManifest)| {
+        let manifest: Value = serde_json::from_slice(&stored.bytes).ok()?;
+        let subject = manifest.get("subject")?.get("digest")?.as_str()?;
+        let config = || manifest.get("config")?.get("mediaType").cloned();
+        let artifact_type = manifest.get("artifactType").cloned().or_else(config);
+        (subject == digest.as_str()).then(|| {
+            json!({
+                "mediaType": stored.media_type,
+                "digest": found,
+                "size": stored.bytes.len(),
+                "artifactType": artifact_type,
+                "annotations": manifest.get("annotations").cloned().unwrap_or_else(|| json!({})),
+            })
+        })
+    };
+    let manifests: Vec<Value> = storage.manifests(name).into_iter().filter_map(descriptor).collect();
+    let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests});
+    let mut response = response::json(StatusCode::OK, &index);
+    response::header(&mut response, "content-type", INDEX);
+    response
 }
 
 /// The tags of a repository.

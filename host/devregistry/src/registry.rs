@@ -33,11 +33,21 @@ pub struct Options {
     /// The directory that stores the content, for the next registry with this directory; in memory only when `None`. It is created if it
     /// does not exist. Only one registry may use it at a time.
     pub directory: Option<PathBuf>,
+    /// Whether it lists the referrers of a manifest. Without, clients keep the list in a tag, as before version 1.1 of the specification.
+    /// Default true.
+    pub referrers: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { port: 0, tls: false, authentication: Authentication::None, most_bytes: 1 << 30, directory: None }
+        Self {
+            port: 0,
+            tls: false,
+            authentication: Authentication::None,
+            most_bytes: 1 << 30,
+            directory: None,
+            referrers: true,
+        }
     }
 }
 
@@ -100,7 +110,7 @@ impl Registry {
         let scheme = if options.tls { "https" } else { "http" };
         let base = format!("{scheme}://{address}");
         let storage = storage(&options)?;
-        let service = Arc::new(Service::new(base, options.authentication, storage, options.most_bytes));
+        let service = Arc::new(Service::new(base, options, storage));
         let server = tokio::spawn(accept(listener, tls, Arc::clone(&service))).abort_handle();
         Ok(Self { service, address, authority, server })
     }

@@ -21,6 +21,8 @@ pub(crate) enum Route {
     Upload { name: String, id: Uuid },
     /// `/v2/<name>/tags/list`
     Tags { name: String },
+    /// `/v2/<name>/referrers/<digest>`
+    Referrers { name: String, digest: Digest },
 }
 
 /// Why a path is not an endpoint, by error code of the specification.
@@ -56,6 +58,10 @@ impl Route {
         }
         if let Some(name) = rest.strip_suffix("/blobs/uploads") {
             return Ok(Self::Uploads { name: legal_name(name)? });
+        }
+        if let Some((name, digest)) = rest.rsplit_once("/referrers/") {
+            let digest = digest.parse().map_err(|_| RouteError::Digest)?;
+            return Ok(Self::Referrers { name: legal_name(name)?, digest });
         }
         if let Some((name, digest)) = rest.rsplit_once("/blobs/") {
             return Ok(Self::Blob { name: legal_name(name)?, digest: digest.parse().map_err(|_| RouteError::Digest)? });
@@ -112,8 +118,10 @@ mod tests {
             ("/v2/a/b".to_owned(), Err(RouteError::NotFound)),
             ("/v2/a/b/tags/list".to_owned(), Ok(Route::Tags { name: name() })),
             ("/v2/a/b/manifests/v1".to_owned(), Ok(Route::Manifest { name: name(), reference: "v1".to_owned() })),
+            (format!("/v2/a/b/referrers/{digest}"), Ok(Route::Referrers { name: name(), digest: digest.clone() })),
             (format!("/v2/a/b/blobs/{digest}"), Ok(Route::Blob { name: name(), digest })),
             ("/v2/a/b/blobs/x".to_owned(), Err(RouteError::Digest)),
+            ("/v2/a/b/referrers/x".to_owned(), Err(RouteError::Digest)),
             ("/v2/a/b/blobs/uploads/".to_owned(), Ok(Route::Uploads { name: name() })),
             (format!("/v2/a/b/blobs/uploads/{id}"), Ok(Route::Upload { name: name(), id })),
             ("/v2/a/b/blobs/uploads/1".to_owned(), Err(RouteError::Upload)),

@@ -15,7 +15,7 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 
 use crate::{
-    Authentication, Fault, FaultOn, blobs, manifests,
+    Authentication, Fault, FaultOn, Options, blobs, manifests,
     response::{self, Body},
     route::{Route, RouteError},
     storage::Storage,
@@ -33,6 +33,7 @@ pub(crate) struct Service {
     authentication: Authentication,
     base: String,
     most: usize,
+    referrers: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -40,14 +41,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Service {
-    pub(crate) fn new(base: String, authentication: Authentication, storage: Storage, most: u64) -> Self {
+    pub(crate) fn new(base: String, options: Options, storage: Storage) -> Self {
+        let Options { authentication, most_bytes, referrers, .. } = options;
         Self {
             storage: Mutex::new(storage),
             fault: Mutex::default(),
             requests: Mutex::default(),
             authentication,
             base,
-            most: usize::try_from(most).unwrap_or(usize::MAX),
+            most: usize::try_from(most_bytes).unwrap_or(usize::MAX),
+            referrers,
         }
     }
 
@@ -118,7 +121,7 @@ impl Service {
                 manifests::read(&storage, method, name, reference, fault)
             }
             (&Method::PUT, Route::Manifest { name, reference }) => {
-                manifests::write(&mut storage, name, reference, &parts.headers, body)
+                manifests::write(&mut storage, name, reference, &parts.headers, body, self.referrers)
             }
             (method @ (&Method::GET | &Method::HEAD), Route::Blob { name, digest }) => {
                 blobs::read(&storage, method, name, digest, fault)
@@ -131,6 +134,13 @@ impl Service {
             (&Method::GET, Route::Upload { name, id }) => blobs::status(&mut storage, name, *id),
             (&Method::DELETE, Route::Upload { name, id }) => blobs::cancel(&mut storage, name, *id),
             (&Method::GET, Route::Tags { name }) => manifests::tags(&storage, name),
+            (&Method::GET, Route::Referrers { name, digest }) if self.referrers => {
+                manifests::referrers(&storage, name, digest)
+            }
+            // As registries of the specification before version 1.1 answer.
+            (&Method::GET, Route::Referrers { .. }) => {
+                response::error(StatusCode::NOT_FOUND, "UNSUPPORTED", "unknown endpoint")
+            }
             _ => response::error(StatusCode::METHOD_NOT_ALLOWED, "UNSUPPORTED", "the operation is unsupported"),
         }
     }

@@ -147,6 +147,11 @@ impl Storage {
         self.repositories.get(name)?.manifests.get(digest).cloned()
     }
 
+    /// All manifests of a repository, by digest.
+    pub(crate) fn manifests(&self, name: &str) -> BTreeMap<&Digest, &StoredManifest> {
+        self.repositories.get(name).map(|repository| repository.manifests.iter().collect()).unwrap_or_default()
+    }
+
     pub(crate) fn put_manifest(&mut self, name: &str, manifest: StoredManifest) -> Result<Digest, StorageError> {
         let digest = Digest::of(&manifest.bytes);
         if self.manifest(name, &digest).is_none() {

@@ -13,6 +13,12 @@ pub enum GitError {
     /// The server does not speak version 2 of the protocol.
     #[error("the server does not speak version 2 of the git protocol, or this is no git repository")]
     Version,
+    /// The server answers with an older version of the protocol over SSH.
+    #[error(
+        "the server does not speak version 2 of the git protocol over SSH: its git is older than 2.18, or it ignores GIT_PROTOCOL \
+         (sshd_config needs the line `AcceptEnv GIT_PROTOCOL`)"
+    )]
+    OldVersion,
     /// The repository names objects by another hash.
     #[error("its objects are named by {0}; only sha1 is supported")]
     ObjectFormat(String),
@@ -57,6 +63,13 @@ pub enum GitError {
 }
 
 impl GitError {
+    /// What a server says on standard error, if it says anything: the lines with words, since hosts frame them.
+    pub fn said(standard_error: &[u8]) -> Option<Self> {
+        let lines = standard_error.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let words: Vec<&[u8]> = lines.filter(|line| line.iter().any(u8::is_ascii_alphanumeric)).collect();
+        if words.is_empty() { None } else { Some(Self::Server(text(&words.join(&b"; "[..])))) }
+    }
+
     /// Whether the repository has to change, not the source, before another attempt can succeed.
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::NotFound(_) | Self::Directory(_) | Self::Server(_))
@@ -68,4 +81,18 @@ pub(crate) fn text(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let plain = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
     plain.take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_servers_say_is_short_and_has_no_frame() {
+        assert_eq!(GitError::said(b"\n=====\n"), None);
+        let framed = GitError::said(b"remote:\n\n========\nERROR: no such\x1b[1m project\n\n=======\n");
+        assert_eq!(framed, Some(GitError::Server("remote:; ERROR: no such [1m project".to_owned())));
+        let long = GitError::said(&[b'x'; 5000]);
+        assert_eq!(long, Some(GitError::Server("x".repeat(200))));
+    }
 }

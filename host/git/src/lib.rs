@@ -6,6 +6,7 @@
 //! | [`Revision`], [`Refs`] | the branch, tag, range of versions or commit that a source names, and which commit that is now |
 //! | [`protocol`] | the requests |
 //! | [`PackReader`] | a pack out of the response to a fetch |
+//! | [`Framed`] | where a response over SSH ends |
 //! | [`Objects`], [`Entry`] | the objects of a pack, and the files below a directory of a commit |
 //! | [`GitError`] | failures |
 //!
@@ -15,17 +16,19 @@
 //! A server is untrusted. The sizes of a pack, of an object and of all objects are limited, and every object is verified against its
 //! name, so that a commit determines all content.
 
-mod commit;
 mod error;
+mod framed;
 mod lines;
+mod names;
 mod objects;
 mod pack_reader;
 pub mod protocol;
 mod refs;
 mod walk;
 
-pub use commit::CommitId;
 pub use error::GitError;
+pub use framed::Framed;
+pub use names::{CommitId, FileId};
 pub use objects::{Objects, PackLimits};
 pub use pack_reader::PackReader;
 pub use protocol::Capabilities;

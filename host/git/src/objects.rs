@@ -21,9 +21,9 @@ pub struct PackLimits {
     pub object_bytes: u64,
 }
 
-/// The objects of a pack on disk, each verified against its name.
+/// The objects of packs on disk, each verified against its name.
 pub struct Objects {
-    bundle: Bundle,
+    packs: Vec<Bundle>,
     inflate: gix_zlib::Inflate,
 }
 
@@ -33,6 +33,16 @@ impl Objects {
     /// # Errors
     /// The pack exceeds a limit, is damaged, or lacks objects that others are stored as differences from.
     pub fn index(pack: File, directory: &Path, limits: PackLimits, stop: &AtomicBool) -> Result<Self, GitError> {
+        let mut objects = Self { packs: Vec::new(), inflate: gix_zlib::Inflate::default() };
+        objects.add(pack, directory, limits, stop)?;
+        Ok(objects)
+    }
+
+    /// Adds the objects of another pack, as [`Objects::index`] does.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn add(&mut self, pack: File, directory: &Path, limits: PackLimits, stop: &AtomicBool) -> Result<(), GitError> {
         let disk = |error: std::io::Error| GitError::Disk(error.to_string());
         let mut pack = BufReader::new(pack);
         let mut header = [0; 12];
@@ -56,16 +66,25 @@ impl Objects {
         let outcome = outcome.map_err(|error| unreadable(&error))?;
         let bundle = outcome.to_bundle().ok_or(GitError::Pack("there is no index".to_owned()))?;
         let Bundle { pack, index } = bundle.map_err(|error| unreadable(&error))?;
-        let bundle = Bundle { pack: pack.with_alloc_limit_bytes(Some(most)), index };
-        Ok(Self { bundle, inflate: gix_zlib::Inflate::default() })
+        self.packs.push(Bundle { pack: pack.with_alloc_limit_bytes(Some(most)), index });
+        Ok(())
+    }
+
+    /// Whether a pack has an object.
+    pub(crate) fn has(&self, id: &ObjectId) -> bool {
+        self.packs.iter().any(|pack| pack.index.lookup(id).is_some())
     }
 
     /// Reads an object of one type.
     pub(crate) fn read(&mut self, id: &ObjectId, kind: gix_object::Kind) -> Result<Vec<u8>, GitError> {
         let mut bytes = Vec::new();
-        let found = self.bundle.find(id, &mut bytes, &mut self.inflate, &mut cache::Never);
-        let found = found.map_err(|error| unreadable(&error))?.map(|(data, _)| data.kind);
-        if found == Some(kind) { Ok(bytes) } else { Err(GitError::Object(id.to_string())) }
+        for pack in &self.packs {
+            let found = pack.find(id, &mut bytes, &mut self.inflate, &mut cache::Never);
+            if found.map_err(|error| unreadable(&error))?.is_some_and(|(data, _)| data.kind == kind) {
+                return Ok(bytes);
+            }
+        }
+        Err(GitError::Object(id.to_string()))
     }
 }
 

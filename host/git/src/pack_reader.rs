@@ -4,7 +4,7 @@ use gix_packetline::{BandRef, PacketLineRef};
 
 use crate::{GitError, error::text, lines::Lines};
 
-/// Reads the response to [`fetch`](crate::protocol::fetch), in pieces.
+/// Reads the response to [`commit`](crate::protocol::commit) or [`files`](crate::protocol::files), in pieces.
 #[derive(Debug, Default)]
 pub struct PackReader {
     lines: Lines,

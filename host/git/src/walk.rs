@@ -1,9 +1,11 @@
 //! The files below a directory of a commit.
 
+use std::collections::BTreeSet;
+
 use gix_hash::{Kind, ObjectId};
 use gix_object::{CommitRefIter, TreeRefIter, tree::EntryKind};
 
-use crate::{CommitId, GitError, Objects};
+use crate::{CommitId, FileId, GitError, Objects};
 
 /// Something below the directory, with its path from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,25 +54,59 @@ impl Objects {
         directory: &str,
         visit: &mut impl FnMut(Entry<'_>) -> Result<(), E>,
     ) -> Result<(), Stop<E>> {
+        self.names(commit, directory, &mut |objects, Child { path, kind, id }| {
+            let visited = match kind {
+                EntryKind::Tree => visit(Entry::Directory(path)),
+                EntryKind::Blob | EntryKind::BlobExecutable => visit(Entry::File(path, &objects.file(id)?)),
+                EntryKind::Link => visit(Entry::Link(path, &objects.file(id)?)),
+                EntryKind::Commit => visit(Entry::Submodule(path)),
+            };
+            visited.map_err(Stop::Visitor)
+        })
+    }
+
+    /// The files and links below a directory of a commit whose bytes are in no pack. `count` is called for each entry, and bounds the
+    /// walk.
+    ///
+    /// # Errors
+    /// The directory does not exist, an object other than a file is missing, or `count` refuses an entry.
+    pub fn missing_files<E>(
+        &mut self,
+        commit: CommitId,
+        directory: &str,
+        count: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<Vec<FileId>, Stop<E>> {
+        let mut missing = BTreeSet::new();
+        self.names(commit, directory, &mut |objects, Child { kind, id, .. }| {
+            if matches!(kind, EntryKind::Blob | EntryKind::BlobExecutable | EntryKind::Link) && !objects.has(id) {
+                missing.insert(FileId(*id));
+            }
+            count().map_err(Stop::Visitor)
+        })?;
+        Ok(missing.into_iter().collect())
+    }
+
+    /// Visits the names below a directory. Directories come before what is in them.
+    fn names<E>(
+        &mut self,
+        commit: CommitId,
+        directory: &str,
+        visit: &mut impl FnMut(&mut Self, &Child) -> Result<(), Stop<E>>,
+    ) -> Result<(), Stop<E>> {
         let tree = self.directory(commit, directory)?;
         // The last child is the next, so that a stack on the heap takes the place of recursion.
         let mut children = self.children(&tree, b"")?;
-        while let Some(Child { path, kind, id }) = children.pop() {
-            let visited = match kind {
-                EntryKind::Tree => {
-                    visit(Entry::Directory(&path)).map_err(Stop::Visitor)?;
-                    children.extend(self.children(&id, &path)?);
-                    continue;
-                }
-                EntryKind::Blob | EntryKind::BlobExecutable => {
-                    visit(Entry::File(&path, &self.read(&id, gix_object::Kind::Blob)?))
-                }
-                EntryKind::Link => visit(Entry::Link(&path, &self.read(&id, gix_object::Kind::Blob)?)),
-                EntryKind::Commit => visit(Entry::Submodule(&path)),
-            };
-            visited.map_err(Stop::Visitor)?;
+        while let Some(child) = children.pop() {
+            visit(self, &child)?;
+            if child.kind == EntryKind::Tree {
+                children.extend(self.children(&child.id, &child.path)?);
+            }
         }
         Ok(())
+    }
+
+    fn file(&mut self, id: &ObjectId) -> Result<Vec<u8>, GitError> {
+        self.read(id, gix_object::Kind::Blob)
     }
 
     /// The tree object of a directory.

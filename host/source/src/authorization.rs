@@ -1,17 +1,25 @@
 //! Credentials for servers other than registries, from Secrets of the system namespace.
 //!
 //! A pull secret names the registry that it is for. These Secrets name no server: whoever may use one in a BundleDeployment can
-//! have it sent to a server of their own. So a Secret needs an annotation that grants its use, except one of type
-//! `kubernetes.io/basic-auth`, to which the rules of pull secrets apply: nothing but such credentials has this type.
+//! have it sent to a server of their own. So a Secret needs an annotation that grants its use, except one of the types
+//! `kubernetes.io/basic-auth` and `kubernetes.io/ssh-auth`, to which the rules of pull secrets apply: nothing but such credentials has
+//! these types.
+
+use std::collections::BTreeMap;
 
 use chandler_api::Authorization;
-use chandler_content::{Credentials, ImageAccess};
-use k8s_openapi::api::core::v1::Secret;
+use chandler_content::{Credentials, ImageAccess, SshKey};
+use k8s_openapi::{ByteString, api::core::v1::Secret};
 
 use crate::{Dependency, Environment, Grantee, SourceError, SystemNamespace};
 
 /// The type of Secrets with a user name and a password.
 const BASIC_AUTH: &str = "kubernetes.io/basic-auth";
+/// The type of Secrets with a private key for SSH.
+const SSH_AUTH: &str = "kubernetes.io/ssh-auth";
+/// The keys of Secrets for SSH: those of Kubernetes, and those of Flux.
+const PRIVATE_KEY: [&str; 2] = ["ssh-privatekey", "identity"];
+const KNOWN_HOSTS: [&str; 2] = ["ssh-knownhosts", "known_hosts"];
 /// The type of Secrets without a type.
 const OPAQUE: &str = "Opaque";
 
@@ -45,10 +53,12 @@ pub(crate) async fn access(
         credentials,
         certificate_authority: certificate_data.map(|data| data.clone().into_bytes()),
         insecure_skip_tls_verify: auth.is_some_and(|auth| auth.insecure_skip_verify),
+        keyring: None,
+        signatures: None,
     })
 }
 
-/// The credentials in a Secret: `bearerToken`, or `username` and `password`.
+/// The credentials in a Secret: `bearerToken`, or `username` and `password`, or `ssh-privatekey` and `ssh-knownhosts`.
 ///
 /// A grantee that may not use a Secret gets the same error whether the Secret exists or not. The log has the cause.
 async fn credentials(
@@ -61,12 +71,12 @@ async fn credentials(
     let usable = usable(secret, grantee, system.requires_pull_secret_grant()).map_err(|refused| {
         tracing::warn!(%grantee, secret = name, cause = %refused, "a Secret with credentials is refused");
         failed(format!(
-            "there is none that {grantee} may use: its annotation {} has to name {grantee}; only one of type {BASIC_AUTH} may be \
-             without it, unless the controller requires grants",
+            "there is none that {grantee} may use: its annotation {} has to name {grantee}; only one of type {BASIC_AUTH} or {SSH_AUTH} \
+             may be without it, unless the controller requires grants",
             grantee.annotation()
         ))
     })?;
-    usable.map_err(|problem| failed(problem.to_owned()))
+    usable.map_err(failed)
 }
 
 /// Why a Secret is not used. Only the log reports it.
@@ -74,7 +84,7 @@ async fn credentials(
 enum Refused {
     #[error("it does not exist")]
     Absent,
-    #[error("its type is neither Opaque nor kubernetes.io/basic-auth")]
+    #[error("its type is none of Opaque, kubernetes.io/basic-auth and kubernetes.io/ssh-auth")]
     OtherType,
     #[error("its annotation does not grant it")]
     NotGranted,
@@ -85,34 +95,57 @@ fn usable(
     secret: Option<Secret>,
     grantee: Grantee<'_>,
     grant_required: bool,
-) -> Result<Result<Credentials, &'static str>, Refused> {
+) -> Result<Result<Credentials, String>, Refused> {
     let secret = secret.ok_or(Refused::Absent)?;
     let grant_required = match secret.type_.as_deref() {
-        Some(BASIC_AUTH) => grant_required,
+        Some(BASIC_AUTH | SSH_AUTH) => grant_required,
         Some(OPAQUE) | None => true,
         Some(_) => return Err(Refused::OtherType),
     };
     if !grantee.may_name(&secret.metadata, grant_required) {
         return Err(Refused::NotGranted);
     }
-    let mut data = secret.data.unwrap_or_default();
-    let mut text = |key: &str| data.remove(key).map(|value| String::from_utf8(value.0));
+    Ok(read(secret.data.unwrap_or_default()))
+}
+
+fn read(mut data: BTreeMap<String, ByteString>) -> Result<Credentials, String> {
+    let mut text = |key: &str| {
+        let value = data.remove(key).map(|value| String::from_utf8(value.0)).transpose();
+        value.map_err(|_| format!("the value of the key {key} is not UTF-8"))
+    };
     // A file that was made with an editor or `echo` ends with a line break.
     let line = |text: String| text.trim_end_matches(['\r', '\n']).to_owned();
-    Ok(match (text("bearerToken"), text("username"), text("password")) {
-        (Some(Ok(token)), None, None) => Ok(Credentials::RegistryToken(line(token))),
-        (None, Some(Ok(username)), Some(Ok(password))) => {
-            Ok(Credentials::Basic { username: line(username), password: line(password) })
+    let (token, username, password) = (text("bearerToken")?, text("username")?.map(line), text("password")?);
+    let [private_key, known_hosts] = [PRIVATE_KEY, KNOWN_HOSTS].map(|[name, other]| match text(name) {
+        Ok(None) => text(other),
+        value => value,
+    });
+    let (private_key, known_hosts) = (private_key?, known_hosts?);
+    match (token, password, private_key) {
+        (None, None, Some(private_key)) => ssh(username, &private_key, known_hosts.as_deref()),
+        (_, _, Some(_)) => Err("has the key ssh-privatekey, and the key bearerToken or password as well".to_owned()),
+        (Some(token), None, None) if username.is_none() => Ok(Credentials::RegistryToken(line(token))),
+        (Some(_), _, None) => Err("has both the key bearerToken and the key username or password".to_owned()),
+        (None, Some(password), None) if let Some(username) = username => {
+            Ok(Credentials::Basic { username, password: line(password) })
         }
-        (Some(Err(_)), ..) | (_, Some(Err(_)), _) | (_, _, Some(Err(_))) => Err("a value is not UTF-8"),
-        (Some(_), ..) => Err("has both the key bearerToken and the key username or password"),
-        _ => Err("has neither the key bearerToken nor the keys username and password"),
-    })
+        _ => {
+            Err("has neither the key bearerToken, nor the keys username and password, nor the keys ssh-privatekey and \
+                  ssh-knownhosts"
+                .to_owned())
+        }
+    }
+}
+
+fn ssh(username: Option<String>, private_key: &str, known_hosts: Option<&str>) -> Result<Credentials, String> {
+    let missing =
+        "has no key ssh-knownhosts: put in what ssh-keyscan HOST prints, compared with what the host publishes";
+    let known_hosts = known_hosts.ok_or_else(|| missing.to_owned())?;
+    SshKey::parse(username, private_key, known_hosts).map(Credentials::SshKey).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::ByteString;
     use serde_json::{Value, json};
 
     use super::*;
@@ -145,6 +178,8 @@ mod tests {
             (Some(secret(BASIC_AUTH, &none, data)), true, Err(Refused::NotGranted)),
             (Some(secret(BASIC_AUTH, &other, data)), false, Err(Refused::NotGranted)),
             (Some(secret(BASIC_AUTH, &granted, data)), true, basic()),
+            (Some(secret(SSH_AUTH, &none, data)), false, basic()),
+            (Some(secret(SSH_AUTH, &none, data)), true, Err(Refused::NotGranted)),
             (Some(secret("kubernetes.io/service-account-token", &granted, data)), false, Err(Refused::OtherType)),
             (Some(secret("chandler.dev/record", &granted, data)), false, Err(Refused::OtherType)),
         ];
@@ -157,14 +192,27 @@ mod tests {
     fn a_secret_has_one_kind_of_credentials() {
         let granted = json!({"chandler.dev/bundledeployments": "*"});
         let both = "has both the key bearerToken and the key username or password";
-        let neither = "has neither the key bearerToken nor the keys username and password";
+        let neither = "has neither the key bearerToken, nor the keys username and password, nor the keys ssh-privatekey and \
+                       ssh-knownhosts";
+        let unknown =
+            "has no key ssh-knownhosts: put in what ssh-keyscan HOST prints, compared with what the host publishes";
+        let mixed = "has the key ssh-privatekey, and the key bearerToken or password as well";
+        let malformed = "the key ssh-privatekey is not a private key in the OpenSSH or PEM format";
         for (data, expected) in [
             (&[("bearerToken", "t")][..], Ok(Credentials::RegistryToken("t".into()))),
             (&[("bearerToken", "t"), ("username", "u")], Err(both)),
             (&[("username", "u")], Err(neither)),
             (&[("password", "p")], Err(neither)),
             (&[], Err(neither)),
+            (&[("ssh-knownhosts", "h")], Err(neither)),
+            (&[("ssh-privatekey", "k"), ("username", "u")], Err(unknown)),
+            (&[("identity", "k")], Err(unknown)),
+            (&[("ssh-privatekey", "k"), ("ssh-knownhosts", "h"), ("password", "p")], Err(mixed)),
+            (&[("ssh-privatekey", "k"), ("ssh-knownhosts", "h"), ("bearerToken", "t")], Err(mixed)),
+            (&[("ssh-privatekey", "k"), ("ssh-knownhosts", "h")], Err(malformed)),
+            (&[("identity", "k"), ("known_hosts", "h"), ("identity.pub", "p")], Err(malformed)),
         ] {
+            let expected = expected.map_err(str::to_owned);
             assert_eq!(usable(Some(secret(OPAQUE, &granted, data)), GRANTEE, true), Ok(expected), "{data:?}");
         }
     }

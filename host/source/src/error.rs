@@ -4,8 +4,13 @@ use std::time::Duration;
 
 use chandler_content::{ArchiveUrlError, ContentError, FailureClass, ReferenceError, RepositoryUrlError};
 use chandler_git::GitError;
+use chandler_verify::{PolicyError, TrustRootError};
 
-use crate::{authorization::AuthorizationError, kinds::config_maps::ConfigMapError, pull_secret::PullSecretError};
+use crate::{
+    authorization::AuthorizationError,
+    kinds::{config_maps::ConfigMapError, upload::UploadError},
+    pull_secret::PullSecretError,
+};
 
 /// The message of the API server, without the parts that change from attempt to attempt.
 pub fn api_message(error: &kube::Error) -> String {
@@ -49,6 +54,9 @@ pub enum InvalidSource {
     /// The image reference cannot be parsed.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
+    /// The policy for the signatures of an image cannot be used.
+    #[error("spec.source.image.verification.{0}")]
+    Verification(#[from] PolicyError),
     /// The URL of an archive is refused. Its text is not shown, since it may have a password.
     #[error("spec.source.http.url: {0}")]
     Url(#[from] ArchiveUrlError),
@@ -58,6 +66,14 @@ pub enum InvalidSource {
     /// The URL of a repository is refused. Its text is not shown, since it may have a password.
     #[error("spec.source.git.repository: {0}")]
     Repository(#[from] RepositoryUrlError),
+    /// A setting of a repository over SSH is missing, or is only for https.
+    #[error("spec.source.git.{field}: {problem}")]
+    GitSsh {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
     /// Not exactly one field of the reference is set.
     #[error("spec.source.git.ref: exactly one of branch, tag, commit, semver must be set")]
     GitRef,
@@ -78,6 +94,12 @@ pub enum InvalidSource {
     /// The directory is absolute, or has a part `..`.
     #[error("spec.source.git.directory: it leaves the repository")]
     GitDirectory,
+    /// The digest of uploaded content cannot be parsed.
+    #[error("spec.source.upload.digest: it is not sha256: and 64 hexadecimal digits in lower case")]
+    UploadDigest,
+    /// Only content of BundleDeployments is uploaded.
+    #[error("spec.source.upload: only the content of a BundleDeployment can be uploaded")]
+    Upload,
 }
 
 impl InvalidSource {
@@ -87,12 +109,16 @@ impl InvalidSource {
             Self::UnknownType(_) => "spec.source.type".to_owned(),
             Self::Missing { field } | Self::Conflicting { field, .. } => format!("spec.source.{field}"),
             Self::Reference(_) => "spec.source.image.ref".to_owned(),
+            Self::Verification(error) => format!("spec.source.image.verification.{}", error.path),
             Self::Url(_) => "spec.source.http.url".to_owned(),
             Self::Sha256 => "spec.source.http.sha256".to_owned(),
             Self::Repository(_) => "spec.source.git.repository".to_owned(),
+            Self::GitSsh { field, .. } => format!("spec.source.git.{field}"),
             Self::GitRef => "spec.source.git.ref".to_owned(),
             Self::GitName { field } | Self::GitRevision { field, .. } => format!("spec.source.git.ref.{field}"),
             Self::GitDirectory => "spec.source.git.directory".to_owned(),
+            Self::UploadDigest => "spec.source.upload.digest".to_owned(),
+            Self::Upload => "spec.source.upload".to_owned(),
         }
     }
 }
@@ -115,6 +141,12 @@ pub enum SourceError {
     /// A ConfigMap is not usable.
     #[error(transparent)]
     ConfigMap(#[from] ConfigMapError),
+    /// The content was not uploaded.
+    #[error(transparent)]
+    Upload(#[from] UploadError),
+    /// Signatures cannot be verified, because the trusted root is not usable.
+    #[error("the trusted root is not usable: {0}")]
+    TrustRoot(#[from] TrustRootError),
 }
 
 impl SourceError {
@@ -123,7 +155,11 @@ impl SourceError {
         match self {
             Self::Invalid(_) => FailureClass::Permanent,
             Self::Content(error) => error.class(),
-            Self::PullSecret(_) | Self::Authorization(_) | Self::ConfigMap(_) => FailureClass::Unavailable,
+            Self::PullSecret(_)
+            | Self::Authorization(_)
+            | Self::ConfigMap(_)
+            | Self::Upload(_)
+            | Self::TrustRoot(_) => FailureClass::Unavailable,
         }
     }
 

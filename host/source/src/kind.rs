@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use chandler_api::BundleSource;
 use chandler_content::{Images, Tree};
 
-use crate::{Grantee, InvalidSource, Pinned, SourceError, SystemNamespace};
+use crate::{Grantee, ImageRules, InvalidSource, Pinned, SourceError, SystemNamespace};
 
 /// An object of the system namespace. When it changes, sources that depend on it are resolved again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,10 +19,12 @@ pub enum Dependency {
 /// The clients that a source is read with, and on whose behalf.
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {
-    /// Registries and HTTP servers, and the store that trees are kept in.
+    /// Registries, HTTP and SSH servers, and the store that trees are kept in.
     pub images: &'a Images,
     /// Secrets and ConfigMaps.
     pub system: &'a SystemNamespace,
+    /// The signatures that the administrator demands of images.
+    pub rules: &'a ImageRules,
     /// The object whose spec names the source.
     pub grantee: Grantee<'a>,
 }
@@ -61,6 +63,11 @@ pub trait SourceKind: Clone + Debug + PartialEq + Send + Sync + Sized {
     /// Reads credentials and certificates.
     fn access(&self, environment: Environment<'_>) -> impl Future<Output = Result<Self::Access, SourceError>> + Send;
 
+    /// Whether the content is used only if it is signed.
+    fn is_verified(&self, _rules: &ImageRules) -> bool {
+        false
+    }
+
     /// Finds out which content the source names now.
     fn resolve(
         &self,
@@ -94,7 +101,7 @@ pub trait SourceKind: Clone + Debug + PartialEq + Send + Sync + Sized {
         None
     }
 
-    /// Removes certificates, which records do not keep because they are long.
+    /// Removes what records do not keep because it is long, or because that of the current spec counts: certificates.
     fn remove_certificates(_spec: &mut Self::Spec) {}
 
     /// This recorded source with the certificates of the current one.

@@ -4,3 +4,4 @@ pub mod config_maps;
 pub mod git;
 pub mod http;
 pub mod image;
+pub mod upload;

@@ -11,8 +11,9 @@
 //! | [`sources`] | [`Sources`]: the rules that hold for every kind, such as when a source is resolved again |
 //! | [`resolutions`] | what each moving source resolved to last |
 //! | [`grant`] | which objects of the system namespace a BundleDeployment, ProvisionerClass or Catalog may name |
+//! | [`image_rules`] | which signatures the administrator demands of which images |
 //! | [`pull_secret`], [`authorization`] | credentials from Secrets, for registries and for other servers |
-//! | [`system_namespace`] | reads Secrets and ConfigMaps of the system namespace |
+//! | [`system_namespace`] | reads Secrets, ConfigMaps and ServiceAccounts of the system namespace |
 //! | [`error`] | why a source is invalid, or its content is not available |
 //!
 //! Adding a kind touches its file in `kinds`, its type in `host/api`, and one line of `table`.
@@ -20,6 +21,7 @@
 pub mod authorization;
 pub mod error;
 pub mod grant;
+pub mod image_rules;
 pub mod kind;
 pub mod kinds;
 pub mod pull_secret;
@@ -30,8 +32,9 @@ mod table;
 
 pub use error::{InvalidSource, SourceError, api_message};
 pub use grant::Grantee;
+pub use image_rules::{ImageRules, ImageRulesError, ImageVerificationFile};
 pub use kind::{Dependency, Environment, SourceKind};
-pub use kinds::image::CATALOG_LABEL;
+pub use kinds::{git::Git, image::CATALOG_LABEL};
 pub use resolutions::{Resolution, Resolutions};
 pub use sources::{NotObtained, Obtained, Sources, Wanted};
 pub use system_namespace::SystemNamespace;

@@ -1,6 +1,8 @@
 //! Registry credentials from Secrets of the system namespace.
 
-use chandler_content::{Credentials, ImageReference, pull_secret_credentials};
+use std::sync::Arc;
+
+use chandler_content::{ImageAccess, ImageReference, Keyring as _, PullSecrets};
 use k8s_openapi::api::core::v1::Secret;
 
 use crate::{Grantee, SystemNamespace};
@@ -8,6 +10,8 @@ use crate::{Grantee, SystemNamespace};
 /// The types of Secrets that hold registry credentials.
 const DOCKER_CONFIG_JSON: &str = "kubernetes.io/dockerconfigjson";
 const DOCKER_CFG: &str = "kubernetes.io/dockercfg";
+/// The most pull secrets of a ServiceAccount that are read.
+const ACCOUNT_SECRETS: usize = 32;
 
 /// A pull secret is not usable. A change of the Secret may help.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,15 +23,37 @@ pub struct PullSecretError {
     pub message: String,
 }
 
-/// The credentials that a pull secret holds for an image.
+/// The credentials for an image and its mirrors: of the pull secret that the grantee names, or else of the ServiceAccount whose pull
+/// secrets are the default ones.
+pub(crate) async fn access(
+    system: &SystemNamespace,
+    grantee: Grantee<'_>,
+    named: Option<&str>,
+    image: &ImageReference,
+) -> Result<ImageAccess, PullSecretError> {
+    let (object, keyring) = match (named, system.pull_secrets_of()) {
+        (Some(secret), _) => (system.object(secret), of_secret(system, grantee, secret).await?),
+        (None, Some(account)) => {
+            let object = format!("of ServiceAccount {}", system.object(account));
+            let found = of_account(system, grantee, account).await;
+            let keyring = found.map_err(|message| PullSecretError { object: object.clone(), message })?;
+            (object, keyring)
+        }
+        (None, None) => return Ok(ImageAccess::default()),
+    };
+    let credentials = keyring.credentials(image);
+    let credentials = credentials.map_err(|error| PullSecretError { object, message: error.to_string() })?;
+    Ok(ImageAccess { credentials, keyring: Some(Arc::new(keyring)), ..ImageAccess::default() })
+}
+
+/// The pull secret that a grantee names.
 ///
 /// A grantee that may not use a Secret gets the same error whether the Secret exists or not. The log has the cause.
-pub(crate) async fn credentials(
+async fn of_secret(
     system: &SystemNamespace,
     grantee: Grantee<'_>,
     pull_secret: &str,
-    image: &ImageReference,
-) -> Result<Option<Credentials>, PullSecretError> {
+) -> Result<PullSecrets, PullSecretError> {
     let failed = |message: String| PullSecretError { object: system.object(pull_secret), message };
     let secret = system.secret(pull_secret).await.map_err(failed)?;
     let grant_required = system.requires_pull_secret_grant();
@@ -41,7 +67,31 @@ pub(crate) async fn credentials(
         ))
     })?;
     let config = config.map_err(|problem| failed(problem.to_owned()))?;
-    pull_secret_credentials(&config, image).map_err(|error| failed(error.to_string()))
+    PullSecrets::new([config.as_slice()]).map_err(|error| failed(error.to_string()))
+}
+
+/// The pull secrets of a ServiceAccount that a grantee may use. As for Pods, those that are not usable are passed over.
+async fn of_account(system: &SystemNamespace, grantee: Grantee<'_>, account: &str) -> Result<PullSecrets, String> {
+    let account = system.service_account(account).await?.ok_or("the ServiceAccount does not exist")?;
+    let names = account.image_pull_secrets.unwrap_or_default();
+    let mut configs = Vec::new();
+    for pull_secret in names.iter().take(ACCOUNT_SECRETS).map(|reference| reference.name.as_str()) {
+        let secret = system.secret(pull_secret).await?;
+        let config = usable(secret, grantee, system.requires_pull_secret_grant())
+            .map_err(|refused| refused.to_string())
+            .and_then(|config| config.map_err(str::to_owned));
+        let config = config.and_then(|config| {
+            PullSecrets::new([config.as_slice()]).map_err(|error| error.to_string())?;
+            Ok(config)
+        });
+        match config {
+            Ok(config) => configs.push(config),
+            Err(cause) => {
+                tracing::debug!(%grantee, pull_secret, cause, "a pull secret of the ServiceAccount is not used");
+            }
+        }
+    }
+    PullSecrets::new(configs.iter().map(Vec::as_slice)).map_err(|error| error.to_string())
 }
 
 /// Why a Secret is not used. Only the log reports it.
@@ -83,6 +133,7 @@ fn usable(
 
 #[cfg(test)]
 mod tests {
+    use chandler_content::Credentials;
     use k8s_openapi::ByteString;
     use serde_json::{Value, json};
 
@@ -129,7 +180,7 @@ mod tests {
         let config =
             usable(Some(secret(DOCKER_CFG, &json!({}), &[(".dockercfg", &auths)])), GRANTEE, false).unwrap().unwrap();
         let image: ImageReference = "registry.example.com/a:v1".parse().unwrap();
-        let found = pull_secret_credentials(&config, &image).unwrap();
+        let found = PullSecrets::new([config.as_slice()]).unwrap().credentials(&image).unwrap();
         assert_eq!(found, Some(Credentials::Basic { username: "user".into(), password: "password".into() }));
     }
 }

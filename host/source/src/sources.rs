@@ -1,13 +1,14 @@
 //! The rules that hold for every kind of source: when it is resolved again, and which content is used while its server is
 //! unreachable.
 
-use std::time::Duration;
+use std::{pin::Pin, time::Duration};
 
 use chandler_api::BundleSource;
-use chandler_content::{Credentials, FailureClass, ImageReference, Images, Tree};
+use chandler_content::{FailureClass, ImageAccess, ImageReference, Images, Tree};
 
 use crate::{
-    Environment, Grantee, Pinned, Resolution, Resolutions, Source, SourceError, SourceKind, SystemNamespace,
+    Environment, Grantee, ImageRules, Pinned, Resolution, Resolutions, Source, SourceError, SourceKind,
+    SystemNamespace,
     pull_secret::{self, PullSecretError},
 };
 
@@ -19,6 +20,7 @@ const POLL_TIMEOUT: Duration = Duration::from_mins(1);
 pub struct Sources {
     images: Images,
     system: SystemNamespace,
+    rules: ImageRules,
 }
 
 /// A source to fetch for an object, and how recent its pin must be.
@@ -42,6 +44,8 @@ pub struct Obtained {
     pub pinned: BundleSource,
     /// The content.
     pub tree: Tree,
+    /// Whether the content was used because it is signed as demanded.
+    pub is_verified: bool,
 }
 
 /// Content that was not obtained.
@@ -77,7 +81,13 @@ pub(crate) enum PollOutcome {
 impl Sources {
     /// Sources that are fetched through these clients.
     pub fn new(images: Images, system: SystemNamespace) -> Self {
-        Self { images, system }
+        Self { images, system, rules: ImageRules::default() }
+    }
+
+    /// The same sources, with the rules of the administrator for signatures of images. Without, only the sources demand some.
+    pub fn with_image_rules(mut self, rules: ImageRules) -> Self {
+        self.rules = rules;
+        self
     }
 
     /// Resolves a source and fetches its content.
@@ -86,6 +96,11 @@ impl Sources {
     /// release in use is fetched instead.
     pub async fn obtain(&self, wanted: &Wanted<'_>) -> Result<Obtained, NotObtained> {
         wanted.source.obtain(wanted, self.environment(wanted.grantee)).await
+    }
+
+    /// Whether the content of a source is used only if it is signed, so that a copy of it in the store alone does not count.
+    pub fn is_verified(&self, source: &Source) -> bool {
+        source.is_verified(&self.rules)
     }
 
     /// Finds out whether a source still resolves to what it did, with as few requests as possible: none if it resolves, or may
@@ -114,18 +129,20 @@ impl Sources {
         }
     }
 
-    /// The credentials that a pull secret holds for an image.
-    pub async fn credentials(
+    /// The access to an image that an object gets: by the pull secret that it names, or by the default ones.
+    pub async fn image_access(
         &self,
         grantee: Grantee<'_>,
-        secret: &str,
+        secret: Option<&str>,
         image: &ImageReference,
-    ) -> Result<Option<Credentials>, PullSecretError> {
-        pull_secret::credentials(&self.system, grantee, secret, image).await
+    ) -> Result<ImageAccess, PullSecretError> {
+        pull_secret::access(&self.system, grantee, secret, image).await
     }
 
     async fn ask(&self, grantee: Grantee<'_>, asked: &Resolution) -> PollOutcome {
-        match tokio::time::timeout(POLL_TIMEOUT, self.check(grantee, asked)).await {
+        // Boxed, since its type is so long that compilers give up on those of its callers.
+        let checked: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(self.check(grantee, asked));
+        match tokio::time::timeout(POLL_TIMEOUT, checked).await {
             Ok(Ok(Some(pin))) => PollOutcome::Pinned(pin),
             Ok(Ok(None)) => PollOutcome::Changed,
             Ok(Err(error)) if error.class() == FailureClass::Transient => {
@@ -141,7 +158,7 @@ impl Sources {
     }
 
     fn environment<'a>(&'a self, grantee: Grantee<'a>) -> Environment<'a> {
-        Environment { images: &self.images, system: &self.system, grantee }
+        Environment { images: &self.images, system: &self.system, rules: &self.rules, grantee }
     }
 
     pub(crate) async fn obtain_kind<K: SourceKind>(
@@ -158,7 +175,7 @@ impl Sources {
         };
         let pinned = K::to_api(&pin);
         let tree = K::fetch(pin, &access, environment).await.map_err(failed(true))?;
-        Ok(Obtained { pinned, tree })
+        Ok(Obtained { pinned, tree, is_verified: kind.is_verified(environment.rules) })
     }
 
     pub(crate) async fn check_kind<K: SourceKind>(

@@ -5,8 +5,9 @@ use std::fmt;
 use chandler_api::BundleSource;
 
 use crate::{
-    Dependency, Environment, InvalidSource, NotObtained, Obtained, SourceError, SourceKind, Sources, Wanted,
-    kinds::{config_maps::ConfigMaps, git::Git, http::Http, image::Image},
+    Dependency, Environment, ImageRules, InvalidSource, NotObtained, Obtained, SourceError, SourceKind, Sources,
+    Wanted,
+    kinds::{config_maps::ConfigMaps, git::Git, http::Http, image::Image, upload::Upload},
     resolutions::Resolution,
 };
 
@@ -55,7 +56,12 @@ macro_rules! kinds {
                 match self { $(Self::$variant(kind) => kind.location(),)+ }
             }
 
-            /// This recorded source with the certificates of the current one, which records do not keep.
+            /// Whether the content is used only if it is signed.
+            pub(crate) fn is_verified(&self, rules: &ImageRules) -> bool {
+                match self { $(Self::$variant(kind) => kind.is_verified(rules),)+ }
+            }
+
+            /// This recorded source with the certificates and the policy of the current one, which records do not keep.
             pub fn with_certificates_of(self, current: &Self) -> Self {
                 match (self, current) {
                     $((Self::$variant(kind), Self::$variant(current)) => Self::$variant(kind.with_certificates_of(current)),)+
@@ -142,6 +148,8 @@ kinds! {
     Git(Git) = git;
     /// An archive on an HTTP server.
     Http(Http) = http;
+    /// Content that was uploaded to the content service.
+    Upload(Upload) = upload;
 }
 
 /// Fails unless the field that the type names is set, and no other.
@@ -237,9 +245,26 @@ mod tests {
                 "spec.source.http.sha256: it is not 64 hexadecimal digits in lower case",
             ),
             (
-                json!({"type": "git", "git": {"repository": "git@example.com:a.git", "ref": {"tag": "v1"}}}),
+                json!({"type": "git", "git": {"repository": "git@example.com:-a", "ref": {"tag": "v1"}}}),
                 "spec.source.git.repository",
-                "spec.source.git.repository: repositories are fetched over https, not over SSH: use the https URL of the repository",
+                "spec.source.git.repository: its path is empty, longer than 1024 bytes, begins with -, or has a control character",
+            ),
+            (
+                json!({"type": "git", "git": {"repository": "git@example.com:a.git", "ref": {"tag": "v1"}}}),
+                "spec.source.git.auth.secret",
+                "spec.source.git.auth.secret: must be set over SSH: a Secret with the keys ssh-privatekey and ssh-knownhosts",
+            ),
+            (
+                json!({"type": "git", "git": {"repository": "ssh://git@example.com/a", "ref": {"tag": "v1"},
+                    "auth": {"secret": {"name": "a"}, "insecureSkipVerify": true}}}),
+                "spec.source.git.auth.insecureSkipVerify",
+                "spec.source.git.auth.insecureSkipVerify: host keys are always checked over SSH",
+            ),
+            (
+                json!({"type": "git", "git": {"repository": "ssh://git@example.com/a", "ref": {"tag": "v1"},
+                    "auth": {"secret": {"name": "a"}}, "certificateData": "x"}}),
+                "spec.source.git.certificateData",
+                "spec.source.git.certificateData: a server has no certificate over SSH; ssh-knownhosts of the Secret has its host key",
             ),
             (
                 json!({"type": "git", "git": {"repository": "https://example.com/a", "ref": {"commit": "0123abc"}}}),

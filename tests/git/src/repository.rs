@@ -40,6 +40,24 @@ impl Repository {
             };
             self.git(&["update-index", "--add", "--cacheinfo", &format!("{mode},{object},{path}")], b"");
         }
+        self.commit_index(branch)
+    }
+
+    /// Commits exactly the files of a directory, below `prefix` in the repository, to a branch. Returns the commit.
+    ///
+    /// # Panics
+    /// If git fails.
+    pub fn commit_directory(&self, branch: &str, prefix: &str, directory: &Path) -> String {
+        let work_tree = format!("--work-tree={}", directory.display());
+        self.git(&["read-tree", "--empty"], b"");
+        self.git(&[&work_tree, "add", "--force", "--all", "."], b"");
+        let tree = self.git(&["write-tree"], b"");
+        self.git(&["read-tree", "--empty"], b"");
+        self.git(&[&work_tree, "read-tree", &format!("--prefix={prefix}/"), &tree], b"");
+        self.commit_index(branch)
+    }
+
+    fn commit_index(&self, branch: &str) -> String {
         let tree = self.git(&["write-tree"], b"");
         let parent = self.try_git(&["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")], b"");
         let mut arguments = vec!["commit-tree", &tree, "-m", "a change"];
@@ -49,6 +67,14 @@ impl Repository {
         let commit = self.git(&arguments, b"");
         self.git(&["update-ref", &format!("refs/heads/{branch}"), &commit], b"");
         commit
+    }
+
+    /// Lets the server send commits without their files (`uploadpack.allowFilter`), as the large hosts do.
+    ///
+    /// # Panics
+    /// If git fails.
+    pub fn allow_filter(&self) {
+        self.git(&["config", "uploadpack.allowFilter", "true"], b"");
     }
 
     /// An annotated tag.

@@ -44,11 +44,40 @@ pub fn git_http_backend() -> Option<PathBuf> {
     let backend = directory.map(|directory| Path::new(directory.trim()).join("git-http-backend"));
     let backend = backend.filter(|path| path.is_file());
     if backend.is_none() {
-        let reason = "there is no git with git http-backend (on Debian: apt-get install git)";
-        assert!(env::var_os(SKIP).is_none_or(|skip| skip != "never"), "{reason}, and {SKIP}=never");
-        println!("skipped: {reason}");
+        skip("there is no git with git http-backend (on Debian: apt-get install git)");
     }
     backend
+}
+
+/// The program sshd, by its full path: it starts itself again, and refuses another. Prints the reason for skipping if there is none, or
+/// no ssh-keygen.
+///
+/// # Panics
+///
+/// If there is none and tests may not be skipped.
+pub fn sshd() -> Option<PathBuf> {
+    let directories = ["/usr/sbin", "/usr/local/sbin", "/sbin", "/usr/bin"];
+    let found = directories.iter().map(|directory| Path::new(directory).join("sshd")).find(|path| path.is_file());
+    // It fails without a file, and runs nevertheless.
+    let keygen = Command::new("ssh-keygen").arg("-l").args(["-f", "/nonexistent"]).output();
+    let found = found.filter(|_| keygen.is_ok());
+    if found.is_none() {
+        skip("there is no sshd (on Debian: apt-get install openssh-server)");
+        return None;
+    }
+    // The start script of the package makes it, and no container runs that.
+    let id = Command::new("id").arg("-u").output().ok();
+    if id.is_some_and(|id| id.stdout == b"0\n") && !Path::new("/run/sshd").is_dir() {
+        skip("sshd of root needs a directory (mkdir /run/sshd)");
+        return None;
+    }
+    found
+}
+
+/// Prints why a test is skipped.
+fn skip(reason: &str) {
+    assert!(env::var_os(SKIP).is_none_or(|skip| skip != "never"), "{reason}, and {SKIP}=never");
+    println!("skipped: {reason}");
 }
 
 /// Whether kubectl is on the `PATH`. Prints the reason for skipping if it is not.
@@ -63,9 +92,7 @@ pub fn kubectl() -> bool {
         run.is_ok_and(|output| output.status.success())
     });
     if !works {
-        let reason = "there is no kubectl on the PATH (on Debian: apt-get install kubernetes-client)";
-        assert!(env::var_os(SKIP).is_none_or(|skip| skip != "never"), "{reason}, and {SKIP}=never");
-        println!("skipped: {reason}");
+        skip("there is no kubectl on the PATH (on Debian: apt-get install kubernetes-client)");
     }
     works
 }

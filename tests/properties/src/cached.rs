@@ -101,7 +101,7 @@ fn text(input: &[u8], name: &Digest) {
     let packed = packed.write_all(input).and_then(|()| packed.finish()).expect("memory can be written");
     for packed in [packed.as_slice(), input] {
         let sum = Digest::of(&[name.as_str().as_bytes(), packed].concat());
-        let bytes = [MAGIC, &unhex(sum.hex()), packed].concat();
+        let bytes = [MAGIC, &hex::decode(sum.hex()).expect("hexadecimal digits"), packed].concat();
         match memory::bounded(input, FIXED, PER_BYTE, || format::from_bytes(name, &bytes)) {
             Ok(release) => {
                 let kept = format::to_bytes(&release).expect("what was read can be kept");
@@ -111,11 +111,6 @@ fn text(input: &[u8], name: &Digest) {
             Err(error) => assert!(!error.to_string().trim().is_empty(), "an error without a message"),
         }
     }
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    let pairs = text.as_bytes().chunks(2).map(String::from_utf8_lossy);
-    pairs.map(|pair| u8::from_str_radix(&pair, 16).expect("hexadecimal digits")).collect()
 }
 
 /// The cache, and one with another key.

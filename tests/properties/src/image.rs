@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use chandler_content::{ImageAccess, ImageReference, pull_secret_credentials};
+use chandler_content::{ImageAccess, ImageReference, Keyring as _, PullSecrets};
 use chandler_core::Digest;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -54,7 +54,8 @@ fn reference(text: &str, secret: &[u8]) {
     assert_eq!(again, image);
     assert!(!image.registry().is_empty() && !image.repository().is_empty());
     assert!(image.tag().is_some() != image.digest().is_some(), "{image} has a tag or a digest");
-    let (credentials, same) = (pull_secret_credentials(secret, &image), pull_secret_credentials(secret, &again));
+    let credentials = |image: &ImageReference| PullSecrets::new([secret])?.credentials(image);
+    let (credentials, same) = (credentials(&image), credentials(&again));
     assert_eq!(credentials, same);
     if let Err(error) = credentials {
         assert!(!error.to_string().is_empty());

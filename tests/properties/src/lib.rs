@@ -14,7 +14,9 @@
 //! | `edits` | random edits of a bundle with every feature |
 //! | `documents`, `json`, `numbers` | the YAML and JSON parser |
 //! | `tars`, `zips`, `archives` | unpacking archives |
+//! | `git` | responses of a hostile git server, known_hosts files |
 //! | `image` | responses of a hostile registry |
+//! | `registries` | settings for registries: mirrors, and what is blocked |
 //! | `releases` | the order and the digest of any objects |
 //! | `resolver` | questions to the resolver, and catalogs of any content |
 //! | [`sandbox`] | provisioners in the sandbox, and loading components of any bytes |
@@ -25,6 +27,7 @@
 //! | `component_size` | the size of an instantiated component, computed before it is compiled |
 //! | `generated` | generated Secret values |
 //! | `patterns` | the regular expressions of a document |
+//! | `signature` | signatures of an image |
 //! | `text` | untrusted text in output |
 
 #![allow(
@@ -47,17 +50,20 @@ mod documents;
 mod edits;
 mod findings;
 mod generated;
+mod git;
 mod image;
 mod json;
 pub mod memory;
 mod numbers;
 mod patterns;
 mod provision;
+mod registries;
 mod releases;
 mod resolver;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod seeds;
+mod signature;
 pub mod target;
 mod tars;
 mod text;

@@ -4,8 +4,8 @@ use chandler_plain::Plain;
 use chandler_registry::Registry;
 
 use crate::{
-    api, archive::Archive, archives, browser, cached, catalogs, documents, edits, generated, image, json, numbers,
-    patterns, provision, releases, resolver, text,
+    api, archive::Archive, archives, browser, cached, catalogs, documents, edits, generated, git, image, json, numbers,
+    patterns, provision, registries, releases, resolver, signature, text,
 };
 #[cfg(feature = "sandbox")]
 use crate::{component_size, sandbox};
@@ -33,18 +33,22 @@ pub const TARGETS: &[Target] = &[
     Target { name: "component_size", holds: component_size::holds },
     Target { name: "detect", holds: detect },
     Target { name: "generated", holds: generated::holds },
+    Target { name: "git", holds: git::holds },
     Target { name: "image", holds: image::holds },
     Target { name: "json", holds: json::holds },
+    Target { name: "known_hosts", holds: git::known_hosts },
     Target { name: "numbers", holds: numbers::holds },
     Target { name: "patterns", holds: patterns::holds },
     Target { name: "plain", holds: plain },
     Target { name: "protobuf", holds: api::wire },
+    Target { name: "registries", holds: registries::holds },
     Target { name: "registry", holds: registry },
     Target { name: "registry_edits", holds: edits::holds },
     Target { name: "release", holds: releases::holds },
     Target { name: "resolver", holds: resolver::holds },
     #[cfg(feature = "sandbox")]
     Target { name: "sandbox", holds: sandbox::holds },
+    Target { name: "signature", holds: signature::holds },
     Target { name: "text", holds: text::holds },
     Target { name: "yaml", holds: documents::holds },
     Target { name: "zip", holds: archives::zip_holds },

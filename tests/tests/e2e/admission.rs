@@ -10,7 +10,7 @@ async fn malformed_bundle_deployments_are_refused_by_the_api_server() {
     let image = json!({"ref": "registry.example.com/bundle:v1"});
     let git =
         |reference: Value| json!({"type": "git", "git": {"repository": "https://example.com/r", "ref": reference}});
-    let one = "exactly one of image, git, configMaps, http must be set";
+    let one = "exactly one of image, git, configMaps, http, upload must be set";
     let image_missing = "image must be set for source type \"image\"";
     let one_ref = "exactly one of branch, tag, commit, semver must be set";
     let cases = [

@@ -3,13 +3,14 @@
 use std::{
     collections::BTreeSet,
     fs,
+    net::Ipv4Addr,
     sync::{Arc, Mutex},
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use chandler_controller::{Election, options::LEASE};
+use chandler_controller::{ContentOptions, Election, options::LEASE};
 use chandler_permissions::{Attributes, PolicyRule, ResourceAttributes, cover::break_down, role::Role, roles};
-use chandler_tests::{World, bundles, bundles::Bundle, wait, world::condition};
+use chandler_tests::{ContentClient, World, bundles, bundles::Bundle, content_service, wait, world::condition};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api, Client,
@@ -102,7 +103,7 @@ fn recording(client: &Client, made: &Arc<Mutex<BTreeSet<Made>>>, refused: &Arc<M
 }
 
 /// The objects of a file of `deploy/`, with names of this test.
-fn deployed(world: &World, file: &str) -> Vec<Value> {
+pub(crate) fn deployed(world: &World, file: &str) -> Vec<Value> {
     let text = fs::read_to_string(bundles::workspace().join("deploy").join(file)).expect("the file exists");
     let text = text.replace("namespace: chandler-system", &format!("namespace: {}", world.system_namespace));
     let text = text.replace("namespace: shop", &format!("namespace: {}", world.namespace));
@@ -121,17 +122,10 @@ fn deployed(world: &World, file: &str) -> Vec<Value> {
 }
 
 /// A client with the controller's ServiceAccount.
-async fn controller(world: &World) -> Client {
-    let path = format!("/api/v1/namespaces/{}/serviceaccounts/chandler/token", world.system_namespace);
-    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-    let request = http::Request::post(path).header("content-type", "application/json");
-    let request = request.body(body.to_string().into_bytes()).expect("a request");
-    let answer: Value = world.client.request(request).await.expect("a token");
+pub(crate) async fn controller(world: &World) -> Client {
+    let token = content_service::token(world, &world.system_namespace, "chandler").await;
     let mut config = world.config();
-    config.auth_info = kube::config::AuthInfo {
-        token: Some(answer["status"]["token"].as_str().expect("a token").to_owned().into()),
-        ..kube::config::AuthInfo::default()
-    };
+    config.auth_info = kube::config::AuthInfo { token: Some(token.into()), ..kube::config::AuthInfo::default() };
     Client::try_from(config).expect("a client")
 }
 
@@ -163,6 +157,8 @@ const NOT_SEEN: &[&str] = &[
     r#"{APIGroups:["events.k8s.io"], Resources:["events"], Verbs:["patch"]}"#,
     // The BundleDeployment comes from the watch. It is read only where its newest state matters, or where it cannot be decoded.
     r#"{APIGroups:["core.rukpak.io"], Resources:["bundledeployments"], Verbs:["get"]}"#,
+    // Applying the ConfigMap is a patch. The API server checks this, too, if the ConfigMap does not exist.
+    r#"{APIGroups:[""], Resources:["configmaps"], ResourceNames:["chandler-content"], Verbs:["create"]}"#,
     // No request uses it directly: the API server checks it for a request header.
     r#"{APIGroups:[""], Resources:["serviceaccounts"], ResourceNames:["deployer"], Verbs:["impersonate"]}"#,
 ];
@@ -174,6 +170,9 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     let name = world.name();
     let rights = deployed(&world, "rbac.yaml");
     apply(&world, &rights).await;
+    let mut content = deployed(&world, "content.yaml");
+    apply(&world, &content).await;
+    content.retain(|object| !object["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("-reader")));
     let tenant = deployed(&world, "rbac-service-account.yaml");
     apply(&world, &tenant).await;
     let deployer = chandler_permissions::Account { namespace: world.namespace.clone(), name: "deployer".to_owned() };
@@ -209,7 +208,14 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     let client = recording(&controller(&world).await, &made, &refused);
     let election =
         Election::new(client.clone(), &world.system_namespace, LEASE, name.clone()).with_timing(leader_election::SHORT);
-    world.start_controller_with(client, |options| options.leader_election = Some(election));
+    world.start_controller_with(client, |options| {
+        options.leader_election = Some(election);
+        options.content = Some(ContentOptions::at((Ipv4Addr::LOCALHOST, 0).into()));
+    });
+    let announced = content_service::announced(&world, "announced", |_| true).await;
+    let token = content_service::token(&world, &world.system_namespace, "chandler").await;
+    let answer = ContentClient::new(&announced, Some(token)).get("/bundles/none.tgz", &[]).await;
+    assert_eq!(answer.status, http::StatusCode::FORBIDDEN, "{}", answer.text());
     let mut images = spec(&world, PLAIN, &world.push(&demanding(&world)).await, "deployer");
     images["source"]["image"]["pullSecret"] = json!("pull");
     world.apply(&name, images).await;
@@ -234,7 +240,11 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
 
     assert_eq!(*refused.lock().expect("no other thread panics"), BTreeSet::new(), "refused");
     let made = made.lock().expect("no other thread panics").clone();
-    let granted = rules_of(&rights).into_iter().chain(rules_of(&tenant)).flat_map(|rule| break_down(&rule));
+    let granted = rules_of(&rights)
+        .into_iter()
+        .chain(rules_of(&content))
+        .chain(rules_of(&tenant))
+        .flat_map(|rule| break_down(&rule));
     let unused: Vec<String> = granted
         .filter(|rule| !made.iter().any(|made| made.is_allowed_by(rule)))
         .map(|rule| rule.to_string())

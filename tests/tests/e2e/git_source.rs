@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use chandler_test_git::{GitServer, Repository};
+use chandler_test_git::{GitServer, KeyPair, Repository, SshServer};
 use chandler_tests::{World, wait, world::condition};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, api::PostParams};
@@ -102,6 +102,42 @@ async fn credentials_of_a_repository_come_from_a_secret() {
     .expect("a Secret");
     let secrets = Api::<Secret>::namespaced(world.client.clone(), &world.system_namespace);
     secrets.create(&PostParams::default(), &secret).await.expect("a Secret");
+    world.ready(&name).await;
+    has_tone(&world, "low").await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_repository_over_ssh_needs_a_key_and_the_known_host_key() {
+    let Some(server) = SshServer::start_for_git() else { return };
+    let world = World::new().await;
+    commit(&server.repository("bells"), "low");
+    let name = world.name();
+    let git = json!({
+        "repository": server.url("bells"), "directory": "bundles/bell", "ref": {"branch": "main"},
+        "auth": {"secret": {"name": "bells-ssh"}},
+    });
+    let spec = json!({"installNamespace": world.namespace, "provisionerClassName": PLAIN, "source": {"type": "git", "git": git}});
+    let other = KeyPair::generate("ed25519", &[]).public;
+    let secret = |known_hosts: &str| -> Secret {
+        let annotations = BTreeMap::from([("chandler.dev/bundledeployments", name.as_str())]);
+        serde_json::from_value(json!({
+            "metadata": {"name": "bells-ssh", "annotations": annotations}, "type": "kubernetes.io/ssh-auth",
+            "stringData": {"ssh-privatekey": server.private_key(), "ssh-knownhosts": known_hosts},
+        }))
+        .expect("a Secret")
+    };
+    let secrets = Api::<Secret>::namespaced(world.client.clone(), &world.system_namespace);
+    let wrong = format!("[127.0.0.1]:{} {other}", server.port());
+    let created = secrets.create(&PostParams::default(), &secret(&wrong)).await.expect("a Secret");
+    world.apply(&name, spec).await;
+    let deployment = world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+    let message = &condition(&deployment, "Unpacked").expect("Unpacked").message;
+    assert!(message.contains("is none that the known hosts have for [127.0.0.1]:"), "{message}");
+    // A changed Secret takes effect at once.
+    let mut right = secret(&server.known_hosts());
+    right.metadata.resource_version = created.metadata.resource_version;
+    secrets.replace("bells-ssh", &PostParams::default(), &right).await.expect("a Secret");
     world.ready(&name).await;
     has_tone(&world, "low").await;
     world.finish().await;

@@ -7,7 +7,7 @@ use super::{configuration::ConfigurationArguments, registry::RegistryArguments, 
 /// Which bundle is rendered, and how.
 #[derive(Clone, Debug, clap::Args)]
 pub struct BundleArguments {
-    /// A directory, an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip), the URL of an archive, or an image reference
+    /// A directory, an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip), the URL of an archive or a git repository, or an image reference
     #[arg(value_name = "BUNDLE")]
     pub bundle: String,
 

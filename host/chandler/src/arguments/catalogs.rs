@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::{connection::Connection, registry::RegistryArguments, system_namespace::SystemNamespaceArguments};
+use super::{connection::Connection, registry::RegistryArguments, system_namespace::SystemNamespaceArguments, values};
 
 /// Catalogs, and the names and priorities that the user gives them.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct CatalogSelection {
-    /// A catalog: a directory, a YAML or JSON file, an archive, the URL of an archive, an image, or the name of a Catalog of the cluster,
+    /// A catalog: a directory, a YAML or JSON file, an archive, the URL of an archive or a git repository, an image, or the name of a Catalog of the cluster,
     /// as `CATALOG` or `NAME=CATALOG`. A text without `/`, `:` and `.` that is no path is such a name. Repeatable [default: all Catalogs
     /// of the cluster]
     #[arg(long = "catalog", value_name = "[NAME=]CATALOG", env = "CHANDLER_CATALOG", hide_env_values = true)]
@@ -17,6 +17,32 @@ pub struct CatalogSelection {
     /// the Catalog, else 0]
     #[arg(long = "catalog-priority", value_name = "NAME=NUMBER", value_parser = priority)]
     pub priorities: Vec<(String, i32)>,
+
+    /// Which objects of the cluster are read as its Catalogs: `catalogs` (of Chandler), `clustercatalogs` (of OLM v1), and
+    /// `catalogsources/NAMESPACE` (of OLM v0, those of one namespace that have an image). Separated by commas
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', default_value = "catalogs", env = "CHANDLER_CATALOGS_FROM",
+          hide_env_values = true, value_parser = kind)]
+    pub catalogs_from: Vec<CatalogKind>,
+}
+
+/// Objects that are catalogs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CatalogKind {
+    /// Catalogs of Chandler.
+    Catalogs,
+    /// ClusterCatalogs of OLM v1.
+    ClusterCatalogs,
+    /// CatalogSources of OLM v0 in this namespace. Whoever may write to another namespace could offer packages there under any name.
+    CatalogSources(String),
+}
+
+fn kind(text: &str) -> Result<CatalogKind, String> {
+    match text.split_once('/') {
+        None if text == "catalogs" => Ok(CatalogKind::Catalogs),
+        None if text == "clustercatalogs" => Ok(CatalogKind::ClusterCatalogs),
+        Some(("catalogsources", namespace)) => values::dns_label(namespace).map(CatalogKind::CatalogSources),
+        _ => Err("write `catalogs`, `clustercatalogs` or `catalogsources/NAMESPACE`".to_owned()),
+    }
 }
 
 /// Catalogs, and how they are fetched.
@@ -72,6 +98,16 @@ fn priority(text: &str) -> Result<(String, i32), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn catalog_sources_are_those_of_a_namespace() {
+        let sources = CatalogKind::CatalogSources("openshift-marketplace".to_owned());
+        assert_eq!(kind("catalogsources/openshift-marketplace"), Ok(sources));
+        assert_eq!(kind("clustercatalogs"), Ok(CatalogKind::ClusterCatalogs));
+        for refused in ["catalogsources", "catalogsources/", "catalogsources/A", "ClusterCatalog", "catalogs/x", ""] {
+            assert!(kind(refused).is_err(), "{refused}");
+        }
+    }
 
     #[test]
     fn a_name_comes_before_the_first_equals_sign() {

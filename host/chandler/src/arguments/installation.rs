@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use chandler_api::ValuesReference;
 
 use super::{
-    configuration::ConfigurationArguments, connection::Connection, registry::RegistryArguments, values, wait::Wait,
+    configuration::ConfigurationArguments, connection::Connection, content_service::ContentClientArguments,
+    registry::RegistryArguments, values, wait::Wait,
 };
 
 /// Which BundleDeployment is written, and how.
@@ -62,6 +63,14 @@ pub struct InstallationArguments {
     #[arg(long, value_name = "NAMESPACE", default_value = "chandler-system", env = "CHANDLER_SYSTEM_NAMESPACE", hide_env_values = true,
           value_parser = values::dns_label)]
     pub system_namespace: String,
+
+    /// Upload the files of a directory or archive to the controller's content service, instead of ConfigMaps (spec.source.upload)
+    #[arg(long)]
+    pub upload: bool,
+
+    /// How the command reaches the content service.
+    #[command(flatten)]
+    pub content: ContentClientArguments,
 
     /// Directory for unpacked bundles and compiled components
     /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]

@@ -13,6 +13,11 @@ const EXTENSIONS: &[&str] = &[".tar.gz", ".tgz", ".tar.zst", ".tar", ".zip"];
 pub fn deployment(bundle: &str) -> String {
     let absolute = std::path::absolute(Path::new(bundle)).ok().filter(|path| path.exists());
     let path = absolute.map_or_else(|| bundle.to_owned(), |path| path.to_string_lossy().into_owned());
+    if let Some((url, query)) = path.strip_prefix("git+").and_then(|url| url.split_once('?')) {
+        let directory = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "directory");
+        let directory = directory.and_then(|(_, directory)| directory.rsplit('/').find_map(label));
+        return directory.unwrap_or_else(|| deployment(url));
+    }
     let url = path.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"));
     let reference = match url {
         // Without the host, a query and a fragment.
@@ -92,6 +97,8 @@ mod tests {
             ("https://example.com/x/lighthouse.v1.2.0.tar.zst?token=a/b#sha256=0", "lighthouse"),
             ("https://example.com/lighthouse/v1.2.0.zip", "lighthouse"),
             ("https://example.com/", "bundle"),
+            ("git+https://example.com/team/harbour.git?branch=main", "harbour"),
+            ("git+https://example.com/team/all.git?branch=main&directory=bundles/bell/v1.2", "bell"),
             ("///", "bundle"),
             ("日本", "bundle"),
         ] {

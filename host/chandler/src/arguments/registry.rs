@@ -13,7 +13,12 @@ pub struct RegistryArguments {
     #[arg(long = "plain-http-registry", value_name = "HOST", help_heading = HEADING)]
     pub plain_http_registries: Vec<String>,
 
-    /// File with registry credentials [default: ~/.docker/config.json, if it exists]
+    /// File with registry credentials [default: those of podman and docker, such as ~/.docker/config.json]
     #[arg(long, value_name = "FILE", env = "REGISTRY_AUTH_FILE", hide_env_values = true, help_heading = HEADING)]
     pub registry_config: Option<PathBuf>,
+
+    /// File with mirrors, blocked and insecure registries [default: ~/.config/containers/registries.conf, else
+    /// /etc/containers/registries.conf, and their drop-in files]
+    #[arg(long, value_name = "FILE", env = "CONTAINERS_REGISTRIES_CONF", hide_env_values = true, help_heading = HEADING)]
+    pub registries_conf: Option<PathBuf>,
 }

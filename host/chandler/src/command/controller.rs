@@ -2,14 +2,17 @@
 
 use std::{path::PathBuf, pin::pin, time::Duration};
 
-use chandler_controller::{ControllerError, Election, ElectionError, Options, WatchSelector, options::lease_name};
+use chandler_controller::{
+    ControllerError, Election, ElectionError, MirrorSets, Options, WatchSelector, options::lease_name,
+};
 use chandler_permissions::{AccountPolicy, DefaultAccount};
+use chandler_registries::Registries;
 use tokio::sync::oneshot;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, values},
-    read::{cluster, dev_controller, provisioner},
+    arguments::{connection::Connection, content_service::ContentServiceArguments, values},
+    read::{cluster, dev_controller, image_rules, provisioner},
     signals::StopSignals,
 };
 
@@ -76,6 +79,33 @@ pub struct Controller {
     #[arg(long = "plain-http-registry", value_name = "HOST")]
     pub plain_http_registries: Vec<String>,
 
+    /// Whether and where it serves content.
+    #[command(flatten)]
+    pub content: ContentServiceArguments,
+
+    /// File with mirrors, blocked and insecure registries: a registries.conf of version 2. It is read at the start [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub registries_conf: Option<PathBuf>,
+
+    /// Directory with certificates for registries, as /etc/containers/certs.d: a directory HOST or HOST:PORT for each, with CAs (*.crt) and
+    /// a client certificate (*.cert and *.key). Repeatable [default: none]
+    #[arg(long = "registry-certs", value_name = "DIR")]
+    pub registry_certs: Vec<PathBuf>,
+
+    /// Use the mirrors of these objects of the cluster: imagedigestmirrorsets, imagetagmirrorsets (config.openshift.io/v1), separated by
+    /// commas [default: none]
+    ///
+    /// The controller needs permission to list and watch them: deploy/rbac-registries.yaml.
+    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    pub mirrors_from: Vec<MirrorSets>,
+
+    /// Pull images whose source names no pull secret with those of this ServiceAccount in the system namespace [default: anonymously]
+    ///
+    /// Everyone who may create BundleDeployments can then install every image that these pull secrets can read. The annotations
+    /// for grants hold for them too.
+    #[arg(long, value_name = "SERVICEACCOUNT", value_parser = values::dns_label)]
+    pub pull_secrets_of: Option<String>,
+
     /// Maximum number of concurrent reconciles of BundleDeployments
     #[arg(long, value_name = "NUMBER", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub concurrency: u16,
@@ -91,6 +121,18 @@ pub struct Controller {
     /// Allow ProvisionerClasses whose component has no verified signature
     #[arg(long)]
     pub allow_unsigned: bool,
+
+    /// File with the signatures that images of bundles and catalogs must have (docs/sources.md)
+    ///
+    /// It has rules for registries and repositories. They hold beside the policies of the sources, which can demand more and never less. The
+    /// file is read once: restart the controller after a change.
+    #[arg(long, value_name = "FILE")]
+    pub image_verification: Option<PathBuf>,
+
+    /// Trusted root of Sigstore (trusted_root.json) that signatures are verified with [default: that of the public instance, as of this
+    /// release]
+    #[arg(long, value_name = "FILE")]
+    pub trusted_root: Option<PathBuf>,
 
     /// Refuse BundleDeployments without spec.serviceAccount, so that no bundle is installed with the permissions of the controller.
     /// No effect with --default-service-account
@@ -139,10 +181,16 @@ impl Controller {
             cache_directory: self.cache_directory.clone(),
             compiler: provisioner::compiler()?,
             plain_http_registries: self.plain_http_registries.clone(),
+            content: self.content.options(),
+            registries: self.registries()?,
+            registry_certificates: self.registry_certs.clone(),
+            mirrors_from: self.mirrors_from.clone(),
+            pull_secrets_of: self.pull_secrets_of.clone(),
             concurrency: self.concurrency,
             image_poll_interval: self.image_poll_interval,
             cluster_poll_interval: self.cluster_poll_interval,
             allow_unsigned: self.allow_unsigned,
+            image_rules: image_rules::read(self.image_verification.as_deref(), self.trusted_root.as_deref())?,
             accounts: AccountPolicy::new(self.require_service_account, self.default_service_account.clone()),
             require_pull_secret_grant: self.require_pull_secret_grant,
             ..Options::default()
@@ -170,6 +218,15 @@ impl Controller {
 }
 
 impl Controller {
+    /// The settings for registries.
+    fn registries(&self) -> Result<Registries, CommandError> {
+        Registries::read(self.registries_conf.as_deref(), &[]).map_err(|error| {
+            CommandError::failed("failed to read the settings for registries")
+                .because(&error)
+                .hint("docs/sources.md describes the file (--registries-conf)")
+        })
+    }
+
     /// The election among the controllers of the same objects.
     fn election(&self, client: &kube::Client, selector: &WatchSelector) -> Election {
         // Name and ID of a process may recur, in a restarted container, or in containers that share the network of a node.

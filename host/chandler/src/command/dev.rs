@@ -29,8 +29,9 @@ use crate::{
         below, cache, cluster,
         configuration::{self, Configuration},
         expected_kinds, missing_kinds,
+        origin::Origin,
         provisioner::{self, ChosenProvisioner},
-        source::{self, Bundle, Origin},
+        source::{self, Bundle},
     },
     signals::StopSignals,
     view::{

@@ -34,13 +34,14 @@ use crate::{
         content,
         deployment::{self, Effect},
         namespace,
+        upload::Upload,
     },
 };
 
 /// Install a bundle, or a package of a catalog
 ///
 /// Creates a BundleDeployment for an image or a URL, or for a directory or an archive of this machine, and follows its rollout. Files of this
-/// machine reach the cluster in ConfigMaps in the controller's namespace; a registry is not needed. Files are rendered before anything
+/// machine reach the cluster in ConfigMaps in the controller's namespace, or with --upload through its content service; a registry is not needed. Files are rendered before anything
 /// is written, so that an invalid bundle or configuration is reported with its lines. Without NAME, the name is derived from BUNDLE.
 ///
 /// A BUNDLE without `/`, `:` and `.` before any `@` that is no path is a package, with the versions that are asked for: `prometheus`,
@@ -80,7 +81,7 @@ pub struct Install {
     #[arg(value_name = "NAME", value_parser = values::deployment_name)]
     pub name: Option<String>,
 
-    /// An image reference, the URL of an archive, a directory, an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip), or a package of a catalog
+    /// An image reference, the URL of an archive or a git repository, a directory, an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip), or a package of a catalog
     /// as `PACKAGE` or `PACKAGE@RANGE`
     #[arg(value_name = "BUNDLE", required = true)]
     pub bundle: String,
@@ -139,7 +140,8 @@ impl Install {
         let arguments = &self.installation;
         let fetching =
             Fetching { registry: arguments.registry.clone(), cache_directory: arguments.cache_directory.clone() };
-        let cluster = ClusterCatalogs::new(&arguments.connection, &arguments.system_namespace, &fetching);
+        let cluster = ClusterCatalogs::new(&arguments.connection, &arguments.system_namespace, &fetching)
+            .from(&self.selection.catalogs_from);
         let cluster = cluster.with_client(client).for_use_with(terminal);
         let catalogs = catalogs::selected(&self.selection, &fetching, &cluster).await.map_err(|error| {
             error.hint(format!("`{}` is taken for a package, since no path of that name exists", self.bundle))
@@ -190,6 +192,7 @@ pub(super) async fn install(
     if own.is_none() {
         check_namespace(client, &install_namespace, delivered.release.as_ref()).await?;
     }
+    let upload = Upload::of(Some(&delivered), client, arguments).await?;
     // The API server checks the object before anything is created for it.
     deployment::create(client, &wanted, Effect::Check).await?;
     if let Some(own) = &own
@@ -208,6 +211,9 @@ pub(super) async fn install(
         delivered.class,
         in_config_maps(&delivered)
     ));
+    if let Some(upload) = &upload {
+        upload.send(name, arguments, terminal).await?;
+    }
     follow(client, name, arguments, terminal).await
 }
 

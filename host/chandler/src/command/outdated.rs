@@ -62,6 +62,7 @@ impl Outdated {
         let deployments =
             deployments.map_err(|error| CommandError::failed("failed to list BundleDeployments").because(&error))?;
         let cluster = ClusterCatalogs::new(connection, &system_namespace.system_namespace, fetching)
+            .from(&selection.catalogs_from)
             .with_client(&client)
             .for_use_with(terminal);
         let catalogs = catalogs::selected(selection, fetching, &cluster).await?;

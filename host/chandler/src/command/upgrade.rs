@@ -1,6 +1,6 @@
 //! `chandler upgrade`.
 
-use chandler_api::{BundleDeployment, BundleSource, ServiceAccountReference, ValuesReference};
+use chandler_api::{BundleDeployment, ServiceAccountReference, ValuesReference};
 use kube::{Api, Client};
 use serde_json::{Map, Value};
 
@@ -17,6 +17,7 @@ use crate::{
     write::{
         content,
         deployment::{self, Effect, SpecChange},
+        upload::Upload,
     },
 };
 
@@ -125,26 +126,28 @@ impl Upgrade {
         }
         let checked = deployment::change(client, existing, &change, Effect::Check).await?;
         if arguments.dry_run {
-            let nothing = Delivered {
-                source: BundleSource::default(),
-                class: String::new(),
-                config_maps: Vec::new(),
-                release: None,
-                note: None,
-                missing: Vec::new(),
-            };
+            let nothing = Delivered::nothing();
             return install::print(None, delivered.as_ref().unwrap_or(&nothing), &checked);
         }
+        let upload = Upload::of(delivered.as_ref(), client, arguments).await?;
         let config_maps = delivered.as_ref().map(|delivered| delivered.config_maps.as_slice()).unwrap_or_default();
         let written = content::create(client, config_maps).await?;
         let changed = async {
             content::own(client, existing, config_maps).await?;
             deployment::change(client, existing, &change, Effect::Store).await
         };
+        // Uploaded content is there before the spec names it, unless the content was no upload until now.
+        let takes_uploads = existing.spec.source.upload.is_some();
+        if let Some(upload) = upload.as_ref().filter(|_| takes_uploads) {
+            upload.send(name, arguments, terminal).await?;
+        }
         let changed = match changed.await {
             Ok(changed) => changed,
             Err(error) => return Err(content::discard(client, &written, error).await),
         };
+        if let Some(upload) = upload.as_ref().filter(|_| !takes_uploads) {
+            upload.send(name, arguments, terminal).await?;
+        }
         let files = delivered.as_ref().map(install::in_config_maps).unwrap_or_default();
         terminal.line(format!("changed BundleDeployment {name}{files}"));
         if let Some(revision) = deployment::to_revision(existing) {

@@ -16,7 +16,8 @@ use chandler_source::CATALOG_LABEL;
 use super::{
     cache,
     cluster_catalogs::{self, ClusterCatalogs},
-    source::{self, Origin},
+    origin::Origin,
+    source,
 };
 use crate::{
     CommandError,
@@ -43,7 +44,8 @@ pub struct CatalogContent {
 /// Opens the catalogs of the arguments: those that they name, else all Catalogs of the cluster.
 pub async fn open(arguments: &CatalogArguments, terminal: &Terminal) -> Result<IndexCatalogs, CommandError> {
     let CatalogArguments { selection, fetching, connection, system_namespace } = arguments;
-    let cluster = ClusterCatalogs::new(connection, &system_namespace.system_namespace, fetching).for_use_with(terminal);
+    let cluster = ClusterCatalogs::new(connection, &system_namespace.system_namespace, fetching);
+    let cluster = cluster.from(&selection.catalogs_from).for_use_with(terminal);
     selected(selection, fetching, &cluster).await
 }
 

@@ -11,13 +11,14 @@ use chandler_source::{Grantee, Resolutions, Sources, SystemNamespace, Wanted};
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use tokio::sync::OnceCell;
 
-use super::{
-    cache, catalogs, cluster,
-    source::{self, Origin},
-};
+use super::{cache, catalogs, cluster, foreign_catalogs, origin::Origin, source};
 use crate::{
     CommandError,
-    arguments::{bundle::is_bundle, catalogs::Fetching, connection::Connection},
+    arguments::{
+        bundle::is_bundle,
+        catalogs::{CatalogKind, Fetching},
+        connection::Connection,
+    },
     view::{terminal::Terminal, text::one_line},
 };
 
@@ -28,6 +29,7 @@ pub struct ClusterCatalogs<'a> {
     fetching: &'a Fetching,
     client: OnceCell<Client>,
     terminal: Option<&'a Terminal>,
+    kinds: &'a [CatalogKind],
 }
 
 /// Whether a text is the name of a Catalog of the cluster, and neither a path that exists, nor a URL or an image.
@@ -38,13 +40,26 @@ pub fn is_name(text: &str) -> bool {
 impl<'a> ClusterCatalogs<'a> {
     /// The Catalogs of the cluster that the connection selects.
     pub fn new(connection: &'a Connection, system_namespace: &'a str, fetching: &'a Fetching) -> Self {
-        Self { connection, system_namespace, fetching, client: OnceCell::new(), terminal: None }
+        Self {
+            connection,
+            system_namespace,
+            fetching,
+            client: OnceCell::new(),
+            terminal: None,
+            kinds: &[CatalogKind::Catalogs],
+        }
     }
 
     /// Those of a cluster that is connected.
     #[must_use]
     pub fn with_client(self, client: &Client) -> Self {
         Self { client: OnceCell::new_with(Some(client.clone())), ..self }
+    }
+
+    /// Those of these kinds, as if they were Catalogs.
+    #[must_use]
+    pub fn from(self, kinds: &'a [CatalogKind]) -> Self {
+        Self { kinds, ..self }
     }
 
     /// Reports Catalogs that are left out.
@@ -60,15 +75,37 @@ impl<'a> ClusterCatalogs<'a> {
 
     /// All Catalogs, by name.
     pub async fn list(&self) -> Result<Vec<Catalog>, CommandError> {
-        let catalogs = Api::<Catalog>::all(self.client().await?.clone()).list(&ListParams::default()).await;
-        let mut catalogs = catalogs
-            .map_err(|error| CommandError::failed("failed to list the Catalogs of the cluster").because(&error))?;
-        catalogs.items.sort_by_key(ResourceExt::name_any);
-        Ok(catalogs.items)
+        let client = self.client().await?;
+        let mut all = Vec::new();
+        for kind in self.kinds {
+            if *kind == CatalogKind::Catalogs {
+                let catalogs = Api::<Catalog>::all(client.clone()).list(&ListParams::default()).await;
+                let failed = |error| CommandError::failed("failed to list the Catalogs of the cluster").because(&error);
+                all.extend(catalogs.map_err(failed)?.items);
+            }
+            all.extend(foreign_catalogs::list(client, kind).await?);
+        }
+        all.sort_by_key(ResourceExt::name_any);
+        let twice = all.iter().zip(all.iter().skip(1)).find(|(one, next)| one.name_any() == next.name_any());
+        match twice {
+            Some((one, _)) => {
+                Err(CommandError::failed(format!("two catalogs of the cluster have the name {}", one.name_any()))
+                    .hint("name fewer kinds with --catalogs-from"))
+            }
+            None => Ok(all),
+        }
     }
 
     /// A Catalog, and its index.
     pub async fn open(&self, name: &str) -> Result<(Source, Arc<Index>), CommandError> {
+        if self.kinds != [CatalogKind::Catalogs] {
+            let found = self.list().await?.into_iter().find(|catalog| catalog.name_any() == name);
+            let catalog = found.ok_or_else(|| {
+                CommandError::failed(format!("no catalog of the cluster has the name {name}"))
+                    .hint("`chandler catalog list` with the same --catalogs-from lists them")
+            })?;
+            return Ok((resolver_source(&catalog), self.index(&catalog).await?));
+        }
         let catalog = Api::<Catalog>::all(self.client().await?.clone()).get(name).await.map_err(|error| {
             let failed = CommandError::failed(format!("failed to read Catalog {name}")).because(&error);
             match &error {

@@ -1,9 +1,9 @@
 //! How a bundle reaches a cluster: an image by its reference, an archive by its URL, files of this machine in ConfigMaps. Checks the bundle on the way.
 
-use std::env;
+use std::{env, sync::Arc};
 
-use chandler_api::{Authorization, BundleSource, HttpSource, ImageSource, LocalObjectReference, ValuesReference};
-use chandler_core::Release;
+use chandler_api::{BundleSource, UploadSource, ValuesReference};
+use chandler_core::{Content, Release};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use serde_json::{Map, Value};
@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 use super::{
     cache, deployed,
     missing_kinds::{self, MissingKind},
+    origin::Origin,
     packaging::{self, Packed, PackingError, User},
     rendering::{self, OpenedBundle},
-    source::{self, Origin},
-    values,
+    source, values,
 };
 use crate::{
     CommandError,
@@ -40,7 +40,7 @@ pub struct Delivery<'a> {
 }
 
 /// What the spec says about the bundle, and what must exist before.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Delivered {
     /// `spec.source`.
     pub source: BundleSource,
@@ -48,12 +48,29 @@ pub struct Delivered {
     pub class: String,
     /// ConfigMaps with the files, if they are not in a registry.
     pub config_maps: Vec<ConfigMap>,
+    /// The files, if they are to be uploaded.
+    pub upload: Option<Arc<dyn Content>>,
     /// The release, if the bundle was rendered here.
     pub release: Option<Release>,
     /// Why it was not, although its files are here.
     pub note: Option<String>,
     /// The kinds that the release needs and the cluster does not serve.
     pub missing: Vec<MissingKind>,
+}
+
+impl Delivered {
+    /// Nothing is written for a bundle.
+    pub fn nothing() -> Self {
+        Self {
+            source: BundleSource::default(),
+            class: String::new(),
+            config_maps: Vec::new(),
+            upload: None,
+            release: None,
+            note: None,
+            missing: Vec::new(),
+        }
+    }
 }
 
 impl Delivery<'_> {
@@ -63,10 +80,17 @@ impl Delivery<'_> {
     /// An image or a URL of a known class is not fetched: this machine may not reach its server.
     pub async fn prepare(&self, client: &Client, arguments: &InstallationArguments) -> Result<Delivered, CommandError> {
         let origin = Origin::parse(self.bundle)?;
+        if arguments.upload && origin.is_remote() {
+            return Err(CommandError::usage(format!(
+                "--upload is for files of this machine, and {} is on a server",
+                self.bundle
+            ))
+            .hint("leave it out: the controller fetches the bundle from there"));
+        }
         let custom = self.class.filter(|class| chandler_builtin::find(class).is_none());
         let (mut note, mut missing) = (None, Vec::new());
         let (class, content, release) = match (&origin, self.class, custom) {
-            (Origin::Image(_) | Origin::Http(..), Some(class), _) => (class.to_owned(), None, None),
+            (origin, Some(class), _) if origin.is_remote() => (class.to_owned(), None, None),
             (_, _, Some(class)) => {
                 let cache = cache::directory(arguments.cache_directory.as_deref())?;
                 let bundle = source::open(&origin, &cache, &arguments.registry).await?;
@@ -74,7 +98,7 @@ impl Delivery<'_> {
             }
             _ => {
                 let mut opened = rendering::open(&self.bundle_arguments(arguments)).await.map_err(|error| {
-                    if matches!(origin, Origin::Image(_) | Origin::Http(..)) {
+                    if origin.is_remote() {
                         error.hint("--class names the provisioner class; then this command does not fetch the bundle")
                     } else {
                         error
@@ -100,35 +124,21 @@ impl Delivery<'_> {
                 (opened.chosen.name.clone(), Some(opened.content().clone()), release)
             }
         };
-        let mut delivered =
-            Delivered { source: BundleSource::default(), class, config_maps: Vec::new(), release, note, missing };
-        match (origin, content) {
-            (Origin::Image(_), _) => {
-                let reference = self.bundle.to_owned();
-                let image =
-                    ImageSource { reference, pull_secret: arguments.pull_secret.clone(), ..ImageSource::default() };
-                delivered.source = BundleSource::image(image);
+        let mut delivered = Delivered { class, release, note, missing, ..Delivered::nothing() };
+        match (origin.source(self.bundle, arguments.pull_secret.as_deref()), content) {
+            (Some(source), _) => delivered.source = source,
+            (None, Some(content)) if arguments.upload => {
+                delivered.source = BundleSource::upload(UploadSource { digest: Some(content.digest().to_string()) });
+                delivered.upload = Some(content);
             }
-            (Origin::Http(url, digest), _) => {
-                let named = |name: &String| Authorization {
-                    secret: Some(LocalObjectReference { name: name.clone() }),
-                    ..Authorization::default()
-                };
-                delivered.source = BundleSource::http(HttpSource {
-                    url: url.to_string(),
-                    sha256: digest.map(|digest| digest.hex().to_owned()),
-                    auth: arguments.pull_secret.as_ref().map(named),
-                    certificate_data: None,
-                });
-            }
-            (_, Some(content)) => {
+            (None, Some(content)) => {
                 let packed =
                     packaging::pack(User::BundleDeployment(self.name), &arguments.system_namespace, content.as_ref());
                 let Packed { config_maps, sources } = packed.map_err(|error| self.not_packed(&error))?;
                 delivered.source = BundleSource::config_maps(sources);
                 delivered.config_maps = config_maps;
             }
-            (_, None) => return Err(CommandError::failed(format!("{} has no content", self.bundle))),
+            (None, None) => return Err(CommandError::failed(format!("{} has no content", self.bundle))),
         }
         Ok(delivered)
     }
@@ -172,7 +182,7 @@ impl Delivery<'_> {
         match error {
             PackingError::Read(_) => failed,
             _ => failed.hint(
-                "push it as an image, and install that: `tar -C DIR -cf - . | crane append -f - -t REGISTRY/NAME:TAG`, or build one \
+                "--upload sends it to the content service of the controller; or push it as an image, and install that: `tar -C DIR -cf - . | crane append -f - -t REGISTRY/NAME:TAG`, or build one \
                  `FROM scratch` with `COPY . /`",
             ),
         }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use chandler_api::BundleDeployment;
-use chandler_content::{ImageOptions, Images};
 use chandler_core::Release;
 use chandler_source::{Grantee, Resolutions, Source, Sources, SystemNamespace, Wanted};
 use kube::{Client, Discovery, ResourceExt as _};
@@ -45,9 +44,7 @@ pub async fn open(
     } else {
         let cache = cache::directory(arguments.cache_directory.as_deref())?;
         let system = SystemNamespace::new(client.clone(), system_namespace.to_owned(), false);
-        let plain_http_registries = arguments.registry.plain_http_registries.clone();
-        let options = ImageOptions { plain_http_registries, ..ImageOptions::default() };
-        let images = Images::new(source::store(&cache).await?, options);
+        let images = source::images(source::store(&cache).await?, &arguments.registry)?;
         let bundle = stored(&name, &source?, &Sources::new(images, system)).await?;
         rendering::opened(&arguments_of_spec, bundle).await?
     };

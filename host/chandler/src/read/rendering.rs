@@ -11,8 +11,9 @@ use serde_json::{Map, Value};
 use super::{
     cache,
     configuration::{self, Configuration},
+    origin::Origin,
     provisioner::{self, ChosenProvisioner},
-    source::{self, Bundle, Origin},
+    source::{self, Bundle},
 };
 use crate::{
     CommandError,

@@ -1,36 +1,18 @@
-//! Opens a bundle: a directory, an archive, an image, or an archive of an HTTP server.
+//! Opens a bundle, wherever it is.
 
 use std::{
-    env, fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use chandler_content::{
-    ArchiveError, ArchiveUrl, ArchiveUrlError, ContentError, DownloadError, FailureClass, ImageAccess, ImageOptions,
+    ArchiveError, ArchiveUrl, ContentError, DownloadError, Downloaded, FailureClass, ImageAccess, ImageOptions,
     ImageReference, Images, Limits, RegistryError, ResolvedArchive, ServerFailure, Store, Tree,
-    pull_secret_credentials,
 };
 use chandler_core::{Content, Digest};
 
-use super::{cache, catalogs, file};
+use super::{cache, catalogs, credentials::UserCredentials, origin::Origin, registry_settings};
 use crate::{CommandError, arguments::registry::RegistryArguments};
-
-/// The largest file with registry credentials, in bytes.
-const CREDENTIALS_LIMIT: u64 = 1 << 20;
-
-/// Where a bundle is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// A directory on this machine.
-    Directory(PathBuf),
-    /// An archive on this machine.
-    Archive(PathBuf),
-    /// An image in a registry.
-    Image(Box<ImageReference>),
-    /// An archive on an HTTP server, and its digest if it is known.
-    Http(Box<ArchiveUrl>, Option<Digest>),
-}
 
 /// An open bundle.
 pub struct Bundle {
@@ -38,89 +20,6 @@ pub struct Bundle {
     pub content: Arc<dyn Content>,
     /// The directory on disk that holds them, if there is one.
     pub directory: Option<PathBuf>,
-}
-
-impl Origin {
-    /// Parses the argument: a path that exists, else a URL or an image reference.
-    pub fn parse(text: &str) -> Result<Self, CommandError> {
-        let path = Path::new(text);
-        match fs::metadata(path) {
-            Ok(metadata) if metadata.is_dir() => return Ok(Self::Directory(path.to_owned())),
-            Ok(_) => return Ok(Self::Archive(path.to_owned())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(CommandError::failed(format!("failed to open {text}"))
-                    .because(&error)
-                    .hint(format!("check the permissions: `ls -ld {text}`")));
-            }
-            // The text cannot be a path, for example because it is too long.
-            Err(_) => {}
-        }
-        if let Some((scheme, rest)) = text.split_once("://") {
-            return Self::parse_url(text, scheme, rest);
-        }
-        let missing = || CommandError::usage(format!("{text}: no such file or directory"));
-        if !is_like_an_image(text) {
-            return Err(missing().hint("write an image with its registry and tag: `quay.io/example/bundle:v1`"));
-        }
-        match text.parse() {
-            Ok(image) => Ok(Self::Image(Box::new(image))),
-            Err(error) => {
-                Err(CommandError::usage(format!("{text} is neither a file nor a directory, and no valid image either"))
-                    .because(&error)
-                    .hint(image_hint(text)))
-            }
-        }
-    }
-}
-
-impl Origin {
-    /// Parses a URL: of an archive, with its digest as a fragment `#sha256=…`.
-    fn parse_url(text: &str, scheme: &str, rest: &str) -> Result<Self, CommandError> {
-        let last = rest.rsplit('/').next().unwrap_or_default();
-        if !matches!(scheme, "http" | "https") || rest.contains('/') && last.contains([':', '@']) {
-            return Err(CommandError::usage(format!(
-                "{text} is a URL, not a directory, an archive or an image"
-            ))
-            .hint(format!(
-                "write an image without `{scheme}://`: `{}`; archives have URLs such as https://example.com/bundle.tgz",
-                rest.trim_end_matches('/')
-            )));
-        }
-        let (url, fragment) = text.split_once('#').map_or((text, None), |(url, fragment)| (url, Some(fragment)));
-        let digest = fragment.map(|fragment| {
-            let hex = fragment.strip_prefix("sha256=").unwrap_or_default();
-            format!("sha256:{hex}").parse::<Digest>().map_err(|_| {
-                CommandError::usage(format!("{url} has a fragment that is not a digest")).hint(
-                    "write the digest as `#sha256=` and 64 hexadecimal digits in lower case, as `sha256sum` prints it",
-                )
-            })
-        });
-        let url = url.parse().map_err(|error| match error {
-            // The text may have a password.
-            ArchiveUrlError::Credentials => CommandError::usage("the URL of the bundle has a user name or a password")
-                .hint("download the archive with `curl --netrc -O URL`, and use the file"),
-            error => CommandError::usage(format!("{url} is not the URL of an archive")).because(&error),
-        })?;
-        Ok(Self::Http(Box::new(url), digest.transpose()?))
-    }
-}
-
-/// What is most likely wrong with an image that cannot be parsed.
-fn image_hint(text: &str) -> &'static str {
-    match text.split_once('@') {
-        Some((_, digest)) if digest.len() != "sha256:".len() + 64 => "a digest is `sha256:` and 64 hexadecimal digits",
-        _ if text.contains(|c: char| c.is_ascii_uppercase()) => "write the repository in lower case",
-        _ => "write an image with its registry and tag: `quay.io/example/bundle:v1`",
-    }
-}
-
-/// Whether a text that is not a path looks like an image reference: it has a registry, a tag or a digest. Container tools would look
-/// for anything else on Docker Hub, but a mistyped path is more likely.
-fn is_like_an_image(text: &str) -> bool {
-    let (registry, path) = text.split_once('/').unwrap_or(("", text));
-    let path_only = text.starts_with(['/', '.']);
-    !path_only && (registry.contains(['.', ':']) || registry == "localhost" || path.contains([':', '@']))
 }
 
 /// Opens a bundle, and fetches it if it is an image or a URL. The content is copied into the cache first, so that it does not change while it is
@@ -149,8 +48,12 @@ async fn open_into(store: Store, origin: &Origin, registry: &RegistryArguments) 
             (tree?, None)
         }
         Origin::Http(url, digest) => {
-            let tree = download(url, digest.as_ref(), store, registry).await;
+            let tree = download(url, digest.as_ref(), &images(store, registry)?).await;
             (tree.map_err(|error| refused(&format!("archive {url}"), &error))?, None)
+        }
+        Origin::Git(git) => {
+            let tree = Box::pin(git.files(&images(store, registry)?)).await;
+            (tree.map_err(|error| refused(&chandler_source::describe(&git.to_source()), &error))?, None)
         }
     };
     Ok(Bundle { content: Arc::new(tree), directory })
@@ -180,7 +83,7 @@ pub async fn labelled(
     registry: &RegistryArguments,
     label: &str,
 ) -> Result<Tree, CommandError> {
-    let access = access(image, registry)?;
+    let access = access(image, registry).await?;
     let images = catalog_images(cache, registry).await?;
     let fetched = async { images.fetch_labelled(&images.resolve(image, &access).await?, &access, label).await };
     fetched.await.map_err(|error| {
@@ -190,37 +93,30 @@ pub async fn labelled(
 }
 
 async fn pull(image: &ImageReference, store: Store, registry: &RegistryArguments) -> Result<Tree, CommandError> {
-    let access = access(image, registry)?;
-    let images = images(store, registry);
+    let access = access(image, registry).await?;
+    let images = images(store, registry)?;
     let fetched = async { images.fetch(&images.resolve(image, &access).await?, &access).await };
     fetched.await.map_err(|error| refused(&format!("image {image}"), &error))
 }
 
 /// The client for catalogs, with the limits for them.
 pub(super) async fn catalog_images(cache: &Path, registry: &RegistryArguments) -> Result<Images, CommandError> {
-    Ok(images(store_with(cache, Limits::for_catalogs()).await?, registry))
+    images(store_with(cache, Limits::for_catalogs()).await?, registry)
 }
 
-/// The credentials for a registry.
-fn access(image: &ImageReference, registry: &RegistryArguments) -> Result<ImageAccess, CommandError> {
-    let credentials = match credentials(registry)? {
-        Some((path, text)) => pull_secret_credentials(&text, image).map_err(|error| {
-            CommandError::failed(format!("failed to read the credentials in {}", path.display()))
-                .because(&error)
-                .hint("`docker login` writes such a file; --registry-config names another one")
-        })?,
-        None => None,
-    };
-    Ok(ImageAccess { credentials, ..ImageAccess::default() })
+/// The credentials for a registry, and those for mirrors.
+async fn access(image: &ImageReference, registry: &RegistryArguments) -> Result<ImageAccess, CommandError> {
+    let user = UserCredentials::read(registry)?;
+    let credentials = user.find(image).await.map_err(|error| {
+        CommandError::failed(format!("failed to read the credentials for {}", image.registry_name()))
+            .because(&error)
+            .hint("`docker login` writes such a file; --registry-config names another one")
+    })?;
+    Ok(ImageAccess { credentials, keyring: Some(Arc::new(user)), ..ImageAccess::default() })
 }
 
-async fn download(
-    url: &ArchiveUrl,
-    digest: Option<&Digest>,
-    store: Store,
-    registry: &RegistryArguments,
-) -> Result<Tree, ContentError> {
-    let (archives, access) = (images(store, registry).archives(), ImageAccess::default());
+async fn download(url: &ArchiveUrl, digest: Option<&Digest>, images: &Images) -> Result<Tree, ContentError> {
+    let (archives, access) = (images.archives(), ImageAccess::default());
     let archive = match digest {
         Some(digest) => ResolvedArchive::new(url.clone(), digest.clone()),
         None => archives.resolve(url, &access).await?,
@@ -228,23 +124,11 @@ async fn download(
     archives.fetch(&archive, &access).await
 }
 
-fn images(store: Store, registry: &RegistryArguments) -> Images {
+/// A client with the settings of this machine.
+pub fn images(store: Store, registry: &RegistryArguments) -> Result<Images, CommandError> {
     let plain_http_registries = registry.plain_http_registries.clone();
-    Images::new(store, ImageOptions { plain_http_registries, ..ImageOptions::default() })
-}
-
-/// The file with registry credentials and its content, if it exists.
-fn credentials(registry: &RegistryArguments) -> Result<Option<(PathBuf, Vec<u8>)>, CommandError> {
-    let chosen = registry.registry_config.clone();
-    let is_chosen = chosen.is_some();
-    let Some(path) = chosen.or_else(|| env::home_dir().map(|home| home.join(".docker/config.json"))) else {
-        return Ok(None);
-    };
-    match file::read_trusted(&path, CREDENTIALS_LIMIT) {
-        Ok(text) => Ok(Some((path, text))),
-        Err(error) if error.is_missing() && !is_chosen => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    let registries = registry_settings::of(registry)?;
+    Ok(Images::new(store, ImageOptions { plain_http_registries, registries, ..ImageOptions::default() }))
 }
 
 fn refused(what: &str, error: &ContentError) -> CommandError {
@@ -255,6 +139,8 @@ fn refused(what: &str, error: &ContentError) -> CommandError {
 fn hint(error: &ContentError) -> String {
     let text = match error {
         ContentError::Registry(error) => return registry_hint(error),
+        ContentError::Endpoints { decisive, .. } => return hint(decisive),
+        ContentError::Blocked { .. } => "see registries.conf; --registries-conf names another file",
         ContentError::Download(error) => return download_hint(error),
         ContentError::Checksum { .. } => {
             "check the digest, or download the archive and look at it; the server may have replaced it"
@@ -262,7 +148,9 @@ fn hint(error: &ContentError) -> String {
         ContentError::Archive(error)
         | ContentError::DownloadedArchive { error, .. }
         | ContentError::Checkout { error, .. } => archive_hint(error),
-        ContentError::Git { .. } => "check the URL of the repository and its ref: `git ls-remote URL`",
+        ContentError::Git { .. } => {
+            "check the URL of the repository, its revision and its directory: `git ls-remote URL`"
+        }
         ContentError::Access(_) | ContentError::Reference(_) => {
             "check the image and --registry-config; `docker login` writes the default file"
         }
@@ -286,8 +174,15 @@ fn archive_hint(error: &ArchiveError) -> &'static str {
 }
 
 fn download_hint(error: &DownloadError) -> String {
-    let DownloadError { url, server, failure, .. } = error;
+    let DownloadError { what, url, server, failure, .. } = error;
     match failure {
+        ServerFailure::NotFound | ServerFailure::Protocol | ServerFailure::Unauthorized
+            if *what == Downloaded::Repository =>
+        {
+            format!(
+                "check the URL: `git ls-remote {url}`; clone a repository that needs credentials, and use the directory"
+            )
+        }
         ServerFailure::Network | ServerFailure::Unavailable => {
             format!("try again when the server is up; to check it: `curl -iL {url}`")
         }
@@ -303,6 +198,9 @@ fn download_hint(error: &DownloadError) -> String {
         }
         ServerFailure::Tls => {
             "trust the authority of the server: set SSL_CERT_FILE to a file with its certificate".to_owned()
+        }
+        ServerFailure::HostKey => {
+            "compare the key in ssh-knownhosts of the Secret with the one that the host publishes".to_owned()
         }
         ServerFailure::Plaintext => {
             format!(
@@ -339,50 +237,9 @@ fn registry_hint(error: &RegistryError) -> String {
             "trust the authority of the registry: set SSL_CERT_FILE to a file with its certificate".to_owned()
         }
         ServerFailure::Protocol => format!("check that {host} is an OCI registry: `curl -i https://{host}/v2/`"),
-        ServerFailure::Address | ServerFailure::Plaintext => {
+        // Registries have no host key.
+        ServerFailure::Address | ServerFailure::Plaintext | ServerFailure::HostKey => {
             format!("check the address of {host}, and whether it needs --plain-http-registry")
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::view::error::FailureKind;
-
-    #[test]
-    fn a_path_that_exists_comes_first_and_any_other_text_must_look_like_an_image() {
-        assert_eq!(Origin::parse("src").unwrap(), Origin::Directory("src".into()));
-        assert_eq!(Origin::parse("Cargo.toml").unwrap(), Origin::Archive("Cargo.toml".into()));
-        for image in [
-            "quay.io/example/bundle:v1",
-            "localhost/bundle",
-            "registry:5000/bundle",
-            "busybox:1",
-            "example/bundle@sha256:",
-        ] {
-            assert!(is_like_an_image(image), "{image}");
-        }
-        assert!(matches!(Origin::parse("quay.io/example/bundle:v1").unwrap(), Origin::Image(_)));
-        let archive = "https://example.com/harbour.tgz";
-        let digest = "0".repeat(64);
-        let parsed = Origin::parse(&format!("{archive}#sha256={digest}")).unwrap();
-        assert_eq!(parsed, Origin::Http(Box::new(archive.parse().unwrap()), format!("sha256:{digest}").parse().ok()));
-        assert!(matches!(Origin::parse("http://localhost:8080/harbour.zip?x=1").unwrap(), Origin::Http(_, None)));
-        for text in [
-            "https://quay.io/example/bundle:v1",
-            "oci://quay.io/example/bundle",
-            "ftp://example.com/a.tgz",
-            "https://user:s3cret@example.com/a.tgz",
-            "https://example.com/a.tgz#sha256=0",
-            "https://example.com/a.tgz#md5=0",
-        ] {
-            let error = Origin::parse(text).unwrap_err();
-            assert_eq!(error.kind(), FailureKind::Usage, "{text}");
-        }
-        for text in ["./not-there", "/not/there", "not-there", "a/b:c:d", "not/there", "X.io/../y", &"x/".repeat(5000)]
-        {
-            assert_eq!(Origin::parse(text).unwrap_err().kind(), FailureKind::Usage, "{text}");
         }
     }
 }

@@ -55,6 +55,10 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
             "check that the source in spec.source exists, and that the pull secret in the system namespace is valid; the controller \
              retries while the server may answer differently"
         }
+        Reason::NoMatchingSignature => {
+            "sign the image as the message wants (`cosign sign`), use an image that is signed, or ask the administrator which signers the \
+             controller accepts; the controller retries"
+        }
         Reason::ContentLimitExceeded => "make the bundle smaller, or raise the controller's limit on content",
         Reason::ProvisionerMissing => {
             "correct spec.provisionerClassName, or create the ProvisionerClass: `kubectl get provisionerclasses`; the rollout then \

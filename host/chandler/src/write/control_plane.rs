@@ -1,8 +1,8 @@
 //! A control plane in this process: API server, registry and controller (`chandler dev`).
 
-use std::{path::Path, time::Duration};
+use std::{net::Ipv4Addr, path::Path, time::Duration};
 
-use chandler_controller::{ControllerError, Election, Options, options::LEASE};
+use chandler_controller::{ContentOptions, ControllerError, Election, Options, options::LEASE};
 use chandler_devcluster::{
     DevCluster, Fault, StartError,
     faults::Exposure,
@@ -80,6 +80,7 @@ impl ControlPlane {
             cache_directory: cache.to_owned(),
             compiler: provisioner::compiler()?,
             plain_http_registries: vec![registry.host()],
+            content: Some(ContentOptions::at((Ipv4Addr::LOCALHOST, 0).into())),
             // Components come from files of the user, who has no signature for them.
             allow_unsigned: true,
             ..Options::default()

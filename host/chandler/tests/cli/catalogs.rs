@@ -3,7 +3,13 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use chandler_tests::wait;
-use kube::Api;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api,
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
+    runtime::wait::{await_condition, conditions},
+};
+use serde_json::json;
 
 use crate::{commands::Session, support};
 
@@ -98,6 +104,92 @@ async fn a_package_of_a_catalog_of_the_cluster_is_installed() {
     session.data(&["catalog", "remove", &catalog]).await;
     let catalogs: Api<chandler_api::Catalog> = Api::all(session.world.client.clone());
     wait::until(&catalogs, &catalog, "gone", |catalog| catalog.is_none()).await;
+    session.world.finish().await;
+}
+
+/// Has the API server serve a kind of OLM, unless it does. Returns whether the test has to remove it.
+async fn serve_kind(session: &Session, group: &str, version: &str, kind: &str, scope: &str) -> bool {
+    let plural = format!("{}s", kind.to_lowercase());
+    let name = format!("{plural}.{group}");
+    let crds: Api<CustomResourceDefinition> = Api::all(session.world.client.clone());
+    if crds.get_opt(&name).await.unwrap().is_some() {
+        return false;
+    }
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version = json!({"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}}});
+    let names =
+        json!({"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")});
+    let crd = json!({"metadata": {"name": name}, "spec": {"group": group, "scope": scope, "names": names, "versions": [version]}});
+    crds.create(&PostParams::default(), &serde_json::from_value(crd).unwrap()).await.unwrap();
+    let established = conditions::is_crd_established();
+    tokio::time::timeout(wait::PATIENCE, await_condition(crds, &name, established)).await.unwrap().unwrap();
+    true
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn catalogs_of_olm_are_read_where_they_are() {
+    let session = Session::start().await;
+    let (client, run) = (session.world.client.clone(), session.world.run().to_string());
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("configs")).unwrap();
+    write_catalog(&session, &directory.path().join("configs")).await;
+    let labels = [("operators.operatorframework.io.index.configs.v1".to_owned(), "/configs".to_owned())].into();
+    let registry = &session.world.registry;
+    let pushed = registry.push_bundle_directory("catalogs/olm", "v1", directory.path(), &labels).await.unwrap();
+    let image = pushed.reference;
+
+    let (one, zero) =
+        (("olm.operatorframework.io", "v1", "ClusterCatalog"), ("operators.coreos.com", "v1alpha1", "CatalogSource"));
+    let mine = [
+        (one, serve_kind(&session, one.0, one.1, one.2, "Cluster").await),
+        (zero, serve_kind(&session, zero.0, zero.1, zero.2, "Namespaced").await),
+    ];
+    let (catalog, off, source) = (format!("{run}-olm"), format!("{run}-off"), format!("{run}-source"));
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(one.0, one.1, one.2));
+    let catalogs: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+    for (name, mode) in [(&catalog, "Available"), (&off, "Unavailable")] {
+        let spec =
+            json!({"source": {"type": "Image", "image": {"ref": image}}, "priority": 3, "availabilityMode": mode});
+        let object = DynamicObject::new(name, &kind).data(json!({ "spec": spec }));
+        catalogs.create(&PostParams::default(), &object).await.unwrap();
+    }
+    let resolved = json!({"status": {"resolvedSource": {"type": "Image", "image": {"ref": image}}}});
+    catalogs.patch_status(&catalog, &PatchParams::default(), &Patch::Merge(resolved)).await.unwrap();
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(zero.0, zero.1, zero.2));
+    let sources: Api<DynamicObject> = Api::namespaced_with(client.clone(), &session.world.namespace, &kind);
+    let object = DynamicObject::new(&source, &kind).data(json!({"spec": {"sourceType": "grpc", "image": image}}));
+    sources.create(&PostParams::default(), &object).await.unwrap();
+
+    let both = format!("clustercatalogs,catalogsources/{}", session.world.namespace);
+    let rows = session.json(&["catalog", "list", "-o", "json", "--catalogs-from", &both]).await;
+    let row = |name: &str| rows.as_array().unwrap().iter().find(|row| row["name"] == *name).unwrap().clone();
+    assert_eq!((row(&catalog)["state"].as_str(), row(&catalog)["priority"].as_i64()), (Some("Ready"), Some(3)));
+    assert_eq!(row(&off)["state"], "Failed");
+    assert_eq!(row(&source)["state"], "Ready");
+    for name in [&catalog, &source] {
+        let shown = session.data(&["catalog", "show", PACKAGE, "--catalogs-from", &both, "--catalog", name]).await;
+        assert!(shown.contains("0.2.0") && shown.contains(name), "{shown}");
+    }
+    let found = session.data(&["catalog", "versions", PACKAGE, "--catalogs-from", "clustercatalogs"]).await;
+    assert!(found.contains("0.2.0"), "{found}");
+    // Without the switch, they are no catalogs of Chandler.
+    let missing = session.run(&["catalog", "show", PACKAGE, "--catalog", &catalog]).await;
+    assert_eq!(missing.code, Some(1), "{}", missing.stderr);
+    assert!(missing.stderr.contains("not found"), "{}", missing.stderr);
+
+    let name = session.world.name();
+    let installed =
+        session.install(&name, PACKAGE, &["--catalogs-from", "clustercatalogs", "--catalog", &catalog]).await;
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+
+    for name in [&catalog, &off] {
+        catalogs.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+    let crds: Api<CustomResourceDefinition> = Api::all(client);
+    for ((group, _, kind), _) in mine.iter().filter(|(_, mine)| *mine) {
+        crds.delete(&format!("{}s.{group}", kind.to_lowercase()), &DeleteParams::default()).await.unwrap();
+    }
     session.world.finish().await;
 }
 

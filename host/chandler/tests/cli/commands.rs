@@ -3,6 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use chandler::write::deployment::{self, Effect, SpecChange};
+use chandler_test_git::GitServer;
 use chandler_tests::{World, bundles, run::LABEL};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
@@ -123,6 +124,39 @@ async fn a_url_is_installed_and_upgraded_to_an_archive_with_a_digest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_directory_of_a_repository_is_installed_and_upgraded() {
+    let Some(server) = GitServer::start().await else { return };
+    let session = Session::start().await;
+    let (name, repository) = (session.world.name(), server.repository("harbours"));
+    repository.allow_filter();
+    let commit = |bundle: &str, tag: &str| {
+        let commit = repository.commit_directory("main", "bundles/harbour", &support::root().join(bundle));
+        repository.tag(tag, &commit);
+        commit
+    };
+    let (old, new) = (commit(OLD, "v0.1.0"), commit(NEW, "v0.2.0"));
+    let url = |revision: &str| format!("git+{}?{revision}&directory=bundles/harbour", server.url("harbours"));
+    let installed = session.install(&name, &url("semver=~0.1"), &[]).await;
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    assert!(session.content(&name).await.is_empty(), "the controller fetches it");
+    let upgraded = session.run(&["upgrade", &name, &url("branch=main")]).await;
+    assert_eq!(upgraded.code, Some(0), "{}", upgraded.stderr);
+    let deployment = session.world.deployments().get(&name).await.unwrap();
+    let source = deployment.spec.source.git.unwrap();
+    assert_eq!(
+        (source.repository, source.directory.as_deref(), source.reference.branch.as_deref()),
+        (server.url("harbours"), Some("bundles/harbour"), Some("main"))
+    );
+    let commit = deployment.status.unwrap().resolved_source.unwrap().git.unwrap().reference.commit;
+    assert_eq!(commit.as_deref(), Some(new.as_str()));
+    let missing = session.run(&["upgrade", &name, &url("commit=x")]).await;
+    assert_eq!(missing.code, Some(2), "{}", missing.stderr);
+    let history = session.run(&["history", &name, "-o", "json"]).await;
+    assert!(history.stdout.contains(&old), "{}", history.stdout);
+    session.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_directory_is_installed_upgraded_and_uninstalled() {
     let session = Session::start().await;
     let name = session.world.name();
@@ -225,7 +259,11 @@ async fn what_is_invalid_is_refused_before_anything_is_written() {
     let refused = session.install(&name, large.path().to_str().unwrap(), &["--class", "some-class"]).await;
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     assert!(refused.stderr.contains("cause: manifests/large.bin has 2097152 bytes"), "{}", refused.stderr);
-    assert!(refused.stderr.contains("hint: push it as an image"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("--upload sends it to the content service of the controller; or push it as an image"),
+        "{}",
+        refused.stderr
+    );
     let missing = format!("{}-extra", session.world.namespace);
     let label = session.label();
     let nowhere = session.run(&["install", &name, OLD, "-n", &missing, "--label", &label]).await;

@@ -3,14 +3,13 @@
 use chandler_core::Digest;
 use reqwest::{
     Response, StatusCode,
-    header::{CONTENT_LENGTH, DATE, ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED},
+    header::{DATE, ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED},
 };
 use sha2::{Digest as _, Sha256};
-use tokio::io::AsyncWriteExt;
 
 use super::{ArchiveUrl, Downloaded};
 use crate::{
-    ContentError, ImageAccess, LimitExceeded, StoreError,
+    ContentError, ImageAccess,
     image::Inner,
     server::{Asked, Server},
     store::{Latest, Workspace},
@@ -44,8 +43,7 @@ impl<'a> Download<'a> {
 
     /// Requests the archive.
     pub(super) async fn get(&self) -> Result<Response, ContentError> {
-        let response = self.0.send(HeaderMap::new()).await?;
-        if response.status() == StatusCode::OK { Ok(response) } else { Err(self.0.refused(&response).into()) }
+        self.0.successful(self.0.send(HeaderMap::new()).await?)
     }
 
     /// Requests the archive if it is not the known one; none if it is.
@@ -67,30 +65,14 @@ impl<'a> Download<'a> {
     }
 
     /// Writes the archive into the workspace, and returns its digest.
-    pub(super) async fn save(&self, mut response: Response, work: &Workspace) -> Result<Digest, ContentError> {
-        let Server { connection, shared, .. } = &self.0;
-        let most = shared.store.limits().download_bytes;
-        let too_large =
-            || ContentError::DownloadedArchive { url: self.0.url(), error: LimitExceeded::ArchiveBytes(most).into() };
-        let announced =
-            response.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-        if announced.is_some_and(|announced| announced > most) {
-            return Err(too_large());
-        }
-        let path = work.path().join(ARCHIVE);
-        let mut file = tokio::fs::File::create_new(&path).await.map_err(StoreError::at("create", &path))?;
-        let (mut hash, mut size, mut pace) = (Sha256::new(), 0_u64, connection.pace());
-        loop {
-            let chunk = connection.chunk(&mut response, &mut pace).await;
-            let Some(chunk) = chunk.map_err(|error| self.0.failed(error))? else { break };
-            size = size.saturating_add(chunk.len() as u64);
-            if size > most {
-                return Err(too_large());
-            }
-            hash.update(&chunk);
-            file.write_all(&chunk).await.map_err(StoreError::at("write to", &path))?;
-        }
-        file.flush().await.map_err(StoreError::at("write to", &path))?;
+    pub(super) async fn save(&self, response: Response, work: &Workspace) -> Result<Digest, ContentError> {
+        let mut hash = Sha256::new();
+        let pass = |chunk: &[u8], written: &mut Vec<u8>| {
+            hash.update(chunk);
+            written.extend_from_slice(chunk);
+            Ok(())
+        };
+        self.0.save(response, &work.path().join(ARCHIVE), pass).await?;
         Ok(Digest::from_hash(hash.finalize().into()))
     }
 }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     ContentError, ImageAccess, StoreError, Tree, blocking,
     image::Inner,
-    store::{ImageKey, Known, Latest, Place, Reader},
+    store::{ImageKey, Latest, Place, Reader},
     unpack,
 };
 
@@ -116,7 +116,7 @@ impl Archives {
             let turn = self.turn(&place).await;
             let _turn = turn.lock().await;
             let reader = self.shared.store.reader(access.credentials.as_ref());
-            if let Some(tree) = self.stored(&archive.digest, &place, &reader).await? {
+            if let Some(tree) = self.shared.proven_tree(&key(&archive.digest, &place), &reader.clone().into()).await? {
                 return Ok(tree);
             }
             let _room = self.shared.crowd.enter(&url.server()).await;
@@ -135,15 +135,8 @@ impl Archives {
         let (store, asked, asking) = (self.shared.store.clone(), place.clone(), reader.clone());
         let latest = blocking::run(move || Ok(store.latest_archive(&asked, &asking)?)).await?;
         let Some(latest) = latest else { return Ok(None) };
-        let stored = self.stored(&latest.archive, place, reader).await?;
+        let stored = self.shared.proven_tree(&key(&latest.archive, place), &reader.clone().into()).await?;
         Ok(stored.map(|_| latest))
-    }
-
-    /// The tree of an archive that the server sent to this reader before.
-    async fn stored(&self, archive: &Digest, place: &Place, reader: &Reader) -> Result<Option<Tree>, ContentError> {
-        let (store, key, asking) = (self.shared.store.clone(), key(archive, place), reader.clone());
-        let known = blocking::run(move || Ok(store.image(&key, &asking)?)).await?;
-        Ok(known.and_then(|Known { tree, proven }| proven.then_some(tree)))
     }
 
     /// Downloads the archive of a response, checks its digest, and unpacks it.
@@ -157,7 +150,11 @@ impl Archives {
         let validators = Validators::of(response.headers());
         let store = self.shared.store.clone();
         let work = blocking::run(move || Ok(store.begin()?)).await?;
-        let archive = download.save(response, &work).await?;
+        let refused = |error| match error {
+            ContentError::Archive(error) => ContentError::DownloadedArchive { url: url.to_string(), error },
+            error => error,
+        };
+        let archive = download.save(response, &work).await.map_err(refused)?;
         if let Some(expected) = expected.filter(|expected| **expected != archive) {
             let (url, expected) = (url.to_string(), expected.clone());
             return Err(ContentError::Checksum { url, expected, found: archive });
@@ -170,10 +167,7 @@ impl Archives {
             let files = unpack::archive(file, &path, &mut work, &limits)?;
             work.commit(files)
         });
-        let tree = unpacked.await.map_err(|error| match error {
-            ContentError::Archive(error) => ContentError::DownloadedArchive { url: url.to_string(), error },
-            error => error,
-        })?;
+        let tree = unpacked.await.map_err(refused)?;
         let Validators { etag, last_modified } = validators;
         let latest = Latest { archive, tree: tree.digest().clone(), etag, last_modified };
         Ok(Fetched { tree, latest })
@@ -184,7 +178,7 @@ impl Archives {
         blocking::run(move || {
             // The tree stays open until its records are written, so that it is not removed in between.
             let Fetched { tree, latest } = fetched;
-            store.remember_image(&key(&latest.archive, &place), tree.digest(), reader.clone())?;
+            store.remember_image(&key(&latest.archive, &place), tree.digest(), reader.clone().into())?;
             store.remember_latest(&place, &reader, latest)?;
             Ok(())
         })

@@ -7,14 +7,14 @@ use chandler_git::{CommitId, Revision, Selected};
 
 use super::{
     RepositoryUrl,
-    files::{self, Refused},
+    files::{Files, PACK},
     session::Session,
 };
 use crate::{
     ContentError, ImageAccess, Tree, blocking,
     image::Inner,
     path::entry_path,
-    store::{ImageKey, Known, Place},
+    store::{ImageKey, Place},
 };
 
 /// A directory of a repository at one commit.
@@ -28,10 +28,23 @@ pub struct Checkout {
     pub directory: String,
 }
 
-/// Git repositories on HTTP servers, cached in a store. A clone shares everything.
+impl Checkout {
+    /// Adds the checkout to an error of its files.
+    fn refused(&self, error: ContentError) -> ContentError {
+        match error {
+            ContentError::Archive(error) => {
+                ContentError::Checkout { url: self.url.to_string(), commit: self.commit, error }
+            }
+            error => error,
+        }
+    }
+}
+
+/// Git repositories on HTTP and SSH servers, cached in a store. A clone shares everything.
 ///
 /// The rules of [`Images`](crate::Images) hold: timeouts, the minimum rate, addresses, redirects, TLS, and that cached content
-/// grants no access. Of the credentials, a user name with a password and a token are sent, to the server of the URL only.
+/// grants no access. Of the credentials, a user name with a password and a token are sent, to the server of the URL only; over SSH,
+/// a key proves the user, and the host key of the server is always checked.
 #[derive(Clone)]
 pub struct Repositories {
     shared: Arc<Inner>,
@@ -67,49 +80,41 @@ impl Repositories {
     /// # Errors
     /// The server is unreachable, refuses access, or does not have the commit; or the files are refused.
     pub async fn fetch(&self, checkout: &Checkout, access: &ImageAccess) -> Result<Tree, ContentError> {
-        let Checkout { url, commit, directory } = checkout;
+        let url = &checkout.url;
         self.in_time(url, async {
             let key = key(checkout, access)?;
             let turn = self.shared.turn(&key).await;
             let _turn = turn.lock().await;
             let reader = self.shared.store.reader(access.credentials.as_ref());
-            let (store, known, asking) = (self.shared.store.clone(), key.clone(), reader.clone());
-            let known = blocking::run(move || Ok(store.image(&known, &asking)?)).await?;
-            if let Some(Known { tree, proven: true }) = known {
+            if let Some(tree) = self.shared.proven_tree(&key, &reader.clone().into()).await? {
                 return Ok(tree);
             }
             let tree = {
                 let _room = self.shared.crowd.enter(&url.server()).await;
-                self.download(url, *commit, directory, access).await?
+                self.download(checkout, access).await?
             };
             let (store, tree_of) = (self.shared.store.clone(), tree.digest().clone());
-            blocking::run(move || Ok(store.remember_image(&key, &tree_of, reader)?)).await?;
+            blocking::run(move || Ok(store.remember_image(&key, &tree_of, reader.into())?)).await?;
             Ok(tree)
         })
         .await
     }
 
-    async fn download(
-        &self,
-        url: &RepositoryUrl,
-        commit: CommitId,
-        directory: &str,
-        access: &ImageAccess,
-    ) -> Result<Tree, ContentError> {
-        let session = Session::begin(url, access, true, &self.shared).await?;
+    async fn download(&self, checkout: &Checkout, access: &ImageAccess) -> Result<Tree, ContentError> {
+        let refused = |error| checkout.refused(error);
+        let mut session = Session::begin(&checkout.url, access, true, &self.shared).await?;
         let store = self.shared.store.clone();
         let work = blocking::run(move || Ok(store.begin()?)).await?;
-        session.receive(commit, &work).await?;
-        let (limits, directory, url) = (self.shared.store.limits().clone(), directory.to_owned(), url.to_string());
-        blocking::run_long(move |cancel| {
-            let work = work.cancelled_by(cancel);
-            files::store(work, commit, &directory, &limits).map_err(|refused| match refused {
-                Refused::Git(error) => ContentError::Git { url, error },
-                Refused::Archive(error) => ContentError::Checkout { url, commit, error },
-                Refused::Other(error) => error,
-            })
-        })
-        .await
+        let path = work.path().join(PACK);
+        session.receive(checkout.commit, checkout.directory.is_empty(), &path).await.map_err(refused)?;
+        let (of, limits) = (checkout.clone(), self.shared.store.limits().clone());
+        let files = blocking::run_long(move |cancel| Files::index(work.cancelled_by(cancel), of, limits));
+        let mut files = files.await.map_err(refused)?;
+        if !files.missing().is_empty() {
+            session.receive_files(files.missing(), &files.path_of_missing()).await.map_err(refused)?;
+            files = blocking::run_long(move |cancel| files.add_missing(cancel)).await.map_err(refused)?;
+        }
+        blocking::run_long(move |cancel| files.store(cancel)).await.map_err(refused)
     }
 
     async fn in_time<T>(
@@ -124,10 +129,10 @@ impl Repositories {
 /// What identifies the files of a checkout: the commit, the directory, and the place.
 fn key(checkout: &Checkout, access: &ImageAccess) -> Result<ImageKey, ContentError> {
     let Checkout { url, commit, directory } = checkout;
-    let refused = |error| ContentError::Checkout { url: url.to_string(), commit: *commit, error };
     if !directory.is_empty() {
         let limits = crate::Limits::default();
-        entry_path(directory.as_bytes(), &limits).map_err(|problem| refused(problem.at(directory.as_bytes())))?;
+        entry_path(directory.as_bytes(), &limits)
+            .map_err(|problem| checkout.refused(problem.at(directory.as_bytes()).into()))?;
     }
     Ok(ImageKey {
         image: Digest::of(format!("git commit {commit}").as_bytes()),

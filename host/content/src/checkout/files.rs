@@ -1,15 +1,19 @@
 //! The files of a commit, under the rules for files of a bundle.
 
-use std::fs::File;
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
 
-use chandler_git::{CommitId, Entry, GitError, Objects, PackLimits, Stop};
+use chandler_git::{Entry, FileId, GitError, Objects, PackLimits, Stop};
 
-use super::session::PACK;
+use super::Checkout;
 use crate::{
     ArchiveError, ContentError, EntryProblem, LimitExceeded, Limits, StoreError, Tree,
+    blocking::Cancel,
     path::entry_path,
-    store::{Workspace, workspace::AddError},
-    unpack::{Overlay, RootedAt},
+    store::Workspace,
+    unpack::{self, Overlay, RootedAt},
 };
 
 /// How many objects of a repository there may be for each entry of a bundle: a commit of a large repository holds many bundles.
@@ -18,36 +22,81 @@ const OBJECTS_PER_ENTRY: usize = 50;
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 const LFS_BYTES: usize = 1024;
 
-/// Why there is no tree.
-pub(super) enum Refused {
-    Git(GitError),
-    Archive(ArchiveError),
-    Other(ContentError),
+/// The names of the packs in a workspace: that of the commit, and that of the files it lacks.
+pub(super) const PACK: &str = "received";
+const PACK_OF_MISSING: &str = "received-files";
+
+/// A commit in a workspace.
+pub(super) struct Files {
+    work: Workspace,
+    checkout: Checkout,
+    limits: Limits,
+    objects: Objects,
+    missing: Vec<FileId>,
 }
 
-impl From<ArchiveError> for Refused {
-    fn from(error: ArchiveError) -> Self {
-        Self::Archive(error)
+impl Files {
+    /// Reads the pack of a commit.
+    pub(super) fn index(work: Workspace, checkout: Checkout, limits: Limits) -> Result<Self, ContentError> {
+        let pack = open(&work.path().join(PACK))?;
+        let objects = Objects::index(pack, work.path(), bounds(&limits), work.cancel().flag());
+        let mut objects = objects.map_err(|error| failed(&checkout, error))?;
+        let mut overlay = Overlay::new(&limits);
+        let missing = objects.missing_files(checkout.commit, &checkout.directory, &mut || overlay.count());
+        let missing = missing.map_err(|stop| stopped(&checkout, stop))?;
+        Ok(Self { work, checkout, limits, objects, missing })
+    }
+
+    /// The files of the directory that the pack has not.
+    pub(super) fn missing(&self) -> &[FileId] {
+        &self.missing
+    }
+
+    /// Where their pack belongs.
+    pub(super) fn path_of_missing(&self) -> PathBuf {
+        self.work.path().join(PACK_OF_MISSING)
+    }
+
+    /// Reads the pack of the missing files.
+    pub(super) fn add_missing(mut self, cancel: &Cancel) -> Result<Self, ContentError> {
+        self.work = self.work.cancelled_by(cancel);
+        let pack = open(&self.path_of_missing())?;
+        let added = self.objects.add(pack, self.work.path(), bounds(&self.limits), cancel.flag());
+        added.map_err(|error| failed(&self.checkout, error))?;
+        Ok(self)
+    }
+
+    /// Stores what is below the directory of the commit.
+    pub(super) fn store(self, cancel: &Cancel) -> Result<Tree, ContentError> {
+        let Self { work, checkout, limits, mut objects, .. } = self;
+        let mut work = work.cancelled_by(cancel);
+        let mut reader = Reader { work: &mut work, limits: &limits, overlay: Overlay::new(&limits), bytes: 0 };
+        let walked = objects.walk(checkout.commit, &checkout.directory, &mut |entry| reader.one(entry));
+        walked.map_err(|stop| stopped(&checkout, stop))?;
+        let mut overlay = reader.overlay;
+        overlay.merge()?;
+        work.commit(overlay.finish(RootedAt::Nothing)?)
     }
 }
 
-/// Reads the pack in a workspace, and stores what is below a directory of a commit.
-pub(super) fn store(mut work: Workspace, commit: CommitId, directory: &str, limits: &Limits) -> Result<Tree, Refused> {
-    let disk = |error: StoreError| Refused::Other(error.into());
-    let path = work.path().join(PACK);
-    let pack = File::open(&path).map_err(StoreError::at("open", &path)).map_err(disk)?;
+fn open(path: &Path) -> Result<File, ContentError> {
+    Ok(File::open(path).map_err(StoreError::at("open", path))?)
+}
+
+fn bounds(limits: &Limits) -> PackLimits {
     let objects = u32::try_from(limits.entries.saturating_mul(OBJECTS_PER_ENTRY)).unwrap_or(u32::MAX);
-    let bounds = PackLimits { objects, object_bytes: limits.file_bytes };
-    let mut objects = Objects::index(pack, work.path(), bounds, work.cancel().flag()).map_err(Refused::Git)?;
-    let mut reader = Reader { work: &mut work, limits, overlay: Overlay::new(limits), bytes: 0 };
-    objects.walk(commit, directory, &mut |entry| reader.one(entry)).map_err(|stop| match stop {
-        Stop::Git(error) => Refused::Git(error),
-        Stop::Visitor(refused) => refused,
-    })?;
-    let mut overlay = reader.overlay;
-    overlay.merge()?;
-    let files = overlay.finish(RootedAt::Nothing)?;
-    work.commit(files).map_err(Refused::Other)
+    PackLimits { objects, object_bytes: limits.file_bytes }
+}
+
+fn failed(checkout: &Checkout, error: GitError) -> ContentError {
+    ContentError::Git { url: checkout.url.to_string(), error }
+}
+
+fn stopped(checkout: &Checkout, stop: Stop<impl Into<ContentError>>) -> ContentError {
+    match stop {
+        Stop::Git(error) => failed(checkout, error),
+        Stop::Visitor(error) => error.into(),
+    }
 }
 
 struct Reader<'a> {
@@ -59,12 +108,12 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn one(&mut self, entry: Entry<'_>) -> Result<(), Refused> {
+    fn one(&mut self, entry: Entry<'_>) -> Result<(), ContentError> {
         self.overlay.count()?;
         let name = match entry {
             Entry::Directory(name) | Entry::File(name, _) | Entry::Link(name, _) | Entry::Submodule(name) => name,
         };
-        let refuse = |problem: EntryProblem| Refused::Archive(problem.at(name));
+        let refuse = |problem: EntryProblem| ContentError::from(problem.at(name));
         let path = entry_path(name, self.limits).map_err(refuse)?;
         match entry {
             Entry::Submodule(_) => Err(EntryProblem::Submodule),
@@ -78,11 +127,7 @@ impl Reader<'_> {
                 if self.bytes > self.limits.unpacked_bytes {
                     return Err(ArchiveError::from(LimitExceeded::UnpackedBytes(self.limits.unpacked_bytes)).into());
                 }
-                let stored = self.work.add(&mut bytes, self.limits.file_bytes).map_err(|error| match error {
-                    AddError::TooLarge => refuse(EntryProblem::FileTooLarge(self.limits.file_bytes)),
-                    AddError::Read(error) => Refused::Other(StoreError::at("read", "a file")(error).into()),
-                    AddError::Write(error) => Refused::Other(error.into()),
-                })?;
+                let stored = unpack::stored(self.work, &mut bytes, name, self.limits)?;
                 self.overlay.file(path, stored)
             }
         }

@@ -1,8 +1,9 @@
 //! Access to a server: credentials and trusted certificates.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use crate::transport::Trust;
+use super::{Keyring, RequiredSignatures};
+use crate::{SshKey, transport::Trust};
 
 /// The credentials of the client, and how the registry, or the server of an archive, is authenticated.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +14,10 @@ pub struct ImageAccess {
     pub certificate_authority: Option<Vec<u8>>,
     /// Whether any certificate is accepted. The connection is encrypted, but the server is not authenticated.
     pub insecure_skip_tls_verify: bool,
+    /// The credentials for mirrors. Without one, they are asked anonymously.
+    pub keyring: Option<Arc<dyn Keyring>>,
+    /// The signatures that an image must have. Archives and repositories are not signed in this way.
+    pub signatures: Option<RequiredSignatures>,
 }
 
 impl ImageAccess {
@@ -21,6 +26,7 @@ impl ImageAccess {
         Trust {
             certificate_authority: self.certificate_authority.as_deref(),
             insecure_skip_tls_verify: self.insecure_skip_tls_verify,
+            host: None,
         }
     }
 }
@@ -39,6 +45,8 @@ pub enum Credentials {
     IdentityToken(String),
     /// An access token that is sent unchanged: `registrytoken` in a pull secret, `bearerToken` for an archive.
     RegistryToken(String),
+    /// A private key for a git repository over SSH, and the host keys of its server.
+    SshKey(SshKey),
 }
 
 impl fmt::Debug for Credentials {
@@ -47,6 +55,7 @@ impl fmt::Debug for Credentials {
             Self::Basic { .. } => "Basic(redacted)",
             Self::IdentityToken(_) => "IdentityToken(redacted)",
             Self::RegistryToken(_) => "RegistryToken(redacted)",
+            Self::SshKey(_) => "SshKey(redacted)",
         })
     }
 }
@@ -60,6 +69,20 @@ pub enum AccessError {
     /// The pull secret cannot be read.
     #[error("the pull secret is not usable: {0}")]
     PullSecret(String),
+    /// The certificates that the administrator set for a registry cannot be used.
+    #[error("the certificates for registry {registry} are not usable: {problem}")]
+    HostCertificates {
+        /// The registry.
+        registry: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A program that keeps credentials failed.
+    #[error("{0}")]
+    Helper(String),
+    /// There is no private key for a repository over SSH.
+    #[error("a git repository over SSH needs a Secret with the keys ssh-privatekey and ssh-knownhosts")]
+    SshKey,
     /// No connection can be set up.
     #[error("the connection cannot be set up: {0}")]
     Connection(String),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use chandler_registries::certificates::HostCertificates;
 use reqwest::{
     Method, Response, StatusCode, Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
@@ -12,13 +13,14 @@ use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use super::{
-    AccessError, Credentials, ImageAccess, ImageOptions, ImageReference, RegistryError,
+    AccessError, Credentials, ImageOptions, ImageReference, RegistryError,
     challenge::{Challenge, encode, token_fields},
+    endpoints::Endpoint,
 };
 use crate::{
     ContentError, ServerFailure,
     transport::{
-        Connection, ConnectionError, Pace, Silent, SystemRoots, authority, failure_of, is_here, is_loopback,
+        Connection, ConnectionError, Pace, Silent, SystemRoots, Trust, authority, failure_of, is_here, is_loopback,
         retry_after,
     },
 };
@@ -39,22 +41,26 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(
-        image: &ImageReference,
-        access: &ImageAccess,
+        endpoint: &Endpoint,
+        certificates: Option<&HostCertificates>,
         options: &Arc<ImageOptions>,
         system: &SystemRoots,
         silent: &Arc<Silent>,
     ) -> Result<Self, ContentError> {
+        let Endpoint { image, access, plain } = endpoint;
         // Certificates only make sense with TLS: a spec that gives some wants it, on loopback as well.
-        let plain = access.certificate_authority.is_none()
-            && !access.insecure_skip_tls_verify
-            && may_be_plain(image.registry(), &options.plain_http_registries);
+        let plain = *plain
+            || access.certificate_authority.is_none()
+                && certificates.is_none()
+                && !access.insecure_skip_tls_verify
+                && may_be_plain(image.registry(), &options.plain_http_registries);
         let scheme = if plain { "http" } else { "https" };
         let home = Url::parse(&format!("{scheme}://{}/v2/", image.registry())).map_err(|_| {
             AccessError::Connection(format!("the registry {:?} is not the name of a host", image.registry()))
         })?;
+        let trust = Trust { host: certificates, ..access.trust() };
         Ok(Self {
-            connection: Connection::new(home, image.registry(), access.trust(), options, system)?,
+            connection: Connection::new(home, image.registry(), trust, options, system)?,
             image: image.clone(),
             credentials: access.credentials.clone(),
             options: Arc::clone(options),
@@ -70,16 +76,30 @@ impl Client {
         what: &str,
         accept: Option<&'static str>,
     ) -> Result<Response, RegistryError> {
-        let asked = self.ask(method, what, accept).await;
-        if asked.as_ref().map_or_else(|error| error.failure.is_refusal(), |_| true) {
-            self.silent.answered(self.image.registry_name());
-        }
+        let asked = self.noted(self.ask(method, what, accept).await);
         match (asked, what.strip_prefix("manifests/")) {
             (Err(error), Some(manifest)) if error.failure == ServerFailure::NotFound => {
                 Err(self.missing(manifest, error).await)
             }
             (asked, _) => asked,
         }
+    }
+
+    /// Requests a path that the repository need not have.
+    pub(super) async fn find(&self, what: &str, accept: &'static str) -> Result<Option<Response>, RegistryError> {
+        match self.noted(self.ask(Method::GET, what, Some(accept)).await) {
+            Ok(response) => Ok(Some(response)),
+            Err(error) if error.failure == ServerFailure::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes whether the registry answered.
+    fn noted(&self, asked: Result<Response, RegistryError>) -> Result<Response, RegistryError> {
+        if asked.as_ref().map_or_else(|error| error.failure.is_refusal(), |_| true) {
+            self.silent.answered(self.image.registry_name());
+        }
+        asked
     }
 
     /// The error for a manifest that the registry does not have. A second request shows whether it has the repository.
@@ -136,7 +156,8 @@ impl Client {
             return Err(self.plaintext());
         }
         match (challenge, &self.credentials) {
-            (None, _) | (Some(Challenge::Basic), None | Some(Credentials::IdentityToken(_))) => Ok(None),
+            (None, _)
+            | (Some(Challenge::Basic), None | Some(Credentials::IdentityToken(_) | Credentials::SshKey(_))) => Ok(None),
             (Some(_), Some(Credentials::RegistryToken(token))) => Ok(Some(self.header("Bearer", token)?)),
             (Some(Challenge::Basic), Some(Credentials::Basic { username, password })) => {
                 Ok(Some(self.header("Basic", &STANDARD.encode(format!("{username}:{password}")))?))
@@ -159,7 +180,10 @@ impl Client {
         let trusted = match url.scheme() {
             "https" => true,
             "http" if credentials.is_some() => self.connection.is_plain() && is_here(&url),
-            "http" => self.connection.is_plain() && may_be_plain(&authority(&url), &self.options.plain_http_registries),
+            "http" => {
+                let listed = &self.options.plain_http_registries;
+                self.connection.is_home(&url) || self.connection.is_plain() && may_be_plain(&authority(&url), listed)
+            }
             _ => false,
         };
         if !trusted {
@@ -245,7 +269,7 @@ impl Client {
         let secret = match &self.credentials {
             Some(Credentials::Basic { password, .. }) => password.as_str(),
             Some(Credentials::IdentityToken(token) | Credentials::RegistryToken(token)) => token.as_str(),
-            None => "",
+            None | Some(Credentials::SshKey(_)) => "",
         };
         if !secret.is_empty() && text.contains(secret) {
             return None;

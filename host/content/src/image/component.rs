@@ -5,8 +5,9 @@
 use chandler_core::Content;
 
 use super::{
-    ImageAccess, ImageError, ImageReference, Images, ResolvedImage,
+    ImageAccess, ImageError, Images, ResolvedImage,
     blob::Blob,
+    endpoints::{Asked, Endpoint},
     manifest::{Manifest, component_layer, refused},
 };
 use crate::{ArchiveError, ContentError, LimitExceeded, StoreError, Tree, blocking, store::AddError};
@@ -26,8 +27,8 @@ impl Images {
         max_bytes: u64,
     ) -> Result<Vec<u8>, ContentError> {
         let reference = image.pinned();
-        let made = Box::pin(self.download_component(&reference, access, max_bytes));
-        let tree = self.once("component", image, access, made).await?;
+        let make = |endpoint: Endpoint| -> Asked<'_, Tree> { Box::pin(self.download_component(endpoint, max_bytes)) };
+        let tree = self.once("component", image, access, &make).await?;
         // It may have been fetched with another limit.
         if tree.total_bytes() > max_bytes {
             return Err(refused(&reference, LimitExceeded::ComponentBytes(max_bytes).into()));
@@ -38,13 +39,9 @@ impl Images {
         .await
     }
 
-    async fn download_component(
-        &self,
-        image: &ImageReference,
-        access: &ImageAccess,
-        max_bytes: u64,
-    ) -> Result<Tree, ContentError> {
-        let client = self.client(image, access)?;
+    async fn download_component(&self, endpoint: Endpoint, max_bytes: u64) -> Result<Tree, ContentError> {
+        let image = &endpoint.image;
+        let client = self.client(&endpoint).await?;
         let Manifest::Image(manifest) = self.manifest(&client, image).await? else {
             return Err(refused(image, ImageError::IndexForComponent));
         };

@@ -15,27 +15,30 @@ use tokio::{
 };
 
 use super::{
-    ImageAccess, ImageError, ImageReference, Platform,
+    ImageAccess, ImageError, ImageReference, Platform, RegistrySettings, RequiredSignatures,
     blob::Blob,
     client::Client,
+    endpoints::{Asked, Endpoint},
     manifest::{self, ACCEPTED, Descriptor, ImageManifest, Manifest, check_layers, choose, refused},
 };
 use crate::{
     Archives, ContentError, LimitExceeded, Limits, Repositories, Store, StoreError, Tree, blocking,
     path::entry_path,
-    store::{ImageKey, Known, Place, Workspace},
+    store::{Asking, ImageKey, Known, Place, Workspace},
     transport::{Crowd, Silent, SystemRoots},
     unpack::{self, Budget, Dialect, Overlay, RootedAt, UnpackError},
 };
 
 /// Settings for requests to registries.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ImageOptions {
     /// The platform that is selected from an index.
     pub platform: Platform,
     /// Registries, as `host` or `host:port`, that are accessed without TLS. Registries on this machine always are, unless the
     /// access names certificates or disables their verification.
     pub plain_http_registries: Vec<String>,
+    /// Mirrors, blocked and insecure registries, and certificates. Default none.
+    pub registries: RegistrySettings,
     /// The timeout of a connection attempt. Default 10 s.
     pub connect_timeout: Duration,
     /// The longest time without data from a registry. Default 30 s.
@@ -53,6 +56,7 @@ impl Default for ImageOptions {
         Self {
             platform: Platform::default(),
             plain_http_registries: Vec::new(),
+            registries: RegistrySettings::default(),
             connect_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(30),
             minimum_rate: 1024,
@@ -94,7 +98,7 @@ impl ResolvedImage {
 /// Images of registries, cached in a store. A clone shares everything.
 #[derive(Clone)]
 pub struct Images {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
 /// What requests to servers share, for images and for [`Archives`](crate::Archives).
@@ -127,6 +131,13 @@ impl Inner {
         turn
     }
 
+    /// The tree of content that its server sent to this reader before, if its signatures satisfied the policy.
+    pub(crate) async fn proven_tree(&self, key: &ImageKey, asking: &Asking) -> Result<Option<Tree>, ContentError> {
+        let (store, key, asking) = (self.store.clone(), key.clone(), asking.clone());
+        let known = blocking::run(move || Ok(store.image(&key, &asking)?)).await?;
+        Ok(known.and_then(|Known { tree, proven, verified }| (proven && verified).then_some(tree)))
+    }
+
     /// Ends work that takes too long. `what` names the content in the error.
     pub(crate) async fn in_time<T>(
         &self,
@@ -155,6 +166,11 @@ impl Images {
         &self.inner.store
     }
 
+    /// What the administrator set for registries, which can be replaced.
+    pub fn registry_settings(&self) -> &RegistrySettings {
+        &self.inner.options.registries
+    }
+
     /// Git repositories on HTTP servers, with the same store, options and limits.
     pub fn repositories(&self) -> Repositories {
         Repositories::new(Arc::clone(&self.inner))
@@ -180,21 +196,28 @@ impl Images {
         if let Some(digest) = reference.digest() {
             return Ok(ResolvedImage::new(reference.clone(), digest.clone()));
         }
-        let tag = reference.tag().unwrap_or("latest");
-        self.in_time(reference, async {
-            let _room = self.inner.crowd.enter(reference.registry()).await;
-            let client = self.client(reference, access)?;
-            let what = format!("manifests/{tag}");
-            let head = client.request(Method::HEAD, &what, Some(ACCEPTED)).await?;
-            if let Some(digest) = announced(head.headers()) {
-                return Ok(ResolvedImage::new(reference.clone(), digest));
-            }
-            // The header is optional.
-            let response = client.request(Method::GET, &what, Some(ACCEPTED)).await?;
-            let digest = Digest::of(&self.manifest_bytes(&client, reference, response).await?);
+        // Boxed, since callers nest deeply and compilers give up on types that are too long.
+        let resolved: Asked<'_, _> = Box::pin(async {
+            let endpoints = self.endpoints(reference, access).await?;
+            let digest = self.first(reference, endpoints, |endpoint| Box::pin(self.tagged(endpoint))).await?;
             Ok(ResolvedImage::new(reference.clone(), digest))
-        })
-        .await
+        });
+        self.in_time(reference, resolved).await
+    }
+
+    /// The digest that a tag has at an endpoint.
+    async fn tagged(&self, endpoint: Endpoint) -> Result<Digest, ContentError> {
+        let reference = &endpoint.image;
+        let _room = self.inner.crowd.enter(reference.registry()).await;
+        let client = self.client(&endpoint).await?;
+        let what = format!("manifests/{}", reference.tag().unwrap_or("latest"));
+        let head = client.request(Method::HEAD, &what, Some(ACCEPTED)).await?;
+        if let Some(digest) = announced(head.headers()) {
+            return Ok(digest);
+        }
+        // The header is optional.
+        let response = client.request(Method::GET, &what, Some(ACCEPTED)).await?;
+        Ok(Digest::of(&self.manifest_bytes(&client, reference, response).await?))
     }
 
     /// The files of an image. No request is needed if the store has them and this repository of this registry served them to
@@ -205,13 +228,14 @@ impl Images {
     /// refused, such as images of whole systems with devices and links to directories.
     pub async fn fetch(&self, image: &ResolvedImage, access: &ImageAccess) -> Result<Tree, ContentError> {
         let view = self.inner.options.platform.to_string();
-        let make = Box::pin(async {
-            let reference = image.pinned();
-            let client = self.client(&reference, access)?;
-            let manifest = self.image_manifest(&client, &reference).await?;
-            self.unpacked(&client, reference, manifest.layers, None).await
-        });
-        self.once(&view, image, access, make).await
+        let make = |endpoint: Endpoint| -> Asked<'_, Tree> {
+            Box::pin(async move {
+                let client = self.client(&endpoint).await?;
+                let manifest = self.image_manifest(&client, &endpoint.image).await?;
+                self.unpacked(&client, endpoint.image, manifest.layers, None).await
+            })
+        };
+        self.once(&view, image, access, &make).await
     }
 
     /// The files of an image below the directory that a label of its configuration names, as catalogs have it. What else is in the
@@ -226,14 +250,15 @@ impl Images {
         label: &str,
     ) -> Result<Tree, ContentError> {
         let view = format!("{} below {label}", self.inner.options.platform);
-        let make = Box::pin(async {
-            let reference = image.pinned();
-            let client = self.client(&reference, access)?;
-            let manifest = self.image_manifest(&client, &reference).await?;
-            let below = self.labelled(&client, &reference, &manifest, label).await?;
-            self.unpacked(&client, reference, manifest.layers, Some(below)).await
-        });
-        self.once(&view, image, access, make).await
+        let make = |endpoint: Endpoint| -> Asked<'_, Tree> {
+            Box::pin(async move {
+                let client = self.client(&endpoint).await?;
+                let manifest = self.image_manifest(&client, &endpoint.image).await?;
+                let below = self.labelled(&client, &endpoint.image, &manifest, label).await?;
+                self.unpacked(&client, endpoint.image, manifest.layers, Some(below)).await
+            })
+        };
+        self.once(&view, image, access, &make).await
     }
 
     /// The directory that a label of the configuration names.
@@ -283,50 +308,86 @@ impl Images {
             .await
     }
 
-    /// The tree of an image in one view: from the store, if the credentials give access to it, or made by `make` and then
-    /// stored. Concurrent calls for the same image wait.
-    pub(super) async fn once(
-        &self,
-        view: &str,
-        image: &ResolvedImage,
-        access: &ImageAccess,
-        make: impl Future<Output = Result<Tree, ContentError>>,
+    /// The tree of an image in one view: from the store, if an endpoint gave these credentials access to it, or made by `make` and then
+    /// stored. Required signatures are verified before that, unless they were for the same image and policy. Concurrent calls for the
+    /// same image wait.
+    ///
+    /// The store has what each endpoint served, and to whom: a mirror that served an image proves nothing about its source, nor about
+    /// credentials for another mirror.
+    pub(super) async fn once<'a>(
+        &'a self,
+        view: &'a str,
+        image: &'a ResolvedImage,
+        access: &'a ImageAccess,
+        make: &'a (dyn Fn(Endpoint) -> Asked<'a, Tree> + Sync),
     ) -> Result<Tree, ContentError> {
-        let place = Place::new(&image.reference, access);
+        let obtained: Asked<'_, _> = Box::pin(async {
+            let pinned = image.pinned();
+            let endpoints = self.endpoints(&pinned, access).await?;
+            if endpoints.len() > 1 {
+                for endpoint in &endpoints {
+                    let (key, asking) = self.record_of(view, image, endpoint);
+                    if let Some(tree) = self.inner.proven_tree(&key, &asking).await? {
+                        return Ok(tree);
+                    }
+                }
+            }
+            self.first(&pinned, endpoints, |endpoint| Box::pin(self.once_at(view, image, endpoint, make))).await
+        });
+        self.in_time(&image.reference, obtained).await
+    }
+
+    /// The key of what an endpoint served, and who asks.
+    fn record_of(&self, view: &str, image: &ResolvedImage, endpoint: &Endpoint) -> (ImageKey, Asking) {
+        let place = Place::new(&endpoint.image, &endpoint.access);
         let key = ImageKey { image: image.digest.clone(), view: view.to_owned(), place };
-        let reader = self.inner.store.reader(access.credentials.as_ref());
-        self.in_time(&image.reference, async {
-            let turn = self.inner.turn(&key).await;
-            let _turn = turn.lock().await;
-            let (store, wanted, asking) = (self.inner.store.clone(), key.clone(), reader.clone());
-            let tree = match blocking::run(move || Ok(store.image(&wanted, &asking)?)).await? {
-                Some(Known { tree, proven: true }) => return Ok(tree),
-                Some(Known { tree, proven: false }) => {
-                    let _room = self.inner.crowd.enter(image.reference.registry()).await;
-                    Box::pin(self.prove(image, access)).await?;
-                    tree
+        let reader = self.inner.store.reader(endpoint.access.credentials.as_ref());
+        let proof = endpoint.access.signatures.as_ref().map(RequiredSignatures::proof);
+        (key, Asking { reader, proof })
+    }
+
+    async fn once_at<'a>(
+        &'a self,
+        view: &'a str,
+        image: &'a ResolvedImage,
+        endpoint: Endpoint,
+        make: &'a (dyn Fn(Endpoint) -> Asked<'a, Tree> + Sync),
+    ) -> Result<Tree, ContentError> {
+        let (key, asking) = self.record_of(view, image, &endpoint);
+        let turn = self.inner.turn(&key).await;
+        let _turn = turn.lock().await;
+        let (store, wanted, asked) = (self.inner.store.clone(), key.clone(), asking.clone());
+        let known = blocking::run(move || Ok(store.image(&wanted, &asked)?)).await?;
+        let tree = match known {
+            Some(Known { tree, proven: true, verified: true }) => return Ok(tree),
+            known => {
+                let _room = self.inner.crowd.enter(endpoint.image.registry()).await;
+                match (&known, &endpoint.access.signatures) {
+                    (Some(Known { verified: false, .. }) | None, Some(required)) => {
+                        Box::pin(self.verify(&endpoint, required)).await?;
+                    }
+                    (Some(Known { proven: false, .. }), _) => Box::pin(self.prove(&endpoint)).await?,
+                    _ => {}
                 }
-                None => {
-                    let _room = self.inner.crowd.enter(image.reference.registry()).await;
-                    make.await?
+                match known {
+                    Some(Known { tree, .. }) => tree,
+                    None => make(endpoint).await?,
                 }
-            };
-            let (store, result) = (self.inner.store.clone(), tree.clone());
-            blocking::run(move || {
-                store.remember_image(&key, chandler_core::Content::digest(&result), reader)?;
-                Ok(())
-            })
-            .await?;
-            Ok(tree)
+            }
+        };
+        let (store, result) = (self.inner.store.clone(), tree.clone());
+        blocking::run(move || {
+            store.remember_image(&key, chandler_core::Content::digest(&result), asking)?;
+            Ok(())
         })
-        .await
+        .await?;
+        Ok(tree)
     }
 
     /// Proves access: the registry must serve the whole manifest, since a header alone proves nothing.
-    async fn prove(&self, image: &ResolvedImage, access: &ImageAccess) -> Result<(), ContentError> {
-        let reference = image.pinned();
-        let client = self.client(&reference, access)?;
-        self.manifest(&client, &reference).await.map(drop)
+    async fn prove(&self, endpoint: &Endpoint) -> Result<(), ContentError> {
+        let client = self.client(endpoint).await?;
+        self.manifest(&client, &endpoint.image).await.map(drop)
     }
 
     async fn in_time<T>(
@@ -335,10 +396,6 @@ impl Images {
         work: impl Future<Output = Result<T, ContentError>>,
     ) -> Result<T, ContentError> {
         self.inner.in_time(|| format!("image {image}"), work).await
-    }
-
-    pub(super) fn client(&self, image: &ImageReference, access: &ImageAccess) -> Result<Client, ContentError> {
-        Client::new(image, access, &self.inner.options, &self.inner.roots, &self.inner.silent)
     }
 
     /// The manifest of an image by digest; for an index, that of the image for the platform.
@@ -356,6 +413,12 @@ impl Images {
 
     /// The manifest of an image by digest, verified.
     pub(super) async fn manifest(&self, client: &Client, image: &ImageReference) -> Result<Manifest, ContentError> {
+        let text = self.manifest_text(client, image).await?;
+        Manifest::parse(&text).map_err(|error| refused(image, error))
+    }
+
+    /// The bytes of the manifest of an image by digest, verified.
+    pub(super) async fn manifest_text(&self, client: &Client, image: &ImageReference) -> Result<Vec<u8>, ContentError> {
         let Some(expected) = image.digest() else {
             return Err(client.protocol("it has no digest to fetch it by").into());
         };
@@ -366,7 +429,7 @@ impl Images {
             let what = "the manifest".to_owned();
             return Err(refused(image, ImageError::DigestMismatch { what, expected: expected.clone(), found }));
         }
-        Manifest::parse(&text).map_err(|error| refused(image, error))
+        Ok(text)
     }
 
     async fn manifest_bytes(

@@ -4,13 +4,13 @@
 //! ports must be equal, a path must be a prefix, and the most specific entry wins. Two differences: a path matches whole
 //! parts only (`/org` is not `/org-evil`), and only the first match is tried.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{cmp::Reverse, collections::BTreeMap, fmt};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use chandler_core::pattern;
 use serde::Deserialize;
 
-use super::{AccessError, Credentials, ImageReference};
+use super::{AccessError, Credentials, ImageReference, Keyring};
 
 #[derive(Deserialize)]
 struct Config {
@@ -18,7 +18,7 @@ struct Config {
     auths: Option<BTreeMap<String, Auth>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct Auth {
     #[serde(default)]
     username: Option<String>,
@@ -32,27 +32,49 @@ struct Auth {
     registry_token: Option<String>,
 }
 
-/// The credentials that a pull secret has for an image; none if no entry matches.
-///
-/// # Errors
-/// [`AccessError::PullSecret`] if the secret, or the entry that matches, cannot be read. Messages show only the name of the
-/// entry.
-pub fn pull_secret_credentials(
-    docker_config_json: &[u8],
-    image: &ImageReference,
-) -> Result<Option<Credentials>, AccessError> {
-    // Without the error of the parser, which may quote the secret.
-    let refuse = |problem: String| AccessError::PullSecret(problem);
-    let config: Config = serde_json::from_slice(docker_config_json)
-        .map_err(|error| refuse(format!("it is not a docker config in JSON (line {})", error.line())))?;
-    // A configuration may contain only credential helpers.
-    let auths = config.auths.unwrap_or_default();
-    let mut entries: Vec<_> =
-        auths.into_iter().filter_map(|(name, auth)| Some((Pattern::parse(&name)?, name, auth))).collect();
-    entries.sort_by_key(|(pattern, ..)| Reverse(pattern.specificity()));
-    match entries.into_iter().find(|(pattern, ..)| pattern.matches(image)) {
-        Some((_, name, auth)) => auth.credentials().map_err(|problem| refuse(format!("entry {name:?}: {problem}"))),
-        None => Ok(None),
+/// Pull secrets, read. Of all entries the most specific one counts, and of equal ones that of the first secret.
+#[derive(Clone, Default)]
+pub struct PullSecrets {
+    /// The most specific first.
+    entries: Vec<(Pattern, String, Auth)>,
+}
+
+impl PullSecrets {
+    /// Reads the configurations of pull secrets.
+    ///
+    /// # Errors
+    /// [`AccessError::PullSecret`] if one is not a configuration. An entry is checked when it is used.
+    pub fn new<'a>(docker_configs: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, AccessError> {
+        let mut entries = Vec::new();
+        for config in docker_configs {
+            // Without the error of the parser, which may quote the secret.
+            let config: Config = serde_json::from_slice(config).map_err(|error| {
+                AccessError::PullSecret(format!("it is not a docker config in JSON (line {})", error.line()))
+            })?;
+            // A configuration may contain only credential helpers.
+            let auths = config.auths.unwrap_or_default();
+            entries.extend(auths.into_iter().filter_map(|(name, auth)| Some((Pattern::parse(&name)?, name, auth))));
+        }
+        entries.sort_by_key(|(pattern, ..)| Reverse(pattern.specificity()));
+        Ok(Self { entries })
+    }
+}
+
+impl fmt::Debug for PullSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.entries.iter().map(|(_, name, _)| name);
+        f.debug_list().entries(names).finish()
+    }
+}
+
+impl Keyring for PullSecrets {
+    fn credentials(&self, image: &ImageReference) -> Result<Option<Credentials>, AccessError> {
+        // Messages show only the name of the entry.
+        let Some((_, name, auth)) = self.entries.iter().find(|(pattern, ..)| pattern.matches(image)) else {
+            return Ok(None);
+        };
+        let found = auth.clone().credentials();
+        found.map_err(|problem| AccessError::PullSecret(format!("entry {name:?}: {problem}")))
     }
 }
 
@@ -82,7 +104,7 @@ impl Auth {
 }
 
 /// The name of an entry: a host, which may contain `*`, a port and a path.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Pattern {
     host: String,
     port: Option<String>,
@@ -144,7 +166,7 @@ mod tests {
     use super::*;
 
     fn credentials(secret: &Value, image: &str) -> Result<Option<Credentials>, AccessError> {
-        pull_secret_credentials(secret.to_string().as_bytes(), &image.parse().unwrap())
+        PullSecrets::new([secret.to_string().as_bytes()])?.credentials(&image.parse().unwrap())
     }
 
     fn basic(username: &str, password: &str) -> Credentials {

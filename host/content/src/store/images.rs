@@ -21,6 +21,8 @@ const LATEST: &[u8] = b"chandler archive record 1";
 const CREDENTIALS: &[u8] = b"chandler credentials 1";
 /// The most credentials in the record of one image. The latest stay: some registries issue new credentials each day.
 const READERS: usize = 64;
+/// The most policies in the record of one image. The latest stay.
+const PROOFS: usize = 32;
 /// The longest record.
 const RECORD_BYTES: u64 = 64 << 10;
 
@@ -50,16 +52,34 @@ impl Place {
     }
 }
 
-/// The digest of how the server is authenticated.
+/// The digest of how the server is authenticated: certificates, or host keys.
 fn trust(access: &ImageAccess) -> Digest {
     let mut trust = vec![u8::from(access.insecure_skip_tls_verify), u8::from(access.certificate_authority.is_some())];
     trust.extend_from_slice(access.certificate_authority.as_deref().unwrap_or_default());
+    if let Some(Credentials::SshKey(key)) = &access.credentials {
+        trust.extend_from_slice(key.known_hosts_text().as_bytes());
+    }
     Digest::of(&trust)
 }
 
 /// Credentials as a tag. Without the key it can neither be reverted nor compared with guessed credentials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reader(String);
+
+/// Who asks for an image, and what its signatures must prove.
+#[derive(Clone, Debug)]
+pub(crate) struct Asking {
+    /// The credentials.
+    pub(crate) reader: Reader,
+    /// The digest of the policy and of the trusted root; none if no signature is required.
+    pub(crate) proof: Option<Digest>,
+}
+
+impl From<Reader> for Asking {
+    fn from(reader: Reader) -> Self {
+        Self { reader, proof: None }
+    }
+}
 
 /// What identifies the outcome of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -79,6 +99,9 @@ struct Record {
     tree: Digest,
     /// The credentials with which the registry served it, the latest last.
     readers: Vec<Reader>,
+    /// The policies that its signatures satisfied, the latest last.
+    #[serde(default)]
+    proofs: Vec<Digest>,
 }
 
 /// The archive that a URL named last.
@@ -108,6 +131,8 @@ pub(crate) struct Known {
     pub(crate) tree: Tree,
     /// Whether the registry served it with the current credentials.
     pub(crate) proven: bool,
+    /// Whether its signatures satisfied the current policy, or none is required.
+    pub(crate) verified: bool,
 }
 
 impl Store {
@@ -118,6 +143,9 @@ impl Store {
             Some(Credentials::Basic { username, password }) => [b"basic", username.as_bytes(), password.as_bytes()],
             Some(Credentials::IdentityToken(token)) => [b"identity token", token.as_bytes(), b""],
             Some(Credentials::RegistryToken(token)) => [b"registry token", token.as_bytes(), b""],
+            Some(Credentials::SshKey(key)) => {
+                [b"ssh key", key.username().unwrap_or_default().as_bytes(), key.private_key().as_bytes()]
+            }
         };
         let [kind, name, secret] = parts;
         Reader(hex::encode(self.inner.key.tag(&[CREDENTIALS, kind, name, secret])))
@@ -136,24 +164,25 @@ impl Store {
     }
 
     /// An image that was fetched from its place before, if the cache still has it.
-    pub(crate) fn image(&self, key: &ImageKey, reader: &Reader) -> Result<Option<Known>, StoreError> {
+    pub(crate) fn image(&self, key: &ImageKey, asking: &Asking) -> Result<Option<Known>, StoreError> {
         let Some(record) = self.record(&self.image_path(key))?.filter(|record| record.key == *key) else {
             return Ok(None);
         };
-        let proven = record.readers.contains(reader);
-        Ok(self.open_tree(&record.tree)?.map(|tree| Known { tree, proven }))
+        let proven = record.readers.contains(&asking.reader);
+        let verified = asking.proof.as_ref().is_none_or(|proof| record.proofs.contains(proof));
+        Ok(self.open_tree(&record.tree)?.map(|tree| Known { tree, proven, verified }))
     }
 
-    /// Records the tree of an image, and that the registry served it to this reader.
-    pub(crate) fn remember_image(&self, key: &ImageKey, tree: &Digest, reader: Reader) -> Result<(), StoreError> {
+    /// Records the tree of an image, that the registry served it to this reader, and that its signatures satisfied the policy.
+    pub(crate) fn remember_image(&self, key: &ImageKey, tree: &Digest, asking: Asking) -> Result<(), StoreError> {
         let path = self.image_path(key);
         let known = self.record(&path)?.filter(|record| record.key == *key);
-        let mut readers = known.map(|record| record.readers).unwrap_or_default();
-        readers.retain(|other| *other != reader);
-        readers.push(reader);
-        let superfluous = readers.len().saturating_sub(READERS);
-        readers.drain(..superfluous);
-        let record = Record { key: key.clone(), tree: tree.clone(), readers };
+        let (mut readers, mut proofs) = known.map(|record| (record.readers, record.proofs)).unwrap_or_default();
+        note(&mut readers, asking.reader, READERS);
+        if let Some(proof) = asking.proof {
+            note(&mut proofs, proof, PROOFS);
+        }
+        let record = Record { key: key.clone(), tree: tree.clone(), readers, proofs };
         self.write_tagged(path, RECORD, &record)
     }
 
@@ -178,7 +207,7 @@ impl Store {
     }
 
     /// The content of a file, after its tag; none if the file does not exist, or this cache did not write it.
-    fn tagged(&self, path: &PathBuf, purpose: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(super) fn tagged(&self, path: &PathBuf, purpose: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let bytes = match chandler_cache::read(path, RECORD_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
@@ -194,7 +223,12 @@ impl Store {
         Ok(Some(text.to_vec()))
     }
 
-    fn write_tagged(&self, path: PathBuf, purpose: &[u8], record: &impl Serialize) -> Result<(), StoreError> {
+    pub(super) fn write_tagged(
+        &self,
+        path: PathBuf,
+        purpose: &[u8],
+        record: &impl Serialize,
+    ) -> Result<(), StoreError> {
         let text = serde_json::to_vec(record).map_err(|error| StoreError::at("write", &path)(error.into()))?;
         let tag = self.inner.key.tag(&[purpose, &text]);
         chandler_cache::write(&path, &[&tag, &text], true, true).map_err(StoreError::at("write", path))
@@ -232,6 +266,14 @@ impl Store {
     }
 }
 
+/// Makes an item the last one of a list of at most `most`.
+fn note<T: PartialEq>(list: &mut Vec<T>, item: T, most: usize) {
+    list.retain(|other| *other != item);
+    list.push(item);
+    let superfluous = list.len().saturating_sub(most);
+    list.drain(..superfluous);
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::{prelude::*, sample::Index};
@@ -253,7 +295,7 @@ mod tests {
             let place = Place::new(&image, &ImageAccess::default());
             let key = ImageKey { image: Digest::of(b"image"), view: "linux/amd64".to_owned(), place };
             let path = store.image_path(&key);
-            store.remember_image(&key, &Digest::of(b"tree"), store.reader(None)).unwrap();
+            store.remember_image(&key, &Digest::of(b"tree"), store.reader(None).into()).unwrap();
             let written = fs::read(&path).unwrap();
             let text = &written[TAG_BYTES..];
             let mut forged = match how {

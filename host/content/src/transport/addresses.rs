@@ -146,7 +146,29 @@ impl Guard {
     }
 }
 
+/// Why a name gives no address.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoAddress {
+    #[error(transparent)]
+    NotResolved(#[from] NotResolved),
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
+}
+
+impl Guard {
+    /// The addresses of the server that may be connected to. Without brackets around an address of IPv6.
+    pub(crate) async fn addresses(&self) -> Result<Vec<IpAddr>, NoAddress> {
+        self.inner.addresses(&self.inner.home).await
+    }
+}
+
 impl Inner {
+    async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, NoAddress> {
+        let name = host.trim_start_matches('[').trim_end_matches(']');
+        let found = tokio::net::lookup_host((name, 0)).await.map_err(NotResolved)?;
+        Ok(self.filter(host, found.map(|address| address.ip()).collect())?)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -184,13 +206,11 @@ impl Resolve for Guard {
     fn resolve(&self, name: Name) -> Resolving {
         let inner = Arc::clone(&self.inner);
         Box::pin(async move {
-            let host = name.as_str().to_owned();
-            let found: Vec<IpAddr> = tokio::net::lookup_host((host.as_str(), 0))
-                .await
-                .map_err(NotResolved)?
-                .map(|address| address.ip())
-                .collect();
-            let allowed = inner.filter(&host, found)?;
+            // The client looks for the causes of these errors.
+            let allowed = inner.addresses(name.as_str()).await.map_err(|error| match error {
+                NoAddress::NotResolved(error) => Box::new(error) as Box<dyn std::error::Error + Send + Sync>,
+                NoAddress::Forbidden(error) => Box::new(error),
+            })?;
             let addresses: Addrs = Box::new(allowed.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(addresses)
         })

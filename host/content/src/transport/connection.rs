@@ -247,7 +247,7 @@ fn innermost(error: &reqwest::Error) -> String {
 }
 
 /// A message of the operating system without ` (os error 111)`, which says the same again.
-fn without_code(message: &str) -> &str {
+pub(super) fn without_code(message: &str) -> &str {
     message.split_once(" (os error ").map_or(message, |(words, _)| words)
 }
 
@@ -275,7 +275,7 @@ mod tests {
     #[tokio::test]
     async fn names_that_a_public_server_leads_to_are_checked_where_they_are_resolved() {
         let home = Url::parse("https://registry.example/v2/").unwrap();
-        let trust = Trust { certificate_authority: None, insecure_skip_tls_verify: false };
+        let trust = Trust { certificate_authority: None, insecure_skip_tls_verify: false, host: None };
         let options = Arc::new(ImageOptions::default());
         let connection = Connection::new(home, "registry.example", trust, &options, &SystemRoots::default()).unwrap();
         let url = Url::parse("https://localhost:1/x").unwrap();

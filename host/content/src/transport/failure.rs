@@ -9,6 +9,8 @@ pub enum ServerFailure {
     NameNotResolved,
     /// The server's certificate is not trusted.
     Tls,
+    /// The server's host key for SSH is not the known one.
+    HostKey,
     /// The server answered with a 5xx status.
     Unavailable,
     /// The server answered 429.
@@ -44,6 +46,7 @@ impl ServerFailure {
             Self::Network => "NetworkFailed",
             Self::NameNotResolved => "NameNotResolved",
             Self::Tls => "CertificateNotTrusted",
+            Self::HostKey => "HostKeyNotTrusted",
             Self::Unavailable => "RegistryUnavailable",
             Self::RateLimited => "RateLimited",
             Self::NotFound => "ImageNotFound",

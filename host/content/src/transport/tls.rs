@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use chandler_registries::certificates::HostCertificates;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
     client::{
@@ -10,7 +11,7 @@ use rustls::{
         verify_server_name,
     },
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
-    pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
     server::ParsedCertificate,
 };
 use x509_parser::prelude::{FromDer as _, X509Certificate};
@@ -25,6 +26,8 @@ pub(crate) struct Trust<'a> {
     pub(crate) certificate_authority: Option<&'a [u8]>,
     /// Whether any certificate is accepted.
     pub(crate) insecure_skip_tls_verify: bool,
+    /// What the administrator set for the server.
+    pub(crate) host: Option<&'a HostCertificates>,
 }
 
 /// The certificates of the system, read once.
@@ -56,23 +59,43 @@ pub(crate) fn config(trust: Trust<'_>, system: &SystemRoots) -> Result<ClientCon
     let builder =
         builder.with_safe_default_protocol_versions().map_err(|error| AccessError::Connection(error.to_string()))?;
     // Parsed even if it is not needed, so that an invalid certificate is reported before verification is enabled.
-    let extra = trust.certificate_authority.map(certificates).transpose()?;
-    if trust.insecure_skip_tls_verify {
+    let authorities = trust.host.and_then(|host| host.authorities.as_deref());
+    let mut extra = Vec::new();
+    for pem in trust.certificate_authority.into_iter().chain(authorities) {
+        extra.extend(certificates(pem)?);
+    }
+    let client = trust.host.and_then(|host| host.client.as_ref()).map(identity).transpose()?;
+    let builder = if trust.insecure_skip_tls_verify {
         let verifier = Arc::new(AnyCertificate(provider));
-        return Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth());
+        builder.dangerous().with_custom_certificate_verifier(verifier)
+    } else if extra.is_empty() {
+        builder.with_root_certificates(system.get())
+    } else {
+        let mut roots = system.get();
+        for certificate in &extra {
+            roots.add(certificate.clone()).map_err(|error| unusable(&error))?;
+        }
+        let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build();
+        let usual = usual.map_err(|error| AccessError::Connection(error.to_string()))?;
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(PinnedOrSigned { pinned: extra, usual }))
+    };
+    match client {
+        None => Ok(builder.with_no_client_auth()),
+        Some((chain, key)) => {
+            let config = builder.with_client_auth_cert(chain, key);
+            config.map_err(|error| AccessError::Connection(format!("the certificate of the client: {error}")))
+        }
     }
-    let mut roots = system.get();
-    let extra = extra.unwrap_or_default();
-    for certificate in &extra {
-        roots.add(certificate.clone()).map_err(|error| unusable(&error))?;
-    }
-    if extra.is_empty() {
-        return Ok(builder.with_root_certificates(roots).with_no_client_auth());
-    }
-    let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build();
-    let usual = usual.map_err(|error| AccessError::Connection(error.to_string()))?;
-    let verifier = Arc::new(PinnedOrSigned { pinned: extra, usual });
-    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
+/// The certificate and the key of a client.
+fn identity(
+    (chain, key): &(Vec<u8>, Vec<u8>),
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), AccessError> {
+    // Without the error of the parser, which may quote the key.
+    let key = PrivateKeyDer::from_pem_slice(key)
+        .map_err(|_| AccessError::Connection("the key of the client's certificate is not a key in PEM".to_owned()))?;
+    Ok((certificates(chain)?, key))
 }
 
 /// The error for additional certificates that cannot be used.

@@ -11,4 +11,6 @@ mod failures;
 mod labelled;
 mod layers;
 mod manifests;
+mod mirrors;
 mod setup;
+mod signatures;

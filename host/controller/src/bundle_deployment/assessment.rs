@@ -91,6 +91,8 @@ pub(crate) struct Unpacked {
     pub(crate) resolved_source: BundleSource,
     /// The digest of the tree.
     pub(crate) content_digest: Digest,
+    /// Whether it was used because it is signed as demanded.
+    pub(crate) is_verified: bool,
 }
 
 /// What the status reports of a release.

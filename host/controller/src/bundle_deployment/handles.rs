@@ -17,6 +17,7 @@ use kube::Client;
 
 use super::{approvals::Approvals, steps::prepare::Preparations};
 use crate::{
+    contents::Contents,
     context::Context,
     memory::{Announcements, HealthDebounce, Memory, OwnershipConflicts, Refused, ReleasesInUse, Sizes},
     registries::Registries,
@@ -77,6 +78,7 @@ pub(super) struct RolloutHandles<'a> {
 /// What writing a status uses.
 #[derive(Clone, Copy)]
 pub(super) struct StatusHandles<'a> {
+    pub(super) contents: &'a Contents,
     pub(super) client: &'a Client,
     pub(super) own_writes: &'a OwnWrites<BundleDeployment>,
     pub(super) events: &'a Events,
@@ -155,8 +157,8 @@ impl<'a> RolloutHandles<'a> {
 
 impl<'a> StatusHandles<'a> {
     pub(super) fn of(context: &'a Context) -> Self {
-        let Context { client, own_writes, events, .. } = context;
-        Self { client, own_writes, events }
+        let Context { client, own_writes, events, memory, .. } = context;
+        Self { contents: &memory.contents, client, own_writes, events }
     }
 }
 

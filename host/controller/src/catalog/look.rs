@@ -115,5 +115,5 @@ fn resolve(error: &SourceError) -> Failed {
 }
 
 fn unpack(error: &SourceError) -> Failed {
-    Failed { step: Step::Unpack, problem: problem::source(Reason::UnpackFailed, error) }
+    Failed { step: Step::Unpack, problem: problem::unpack(error) }
 }

@@ -111,6 +111,11 @@ impl Catalogs {
         Ok(())
     }
 
+    /// The indexes of the content in use.
+    pub(crate) fn indexes(&self) -> &Indexes {
+        &self.indexes
+    }
+
     /// The controller.
     pub(crate) fn controller(
         self,

@@ -87,6 +87,11 @@ impl CatalogStates {
         self.known().get(name)?.in_use.clone()
     }
 
+    /// The digest of the content that a Catalog uses.
+    pub(crate) fn digest_in_use(&self, name: &str) -> Option<Digest> {
+        self.known().get(name)?.in_use.as_ref()?.digest.parse().ok()
+    }
+
     /// Puts content into use.
     pub(super) fn put_into_use(&self, name: &str, content: InUse) {
         self.known().entry(name.to_owned()).or_default().in_use = Some(content);

@@ -1,7 +1,7 @@
 //! Loads the component of a class: resolve, pull, verify, check, compile.
 
 use chandler_api::{Component, ProvisionerClass, Reason};
-use chandler_content::{ContentError, ImageAccess, ImageReference, ResolvedImage};
+use chandler_content::{ContentError, ImageReference, ResolvedImage};
 use chandler_core::Digest;
 use chandler_engine::{Limits, LoadError, Provisioner};
 use chandler_source::Grantee;
@@ -131,15 +131,9 @@ impl ProvisionerClasses {
         let failed = |error| content(Reason::ImageNotResolved, &error);
         let reference: ImageReference =
             class.spec.image.parse().map_err(|error| failed(ContentError::Reference(error)))?;
-        let credentials = match &class.spec.pull_secret {
-            Some(secret) => context
-                .sources
-                .credentials(Grantee::ProvisionerClass(&class.name_any()), secret, &reference)
-                .await
-                .map_err(|error| Problem::transient(Reason::ImageNotResolved, error.to_string()))?,
-            None => None,
-        };
-        let access = ImageAccess { credentials, ..ImageAccess::default() };
+        let (name, secret) = (class.name_any(), class.spec.pull_secret.as_deref());
+        let access = context.sources.image_access(Grantee::ProvisionerClass(&name), secret, &reference).await;
+        let access = access.map_err(|error| Problem::transient(Reason::ImageNotResolved, error.to_string()))?;
         let resolved = match artifact {
             Artifact::Newest => context.images.resolve(&reference, &access).await.map_err(failed)?,
             Artifact::Last(last) => last,

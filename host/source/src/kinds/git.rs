@@ -1,7 +1,7 @@
 //! A directory of a git repository.
 
 use chandler_api::{BundleSource, GitRef, GitSource};
-use chandler_content::{Checkout, ImageAccess, RepositoryUrl, Tree};
+use chandler_content::{Checkout, ContentError, ImageAccess, Images, RepositoryUrl, Tree};
 use chandler_git::{CommitId, GitError, Revision};
 
 use crate::{Dependency, Environment, InvalidSource, SourceError, SourceKind, authorization};
@@ -23,6 +23,22 @@ pub struct PinnedGit {
 }
 
 impl Git {
+    /// The source, as it was parsed.
+    pub fn to_source(&self) -> BundleSource {
+        BundleSource::git(self.spec.clone())
+    }
+
+    /// The files that the directory has now, without credentials.
+    ///
+    /// # Errors
+    /// As [`Repositories::resolve`](chandler_content::Repositories::resolve) and
+    /// [`Repositories::fetch`](chandler_content::Repositories::fetch).
+    pub async fn files(&self, images: &Images) -> Result<Tree, ContentError> {
+        let (repositories, access) = (images.repositories(), ImageAccess::default());
+        let selected = repositories.resolve(&self.url, &self.revision, &access).await?;
+        repositories.fetch(&self.pin(selected.commit).checkout, &access).await
+    }
+
     fn pin(&self, commit: CommitId) -> PinnedGit {
         let (url, directory) = (self.url.clone(), self.directory.clone());
         PinnedGit { spec: self.spec.clone(), checkout: Checkout { url, commit, directory } }
@@ -61,6 +77,27 @@ fn directory(text: &str) -> Result<String, InvalidSource> {
     Ok(parts.join("/"))
 }
 
+/// Settings that a repository over SSH cannot do without, and that it does not have.
+fn check_ssh(spec: &GitSource) -> Result<(), InvalidSource> {
+    let invalid = |field, problem| Err(InvalidSource::GitSsh { field, problem });
+    if spec.auth.as_ref().is_some_and(|auth| auth.insecure_skip_verify) {
+        return invalid("auth.insecureSkipVerify", "host keys are always checked over SSH");
+    }
+    if spec.certificate_data.is_some() {
+        return invalid(
+            "certificateData",
+            "a server has no certificate over SSH; ssh-knownhosts of the Secret has its host key",
+        );
+    }
+    if spec.auth.as_ref().is_none_or(|auth| auth.secret.is_none()) {
+        return invalid(
+            "auth.secret",
+            "must be set over SSH: a Secret with the keys ssh-privatekey and ssh-knownhosts",
+        );
+    }
+    Ok(())
+}
+
 impl SourceKind for Git {
     const TYPE: &'static str = BundleSource::GIT;
     type Spec = GitSource;
@@ -68,8 +105,12 @@ impl SourceKind for Git {
     type Access = ImageAccess;
 
     fn parse(spec: &GitSource) -> Result<Self, InvalidSource> {
+        let url: RepositoryUrl = spec.repository.parse()?;
+        if url.is_ssh() {
+            check_ssh(spec)?;
+        }
         Ok(Self {
-            url: spec.repository.parse()?,
+            url,
             revision: revision(&spec.reference)?,
             directory: directory(spec.directory.as_deref().unwrap_or_default())?,
             spec: spec.clone(),

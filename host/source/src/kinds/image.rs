@@ -2,8 +2,9 @@
 
 use chandler_api::{BundleSource, ImageSource};
 use chandler_content::{ImageAccess, ImageReference, ResolvedImage, Tree};
+use chandler_verify::Policy;
 
-use crate::{Dependency, Environment, Grantee, InvalidSource, SourceError, SourceKind, pull_secret};
+use crate::{Dependency, Environment, Grantee, ImageRules, InvalidSource, SourceError, SourceKind, pull_secret};
 
 /// The label of an image that makes it a catalog, and names the directory of its files.
 pub const CATALOG_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
@@ -13,6 +14,7 @@ pub const CATALOG_LABEL: &str = "operators.operatorframework.io.index.configs.v1
 pub struct Image {
     spec: ImageSource,
     reference: ImageReference,
+    policy: Option<Policy>,
 }
 
 /// An image by digest, and how to reach its registry.
@@ -40,7 +42,8 @@ impl SourceKind for Image {
     type Access = ImageAccess;
 
     fn parse(spec: &ImageSource) -> Result<Self, InvalidSource> {
-        Ok(Self { reference: spec.reference.parse()?, spec: spec.clone() })
+        let policy = spec.verification.as_ref().map(Policy::parse).transpose()?;
+        Ok(Self { reference: spec.reference.parse()?, policy, spec: spec.clone() })
     }
 
     fn describe(spec: &ImageSource) -> String {
@@ -60,16 +63,25 @@ impl SourceKind for Image {
     }
 
     async fn access(&self, environment: Environment<'_>) -> Result<ImageAccess, SourceError> {
-        let Environment { system, grantee, .. } = environment;
-        let credentials = match &self.spec.pull_secret {
-            Some(secret) => pull_secret::credentials(system, grantee, secret, &self.reference).await?,
-            None => None,
+        let Environment { system, grantee, rules, .. } = environment;
+        let (secret, certificates) = (self.spec.pull_secret.as_deref(), &self.spec.certificate_data);
+        let insecure = self.spec.insecure_skip_tls_verify;
+        // Whoever says how the registry is authenticated could pretend to be it, and must not get credentials that they may not name.
+        let access = if secret.is_none() && (insecure || certificates.is_some()) {
+            ImageAccess::default()
+        } else {
+            pull_secret::access(system, grantee, secret, &self.reference).await?
         };
         Ok(ImageAccess {
-            credentials,
-            certificate_authority: self.spec.certificate_data.clone().map(String::into_bytes),
-            insecure_skip_tls_verify: self.spec.insecure_skip_tls_verify,
+            certificate_authority: certificates.clone().map(String::into_bytes),
+            insecure_skip_tls_verify: insecure,
+            signatures: rules.required(&self.reference, self.policy.as_ref())?,
+            ..access
         })
+    }
+
+    fn is_verified(&self, rules: &ImageRules) -> bool {
+        self.policy.is_some() || rules.demands(&self.reference)
     }
 
     async fn resolve(&self, access: &ImageAccess, environment: Environment<'_>) -> Result<PinnedImage, SourceError> {
@@ -87,7 +99,9 @@ impl SourceKind for Image {
     }
 
     fn to_api(pin: &PinnedImage) -> BundleSource {
-        BundleSource::image(ImageSource { reference: pin.resolved.pinned().to_string(), ..pin.spec.clone() })
+        let reference = pin.resolved.pinned().to_string();
+        // The policy of the spec counts, not one that a status or a record has.
+        BundleSource::image(ImageSource { reference, verification: None, ..pin.spec.clone() })
     }
 
     /// A digest of another repository says nothing about this one.
@@ -100,10 +114,13 @@ impl SourceKind for Image {
 
     fn remove_certificates(spec: &mut ImageSource) {
         spec.certificate_data = None;
+        spec.verification = None;
     }
 
     fn with_certificates_of(mut self, current: &Self) -> Self {
         self.spec.certificate_data.clone_from(&current.spec.certificate_data);
+        self.spec.verification.clone_from(&current.spec.verification);
+        self.policy.clone_from(&current.policy);
         self
     }
 }

@@ -51,3 +51,11 @@ pub(super) const TEXTS: &[&str] = &[
     "<<",
     "  two   spaces\n\n",
 ];
+
+/// A known_hosts file with all kinds of lines.
+pub(super) const KNOWN_HOSTS: &[&str] = &["# servers\n\
+    example.com,*.example.org,!x.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHjIwcRQMDZHOFEo63cN6P7hUW+pM96cuCeLOwPM4v8x me\n\
+    [git.example.com]:2222 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA\n\
+    |1|bxT0NO3ZfaGljMZcwQTYxicigOM=|11AGRvvXYa/W0456W8vCb7a/unk= ssh-rsa AAAAB3NzaC1yc2EAAAAD\n\
+    @revoked * ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA\n@cert-authority *.example.net ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYA\n\
+    old.example.com 1024 35 1234\n"];

@@ -19,6 +19,9 @@ pub(crate) const EVERYTHING: &[u8] = include_bytes!("everything.txt");
 /// A plain+v0 bundle with run levels, lists, anchors and replaced images.
 const PLAIN: &[u8] = include_bytes!("plain.txt");
 
+/// Settings for registries: the example of the manual and more, mirror sets, and images.
+const REGISTRIES: &[u8] = include_bytes!("registries.txt");
+
 /// A question to the resolver, with a catalog of every kind of constraint.
 const RESOLVER: &[u8] = include_bytes!("resolver.json");
 
@@ -30,6 +33,13 @@ const IMAGE: &str = include_str!("image.txt");
 
 /// A stored object, a request body, and a CRD.
 const API: &str = include_str!("api.yaml");
+
+/// Signatures in both forms of cosign, well-formed and worthless.
+const SIGNATURES: &[&str] = &[
+    include_str!("signature_envelope.json"),
+    include_str!("signature_message.json"),
+    include_str!("signature_payload.txt"),
+];
 
 /// Behaviours of the hostile provisioner, with their arguments.
 const HOSTILE: &[&str] = &[
@@ -71,6 +81,10 @@ const CATALOG: &str = "-- .indexignore --\n*.md\n!a.md\n/b/\n-- a.json --\n{\"sc
     skips: [z], skipRange: '<1.0.0'}\n...\n---\nschema: olm.deprecations\npackage: p\nentries:\n- {reference: {schema: olm.bundle, \
     name: a}, message: m}\n--- # x\nschema: other\nschema: another\n";
 
+/// The objects of a pack: a file, one that is made of it, a link, directories, a submodule, commits and a tag.
+const GIT_OBJECTS: &str = "-- blob --\nabc\n-- delta 0 --\n\u{4}\u{3}\u{3}xyz\n-- blob --\n../a\n-- tree --\n100644 a 0\n120000 l 2\n160000 s 0\n\
+    -- tree --\n40000 d 3\n40000 e 3\n-- commit --\n4\nauthor a <b> 1 +0000\ncommitter a <b> 1 +0000\n\nm\n-- tag --\nobject x\n";
+
 /// Scalars, one in a line.
 const NUMBERS: &str = "0\n-0\n+0\n007\n08\n0o17\n0x_ff\n0b101\n1_000\n1e3\n1E-3\n.5\n5.\n-.5e+7\n9223372036854775807\n\
     9223372036854775808\n-9223372036854775808\n-9223372036854775809\n18446744073709551615\n18446744073709551616\n1e308\n1e309\n\
@@ -91,6 +105,7 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         "numbers" => owned(&[NUMBERS]),
         "plain" => [vec![PLAIN.to_vec()], bundles(&fixtures.join("plain"))?].concat(),
         "resolver" => [vec![RESOLVER.to_vec()], owned(&[VARIABLES])].concat(),
+        "registries" => vec![REGISTRIES.to_vec()],
         "registry" | "detect" => [vec![EVERYTHING.to_vec(), PLAIN.to_vec()], bundles(fixtures)?].concat(),
         "sandbox" => [vec![EVERYTHING.to_vec(), PLAIN.to_vec()], owned(HOSTILE), bundles(fixtures)?].concat(),
         #[cfg(feature = "sandbox")]
@@ -102,10 +117,13 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         "catalog_index" => choices(),
         "cached" => [cached::lines(), choices()].concat(),
         "generated" => [owned(lines::GENERATED), choices()].concat(),
+        "git" => git(),
+        "known_hosts" => owned(lines::KNOWN_HOSTS),
         "patterns" => owned(lines::PATTERNS),
         "text" => owned(lines::TEXTS),
         "archive" => archives(),
         "zip" => zips(),
+        "signature" => owned(SIGNATURES),
         "image" => images(),
         "release" => [owned(&[API]), files(fixtures, &["yaml"], 8 << 10)?].concat(),
         "api" => [owned(&[API]), files(&fixtures.join("crd-upgrades"), &["json"], 16 << 10)?].concat(),
@@ -113,6 +131,49 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         "registry_edits" => choices(),
         _ => Vec::new(),
     })
+}
+
+/// A first response, refs, a response with a pack in two bands, and packs.
+fn git() -> Vec<Vec<u8>> {
+    let line = |text: &str| format!("{:04x}{text}", text.len() + 4).into_bytes();
+    let (one, two) = ("1".repeat(40), "2".repeat(40));
+    let of = |how: u8, parts: &[Vec<u8>]| [vec![how], parts.concat()].concat();
+    let end = b"0000".to_vec();
+    vec![
+        of(
+            0,
+            &[
+                line("version 2\n"),
+                line("ls-refs=unborn\n"),
+                line("fetch=shallow\n"),
+                line("object-format=sha1\n"),
+                end.clone(),
+            ],
+        ),
+        of(
+            0,
+            &[
+                line(&format!("{one} refs/heads/main\n")),
+                line(&format!("{one} refs/tags/v1.2.0 peeled:{two}\n")),
+                end.clone(),
+            ],
+        ),
+        of(0, &[line(&format!("{one} HEAD\0multi_ack side-band-64k\n")), end.clone()]),
+        of(
+            1,
+            &[
+                line("shallow-info\n"),
+                line(&format!("shallow {one}\n")),
+                b"0001".to_vec(),
+                line("packfile\n"),
+                line("\u{1}PACK"),
+                line("\u{2}busy"),
+                end,
+            ],
+        ),
+        of(1, &[line("ERR not our ref")]),
+        of(2, &[GIT_OBJECTS.as_bytes().to_vec()]),
+    ]
 }
 
 /// The small files of catalogs, as archives.

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use chandler_api::{
-    Authorization, BundleSource, Catalog, CatalogSpec, ConditionType, HttpSource, ImageSource, LocalObjectReference,
-    Reason, catalog::SHORTEST_POLL_INTERVAL, find_condition,
+    BundleSource, Catalog, CatalogSpec, ConditionType, Reason, catalog::SHORTEST_POLL_INTERVAL, find_condition,
 };
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::{Api, Client, ResourceExt as _, runtime::wait::await_condition};
@@ -14,8 +13,8 @@ use crate::{
     arguments::{catalogs::Fetching, connection::Connection, system_namespace::SystemNamespaceArguments, values},
     read::{
         cache, catalogs, cluster,
+        origin::Origin,
         packaging::{self, User},
-        source::Origin,
     },
     view::{
         manifest,
@@ -54,7 +53,7 @@ pub struct Add {
     #[arg(value_name = "NAME", value_parser = values::dns_label)]
     pub name: String,
 
-    /// An image with the label of catalogs, the URL of an archive, a directory, or an archive
+    /// An image with the label of catalogs, the URL of an archive or a git repository, a directory, or an archive
     #[arg(value_name = "CATALOG")]
     pub catalog: String,
 
@@ -138,43 +137,24 @@ impl Add {
 
     /// The source, and the ConfigMaps with the files of this machine.
     async fn source(&self) -> Result<(BundleSource, Vec<ConfigMap>), CommandError> {
-        let secret = self.pull_secret.clone();
-        let local = |what: &str| {
-            CommandError::usage(format!("--pull-secret does not go with {what}"))
-                .hint("it is for images and URLs, which the controller fetches")
-        };
-        match Origin::parse(&self.catalog)? {
-            Origin::Image(_) => {
-                let reference = self.catalog.clone();
-                Ok((
-                    BundleSource::image(ImageSource { reference, pull_secret: secret, ..ImageSource::default() }),
-                    vec![],
-                ))
-            }
-            Origin::Http(url, digest) => {
-                let auth = secret.map(|name| Authorization {
-                    secret: Some(LocalObjectReference { name }),
-                    ..Authorization::default()
-                });
-                let sha256 = digest.map(|digest| digest.hex().to_owned());
-                let url = url.to_string();
-                Ok((BundleSource::http(HttpSource { url, sha256, auth, certificate_data: None }), vec![]))
-            }
-            Origin::Directory(_) if secret.is_some() => Err(local("a directory")),
-            Origin::Archive(_) if secret.is_some() => Err(local("an archive")),
-            Origin::Directory(_) | Origin::Archive(_) => {
-                let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
-                let opened = catalogs::content(&self.catalog, &cache, &self.fetching).await?;
-                let namespace = &self.system_namespace.system_namespace;
-                let packed = packaging::pack(User::Catalog(&self.name), namespace, &*opened.content);
-                let packed = packed.map_err(|error| {
-                    CommandError::failed(format!("{} does not fit into ConfigMaps", self.catalog))
-                        .because(&error)
-                        .hint("push it as an image, with the Dockerfile of `opm generate dockerfile`, and add that")
-                })?;
-                Ok((BundleSource::config_maps(packed.sources), packed.config_maps))
-            }
+        let origin = Origin::parse(&self.catalog)?;
+        if let Some(source) = origin.source(&self.catalog, self.pull_secret.as_deref()) {
+            return Ok((source, vec![]));
         }
+        if self.pull_secret.is_some() {
+            return Err(CommandError::usage("--pull-secret does not go with files of this machine")
+                .hint("it is for images, archives and repositories on servers, which the controller fetches"));
+        }
+        let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
+        let opened = catalogs::content(&self.catalog, &cache, &self.fetching).await?;
+        let namespace = &self.system_namespace.system_namespace;
+        let packed = packaging::pack(User::Catalog(&self.name), namespace, &*opened.content);
+        let packed = packed.map_err(|error| {
+            CommandError::failed(format!("{} does not fit into ConfigMaps", self.catalog))
+                .because(&error)
+                .hint("push it as an image, with the Dockerfile of `opm generate dockerfile`, and add that")
+        })?;
+        Ok((BundleSource::config_maps(packed.sources), packed.config_maps))
     }
 
     async fn follow(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {

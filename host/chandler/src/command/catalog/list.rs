@@ -64,8 +64,9 @@ impl List {
 
     /// Prints the Catalogs of the cluster.
     async fn cluster(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let CatalogArguments { fetching, connection, system_namespace, .. } = &self.catalogs;
-        let cluster = ClusterCatalogs::new(connection, &system_namespace.system_namespace, fetching);
+        let CatalogArguments { selection, fetching, connection, system_namespace } = &self.catalogs;
+        let cluster = ClusterCatalogs::new(connection, &system_namespace.system_namespace, fetching)
+            .from(&selection.catalogs_from);
         let catalogs = cluster.list().await.map_err(|error| {
             error.hint("without a cluster, name a catalog: `--catalog ./catalog`, or an image or a URL")
         })?;

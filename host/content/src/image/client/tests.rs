@@ -1,11 +1,13 @@
 use reqwest::header::WWW_AUTHENTICATE;
 
 use super::*;
+use crate::ImageAccess;
 
 fn client(registry: &str, credentials: Option<Credentials>, options: ImageOptions) -> Client {
     let image = format!("{registry}/x:v1").parse().unwrap();
     let access = ImageAccess { credentials, ..ImageAccess::default() };
-    Client::new(&image, &access, &Arc::new(options), &SystemRoots::default(), &Arc::default()).unwrap()
+    let endpoint = Endpoint { image, access, plain: false };
+    Client::new(&endpoint, None, &Arc::new(options), &SystemRoots::default(), &Arc::default()).unwrap()
 }
 
 fn challenge(text: &str) -> HeaderMap {

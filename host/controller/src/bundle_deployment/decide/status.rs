@@ -149,7 +149,8 @@ impl Draft {
         if let Some(unpacked) = &found.selection.unpacked {
             self.status.resolved_source = Some(unpacked.resolved_source.clone());
             self.status.content_digest = Some(unpacked.content_digest.to_string());
-            let message = format!("Successfully unpacked the {} Bundle", deployment.spec.source.kind);
+            let signed = if unpacked.is_verified { ", signed as required" } else { "" };
+            let message = format!("Successfully unpacked the {} Bundle{signed}", deployment.spec.source.kind);
             self.yes(Type::Unpacked, Reason::UnpackSuccessful, &message);
         }
         if let Some(provisioner) = &found.selection.provisioner {

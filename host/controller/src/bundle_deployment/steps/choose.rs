@@ -69,11 +69,11 @@ impl Chosen {
 pub(in super::super) async fn choose(handles: &PrepareHandles<'_>, subject: &Subject) -> Result<Chosen, ChooseError> {
     let deployment = &subject.deployment;
     if let Some(revision) = revisions::pinned(deployment)? {
-        let unpacked = revision
-            .content_digest
-            .parse()
-            .ok()
-            .map(|content_digest: Digest| Unpacked { resolved_source: revision.source.clone(), content_digest });
+        let unpacked = revision.content_digest.parse().ok().map(|content_digest: Digest| Unpacked {
+            resolved_source: revision.source.clone(),
+            content_digest,
+            is_verified: false,
+        });
         return match restore::restore(handles, subject, revision, Cause::Pinned(revision.number)).await {
             Ok(Restored { release, candidate }) => Ok(Chosen::new(release, candidate, unpacked)),
             Err(RestoreError::Pending(_)) => Err(ChooseError::Pending),

@@ -19,7 +19,11 @@ use super::super::{
     handles::{ScheduleHandles, StatusHandles},
     subject::Subject,
 };
-use crate::{events, registries::SCOUT};
+use crate::{
+    contents::{Contents, Found},
+    events,
+    registries::SCOUT,
+};
 
 /// Writes what a reconcile found: first the record, then the status, which is a copy for users.
 pub(in super::super) async fn report(
@@ -29,6 +33,7 @@ pub(in super::super) async fn report(
     redactor: &Redactor,
 ) -> Result<(), ReconcileError> {
     let mut status = status::derive(&subject.deployment, found, Timestamp::now());
+    describe_content(handles.contents, &subject.name(), found, &mut status);
     redaction::hide(redactor, &mut status);
     if status.history == subject.record.state().history {
         subject.record.flush().await?;
@@ -43,6 +48,18 @@ pub(in super::super) async fn report(
     Ok(())
 }
 
+/// Adds where the content is, and has the content service show it.
+fn describe_content(contents: &Contents, name: &str, found: &Assessment, status: &mut BundleDeploymentStatus) {
+    let content = match (&status.content_digest, &found.selection.unpacked) {
+        (None, _) => Found::Nothing,
+        (Some(_), Some(unpacked)) => Found::Content(&unpacked.content_digest),
+        // The status repeats what an earlier reconcile found.
+        (Some(_), None) => Found::Same,
+    };
+    contents.note(name, content);
+    status.content_url = status.content_digest.as_ref().and_then(|_| contents.url(name));
+}
+
 /// Writes a status over the one that is stored.
 pub(in super::super) async fn write(
     handles: StatusHandles<'_>,
@@ -50,7 +67,7 @@ pub(in super::super) async fn write(
     stored: Option<&BundleDeploymentStatus>,
     status: &BundleDeploymentStatus,
 ) -> Result<(), ReconcileError> {
-    let StatusHandles { client, own_writes, events } = handles;
+    let StatusHandles { client, own_writes, events, .. } = handles;
     let api: Api<BundleDeployment> = Api::all(client.clone());
     let written = status_patch::write(&api, &deployment.name_any(), stored, status).await;
     if let Some(written) = written.map_err(ReconcileError::Status)? {

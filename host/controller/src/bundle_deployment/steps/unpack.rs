@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chandler_api::{BundleDeployment, BundleSource, Reason, Revision};
-use chandler_content::{Store, Tree};
+use chandler_content::{ContentError, Store, Tree};
 use chandler_core::{Content as _, Digest};
 use chandler_source::{Grantee, Obtained, Resolutions, Source, SourceError, Sources, Wanted, describe};
 use kube::ResourceExt as _;
@@ -51,8 +51,11 @@ pub(super) async fn unpack(
     handles: SourceHandles<'_>,
     deployment: &BundleDeployment,
 ) -> Result<UnpackedContent, UnpackError> {
-    let failed = |error: SourceError| UnpackError(problem::source(Reason::UnpackFailed, &error));
+    let failed = |error: SourceError| UnpackError(problem::unpack(&error));
     let source = Source::parse(&deployment.spec.source).map_err(|error| failed(error.into()))?;
+    if matches!(source, Source::Upload(_)) {
+        forget_earlier_upload(handles, deployment).await.map_err(|error| failed(error.into()))?;
+    }
     let again = revisions::request(deployment).is_some();
     let wanted = Wanted {
         grantee: Grantee::BundleDeployment(&deployment.name_any()),
@@ -61,9 +64,17 @@ pub(super) async fn unpack(
         interval: (!again).then_some(handles.poll_interval),
         in_use: in_use(deployment),
     };
-    let Obtained { pinned, tree } = handles.sources.obtain(&wanted).await.map_err(|error| failed(error.into()))?;
+    let obtained = handles.sources.obtain(&wanted).await.map_err(|error| failed(error.into()))?;
+    let Obtained { pinned, tree, is_verified } = obtained;
     let content_digest = tree.digest().clone();
-    Ok(UnpackedContent { tree, facts: Unpacked { resolved_source: pinned, content_digest } })
+    Ok(UnpackedContent { tree, facts: Unpacked { resolved_source: pinned, content_digest, is_verified } })
+}
+
+/// Forgets what was uploaded for an earlier BundleDeployment of the same name.
+async fn forget_earlier_upload(handles: SourceHandles<'_>, deployment: &BundleDeployment) -> Result<(), ContentError> {
+    let (store, name, uid) = (handles.store.clone(), deployment.name_any(), deployment.uid().unwrap_or_default());
+    let forgotten = tokio::task::spawn_blocking(move || store.retain_upload_of(&name, &uid)).await;
+    Ok(forgotten.unwrap_or(Ok(()))?)
 }
 
 /// Reads the content of a revision from the cache, or fetches it again from its pinned source.
@@ -72,18 +83,25 @@ pub(super) async fn unpack_again(
     deployment: &BundleDeployment,
     revision: &Revision,
 ) -> Result<Tree, UnpackError> {
-    let digest = revision.content_digest.parse::<Digest>().ok();
-    if let Some(tree) = digest.and_then(|digest| handles.store.tree(&digest)) {
-        return Ok(tree);
-    }
     let failed = |error: SourceError| UnpackError(problem::source(Reason::RevisionUnavailable, &error));
     let unavailable = |message: String| Err(UnpackError(Problem::terminal(Reason::RevisionUnavailable, message)));
-    let mut source = Source::parse(&revision.source).map_err(|error| failed(error.into()))?;
-    if source.can_move() {
-        return unavailable(format!("its {} is not named by a digest", describe(&revision.source)));
-    }
+    let digest = revision.content_digest.parse::<Digest>().ok();
+    let stored = || digest.and_then(|digest| handles.store.tree(&digest));
+    let mut source = match Source::parse(&revision.source) {
+        Ok(source) => source,
+        Err(error) => return stored().ok_or_else(|| failed(error.into())),
+    };
     if let Ok(current) = Source::parse(&deployment.spec.source) {
         source = source.with_certificates_of(&current);
+    }
+    // What was installed under another policy, or none, must satisfy that of today.
+    if !handles.sources.is_verified(&source)
+        && let Some(tree) = stored()
+    {
+        return Ok(tree);
+    }
+    if source.can_move() {
+        return unavailable(format!("its {} is not named by a digest", describe(&revision.source)));
     }
     let wanted = Wanted {
         grantee: Grantee::BundleDeployment(&deployment.name_any()),

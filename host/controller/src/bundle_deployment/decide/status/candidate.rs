@@ -109,7 +109,12 @@ impl Draft {
     pub(super) fn not_unpacked(&mut self, problem: &Problem) {
         self.status.resolved_source = None;
         self.status.content_digest = None;
-        self.no(Type::Unpacked, Reason::UnpackFailed, &problem.message);
+        // RukPak has one reason for all that can fail here; signatures are beyond it.
+        let reason = match problem.reason {
+            Reason::NoMatchingSignature => problem.reason,
+            _ => Reason::UnpackFailed,
+        };
+        self.no(Type::Unpacked, reason, &problem.message);
         self.blocked(problem);
     }
 

@@ -46,8 +46,11 @@ fn candidate(cause: Cause, release: ReleaseFacts) -> Candidate {
 }
 
 pub(super) fn found(release: Option<ReleaseFacts>, outcome: ReconcileOutcome) -> Assessment {
-    let unpacked =
-        Unpacked { resolved_source: chandler_api::BundleSource::default(), content_digest: Digest::of(b"content") };
+    let unpacked = Unpacked {
+        resolved_source: chandler_api::BundleSource::default(),
+        content_digest: Digest::of(b"content"),
+        is_verified: false,
+    };
     let selection = Selection {
         unpacked: Some(unpacked),
         candidate: release.map(|release| candidate(Cause::Spec, release)),

@@ -1,4 +1,4 @@
-//! The name of a commit.
+//! The names of objects.
 
 use std::{fmt, str::FromStr};
 
@@ -24,3 +24,7 @@ impl fmt::Display for CommitId {
         self.0.fmt(f)
     }
 }
+
+/// The SHA-1 name of the bytes of a file, or of the target of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(pub(crate) ObjectId);

@@ -1,0 +1,257 @@
+//! What the argument for a bundle or a catalog names.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use chandler_api::{Authorization, BundleSource, GitSource, HttpSource, ImageSource, LocalObjectReference};
+use chandler_content::{ArchiveUrl, ArchiveUrlError, ImageReference, RepositoryUrlError};
+use chandler_core::Digest;
+use chandler_source::{Git, InvalidSource, SourceKind as _};
+
+use crate::CommandError;
+
+/// Where a bundle is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Origin {
+    /// A directory on this machine.
+    Directory(PathBuf),
+    /// An archive on this machine.
+    Archive(PathBuf),
+    /// An image in a registry.
+    Image(Box<ImageReference>),
+    /// An archive on an HTTP server, and its digest if it is known.
+    Http(Box<ArchiveUrl>, Option<Digest>),
+    /// A directory of a git repository.
+    Git(Box<Git>),
+}
+
+impl Origin {
+    /// Parses the argument: a path that exists, else a URL or an image reference.
+    pub fn parse(text: &str) -> Result<Self, CommandError> {
+        let path = Path::new(text);
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => return Ok(Self::Directory(path.to_owned())),
+            Ok(_) => return Ok(Self::Archive(path.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(CommandError::failed(format!("failed to open {text}"))
+                    .because(&error)
+                    .hint(format!("check the permissions: `ls -ld {text}`")));
+            }
+            // The text cannot be a path, for example because it is too long.
+            Err(_) => {}
+        }
+        if let Some(url) = text.strip_prefix("git+") {
+            return git(url).map(|git| Self::Git(Box::new(git)));
+        }
+        if let Some((scheme, rest)) = text.split_once("://") {
+            return Self::parse_url(text, scheme, rest);
+        }
+        let missing = || CommandError::usage(format!("{text}: no such file or directory"));
+        if !is_like_an_image(text) {
+            return Err(missing().hint("write an image with its registry and tag: `quay.io/example/bundle:v1`"));
+        }
+        match text.parse() {
+            Ok(image) => Ok(Self::Image(Box::new(image))),
+            Err(error) => {
+                Err(CommandError::usage(format!("{text} is neither a file nor a directory, and no valid image either"))
+                    .because(&error)
+                    .hint(image_hint(text)))
+            }
+        }
+    }
+
+    /// Parses a URL: of an archive, with its digest as a fragment `#sha256=…`.
+    fn parse_url(text: &str, scheme: &str, rest: &str) -> Result<Self, CommandError> {
+        let last = rest.rsplit('/').next().unwrap_or_default();
+        if !matches!(scheme, "http" | "https") || rest.contains('/') && last.contains([':', '@']) {
+            return Err(CommandError::usage(format!(
+                "{text} is a URL, not a directory, an archive or an image"
+            ))
+            .hint(format!(
+                "write an image without `{scheme}://`: `{}`; archives have URLs such as https://example.com/bundle.tgz, and repositories \
+                 such as git+https://example.com/bundles.git?branch=main",
+                rest.trim_end_matches('/')
+            )));
+        }
+        let (url, fragment) = text.split_once('#').map_or((text, None), |(url, fragment)| (url, Some(fragment)));
+        let digest = fragment.map(|fragment| {
+            let hex = fragment.strip_prefix("sha256=").unwrap_or_default();
+            format!("sha256:{hex}").parse::<Digest>().map_err(|_| {
+                CommandError::usage(format!("{url} has a fragment that is not a digest")).hint(
+                    "write the digest as `#sha256=` and 64 hexadecimal digits in lower case, as `sha256sum` prints it",
+                )
+            })
+        });
+        let url = url.parse().map_err(|error| match error {
+            // The text may have a password.
+            ArchiveUrlError::Credentials => CommandError::usage("the URL of the bundle has a user name or a password")
+                .hint("download the archive with `curl --netrc -O URL`, and use the file"),
+            error => CommandError::usage(format!("{url} is not the URL of an archive")).because(&error),
+        })?;
+        Ok(Self::Http(Box::new(url), digest.transpose()?))
+    }
+
+    /// The source from which the controller fetches it, with the credentials in this Secret; none for what is on this machine. `text` is
+    /// the argument, as the user wrote it.
+    pub fn source(&self, text: &str, secret: Option<&str>) -> Option<BundleSource> {
+        let auth = secret.map(|name| Authorization {
+            secret: Some(LocalObjectReference { name: name.to_owned() }),
+            ..Authorization::default()
+        });
+        match self {
+            Self::Directory(_) | Self::Archive(_) => None,
+            Self::Image(_) => {
+                let (reference, pull_secret) = (text.to_owned(), secret.map(str::to_owned));
+                Some(BundleSource::image(ImageSource { reference, pull_secret, ..ImageSource::default() }))
+            }
+            Self::Http(url, digest) => {
+                let sha256 = digest.as_ref().map(|digest| digest.hex().to_owned());
+                let url = url.to_string();
+                Some(BundleSource::http(HttpSource { url, sha256, auth, certificate_data: None }))
+            }
+            Self::Git(git) => {
+                let mut source = git.to_source();
+                if let Some(git) = &mut source.git {
+                    git.auth = auth;
+                }
+                Some(source)
+            }
+        }
+    }
+
+    /// Whether it is on a server.
+    pub fn is_remote(&self) -> bool {
+        !matches!(self, Self::Directory(_) | Self::Archive(_))
+    }
+}
+
+/// Parses `https://HOST/PATH?branch=NAME&directory=PATH`: the URL of a repository, with a revision and a directory.
+fn git(text: &str) -> Result<Git, CommandError> {
+    let (url, query) = text.split_once('?').unwrap_or((text, ""));
+    let mut source = GitSource { repository: url.to_owned(), ..GitSource::default() };
+    let reference = &mut source.reference;
+    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+        let field = match key.as_ref() {
+            "branch" => &mut reference.branch,
+            "tag" => &mut reference.tag,
+            "semver" => &mut reference.semver,
+            "commit" => &mut reference.commit,
+            "directory" => &mut source.directory,
+            _ => {
+                let message = format!("the URL of the repository has an unknown parameter {:?}", key.as_ref());
+                return Err(CommandError::usage(message)
+                    .hint("the parameters are branch, tag, semver or commit, and directory"));
+            }
+        };
+        if field.replace(value.into_owned()).is_some() {
+            return Err(CommandError::usage(format!("the URL of the repository has {key} twice")));
+        }
+    }
+    let is_ssh = url.starts_with("ssh:") || !url.contains("://");
+    Git::parse(&source).map_err(|error| {
+        let (message, hint) = match &error {
+            // The text may have a password.
+            InvalidSource::Repository(RepositoryUrlError::Url(ArchiveUrlError::Credentials)) => {
+                let message = "the URL of the repository has a user name or a password".to_owned();
+                return CommandError::usage(message).hint("clone the repository, and use the directory");
+            }
+            _ if is_ssh => ("is not fetched by this command", "clone the repository, and use the directory"),
+            InvalidSource::GitRef => {
+                ("needs a revision", "add one of ?branch=NAME, ?tag=NAME, ?semver=RANGE and ?commit=DIGITS")
+            }
+            _ => ("is not a repository that can be fetched", "write git+https://HOST/PATH?branch=NAME&directory=PATH"),
+        };
+        CommandError::usage(format!("git+{url} {message}")).because(&error).hint(hint)
+    })
+}
+
+/// What is most likely wrong with an image that cannot be parsed.
+fn image_hint(text: &str) -> &'static str {
+    match text.split_once('@') {
+        Some((_, digest)) if digest.len() != "sha256:".len() + 64 => "a digest is `sha256:` and 64 hexadecimal digits",
+        _ if text.contains(|c: char| c.is_ascii_uppercase()) => "write the repository in lower case",
+        _ => "write an image with its registry and tag: `quay.io/example/bundle:v1`",
+    }
+}
+
+/// Whether a text that is not a path looks like an image reference: it has a registry, a tag or a digest. Container tools would look
+/// for anything else on Docker Hub, but a mistyped path is more likely.
+fn is_like_an_image(text: &str) -> bool {
+    let (registry, path) = text.split_once('/').unwrap_or(("", text));
+    let path_only = text.starts_with(['/', '.']);
+    !path_only && (registry.contains(['.', ':']) || registry == "localhost" || path.contains([':', '@']))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::view::error::FailureKind;
+
+    #[test]
+    fn a_path_that_exists_comes_first_and_any_other_text_must_look_like_an_image() {
+        assert_eq!(Origin::parse("src").unwrap(), Origin::Directory("src".into()));
+        assert_eq!(Origin::parse("Cargo.toml").unwrap(), Origin::Archive("Cargo.toml".into()));
+        for image in [
+            "quay.io/example/bundle:v1",
+            "localhost/bundle",
+            "registry:5000/bundle",
+            "busybox:1",
+            "example/bundle@sha256:",
+        ] {
+            assert!(is_like_an_image(image), "{image}");
+        }
+        assert!(matches!(Origin::parse("quay.io/example/bundle:v1").unwrap(), Origin::Image(_)));
+        let archive = "https://example.com/harbour.tgz";
+        let digest = "0".repeat(64);
+        let parsed = Origin::parse(&format!("{archive}#sha256={digest}")).unwrap();
+        assert_eq!(parsed, Origin::Http(Box::new(archive.parse().unwrap()), format!("sha256:{digest}").parse().ok()));
+        assert!(matches!(Origin::parse("http://localhost:8080/harbour.zip?x=1").unwrap(), Origin::Http(_, None)));
+        for text in [
+            "https://quay.io/example/bundle:v1",
+            "oci://quay.io/example/bundle",
+            "ftp://example.com/a.tgz",
+            "https://user:s3cret@example.com/a.tgz",
+            "https://example.com/a.tgz#sha256=0",
+            "https://example.com/a.tgz#md5=0",
+            "git+https://example.com/a.git",
+            "git+https://example.com/a.git?branch=a&tag=b",
+            "git+https://example.com/a.git?branch=a&branch=b",
+            "git+https://example.com/a.git?ref=a",
+            "git+https://example.com/a.git?branch=a&directory=../b",
+            "git+https://user:s3cret@example.com/a.git?branch=a",
+            "git+ssh://git@example.com/a.git?branch=a",
+            "git+ext::sh -c id?branch=a",
+            "git+git@example.com:a.git?branch=a",
+            "git+",
+        ] {
+            let error = Origin::parse(text).unwrap_err();
+            assert_eq!(error.kind(), FailureKind::Usage, "{text}");
+            assert!(!format!("{error:?}").contains("s3cret"), "{error:?}");
+        }
+        for text in ["./not-there", "/not/there", "not-there", "a/b:c:d", "not/there", "X.io/../y", &"x/".repeat(5000)]
+        {
+            assert_eq!(Origin::parse(text).unwrap_err().kind(), FailureKind::Usage, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_repository_has_a_revision_and_a_directory() {
+        let text = "git+https://example.com/team/bundles.git?semver=%3E%3D1.2,%20%3C2&directory=bundles/harbour";
+        let origin = Origin::parse(text).unwrap();
+        let expected = json!({
+            "type": "git",
+            "git": {
+                "repository": "https://example.com/team/bundles.git", "directory": "bundles/harbour",
+                "ref": {"semver": ">=1.2, <2"}, "auth": {"secret": {"name": "token"}},
+            },
+        });
+        assert_eq!(serde_json::to_value(origin.source(text, Some("token")).unwrap()).unwrap(), expected);
+        assert!(origin.is_remote());
+        assert_eq!(Origin::parse("src").unwrap().source("src", None), None);
+    }
+}

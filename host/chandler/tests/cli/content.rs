@@ -1,0 +1,71 @@
+//! The content service: files are uploaded to it and read from it.
+
+use std::fs;
+
+use crate::{
+    dev::Kept,
+    support::{chandler, root},
+};
+
+const BUNDLE: &str = "./tests/fixtures/plain/lighthouse";
+
+#[test]
+fn files_are_uploaded_and_read_back() {
+    let kept = Kept::start(&[]);
+    let of = |arguments: &[&str]| {
+        let mut all: Vec<&str> = arguments.to_vec();
+        all.extend(["--kubeconfig", &kept.kubeconfig]);
+        chandler(all, "")
+    };
+    let installed = of(&["install", "lighthouse", BUNDLE, "--upload", "--create-namespace"]);
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    let digest = installed.stderr.lines().find_map(|line| line.strip_prefix("files uploaded ")).unwrap().to_owned();
+    assert!(!installed.stderr.contains("ConfigMap"), "{}", installed.stderr);
+
+    let listed = of(&["content", "lighthouse"]).data();
+    assert!(listed.starts_with("SIZE") && listed.contains("manifests/") && listed.contains(&digest), "{listed}");
+    let directory = tempfile::tempdir().unwrap();
+    let (files, archive) = (directory.path().join("files"), directory.path().join("lighthouse.tgz"));
+    let written = of(&["content", "lighthouse", "-o", files.to_str().unwrap()]);
+    assert_eq!(written.code, Some(0), "{}", written.stderr);
+    for entry in fs::read_dir(root().join(BUNDLE).join("manifests")).unwrap() {
+        let path = entry.unwrap().path();
+        let copy = files.join("manifests").join(path.file_name().unwrap());
+        assert_eq!(fs::read(&path).unwrap(), fs::read(&copy).unwrap(), "{}", copy.display());
+    }
+    // Nothing is overwritten.
+    let again = of(&["content", "lighthouse", "-o", files.to_str().unwrap()]);
+    assert_eq!(again.code, Some(2), "{}", again.stderr);
+    assert!(again.stderr.contains("is not empty"), "{}", again.stderr);
+    assert_eq!(of(&["content", "lighthouse", "-o", archive.to_str().unwrap()]).code, Some(0));
+    assert_eq!(fs::read(&archive).unwrap()[..2], [0x1f, 0x8b]);
+    let again = of(&["content", "lighthouse", "-o", archive.to_str().unwrap()]);
+    assert_eq!(again.code, Some(1), "{}", again.stderr);
+
+    // An upgrade uploads first; the same files are not uploaded twice.
+    fs::write(files.join("manifests/more.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n").unwrap();
+    let upgraded = of(&["upgrade", "lighthouse", files.to_str().unwrap(), "--upload"]);
+    assert_eq!(upgraded.code, Some(0), "{}", upgraded.stderr);
+    assert!(upgraded.stderr.contains("files uploaded sha256:"), "{}", upgraded.stderr);
+    assert!(of(&["content", "lighthouse"]).data().contains("more.yaml"));
+    let back = of(&["upgrade", "lighthouse", BUNDLE, "--upload"]);
+    assert!(back.stderr.contains("files were uploaded before: "), "{}", back.stderr);
+
+    for (arguments, code, part) in [
+        (vec!["content", "nobody"], 1, "no BundleDeployment with unpacked content has the path nobody.tgz"),
+        (vec!["content", "lighthouse", "--content-service", "none"], 1, "start the controller with --content-address"),
+        (
+            vec!["install", "other", BUNDLE, "--upload", "--create-namespace", "--content-service", "none"],
+            1,
+            "start the controller with --content-address",
+        ),
+        // Nothing was created for it.
+        (vec!["status", "other"], 1, "not found"),
+        (vec!["content", "lighthouse", "--content-url", "http://localhost"], 2, "it is not an https URL"),
+        (vec!["install", "x", "quay.io/example/a:v1", "--upload"], 2, "--upload is for files of this machine"),
+    ] {
+        let outcome = of(&arguments);
+        assert_eq!(outcome.code, Some(code), "{arguments:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.replace('\n', " ").contains(part), "{arguments:?}: {}", outcome.stderr);
+    }
+}

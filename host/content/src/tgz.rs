@@ -1,0 +1,124 @@
+//! Content as an archive.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Read, Seek as _, Write},
+};
+
+use chandler_core::{Content, Entry};
+use flate2::{Compression, GzBuilder};
+use tempfile::NamedTempFile;
+
+use crate::{Store, StoreError};
+
+/// The number of files that are listed at once, and the bytes that are read at once.
+const PAGE: usize = 1024;
+const CHUNK: usize = 256 << 10;
+
+impl Store {
+    /// A new file for content that is being received. It is removed when it is dropped, and after a crash. Blocks on the disk.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn temporary_file(&self) -> Result<NamedTempFile, StoreError> {
+        let directory = self.work();
+        NamedTempFile::new_in(&directory).map_err(StoreError::at("create a file in", directory))
+    }
+
+    /// Files as tar, compressed with gzip: the same bytes whenever this version writes the same files, since it has no
+    /// times, owners or modes of its own. The file has no name, and takes no space once it is closed. Blocks on the disk.
+    ///
+    /// # Errors
+    /// The disk is full or fails.
+    pub fn archived(&self, content: &dyn Content) -> Result<File, StoreError> {
+        let directory = self.work();
+        let write = || {
+            let mut file = tempfile::tempfile_in(&directory)?;
+            write(content, BufWriter::new(&mut file))?;
+            file.rewind()?;
+            Ok(file)
+        };
+        write().map_err(StoreError::at("write an archive in", &directory))
+    }
+}
+
+fn write(content: &dyn Content, to: impl Write) -> io::Result<()> {
+    let mut archive = tar::Builder::new(GzBuilder::new().mtime(0).write(to, Compression::default()));
+    let mut after: Option<String> = None;
+    loop {
+        let page = content.entries("", after.as_deref(), PAGE);
+        let Some(last) = page.last() else { break };
+        after = Some(last.path.clone());
+        for entry in &page {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(entry.size);
+            header.set_mode(0o644);
+            header.set_mtime(0);
+            archive.append_data(&mut header, &entry.path, FileReader { content, entry, offset: 0 })?;
+        }
+    }
+    archive.into_inner()?.finish()?.flush()
+}
+
+/// Reads one file.
+struct FileReader<'a> {
+    content: &'a dyn Content,
+    entry: &'a Entry,
+    offset: u64,
+}
+
+impl Read for FileReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes =
+            self.content.read(&self.entry.path, self.offset, buffer.len().min(CHUNK)).map_err(io::Error::other)?;
+        buffer.get_mut(..bytes.len()).ok_or(io::ErrorKind::UnexpectedEof)?.copy_from_slice(&bytes);
+        self.offset = self.offset.saturating_add(bytes.len() as u64);
+        Ok(bytes.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{FileSet, Limits};
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn an_archive_has_the_same_files_and_the_same_bytes_each_time(
+            files in prop::collection::btree_map("[a-zä ]{1,90}(/[a-z.-]{1,90}x){0,3}", prop::collection::vec(any::<u8>(), 0..2000), 0..6)
+        ) {
+            // A file cannot be a directory as well.
+            let files: BTreeMap<String, Vec<u8>> = files
+                .iter()
+                .filter(|(path, _)| !files.keys().any(|other| other.starts_with(&format!("{path}/"))))
+                .map(|(path, bytes)| (path.clone(), bytes.clone()))
+                .collect();
+            let directory = tempfile::tempdir().unwrap();
+            let store = Store::open(directory.path(), Limits::default()).unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let sets = files.into_iter().map(|(path, bytes)| {
+                let (directory, name) = path.rsplit_once('/').unwrap_or(("", &path));
+                let files = [(name.to_owned(), bytes)].into();
+                FileSet { source: "test".to_owned(), directory: directory.to_owned(), files }
+            });
+            let tree = runtime.block_on(store.import_files(sets.collect())).unwrap();
+            let bytes = |mut file: File| {
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes).unwrap();
+                bytes
+            };
+            let archive = bytes(store.archived(&tree).unwrap());
+            prop_assert_eq!(&bytes(store.archived(&tree).unwrap()), &archive);
+            let mut file = store.temporary_file().unwrap();
+            file.write_all(&archive).unwrap();
+            let again = runtime.block_on(store.import_archive(file.path())).unwrap();
+            prop_assert_eq!(again.digest(), tree.digest());
+        }
+    }
+}

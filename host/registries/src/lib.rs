@@ -1,0 +1,20 @@
+//! Where images are pulled from: an image reference in, the endpoints to ask out. No network.
+//!
+//! | item | purpose |
+//! |---|---|
+//! | [`Registries`] | the settings of all registries: [`endpoints`](Registries::endpoints) decides |
+//! | [`mod@file`] | reads registries.conf and its drop-in files |
+//! | [`mirror_sets`] | ImageDigestMirrorSet and ImageTagMirrorSet of OpenShift |
+//! | [`certificates`] | certs.d: the certificates for each registry |
+//!
+//! The formats are those of containers-registries.conf(5), containers-registries.conf.d(5) and containers-certs.d(5). Text that
+//! these pages do not describe is refused: a mistyped `blocked` must not open what it was meant to close.
+
+pub mod certificates;
+pub mod file;
+pub mod mirror_sets;
+mod scope;
+mod settings;
+
+pub use scope::ScopeError;
+pub use settings::{Blocked, Endpoint, MIRRORS, Registries, Version};

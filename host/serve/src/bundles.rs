@@ -1,0 +1,114 @@
+//! The content of BundleDeployments, as archives.
+
+use std::{
+    fs::File,
+    io::{self, Read as _, Seek as _, SeekFrom},
+    sync::Arc,
+};
+
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use chandler_content::Store;
+use chandler_core::Digest;
+use headers::{AcceptRanges, ContentLength, ContentRange, ETag, HeaderMapExt as _};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{
+    body,
+    conditional::{self, Part},
+    refusal::Refusal,
+};
+
+/// How many archives are written and sent at once. Each takes the space of its content on the disk meanwhile.
+const ARCHIVES: usize = 4;
+
+/// Writes archives.
+pub(crate) struct Bundles {
+    store: Store,
+    turns: Arc<Semaphore>,
+}
+
+impl Bundles {
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store, turns: Arc::new(Semaphore::new(ARCHIVES)) }
+    }
+
+    /// The answer to a request for the content of this digest.
+    pub(crate) async fn answer(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        digest: &Digest,
+    ) -> Result<Response, Refusal> {
+        let tag = tag(digest)?;
+        let mut response = if conditional::is_known(headers, &tag) {
+            StatusCode::NOT_MODIFIED.into_response()
+        } else if method == Method::HEAD {
+            described(Body::empty())
+        } else {
+            self.sent(headers, &tag, digest).await?
+        };
+        response.headers_mut().typed_insert(tag);
+        Ok(response)
+    }
+
+    async fn sent(&self, headers: &HeaderMap, tag: &ETag, digest: &Digest) -> Result<Response, Refusal> {
+        let turn = Arc::clone(&self.turns).try_acquire_owned();
+        let turn = turn.map_err(|_| Refusal::Unavailable("too many archives are being sent"))?;
+        let (file, bytes) = self.archive(digest.clone()).await?;
+        let part = conditional::part(headers, tag, bytes)?;
+        Ok(partial(file, part, bytes, turn))
+    }
+
+    async fn archive(&self, digest: Digest) -> Result<(File, u64), Refusal> {
+        let store = self.store.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let Some(tree) = store.tree(&digest) else { return Ok(None) };
+            let file = store.archived(&tree).map_err(io::Error::other)?;
+            let bytes = file.metadata()?.len();
+            Ok::<_, io::Error>(Some((file, bytes)))
+        });
+        match written.await {
+            Ok(Ok(Some(archive))) => Ok(archive),
+            Ok(Ok(None)) => Err(Refusal::Absent("its content is no longer in the cache of the controller".to_owned())),
+            Ok(Err(error)) => Err(failed(&error)),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+}
+
+fn failed(error: &dyn std::error::Error) -> Refusal {
+    tracing::warn!(%error, "an archive of a bundle cannot be written");
+    Refusal::Failed
+}
+
+/// The tag of an archive. The compression may differ between versions.
+fn tag(digest: &Digest) -> Result<ETag, Refusal> {
+    format!("\"{}.{}\"", digest.hex(), env!("CARGO_PKG_VERSION")).parse().map_err(|_| Refusal::Failed)
+}
+
+fn described(body: Body) -> Response {
+    let mut response = ([(CONTENT_TYPE, HeaderValue::from_static("application/gzip"))], body).into_response();
+    response.headers_mut().typed_insert(AcceptRanges::bytes());
+    response
+}
+
+fn partial(mut file: File, part: Part, bytes: u64, turn: OwnedSemaphorePermit) -> Response {
+    let body = body::written(turn, move |sink| {
+        file.seek(SeekFrom::Start(part.offset))?;
+        io::copy(&mut file.take(part.length), sink).map(drop)
+    });
+    let mut response = described(body);
+    response.headers_mut().typed_insert(ContentLength(part.length));
+    if part.is_range {
+        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        let end = part.offset.saturating_add(part.length);
+        if let Ok(range) = ContentRange::bytes(part.offset..end, bytes) {
+            response.headers_mut().typed_insert(range);
+        }
+    }
+    response
+}

@@ -1,0 +1,137 @@
+//! The certificate of the server: made here, or that of a Secret.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use chandler_certificates::{Policy, ServingCertificate};
+use futures::{Stream, StreamExt as _, stream};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api,
+    runtime::{WatchStreamExt as _, watcher},
+};
+use rustls::{
+    ServerConfig,
+    crypto::ring::default_provider,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+};
+use time::OffsetDateTime;
+
+/// How long after a failure a certificate is made again.
+const RETRY: Duration = Duration::from_mins(1);
+
+/// A certificate to serve.
+pub(crate) struct Served {
+    pub(crate) config: Arc<ServerConfig>,
+    /// The authority by which clients trust it, if it is not one of the system.
+    pub(crate) authority: Option<String>,
+}
+
+/// A certificate cannot be served.
+#[derive(Debug, thiserror::Error)]
+enum Unusable {
+    #[error("{0}")]
+    Issue(#[from] chandler_certificates::IssueError),
+    #[error("{0} is no PEM with what belongs there")]
+    Pem(&'static str),
+    #[error("it has no key {0}")]
+    Missing(&'static str),
+    #[error("{0}")]
+    Tls(#[from] rustls::Error),
+}
+
+/// Certificates for these names: one now, and another before that one expires.
+pub(crate) fn made(names: BTreeSet<String>) -> impl Stream<Item = Served> + Send {
+    let first = OffsetDateTime::now_utc();
+    stream::unfold((names, first), |(names, mut due)| async move {
+        loop {
+            tokio::time::sleep(Duration::try_from(due - OffsetDateTime::now_utc()).unwrap_or_default()).await;
+            match make(&names) {
+                Ok((served, renewal)) => return Some((served, (names, renewal))),
+                Err(error) => tracing::warn!(%error, "the content service has no certificate"),
+            }
+            due = OffsetDateTime::now_utc() + RETRY;
+        }
+    })
+}
+
+fn make(names: &BTreeSet<String>) -> Result<(Served, OffsetDateTime), Unusable> {
+    let made = ServingCertificate::issue(names, OffsetDateTime::now_utc(), &Policy::default())?;
+    let config = config(made.certificate.as_bytes(), made.key.as_bytes())?;
+    Ok((Served { config, authority: Some(made.authority) }, made.renewal))
+}
+
+/// The certificates of a Secret of type `kubernetes.io/tls`, as it changes. Its key `ca.crt` has the authority, if the system does not
+/// know it.
+pub(crate) fn of_secret(api: Api<Secret>, name: String) -> impl Stream<Item = Served> + Send {
+    let selected = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let secrets = watcher(api, selected).default_backoff().applied_objects();
+    secrets.filter_map(move |secret| {
+        let name = name.clone();
+        async move {
+            let served = match secret {
+                Ok(secret) => read(&secret).map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(error) = &served {
+                tracing::warn!(secret = name, error, "the certificate of the content service is not usable");
+            }
+            served.ok()
+        }
+    })
+}
+
+fn read(secret: &Secret) -> Result<Served, Unusable> {
+    let data = secret.data.as_ref();
+    let value = |key: &'static str| data.and_then(|data| data.get(key)).map(|value| value.0.as_slice());
+    let certificate = value("tls.crt").ok_or(Unusable::Missing("tls.crt"))?;
+    let key = value("tls.key").ok_or(Unusable::Missing("tls.key"))?;
+    let authority = value("ca.crt").map(|text| String::from_utf8(text.to_vec()).map_err(|_| Unusable::Pem("ca.crt")));
+    Ok(Served { config: config(certificate, key)?, authority: authority.transpose()? })
+}
+
+fn config(certificate: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, Unusable> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
+    let chain = chain.map_err(|_| Unusable::Pem("tls.crt"))?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| Unusable::Pem("tls.key"))?;
+    let builder =
+        ServerConfig::builder_with_provider(Arc::new(default_provider())).with_safe_default_protocol_versions()?;
+    let mut config = builder.with_no_client_auth().with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::ByteString;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_certificate_is_made_at_once() {
+        let names = BTreeSet::from(["localhost".to_owned(), "127.0.0.1".to_owned()]);
+        let mut made = std::pin::pin!(made(names));
+        let served = made.next().await.unwrap();
+        assert!(served.authority.unwrap().contains("BEGIN CERTIFICATE"));
+    }
+
+    #[test]
+    fn a_secret_without_a_certificate_is_refused() {
+        let names = BTreeSet::from(["localhost".to_owned()]);
+        let made = ServingCertificate::issue(&names, OffsetDateTime::now_utc(), &Policy::default()).unwrap();
+        let of = |pairs: &[(&str, &str)]| {
+            let pairs = pairs.iter().map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())));
+            read(&Secret { data: Some(pairs.collect()), ..Secret::default() })
+        };
+        let whole = of(&[("tls.crt", &made.certificate), ("tls.key", &made.key)]).unwrap();
+        assert_eq!(whole.authority, None);
+        for (pairs, expected) in [
+            (vec![], "it has no key tls.crt"),
+            (vec![("tls.crt", made.certificate.as_str())], "it has no key tls.key"),
+            (vec![("tls.crt", "x"), ("tls.key", &made.key)], ""),
+            (vec![("tls.crt", &made.certificate), ("tls.key", "x")], "tls.key is no PEM with what belongs there"),
+        ] {
+            let Err(error) = of(&pairs) else { panic!("{pairs:?}") };
+            assert!(error.to_string().contains(expected) && !error.to_string().contains("PRIVATE"), "{error}");
+        }
+    }
+}

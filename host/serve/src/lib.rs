@@ -1,0 +1,39 @@
+//! The content of bundles and catalogs over HTTPS, for callers that the API server vouches for.
+//!
+//! Each request has a bearer token of the API server. A TokenReview says whose it is, and a SubjectAccessReview whether that user may do
+//! this; nothing is answered before. What exists is thus shown to nobody who may not see it.
+//!
+//! | request | permission | answer |
+//! |---|---|---|
+//! | GET `/bundles/NAME.tgz` | `get` on the path | the content of a BundleDeployment |
+//! | GET `/catalogs/NAME/api/v1/all` | `get` on the path | all documents of a Catalog, as JSON lines |
+//! | GET `/catalogs/NAME/api/v1/metas` | `get` on the path | those with a `schema`, `package` and `name` |
+//! | PUT `/uploads/NAME.tgz` | `update` on the BundleDeployment | takes its content |
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`server`] | the listener, and what it serves |
+//! | `routes` | paths, checks of callers, and answers without content |
+//! | `callers` | who calls, and whether they may |
+//! | `bundles`, `catalogs`, `uploads` | the answers |
+//! | `conditional` | entity tags and ranges |
+//! | `body` | bodies that a thread writes, for clients that may stop reading |
+//! | `certificate` | the certificate: made here, or that of a Secret |
+//! | `announcement` | the ConfigMap that tells clients the URL and the authority |
+
+mod announcement;
+mod body;
+mod bundles;
+mod callers;
+mod catalogs;
+mod certificate;
+mod conditional;
+mod refusal;
+mod routes;
+pub mod server;
+mod uploads;
+
+pub use self::{
+    announcement::{AUTHORITY, URL},
+    server::{Holding, Holdings, Listener, Options, ServeError, Served, Target},
+};

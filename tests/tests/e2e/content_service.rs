@@ -1,0 +1,424 @@
+//! The content service: bundles and catalogs over HTTPS, for callers that the API server vouches for.
+
+use std::{collections::BTreeMap, io::Read as _, net::Ipv4Addr};
+
+use chandler_api::BundleDeploymentStatus;
+use chandler_certificates::{Policy, ServingCertificate};
+use chandler_controller::ContentOptions;
+use chandler_tests::{ContentClient, World, bundles::Bundle, content_service, wait, world::condition};
+use http::{Method, StatusCode};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::{PLAIN, catalogs, permissions};
+
+/// A world whose controller serves content.
+async fn serving() -> World {
+    let mut world = World::new().await;
+    world.stop_controller().await;
+    start(&mut world, |_| {});
+    world
+}
+
+fn start(world: &mut World, change: impl FnOnce(&mut ContentOptions)) {
+    world.start_controller_with(world.client.clone(), |options| {
+        let mut content = ContentOptions::at((Ipv4Addr::LOCALHOST, 0).into());
+        change(&mut content);
+        options.content = Some(content);
+    });
+}
+
+async fn announced(world: &World) -> ConfigMap {
+    content_service::announced(world, "announced", |_| true).await
+}
+
+/// A new ServiceAccount that may get these paths, and its token.
+async fn user(world: &World, name: &str, paths: &[&str]) -> String {
+    user_with(world, name, json!([{"nonResourceURLs": paths, "verbs": ["get"]}])).await
+}
+
+/// A new ServiceAccount with these rules, and its token.
+async fn user_with(world: &World, name: &str, rules: Value) -> String {
+    let account: ServiceAccount = serde_json::from_value(json!({"metadata": {"name": name}})).expect("an account");
+    let accounts = Api::<ServiceAccount>::namespaced(world.client.clone(), &world.namespace);
+    accounts.create(&PostParams::default(), &account).await.expect("an account");
+    let role = format!("{}-{name}", world.run());
+    let group = "rbac.authorization.k8s.io";
+    permissions::apply(
+        world,
+        &[
+            json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": role},
+                "rules": rules}),
+            json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": role},
+                "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": world.namespace}]}),
+        ],
+    )
+    .await;
+    content_service::token(world, &world.namespace, name).await
+}
+
+const BELL: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bell}\n";
+
+async fn install(world: &World, name: &str, text: &str) -> BundleDeploymentStatus {
+    let image = world.push(&Bundle::empty().with("manifests/bell.yaml", text)).await;
+    let source = json!({"type": "image", "image": {"ref": image}});
+    let spec = json!({"installNamespace": world.namespace, "provisionerClassName": PLAIN, "source": source});
+    world.apply(name, spec).await;
+    world.ready(name).await.status.expect("a status")
+}
+
+/// The files of an archive.
+fn files(archive: &[u8]) -> BTreeMap<String, String> {
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(archive));
+    let entries = archive.entries().expect("an archive").map(|entry| {
+        let mut entry = entry.expect("an entry");
+        let path = entry.path().expect("a path").display().to_string();
+        let mut text = String::new();
+        entry.read_to_string(&mut text).expect("a text");
+        (path, text)
+    });
+    entries.collect()
+}
+
+#[tokio::test]
+async fn the_content_of_a_bundle_is_served_to_those_who_may_read_it() {
+    let mut world = serving().await;
+    let name = world.name();
+    let status = install(&world, &name, BELL).await;
+    let announcement = announced(&world).await;
+    let path = format!("/bundles/{name}.tgz");
+    let url = &announcement.data.as_ref().expect("data")["url"];
+    assert_eq!(status.content_url, Some(format!("{url}{path}")));
+
+    let reader = user(&world, "reader", &[&path]).await;
+    let client = ContentClient::new(&announcement, Some(reader.clone()));
+    let whole = client.get(&path, &[]).await;
+    assert_eq!(
+        (whole.status, whole.header("content-type")),
+        (StatusCode::OK, "application/gzip"),
+        "{}",
+        whole.body.len()
+    );
+    assert_eq!(files(&whole.body), [("manifests/bell.yaml".to_owned(), BELL.to_owned())].into());
+    let tag = whole.header("etag");
+    assert_eq!(client.get(&path, &[]).await.body, whole.body, "the same bytes each time");
+
+    let known = client.get(&path, &[("if-none-match", tag)]).await;
+    assert_eq!((known.status, known.body.len()), (StatusCode::NOT_MODIFIED, 0));
+    let part = client.get(&path, &[("range", "bytes=10-19")]).await;
+    assert_eq!((part.status, part.body.as_slice()), (StatusCode::PARTIAL_CONTENT, &whole.body[10..20]));
+    assert_eq!(part.header("content-range"), format!("bytes 10-19/{}", whole.body.len()));
+    let beyond = client.get(&path, &[("range", "bytes=999999-")]).await;
+    assert_eq!(beyond.status, StatusCode::RANGE_NOT_SATISFIABLE);
+    let head = client.send(Method::HEAD, &path, &[]).await.expect("an answer");
+    assert_eq!((head.status, head.header("etag"), head.body.len()), (StatusCode::OK, tag, 0));
+    let put = client.send(Method::PUT, &path, &[]).await.expect("an answer");
+    assert_eq!(put.status, StatusCode::METHOD_NOT_ALLOWED);
+
+    // A restart loses nothing, even if the registry is gone.
+    world.stop_controller().await;
+    start(&mut world, |_| {});
+    let before = url.clone();
+    let announcement = content_service::announced(&world, "announced again", |map| {
+        map.data.as_ref().is_some_and(|data| data["url"] != before)
+    });
+    let client = ContentClient::new(&announcement.await, Some(reader));
+    // Until the controller has looked at it, nothing is said about it.
+    let again = || async {
+        let answer = client.get(&path, &[]).await;
+        assert_ne!(answer.status, StatusCode::NOT_FOUND);
+        answer.status == StatusCode::OK && answer.body == whole.body
+    };
+    wait::eventually("served again", again).await;
+
+    // Other content has another tag.
+    install(&world, &name, &BELL.replace("name: bell", "name: gong")).await;
+    let other = client.get(&path, &[("if-none-match", tag)]).await;
+    assert_eq!(other.status, StatusCode::OK);
+    assert!(files(&other.body)["manifests/bell.yaml"].contains("gong"));
+    world.delete(&name).await;
+    wait::eventually("forgotten", || async { client.get(&path, &[]).await.status == StatusCode::NOT_FOUND }).await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn nobody_else_learns_what_exists() {
+    let world = serving().await;
+    let name = world.name();
+    install(&world, &name, BELL).await;
+    let announcement = announced(&world).await;
+    let (path, absent) = (format!("/bundles/{name}.tgz"), "/bundles/none.tgz".to_owned());
+    let other = user(&world, "other", &["/bundles/others.tgz", "/bundles/deep/*"]).await;
+    let nobody = ContentClient::new(&announcement, None);
+    let liar = ContentClient::new(&announcement, Some(format!("{other}x")));
+    let other = ContentClient::new(&announcement, Some(other));
+    for path in [&path, &absent, &"/catalogs/none/api/v1/all".to_owned(), &"/".to_owned(), &"/metrics".to_owned()] {
+        for client in [&nobody, &liar] {
+            let answer = client.get(path, &[]).await;
+            assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{path}: {}", answer.text());
+            assert_eq!(answer.header("www-authenticate"), "Bearer realm=\"chandler\"");
+        }
+        let answer = other.get(path, &[]).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{path}: {}", answer.text());
+        let expected = format!("system:serviceaccount:{}:other may not get {path}", world.namespace);
+        assert!(answer.text().starts_with(&expected), "{}", answer.text());
+    }
+    // What is checked is what is served: no other spelling of the path leads there.
+    for path in [
+        format!("/bundles/deep/../{name}.tgz"),
+        format!("/bundles/deep%2f..%2f{name}.tgz"),
+        format!("/bundles//{name}.tgz"),
+    ] {
+        let answer = other.get(&path, &[]).await;
+        assert!(matches!(answer.status, StatusCode::FORBIDDEN | StatusCode::NOT_FOUND), "{path}: {}", answer.status);
+    }
+    // Permission for a path that does not exist shows only that.
+    let answer = other.get("/bundles/others.tgz", &[]).await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND, "{}", answer.text());
+    // The ConfigMap has what clients need and no key.
+    let data = announcement.data.expect("data");
+    assert_eq!(data.keys().collect::<Vec<_>>(), ["ca.crt", "url"]);
+    assert!(!data["ca.crt"].contains("PRIVATE"));
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_status_that_someone_else_wrote_shows_no_other_content() {
+    let world = serving().await;
+    let (name, thief) = (world.name(), format!("{}-thief", world.run()));
+    let digest = install(&world, &name, BELL).await.content_digest.expect("a digest");
+    // A BundleDeployment whose content cannot be fetched, with the digest of another one in its status.
+    let source = json!({"type": "image", "image": {"ref": format!("{}/none:v1", world.registry.host())}});
+    world
+        .apply(&thief, json!({"installNamespace": world.namespace, "provisionerClassName": PLAIN, "source": source}))
+        .await;
+    world.condition(&thief, "Unpacked", "False", "UnpackFailed").await;
+    let deployments: Api<chandler_api::BundleDeployment> = Api::all(world.client.clone());
+    let forged =
+        kube::api::Patch::Merge(json!({"status": {"contentDigest": digest, "contentURL": "https://evil.invalid/x"}}));
+    deployments.patch_status(&thief, &kube::api::PatchParams::default(), &forged).await.expect("a status");
+    let reader = user(&world, "reader", &["/bundles/*"]).await;
+    let client = ContentClient::new(&announced(&world).await, Some(reader));
+    assert_eq!(client.get(&format!("/bundles/{thief}.tgz"), &[]).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(client.get(&format!("/bundles/{name}.tgz"), &[]).await.status, StatusCode::OK);
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn catalogs_are_served_as_catalogd_serves_them() {
+    let world = serving().await;
+    let name = world.name();
+    let text =
+        format!("{}---\n{}", catalogs::package("harbour", &["1.0.0", "1.1.0"]), catalogs::package("bell", &["2.0.0"]));
+    let reference = catalogs::push(&world.registry, &[("catalog.yaml", &text)]).await;
+    let source = json!({"type": "image", "image": {"ref": reference}});
+    let _: chandler_api::Catalog = world.create(json!({"metadata": {"name": name}, "spec": {"source": source}})).await;
+    catalogs::ready(&world, &name).await;
+    let reader = user(&world, "reader", &["/catalogs/*"]).await;
+    let client = ContentClient::new(&announced(&world).await, Some(reader));
+    let (all, metas) = (format!("/catalogs/{name}/api/v1/all"), format!("/catalogs/{name}/api/v1/metas"));
+    let documents = |text: &str| -> Vec<Value> {
+        text.lines().map(|line| serde_json::from_str(line).expect("a document")).collect()
+    };
+
+    let answer = client.get(&all, &[]).await;
+    assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, "application/jsonl"));
+    let everything = documents(&answer.text());
+    assert_eq!(everything.len(), 7);
+    assert_eq!(documents(&client.get(&metas, &[]).await.text()), everything);
+    let known = client.get(&all, &[("if-none-match", answer.header("etag"))]).await;
+    assert_eq!(known.status, StatusCode::NOT_MODIFIED);
+    for (query, expected) in [
+        ("schema=olm.bundle", 3),
+        ("schema=olm.bundle&package=harbour", 2),
+        ("package=harbour", 3),
+        ("schema=olm.package&name=bell", 1),
+        ("name=stable", 2),
+        ("name=none", 0),
+    ] {
+        let answer = client.get(&format!("{metas}?{query}"), &[]).await;
+        assert_eq!((answer.status, documents(&answer.text()).len()), (StatusCode::OK, expected), "{query}");
+    }
+    let answer = client.get(&format!("{metas}?pkg=harbour"), &[]).await;
+    assert_eq!(
+        (answer.status, answer.text().trim()),
+        (StatusCode::BAD_REQUEST, "\"pkg\" is not a parameter: they are schema, package and name")
+    );
+    let absent = client.get("/catalogs/none/api/v1/all", &[]).await;
+    assert_eq!(absent.status, StatusCode::NOT_FOUND);
+
+    let compressed = client.get(&all, &[("accept-encoding", "gzip")]).await;
+    assert_eq!(compressed.header("content-encoding"), "gzip");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(compressed.body.as_slice()).read_to_string(&mut text).expect("gzip");
+    assert_eq!(documents(&text), everything);
+    world.finish().await;
+}
+
+/// An archive of a bundle with one manifest.
+fn archive(text: &str) -> Vec<u8> {
+    let mut archive = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+    let mut header = tar::Header::new_ustar();
+    header.set_size(text.len() as u64);
+    header.set_mode(0o644);
+    archive.append_data(&mut header, "manifests/bell.yaml", text.as_bytes()).expect("an entry");
+    archive.into_inner().expect("an archive").finish().expect("gzip")
+}
+
+fn uploaded(world: &World, digest: Option<&str>) -> Value {
+    let upload = digest.map_or_else(|| json!({}), |digest| json!({"digest": digest}));
+    json!({"installNamespace": world.namespace, "provisionerClassName": PLAIN, "source": {"type": "upload", "upload": upload}})
+}
+
+fn bell(tone: &str) -> String {
+    format!("{BELL}data: {{tone: {tone}}}\n")
+}
+
+async fn tone(world: &World, tone: &str) {
+    wait::until(&world.config_maps(), "bell", tone, |bell: Option<&ConfigMap>| {
+        bell.and_then(|bell| bell.data.as_ref()).is_some_and(|data| data["tone"] == tone)
+    })
+    .await;
+}
+
+/// Permission to update one BundleDeployment.
+fn updates(name: &str) -> Value {
+    json!([{"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"], "resourceNames": [name], "verbs": ["update"]}])
+}
+
+#[tokio::test]
+async fn uploaded_content_is_installed_and_stays() {
+    let mut world = serving().await;
+    let (name, image) = (world.name(), format!("{}-image", world.run()));
+    let path = format!("/uploads/{name}.tgz");
+    install(&world, &image, &BELL.replace("name: bell", "name: other")).await;
+    let announcement = announced(&world).await;
+    let author = ContentClient::new(&announcement, Some(user_with(&world, "author", updates(&name)).await));
+    let reader = ContentClient::new(&announcement, Some(user(&world, "reader", &["/bundles/*", "/uploads/*"]).await));
+    let put = |client: &ContentClient, path: &str, text: &str| {
+        let body = archive(text);
+        let path = path.to_owned();
+        let client = client.clone();
+        async move { client.put(&path, &body).await }
+    };
+    let low = bell("low");
+    assert_eq!(put(&author, &path, &low).await.status, StatusCode::NOT_FOUND, "there is no BundleDeployment yet");
+    world.apply(&name, uploaded(&world, None)).await;
+    let waiting = world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+    let message = &condition(&waiting, "Unpacked").expect("Unpacked").message;
+    assert!(message.starts_with("no content was uploaded for it yet"), "{message}");
+
+    assert_eq!(put(&reader, &path, &low).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(put(&ContentClient::new(&announcement, None), &path, &low).await.status, StatusCode::UNAUTHORIZED);
+    let foreign = put(&author, &format!("/uploads/{image}.tgz"), &low).await;
+    assert_eq!(foreign.status, StatusCode::FORBIDDEN);
+    let refused = author.put(&path, b"no archive").await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text());
+
+    let created = put(&author, &path, &low).await;
+    assert_eq!(created.status, StatusCode::CREATED, "{}", created.text());
+    tone(&world, "low").await;
+    let status = world.ready(&name).await.status.expect("a status");
+    assert_eq!(status.content_digest.as_deref(), Some(created.text().trim()));
+    let resolved = status.resolved_source.and_then(|source| source.upload).and_then(|upload| upload.digest);
+    assert_eq!(resolved, status.content_digest);
+    assert_eq!(put(&author, &path, &low).await.status, StatusCode::NO_CONTENT);
+    let changed = put(&author, &path, &bell("high")).await;
+    assert_eq!(changed.status, StatusCode::CONFLICT, "{}", changed.text());
+    let read = reader.get(&format!("/bundles/{name}.tgz"), &[]).await;
+    assert_eq!(files(&read.body)["manifests/bell.yaml"], low);
+
+    // It is still there after a restart.
+    world.stop_controller().await;
+    start(&mut world, |_| {});
+    let bells = world.config_maps();
+    bells.delete("bell", &DeleteParams::default()).await.expect("deleted");
+    tone(&world, "low").await;
+
+    // A later BundleDeployment of the same name is another one.
+    world.delete(&name).await;
+    world.apply(&name, uploaded(&world, status.content_digest.as_deref())).await;
+    let waiting = world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+    let message = &condition(&waiting, "Unpacked").expect("Unpacked").message;
+    assert!(message.starts_with("no content was uploaded for it yet"), "{message}");
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn an_upload_that_the_spec_names_by_digest_can_be_replaced() {
+    let world = serving().await;
+    let (name, thief) = (world.name(), format!("{}-thief", world.run()));
+    let path = format!("/uploads/{name}.tgz");
+    let announcement = announced(&world).await;
+    let author = ContentClient::new(&announcement, Some(user_with(&world, "author", updates(&name)).await));
+    let unknown = format!("sha256:{}", "0".repeat(64));
+    world.apply(&name, uploaded(&world, Some(&unknown))).await;
+    world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+
+    // Content is uploaded before the spec names it.
+    for wanted in ["low", "high"] {
+        let answer = author.put(&path, &archive(&bell(wanted))).await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text());
+        world.apply(&name, uploaded(&world, Some(answer.text().trim()))).await;
+        tone(&world, wanted).await;
+        world.ready(&name).await;
+    }
+    let history = world.ready(&name).await.status.expect("a status").history;
+    assert_eq!(history.iter().filter(|revision| revision.outcome.as_str() == "Succeeded").count(), 2, "{history:?}");
+
+    // Who knows a digest does not have the content.
+    let digest = history.last().expect("a revision").content_digest.clone();
+    world.apply(&thief, uploaded(&world, Some(&digest))).await;
+    let refused = world.condition(&thief, "Unpacked", "False", "UnpackFailed").await;
+    let message = &condition(&refused, "Unpacked").expect("Unpacked").message;
+    assert!(message.starts_with("no content was uploaded for it yet"), "{message}");
+    // The release that runs is not touched by a digest that nobody uploaded.
+    world.apply(&name, uploaded(&world, Some(&unknown))).await;
+    let refused = world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+    let message = &condition(&refused, "Unpacked").expect("Unpacked").message;
+    assert!(message.contains("was not uploaded for it"), "{message}");
+    tone(&world, "high").await;
+    world.finish().await;
+}
+
+fn secret(serving: &ServingCertificate) -> Secret {
+    serde_json::from_value(json!({
+        "metadata": {"name": "serving"}, "type": "kubernetes.io/tls",
+        "stringData": {"tls.crt": serving.certificate, "tls.key": serving.key, "ca.crt": serving.authority},
+    }))
+    .expect("a Secret")
+}
+
+#[tokio::test]
+async fn the_certificate_of_a_secret_is_served_and_follows_it() {
+    let mut world = World::new().await;
+    world.stop_controller().await;
+    start(&mut world, |content| content.tls_secret = Some("serving".to_owned()));
+    let issue = || {
+        let names = ["127.0.0.1".to_owned()].into();
+        ServingCertificate::issue(&names, time::OffsetDateTime::now_utc(), &Policy::default()).expect("a certificate")
+    };
+    let (first, second) = (issue(), issue());
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.system_namespace);
+    // The service waits for the Secret.
+    secrets.create(&PostParams::default(), &secret(&first)).await.expect("a Secret");
+    let authority = |serving: &ServingCertificate| {
+        let authority = serving.authority.clone();
+        move |map: &ConfigMap| map.data.as_ref().is_some_and(|data| data["ca.crt"] == authority)
+    };
+    let announcement = content_service::announced(&world, "the first authority", authority(&first)).await;
+    assert_eq!(ContentClient::new(&announcement, None).get("/", &[]).await.status, StatusCode::UNAUTHORIZED);
+
+    secrets.delete("serving", &DeleteParams::default()).await.expect("deleted");
+    secrets.create(&PostParams::default(), &secret(&second)).await.expect("a Secret");
+    let next = content_service::announced(&world, "the second authority", authority(&second)).await;
+    assert_eq!(ContentClient::new(&next, None).get("/", &[]).await.status, StatusCode::UNAUTHORIZED);
+    let old = ContentClient::new(&announcement, None).send(Method::GET, "/", &[]).await;
+    assert!(old.is_err(), "the old authority is no longer right");
+    world.finish().await;
+}
