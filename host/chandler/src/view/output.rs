@@ -28,7 +28,7 @@ pub fn write(objects: &[Value], format: Format) -> Result<String, CommandError> 
 }
 
 /// YAML documents, each after a `---` line. A document with [deceptive characters](is_deceptive) is written as JSON, with those
-/// escaped. Strings that a YAML 1.1 or 1.2 parser would take for another type are quoted, and text of several lines is literal.
+/// escaped, and so is a document that is a single string: parsers differ on a literal of blank lines before `---`. Strings that a YAML 1.1 or 1.2 parser would take for another type are quoted, and text of several lines is literal.
 pub fn yaml(documents: &[Value]) -> Result<String, CommandError> {
     let options = serde_saphyr::ser_options! {
         // A folded scalar parses to the same value, but shows line breaks that the value does not have.
@@ -39,7 +39,7 @@ pub fn yaml(documents: &[Value]) -> Result<String, CommandError> {
         text.push_str("---\n");
         let yaml = serde_saphyr::to_string_with_options(document, options.clone())
             .map_err(|error| CommandError::failed("failed to write YAML").because(&error))?;
-        if yaml.contains(is_deceptive) {
+        if document.is_string() || yaml.contains(is_deceptive) {
             // JSON is valid YAML and quotes every string, so that deceptive characters can be escaped.
             text.push_str(&printable_json_for_yaml(&unescaped_json(document)?));
         } else {
@@ -163,6 +163,11 @@ mod tests {
         let text = json(&object).unwrap();
         assert!(!text.contains(is_deceptive), "{text:?}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), object);
+    }
+
+    #[test]
+    fn a_document_that_is_a_string_is_quoted() {
+        assert_eq!(yaml(&[json!("\n"), json!("a")]).unwrap(), "---\n\"\\n\"\n---\n\"a\"\n");
     }
 
     /// Strings that YAML parsers treat specially, and any others.
