@@ -29,6 +29,7 @@ pub mod install;
 pub mod lint;
 pub mod list;
 pub mod outdated;
+pub mod push;
 pub mod rbac;
 pub mod reconcile;
 pub mod reference;
@@ -124,6 +125,7 @@ pub enum Command {
     Content(Box<content::Content>),
     Render(render::Render),
     Lint(lint::Lint),
+    Push(Box<push::Push>),
     Catalog(Box<catalog::Catalog>),
     Resolve(Box<resolve::Resolve>),
     Rbac(rbac::Rbac),
@@ -159,6 +161,7 @@ impl Command {
             Self::Content(content) => content.run(terminal).await?,
             Self::Render(render) => render.run(terminal).await?,
             Self::Lint(lint) => lint.run(terminal).await?,
+            Self::Push(push) => Box::pin(push.run(terminal)).await?,
             Self::Catalog(catalog) => return catalog.run(terminal).await,
             Self::Resolve(resolve) => resolve.run(terminal).await?,
             Self::Rbac(rbac) => Box::pin(rbac.run(terminal)).await?,

@@ -53,8 +53,13 @@ fn log_to_standard_error(arguments: &Arguments, terminal: &Terminal) -> Result<(
         )
     })?;
     // kube logs responses that it cannot parse, including Secrets, and reports as errors and warnings what is retried: the caller logs
-    // what the user should know of it.
-    let silenced = ["kube_client::client=error", "kube_client::client::builder=off", "kube_runtime::watcher=error"];
+    // what the user should know of it. The verifier of certificates logs what is also the cause of an error.
+    let silenced = [
+        "kube_client::client=error",
+        "kube_client::client::builder=off",
+        "kube_runtime::watcher=error",
+        "rustls_platform_verifier=off",
+    ];
     let named = |directive: &str| directives.contains(directive.split(':').next().unwrap_or_default());
     let silenced = silenced.into_iter().filter(|directive| !named(directive));
     let filter = silenced.filter_map(|directive| directive.parse().ok()).fold(filter, EnvFilter::add_directive);

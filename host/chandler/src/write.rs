@@ -13,6 +13,7 @@ pub mod dev_class;
 #[cfg(feature = "dev")]
 pub mod dev_kinds;
 pub mod files;
+pub mod image;
 pub mod installation;
 #[cfg(feature = "dev")]
 pub mod kubeconfig_file;

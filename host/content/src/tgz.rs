@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{self, BufWriter, Read, Seek as _, Write},
+    path::Path,
 };
 
 use chandler_core::{Content, Entry};
@@ -26,15 +27,16 @@ impl Store {
     }
 
     /// Files as tar, compressed with gzip: the same bytes whenever this version writes the same files, since it has no
-    /// times, owners or modes of its own. The file has no name, and takes no space once it is closed. Blocks on the disk.
+    /// times, owners or modes of its own. Paths begin with `below`, unless it is empty. The file has no name, and takes no space
+    /// once it is closed. Blocks on the disk.
     ///
     /// # Errors
     /// The disk is full or fails.
-    pub fn archived(&self, content: &dyn Content) -> Result<File, StoreError> {
+    pub fn archived(&self, content: &dyn Content, below: &str) -> Result<File, StoreError> {
         let directory = self.work();
         let write = || {
             let mut file = tempfile::tempfile_in(&directory)?;
-            write(content, BufWriter::new(&mut file))?;
+            write(content, Path::new(below), BufWriter::new(&mut file))?;
             file.rewind()?;
             Ok(file)
         };
@@ -42,7 +44,7 @@ impl Store {
     }
 }
 
-fn write(content: &dyn Content, to: impl Write) -> io::Result<()> {
+fn write(content: &dyn Content, below: &Path, to: impl Write) -> io::Result<()> {
     let mut archive = tar::Builder::new(GzBuilder::new().mtime(0).write(to, Compression::default()));
     let mut after: Option<String> = None;
     loop {
@@ -54,7 +56,7 @@ fn write(content: &dyn Content, to: impl Write) -> io::Result<()> {
             header.set_size(entry.size);
             header.set_mode(0o644);
             header.set_mtime(0);
-            archive.append_data(&mut header, &entry.path, FileReader { content, entry, offset: 0 })?;
+            archive.append_data(&mut header, below.join(&entry.path), FileReader { content, entry, offset: 0 })?;
         }
     }
     archive.into_inner()?.finish()?.flush()
@@ -113,8 +115,8 @@ mod tests {
                 file.read_to_end(&mut bytes).unwrap();
                 bytes
             };
-            let archive = bytes(store.archived(&tree).unwrap());
-            prop_assert_eq!(&bytes(store.archived(&tree).unwrap()), &archive);
+            let archive = bytes(store.archived(&tree, "").unwrap());
+            prop_assert_eq!(&bytes(store.archived(&tree, "").unwrap()), &archive);
             let mut file = store.temporary_file().unwrap();
             file.write_all(&archive).unwrap();
             let again = runtime.block_on(store.import_archive(file.path())).unwrap();

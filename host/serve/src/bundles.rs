@@ -67,7 +67,7 @@ impl Bundles {
         let store = self.store.clone();
         let written = tokio::task::spawn_blocking(move || {
             let Some(tree) = store.tree(&digest) else { return Ok(None) };
-            let file = store.archived(&tree).map_err(io::Error::other)?;
+            let file = store.archived(&tree, "").map_err(io::Error::other)?;
             let bytes = file.metadata()?.len();
             Ok::<_, io::Error>(Some((file, bytes)))
         });

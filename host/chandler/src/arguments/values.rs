@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chandler_api::{ValuesKind, ValuesReference};
+use chandler_content::{ImageReference, ReferenceError};
 use chandler_core::dns_name;
 
 /// Parses a duration: `90s`, `5m`, `1h30m` or a number of seconds.
@@ -80,6 +81,19 @@ pub fn values_reference(text: &str) -> Result<ValuesReference, String> {
     Ok(ValuesReference { kind, name: name.to_owned(), values_key, target_path, optional: false })
 }
 
+/// Parses an image to push to: its tag is written, and there is no digest.
+pub fn tagged_image(text: &str) -> Result<ImageReference, String> {
+    let image: ImageReference = text.parse().map_err(|error: ReferenceError| error.to_string())?;
+    let tag = text.rsplit('/').next().and_then(|name| name.split_once(':'));
+    if image.digest().is_none() && tag.is_some() && text.contains('/') {
+        Ok(image)
+    } else {
+        Err(format!(
+            "{text:?} is not an image to push to: write its registry and tag, such as `registry.example.com/harbour:v0.1.0`"
+        ))
+    }
+}
+
 /// Parses a label: `KEY=VALUE`. The API server checks both.
 pub fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -113,6 +127,17 @@ mod tests {
         assert_eq!(parsed("Secret/db:password=a.b[0]"), Some(("Secret", "db".into(), own("password"), own("a.b[0]"))));
         for text in ["base", "pod/x", "secret/", "secret/a/b", "secret/a:", "secret/a:k=", "secret/a:=p"] {
             assert_eq!(parsed(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_image_to_push_to_has_a_registry_and_a_tag() {
+        for text in ["localhost:5000/a:v1", "quay.io/example/harbour:v0.1.0", "library/busybox:v1"] {
+            assert_eq!(tagged_image(text).map(|image| image.digest().cloned()), Ok(None), "{text}");
+        }
+        let digest = format!("quay.io/a:v1@sha256:{}", "0".repeat(64));
+        for text in ["harbour", "harbour:v1", "localhost:5000/a", "quay.io/a", "quay.io/A:v1", "", &digest] {
+            assert!(tagged_image(text).is_err(), "{text}");
         }
     }
 

@@ -6,10 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use chandler_catalog::{BuildError, Directory, DirectoryError, Index, Indexes, Limits, StoreError};
+use chandler_catalog::{BuildError, Directory, DirectoryError, Index, Indexes, Limits, StoreError, lint};
 use chandler_catalogs::{IndexCatalogs, names};
 use chandler_content::{ContentError, ImageError};
-use chandler_core::{Content, Digest};
+use chandler_core::{Content, Diagnostic, Digest};
 use chandler_resolver::Source;
 use chandler_source::CATALOG_LABEL;
 
@@ -30,6 +30,8 @@ use crate::{
 
 /// The most indexes that the cache keeps.
 const KEPT: usize = 32;
+/// The most findings about one catalog.
+pub const MOST_FINDINGS: usize = 1_000;
 /// The most names of packages that a message suggests.
 const SUGGESTIONS: usize = 5;
 
@@ -100,7 +102,10 @@ pub async fn index(place: &str, fetching: &Fetching) -> Result<Arc<Index>, Comma
 }
 
 /// The index of files, from the cache or built anew.
-pub(super) async fn indexed(place: &str, content: Arc<dyn Content>, cache: &Path) -> Result<Arc<Index>, CommandError> {
+///
+/// # Errors
+/// The files are not a catalog, or the cache cannot be written.
+pub async fn indexed(place: &str, content: Arc<dyn Content>, cache: &Path) -> Result<Arc<Index>, CommandError> {
     let (what, directory) = (place.to_owned(), cache::catalogs(cache));
     let index = blocking(move || {
         let indexes = Indexes::open(directory).map_err(|error| unusable(&what, &error))?;
@@ -157,6 +162,23 @@ pub async fn content(place: &str, cache: &Path, fetching: &Fetching) -> Result<C
             Ok(CatalogContent { content: opened.content, directory: None })
         }
     }
+}
+
+/// What is wrong with the documents of a catalog, and with the packages that they define. Blocks on the disk.
+///
+/// # Errors
+/// The files or the cache cannot be read.
+pub fn findings(place: &str, content: &dyn Content, cache: &Path) -> Result<Vec<Diagnostic>, CommandError> {
+    let failed = |error: &(dyn std::error::Error + 'static)| {
+        CommandError::failed(format!("failed to check the catalog {place}")).because(error)
+    };
+    let indexes = Indexes::open(cache::catalogs(cache)).map_err(|error| failed(&error))?;
+    let built = indexes.build_for_lint(content, &Limits::default(), MOST_FINDINGS);
+    let (index, mut findings) = built.map_err(|error| failed(&error))?;
+    let left = MOST_FINDINGS.saturating_sub(findings.len());
+    findings.extend(lint::catalog(&index, left).map_err(|error| failed(&error))?);
+    findings.sort_by(|one, other| one.place.cmp(&other.place));
+    Ok(findings.iter().map(chandler_catalog::Finding::diagnostic).collect())
 }
 
 /// What to do about an image that is not a catalog.

@@ -181,10 +181,11 @@ impl Delivery<'_> {
         let failed = CommandError::failed(format!("{} does not fit into ConfigMaps", self.bundle)).because(error);
         match error {
             PackingError::Read(_) => failed,
-            _ => failed.hint(
-                "--upload sends it to the content service of the controller; or push it as an image, and install that: `tar -C DIR -cf - . | crane append -f - -t REGISTRY/NAME:TAG`, or build one \
-                 `FROM scratch` with `COPY . /`",
-            ),
+            _ => failed.hint(format!(
+                "--upload sends it to the content service of the controller; or push it as an image, and install that: \
+                 `chandler push {} REGISTRY/NAME:TAG`",
+                self.bundle
+            )),
         }
     }
 }

@@ -105,7 +105,7 @@ pub(super) async fn catalog_images(cache: &Path, registry: &RegistryArguments) -
 }
 
 /// The credentials for a registry, and those for mirrors.
-async fn access(image: &ImageReference, registry: &RegistryArguments) -> Result<ImageAccess, CommandError> {
+pub async fn access(image: &ImageReference, registry: &RegistryArguments) -> Result<ImageAccess, CommandError> {
     let user = UserCredentials::read(registry)?;
     let credentials = user.find(image).await.map_err(|error| {
         CommandError::failed(format!("failed to read the credentials for {}", image.registry_name()))

@@ -42,7 +42,7 @@ impl Upload {
             CommandError::failed("failed to write the archive to upload").because(error)
         };
         let store = source::store(&cache::directory(arguments.cache_directory.as_deref())?).await?;
-        let archive = store.archived(self.files.as_ref()).map_err(|error| failed(&error))?;
+        let archive = store.archived(self.files.as_ref(), "").map_err(|error| failed(&error))?;
         let is_new = self.service.put(name, archive).await?;
         let what = if is_new { "uploaded" } else { "were uploaded before:" };
         terminal.line(format!("files {what} {}", self.files.digest()));

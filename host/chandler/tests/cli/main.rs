@@ -13,6 +13,7 @@ mod golden;
 mod hints;
 mod lint;
 mod mistakes;
+mod push;
 mod rbac;
 mod registries;
 mod render;

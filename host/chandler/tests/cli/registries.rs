@@ -28,17 +28,17 @@ fn registry(runtime: &tokio::runtime::Runtime, options: Options) -> Registry {
 }
 
 /// A user with a home directory and nothing else in the environment but these variables.
-struct User {
-    home: TempDir,
+pub(crate) struct User {
+    pub(crate) home: TempDir,
     variables: Vec<(&'static str, String)>,
 }
 
 impl User {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { home: tempfile::tempdir().unwrap(), variables: Vec::new() }
     }
 
-    fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.home.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
@@ -46,10 +46,14 @@ impl User {
     }
 
     fn render(&self, image: &str) -> Outcome {
+        self.run(&["render", image, "--name", "lighthouse"])
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Outcome {
         // A cache of its own: content in the cache needs no registry.
         let cache = self.home.path().join("cache");
         let mut command = command(&cache);
-        command.args(["render", image, "--name", "lighthouse"]).env_clear().env("CHANDLER_CACHE_DIRECTORY", &cache);
+        command.args(arguments).env_clear().env("CHANDLER_CACHE_DIRECTORY", &cache);
         command.env("HOME", self.home.path()).env("PATH", self.home.path().join("bin:/usr/bin:/bin"));
         let output = command.envs(self.variables.iter().cloned()).output().unwrap();
         Outcome {

@@ -41,6 +41,18 @@ impl RegistrySettings {
         *self.registries.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(registries);
     }
 
+    /// The certificates for the registry of an image. Blocks on the disk.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is no certificate.
+    pub fn certificates(&self, image: &ImageReference) -> Result<Option<HostCertificates>, AccessError> {
+        let registry = image.registry_name();
+        certificates(&self.certificates, registry).map_err(|error| AccessError::HostCertificates {
+            registry: registry.to_owned(),
+            problem: error.to_string(),
+        })
+    }
+
     fn registries(&self) -> Arc<Registries> {
         Arc::clone(&self.registries.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -124,16 +136,12 @@ impl Images {
 
     /// The certificates that the administrator set for a registry.
     async fn certificates(&self, image: &ImageReference) -> Result<Option<HostCertificates>, ContentError> {
-        let directories = Arc::clone(&self.inner.options.registries.certificates);
-        if directories.is_empty() {
+        let settings = self.inner.options.registries.clone();
+        if settings.certificates.is_empty() {
             return Ok(None);
         }
-        let registry = image.registry_name().to_owned();
-        blocking::run(move || {
-            let found = certificates(&directories, &registry);
-            found.map_err(|error| AccessError::HostCertificates { registry, problem: error.to_string() }.into())
-        })
-        .await
+        let image = image.clone();
+        blocking::run(move || Ok(settings.certificates(&image)?)).await
     }
 
     /// The answer of the first endpoint that has one. An endpoint that is not the last has its share of the time.

@@ -7,6 +7,8 @@ use std::{fmt, str::FromStr};
 use chandler_core::Digest;
 use oci_spec::distribution::Reference;
 
+use super::may_be_plain;
+
 /// A reference to an image, such as `quay.io/example/bundle:v1.2.0` or `registry:5000/bundle@sha256:…`.
 ///
 /// The default registry is Docker Hub, and the default tag is `latest`, as in all container tools. A tag beside a digest has no
@@ -69,6 +71,11 @@ impl ImageReference {
     /// The digest, if there is one.
     pub fn digest(&self) -> Option<&Digest> {
         self.digest.as_ref()
+    }
+
+    /// Whether its registry may be accessed without TLS: because it is on this machine, or one of `listed`.
+    pub fn may_be_plain(&self, listed: &[String]) -> bool {
+        may_be_plain(self.registry(), listed)
     }
 
     /// The same repository at this digest.

@@ -150,9 +150,12 @@ impl Add {
         let namespace = &self.system_namespace.system_namespace;
         let packed = packaging::pack(User::Catalog(&self.name), namespace, &*opened.content);
         let packed = packed.map_err(|error| {
-            CommandError::failed(format!("{} does not fit into ConfigMaps", self.catalog))
-                .because(&error)
-                .hint("push it as an image, with the Dockerfile of `opm generate dockerfile`, and add that")
+            CommandError::failed(format!("{} does not fit into ConfigMaps", self.catalog)).because(&error).hint(
+                format!(
+                    "push it as an image, and add that: `chandler push --catalog {} REGISTRY/NAME:TAG`",
+                    self.catalog
+                ),
+            )
         })?;
         Ok((BundleSource::config_maps(packed.sources), packed.config_maps))
     }

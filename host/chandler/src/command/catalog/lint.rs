@@ -1,7 +1,6 @@
 //! `chandler catalog lint`.
 
-use chandler_catalog::{Indexes, Limits, lint};
-use chandler_core::{Diagnostic, Severity};
+use chandler_core::Severity;
 
 use crate::{
     CommandError,
@@ -9,7 +8,7 @@ use crate::{
     command::lint::LintFormat,
     read::{
         cache,
-        catalogs::{self, CatalogContent},
+        catalogs::{self, MOST_FINDINGS},
     },
     view::{
         diagnostics::{self, Sources},
@@ -18,9 +17,6 @@ use crate::{
         text::count,
     },
 };
-
-/// The most findings that are printed.
-const MOST: usize = 1_000;
 
 /// Print all errors and warnings of a catalog
 ///
@@ -61,8 +57,7 @@ impl Lint {
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
         let opened = catalogs::content(&self.catalog, &cache, &self.fetching).await?;
-        let findings = findings(&opened, &cache::catalogs(&cache))
-            .map_err(|error| CommandError::failed(format!("failed to check {}", self.catalog)).because(&*error))?;
+        let findings = catalogs::findings(&self.catalog, &*opened.content, &cache)?;
         let sources =
             Sources { content: Some(&*opened.content), directory: opened.directory.as_ref(), ..Sources::default() };
         output::print(&match self.output {
@@ -72,7 +67,7 @@ impl Lint {
         })?;
         let number = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
         let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));
-        let more = if findings.len() >= MOST { " or more" } else { "" };
+        let more = if findings.len() >= MOST_FINDINGS { " or more" } else { "" };
         let summary = format!("{}{more}, {} in {}", count(errors, "error"), count(warnings, "warning"), self.catalog);
         if errors > 0 || self.strict && warnings > 0 {
             return Err(CommandError::failed(summary));
@@ -80,16 +75,4 @@ impl Lint {
         terminal.line(summary);
         Ok(())
     }
-}
-
-/// What is wrong with the documents, and with the packages that they define.
-fn findings(
-    opened: &CatalogContent,
-    indexes: &std::path::Path,
-) -> Result<Vec<Diagnostic>, Box<dyn std::error::Error + Send + Sync>> {
-    let indexes = Indexes::open(indexes)?;
-    let (index, mut findings) = indexes.build_for_lint(&*opened.content, &Limits::default(), MOST)?;
-    findings.extend(lint::catalog(&index, MOST.saturating_sub(findings.len()))?);
-    findings.sort_by(|one, other| one.place.cmp(&other.place));
-    Ok(findings.iter().map(chandler_catalog::Finding::diagnostic).collect())
 }

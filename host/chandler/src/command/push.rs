@@ -1,0 +1,133 @@
+//! `chandler push`.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use chandler_content::ImageReference;
+use chandler_core::{Content, Severity};
+use chandler_source::CATALOG_LABEL;
+use chandler_yaml::{Limits, from_node, parse};
+use indicatif::HumanBytes;
+use serde::Deserialize;
+
+use crate::{
+    CommandError,
+    arguments::{catalogs::Fetching, values},
+    read::{cache, catalogs, origin::Origin, provisioner, source},
+    view::{output, terminal::Terminal},
+    write::image::{self, Image},
+};
+
+/// The file of a registry+v1 bundle whose annotations are also labels of its image.
+const ANNOTATIONS: &str = "metadata/annotations.yaml";
+/// The directory of a catalog in its image, where opm puts it as well.
+const CONFIGS: &str = "configs";
+
+/// Push a bundle or a catalog to a registry
+///
+/// Makes an image of the files, with one layer, and pushes it. The same files make the same image, with the same digest. An image of a
+/// registry+v1 bundle has the labels of its metadata/annotations.yaml, and that of a catalog the label that names its directory, so that other
+/// tools know them too.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Output:
+  The image with its digest on standard output, which `chandler install` and `cosign sign` accept; the
+  rest on standard error.
+
+Exit codes: 0 pushed, 1 failed, 2 wrong usage
+
+Examples:
+  chandler lint ./harbour && chandler push ./harbour registry.example.com/harbour:v0.1.0
+  A catalog:
+    chandler push --catalog ./catalog registry.example.com/catalog:latest
+  What a repository has at a tag:
+    chandler push 'git+https://example.com/bundles.git?tag=v0.1.0&directory=harbour' registry.example.com/harbour:v0.1.0")]
+pub struct Push {
+    /// A directory, an archive, or the URL of an archive or a git repository
+    #[arg(value_name = "CONTENT")]
+    pub content: String,
+
+    /// The image, with its registry and tag, such as registry.example.com/harbour:v0.1.0
+    #[arg(value_name = "IMAGE", value_parser = values::tagged_image)]
+    pub image: ImageReference,
+
+    /// The files are a file-based catalog. It is checked as the controller checks it
+    #[arg(long)]
+    pub catalog: bool,
+
+    /// Also push a bundle whose format no built-in provisioner detects
+    #[arg(long, conflicts_with = "catalog")]
+    pub any_format: bool,
+
+    /// How the command connects to the registry, and where it keeps content.
+    #[command(flatten)]
+    pub fetching: Fetching,
+}
+
+impl Push {
+    /// Checks the content, pushes it, and prints the image.
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        let origin = Origin::parse(&self.content)?;
+        if let Origin::Image(image) = &origin {
+            return Err(CommandError::usage(format!("{image} is an image already")).hint(format!(
+                "to copy it with its digest and its signatures: `skopeo copy --all docker://{image} docker://{}`",
+                self.image
+            )));
+        }
+        let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
+        let (content, below, labels) =
+            if self.catalog { self.opened_catalog(&cache).await? } else { self.opened_bundle(&origin, &cache).await? };
+        let store = source::store(&cache).await?;
+        let image = tokio::task::spawn_blocking(move || Image::pack(&store, &*content, below, labels)).await;
+        let image = image.map_err(|error| CommandError::failed("failed to make the image").because(&error))??;
+        let digest = image::push(&image, &self.image, &self.fetching.registry).await?;
+        terminal.line(format!("pushed {} ({} compressed)", self.image, HumanBytes(image.layer_bytes())));
+        output::print(&format!("{}\n", self.image.at(&digest)))
+    }
+
+    async fn opened_bundle(&self, origin: &Origin, cache: &Path) -> Result<Packing, CommandError> {
+        let bundle = source::open(origin, cache, &self.fetching.registry).await?;
+        if !self.any_format {
+            let provisioners = provisioner::provisioners(cache)?;
+            provisioner::detect(&provisioners, &bundle.content).await.map_err(|error| {
+                error.hint("--catalog pushes a catalog, --any-format content for a provisioner that is not built in")
+            })?;
+        }
+        let labels = labels(&*bundle.content)?;
+        Ok((bundle.content, "", labels))
+    }
+
+    async fn opened_catalog(&self, cache: &Path) -> Result<Packing, CommandError> {
+        let opened = catalogs::content(&self.content, cache, &self.fetching).await?;
+        // Building the index first reports a directory without a catalog, and text that is not YAML.
+        catalogs::indexed(&self.content, Arc::clone(&opened.content), cache).await?;
+        let findings = catalogs::findings(&self.content, &*opened.content, cache)?;
+        if let Some(error) = findings.iter().find(|finding| finding.severity == Severity::Error) {
+            return Err(CommandError::failed(format!("the catalog {} has an error", self.content))
+                .cause(error.message.clone())
+                .hint(format!("`chandler catalog lint {}` prints all errors of a catalog", self.content)));
+        }
+        Ok((opened.content, CONFIGS, [(CATALOG_LABEL.to_owned(), format!("/{CONFIGS}"))].into()))
+    }
+}
+
+/// The files, the directory of the image that they go to, and the labels of the image.
+type Packing = (Arc<dyn Content>, &'static str, BTreeMap<String, String>);
+
+/// The annotations of a registry+v1 bundle.
+#[derive(Deserialize)]
+struct Annotations {
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+/// The labels for the image of a bundle, as `opm generate dockerfile` and the Operator SDK write them.
+fn labels(content: &dyn Content) -> Result<BTreeMap<String, String>, CommandError> {
+    let failed = |cause: &dyn std::fmt::Display| {
+        CommandError::failed(format!("failed to read {ANNOTATIONS}: {cause}"))
+            .hint("the image gets its annotations as labels: all are text")
+    };
+    let Ok(bytes) = content.read_all(ANNOTATIONS) else { return Ok(BTreeMap::new()) };
+    let documents = parse(&bytes, &Limits::default()).map_err(|error| failed(&error))?;
+    let Some(document) = documents.first() else { return Ok(BTreeMap::new()) };
+    from_node(&document.root).map(|Annotations { annotations }| annotations).map_err(|error| failed(&error))
+}

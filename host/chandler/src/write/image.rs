@@ -1,0 +1,209 @@
+//! Images of bundles and catalogs, and pushing them to a registry.
+
+use std::{collections::BTreeMap, error::Error, fs::File, io::Read as _, time::Duration};
+
+use bytes::Bytes;
+use chandler_content::{Credentials, ImageReference, Store};
+use chandler_core::{Content, Digest};
+use chandler_registries::certificates::HostCertificates;
+use flate2::read::GzDecoder;
+use http::HeaderValue;
+use oci_client::{
+    Client, Reference, RegistryOperation,
+    client::{Certificate, CertificateEncoding, ClientConfig, ClientProtocol},
+    errors::OciDistributionError,
+    secrets::RegistryAuth,
+};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    CommandError,
+    arguments::registry::RegistryArguments,
+    read::{registry_settings, source},
+};
+
+/// Media types of the OCI image specification.
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+/// How long a registry may be silent.
+const SILENCE: Duration = Duration::from_mins(1);
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// An image with one layer.
+pub struct Image {
+    manifest: Vec<u8>,
+    config: Vec<u8>,
+    layer: Bytes,
+}
+
+impl Image {
+    /// An image of these files, below a directory of the image. The same files and labels make the same image: it has no time. Blocks on
+    /// the disk.
+    ///
+    /// # Errors
+    /// The disk is full or fails.
+    pub fn pack(
+        store: &Store,
+        files: &dyn Content,
+        below: &str,
+        labels: BTreeMap<String, String>,
+    ) -> Result<Self, CommandError> {
+        let failed = |error: &(dyn Error + 'static)| CommandError::failed("failed to make the image").because(error);
+        let mut layer = Vec::new();
+        let mut archive = store.archived(files, below).map_err(|error| failed(&error))?;
+        archive.read_to_end(&mut layer).map_err(|error| failed(&error))?;
+        let unpacked = unpacked_digest(archive).map_err(|error| failed(&error))?;
+        // Kubernetes objects run on every platform, but tools expect one.
+        let config = json!({
+            "architecture": "amd64",
+            "os": "linux",
+            "config": {"Labels": labels},
+            "rootfs": {"type": "layers", "diff_ids": [unpacked]},
+        });
+        let config = config.to_string().into_bytes();
+        let described = |media_type: &str, bytes: &[u8]| json!({"mediaType": media_type, "digest": Digest::of(bytes), "size": bytes.len()});
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "config": described(CONFIG, &config),
+            "layers": [described(LAYER, &layer)],
+        });
+        Ok(Self { manifest: manifest.to_string().into_bytes(), config, layer: layer.into() })
+    }
+
+    /// The size of the compressed files.
+    pub fn layer_bytes(&self) -> u64 {
+        self.layer.len() as u64
+    }
+}
+
+/// The digest of an archive without its compression, which the configuration of an image has.
+fn unpacked_digest(mut archive: File) -> std::io::Result<Digest> {
+    use std::io::Seek as _;
+    archive.rewind()?;
+    let (mut hash, mut unpacked) = (Sha256::new(), GzDecoder::new(archive));
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        match unpacked.read(&mut buffer)? {
+            0 => return Ok(Digest::from_hash(hash.finalize().into())),
+            read => hash.update(buffer.get(..read).unwrap_or_default()),
+        }
+    }
+}
+
+/// Pushes an image with the settings and the credentials of this machine. Returns the digest of its manifest.
+pub async fn push(image: &Image, to: &ImageReference, registry: &RegistryArguments) -> Result<Digest, CommandError> {
+    let failed = |error: &OciDistributionError| {
+        CommandError::failed(format!("failed to push {to}")).cause(text(error)).hint(hint(error, to))
+    };
+    let auth = credentials(to, registry).await?;
+    let client = client(to, registry)?;
+    let reference: Reference = to.to_string().parse().map_err(|error: oci_client::ParseError| {
+        CommandError::usage(format!("{to} is not an image that can be pushed")).because(&error)
+    })?;
+    let media_type = HeaderValue::from_static(MANIFEST);
+    let pushed = async {
+        client.auth(&reference, &auth, RegistryOperation::Push).await?;
+        for blob in [image.layer.clone(), Bytes::from(image.config.clone())] {
+            let digest = Digest::of(&blob);
+            client.push_blob(&reference, blob, digest.as_str()).await?;
+        }
+        client.push_manifest_raw(&reference, image.manifest.clone(), media_type).await
+    };
+    pushed.await.map_err(|error| failed(&error))?;
+    Ok(Digest::of(&image.manifest))
+}
+
+async fn credentials(image: &ImageReference, registry: &RegistryArguments) -> Result<RegistryAuth, CommandError> {
+    match source::access(image, registry).await?.credentials {
+        None => Ok(RegistryAuth::Anonymous),
+        Some(Credentials::Basic { username, password }) => Ok(RegistryAuth::Basic(username, password)),
+        Some(Credentials::RegistryToken(token)) => Ok(RegistryAuth::Bearer(token)),
+        Some(Credentials::IdentityToken(_) | Credentials::SshKey(_)) => Err(CommandError::failed(format!(
+            "the credentials for {} are an identity token, which this command cannot use",
+            image.registry_name()
+        ))
+        .hint(format!("log in with a password or an access token: `docker login {}`", image.registry_name()))),
+    }
+}
+
+fn client(image: &ImageReference, registry: &RegistryArguments) -> Result<Client, CommandError> {
+    // Fails harmlessly if this process has one.
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let unusable = |error: &(dyn Error + 'static)| {
+        CommandError::failed(format!("failed to read the certificates for {}", image.registry_name())).because(error)
+    };
+    let certificates = registry_settings::of(registry)?.certificates(image).map_err(|error| unusable(&error))?;
+    let is_plain = certificates.is_none() && image.may_be_plain(&registry.plain_http_registries);
+    let HostCertificates { authorities, client } = certificates.unwrap_or_default();
+    if client.is_some() {
+        return Err(CommandError::failed(format!(
+            "certs.d has a client certificate for {}, which this command cannot use",
+            image.registry_name()
+        ))
+        .hint(format!("push with another tool: `skopeo copy --all docker://OTHER docker://{image}`")));
+    }
+    let authorities = pem::parse_many(authorities.unwrap_or_default()).map_err(|error| unusable(&error))?;
+    Client::try_from(ClientConfig {
+        protocol: if is_plain { ClientProtocol::Http } else { ClientProtocol::Https },
+        extra_root_certificates: authorities.into_iter().map(trusted).collect(),
+        read_timeout: Some(SILENCE),
+        connect_timeout: Some(CONNECT),
+        user_agent: concat!("chandler/", env!("CARGO_PKG_VERSION")),
+        ..ClientConfig::default()
+    })
+    .map_err(|error| CommandError::failed("failed to set up the connection to the registry").because(&error))
+}
+
+fn trusted(authority: pem::Pem) -> Certificate {
+    Certificate { encoding: CertificateEncoding::Der, data: authority.into_contents() }
+}
+
+/// What failed, with its causes.
+fn text(error: &OciDistributionError) -> String {
+    let mut text = match error {
+        OciDistributionError::UnauthorizedError { url } => return format!("the registry denies access to {url}"),
+        OciDistributionError::RegistryError { envelope, url } => {
+            let first = envelope.errors.first().map(|error| format!(": {}", error.message)).unwrap_or_default();
+            return format!("the registry refused {url}{first}");
+        }
+        OciDistributionError::ServerError { code, url, .. } => return format!("the registry answered {code} at {url}"),
+        other => other.to_string(),
+    };
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// What helps.
+fn hint(error: &OciDistributionError, image: &ImageReference) -> String {
+    let host = image.registry();
+    if text(error).contains("certificate") {
+        return format!(
+            "trust the authority of the registry: put its certificate into ~/.config/containers/certs.d/{host}/ca.crt"
+        );
+    }
+    match error {
+        OciDistributionError::UnauthorizedError { .. }
+        | OciDistributionError::AuthenticationFailure(_)
+        | OciDistributionError::ServerError { code: 401 | 403, .. }
+        | OciDistributionError::RegistryTokenDecodeError(_)
+        | OciDistributionError::RegistryError { .. } => format!(
+            "check that you may push to {}: `docker login {host}` writes the credentials (--registry-config)",
+            image.repository()
+        ),
+        OciDistributionError::RequestError(_) => format!(
+            "check that the registry is up: `curl -i https://{host}/v2/`; --plain-http-registry {host} allows HTTP, and certs.d names authorities"
+        ),
+        _ => format!("check that {host} is an OCI registry: `curl -i https://{host}/v2/`"),
+    }
+}
