@@ -71,7 +71,7 @@ fn a_catalog_is_checked_and_pushed() {
 fn the_registry_is_reached_as_for_a_pull() {
     let authentication = Authentication::Token { username: "ann".to_owned(), password: "s3cret".to_owned() };
     let (_runtime, registry) = start(Options { tls: true, authentication, ..Options::default() });
-    let (user, host) = (User::new(), registry.host().to_owned());
+    let (user, host) = (User::new(), registry.host().clone());
     let image = format!("{host}/shop/lighthouse:v1");
     let push = |user: &User| user.run(&["push", LIGHTHOUSE, &image]);
     let certificate = format!(".config/containers/certs.d/{host}/ca.crt");
