@@ -25,6 +25,18 @@ pub struct CatalogSelection {
     pub catalogs_from: Vec<CatalogKind>,
 }
 
+/// How a version of a package is chosen.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct PackageArguments {
+    /// Channel to choose a package from. Repeatable [default: all; for an upgrade, those of the installed bundle]
+    #[arg(long = "channel", value_name = "CHANNEL")]
+    pub channels: Vec<String>,
+
+    /// The catalogs of a package.
+    #[command(flatten)]
+    pub selection: CatalogSelection,
+}
+
 /// Objects that are catalogs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CatalogKind {

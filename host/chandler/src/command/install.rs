@@ -1,7 +1,5 @@
 //! `chandler install`.
 
-use std::path::Path;
-
 use chandler_api::{BundleDeployment, BundleDeploymentSpec, ServiceAccountReference};
 use chandler_core::Release;
 use k8s_openapi::api::core::v1::Namespace;
@@ -10,20 +8,11 @@ use serde_json::{Map, Value};
 
 use crate::{
     CommandError,
-    arguments::{
-        bundle,
-        catalogs::{CatalogSelection, Fetching},
-        installation::InstallationArguments,
-        naming, values,
-    },
+    arguments::{catalogs::PackageArguments, installation::InstallationArguments, naming, values},
     read::{
-        catalogs, cluster,
-        cluster_catalogs::ClusterCatalogs,
-        configuration,
+        cluster, configuration,
         delivery::{Delivered, Delivery},
-        missing_kinds,
-        package::{self, Chosen},
-        settled,
+        missing_kinds, package, settled,
     },
     view::{
         output, secrets,
@@ -86,13 +75,9 @@ pub struct Install {
     #[arg(value_name = "BUNDLE", required = true)]
     pub bundle: String,
 
-    /// Channel to choose a package from. Repeatable [default: all]
-    #[arg(long = "channel", value_name = "CHANNEL")]
-    pub channels: Vec<String>,
-
-    /// The catalogs of a package.
+    /// How a package is chosen.
     #[command(flatten)]
-    pub selection: CatalogSelection,
+    pub package: PackageArguments,
 
     /// What is set of the BundleDeployment, and how.
     #[command(flatten)]
@@ -103,8 +88,11 @@ impl Install {
     /// Creates the BundleDeployment, and follows it.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let client = cluster::client(&self.installation.connection).await?;
-        if self.is_package()? {
-            let chosen = self.choose(&client, terminal).await?;
+        if package::is_package(&self.bundle, &self.package)? {
+            let catalogs =
+                package::catalogs(&self.bundle, &self.package, &self.installation, &client, terminal).await?;
+            let chosen = package::choose(&self.bundle, &self.package.channels, &catalogs, &client).await?;
+            chosen.report(terminal);
             let name = self.name.clone().unwrap_or(chosen.package);
             return Box::pin(install(&client, &name, &chosen.image, &self.installation, terminal)).await;
         }
@@ -114,43 +102,6 @@ impl Install {
             name
         });
         Box::pin(install(&client, &name, &self.bundle, &self.installation, terminal)).await
-    }
-
-    /// Whether BUNDLE is a package of a catalog, and no bundle.
-    fn is_package(&self) -> Result<bool, CommandError> {
-        let text = &self.bundle;
-        let (asks_catalogs, exists) =
-            (!self.channels.is_empty() || !self.selection.catalogs.is_empty(), Path::new(text).exists());
-        match (bundle::is_package(text), exists) {
-            (true, false) => Ok(true),
-            (true, true) if asks_catalogs => {
-                Err(CommandError::usage(format!("{text} is a path that exists, and may be a package of a catalog"))
-                    .hint(format!("write `./{text}` for the path, or `{text}@'*'` for the package")))
-            }
-            (false, false) if !self.channels.is_empty() => Err(CommandError::usage(format!(
-                "--channel chooses among the versions of a package, and {text} is none"
-            ))
-            .hint("a package has no `/`, `:` or `.`: `chandler install prometheus --channel stable`")),
-            _ => Ok(false),
-        }
-    }
-
-    /// Chooses the version of a package, and says which.
-    async fn choose(&self, client: &Client, terminal: &Terminal) -> Result<Chosen, CommandError> {
-        let arguments = &self.installation;
-        let fetching =
-            Fetching { registry: arguments.registry.clone(), cache_directory: arguments.cache_directory.clone() };
-        let cluster = ClusterCatalogs::new(&arguments.connection, &arguments.system_namespace, &fetching)
-            .from(&self.selection.catalogs_from);
-        let cluster = cluster.with_client(client).for_use_with(terminal);
-        let catalogs = catalogs::selected(&self.selection, &fetching, &cluster).await.map_err(|error| {
-            error.hint(format!("`{}` is taken for a package, since no path of that name exists", self.bundle))
-        })?;
-        let chosen = package::choose(&self.bundle, &self.channels, &catalogs, client).await?;
-        for line in &chosen.lines {
-            terminal.line(line);
-        }
-        Ok(chosen)
     }
 }
 

@@ -31,8 +31,10 @@ Exit codes: 0 success, also if something is outdated; 1 failed; 2 wrong usage
 
 Examples:
   chandler outdated
-  The commands that upgrade:
-    chandler outdated -o json | jq -r '.[] | \"chandler upgrade \\(.name) \\(.newer.image)\"'")]
+  Upgrade one of them:
+    chandler upgrade harbour harbour
+  The commands that upgrade all:
+    chandler outdated -o json | jq -r '.[] | \"chandler upgrade \\(.name) \\(.package)\"'")]
 pub struct Outdated {
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]

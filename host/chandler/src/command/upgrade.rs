@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 use super::install;
 use crate::{
     CommandError,
-    arguments::{installation::InstallationArguments, values},
+    arguments::{catalogs::PackageArguments, installation::InstallationArguments, values},
     read::{
         cluster, configuration,
         delivery::{Delivered, Delivery},
-        missing_kinds,
+        missing_kinds, package,
     },
     view::{secrets, terminal::Terminal, text::one_line},
     write::{
@@ -27,6 +27,9 @@ use crate::{
 /// the arguments merged over it; --reset-config starts from an empty one. --values-from adds
 /// references to those in the spec. A rollback (spec.rollout.toRevision) ends. The installed release
 /// runs until the new one is healthy.
+///
+/// Of a package, the command chooses as `chandler install` does, among the versions that upgrades lead to. Where the way has several steps,
+/// it takes the first one.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -34,11 +37,13 @@ Output:
   standard output.
 
 Exit codes: 0 healthy, or changed with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before the
-  timeout
+  timeout; 5 no version of the package fits
 
 Examples:
   Upgrade to another image:
     chandler upgrade harbour quay.io/example/harbour-bundle:v1.3.0
+  Upgrade to the best version of its package that the catalogs lead to:
+    chandler upgrade harbour harbour
   Change one value:
     chandler upgrade harbour --set replicas=3
   Install or upgrade:
@@ -50,7 +55,8 @@ pub struct Upgrade {
     #[arg(value_name = "NAME", value_parser = values::deployment_name)]
     pub name: String,
 
-    /// An image reference, a directory or an archive [default: the source in the spec]
+    /// An image reference, a directory, an archive, or the package that is installed, as `PACKAGE` or `PACKAGE@RANGE`
+    /// [default: the source in the spec]
     #[arg(value_name = "BUNDLE")]
     pub bundle: Option<String>,
 
@@ -61,6 +67,10 @@ pub struct Upgrade {
     /// Drop the configuration in the spec, and its references to values
     #[arg(long)]
     pub reset_config: bool,
+
+    /// How a package is chosen.
+    #[command(flatten)]
+    pub package: PackageArguments,
 
     /// What is set of the BundleDeployment, and how.
     #[command(flatten)]
@@ -74,8 +84,20 @@ impl Upgrade {
         let client = cluster::client(&arguments.connection).await?;
         let existing = Api::<BundleDeployment>::all(client.clone()).get_opt(name).await;
         let existing = existing.map_err(|error| cluster::not_read(name, &error))?;
-        match (existing, &self.bundle) {
-            (Some(existing), _) => Box::pin(self.upgrade(&client, &existing, terminal)).await,
+        match (existing, self.bundle.as_deref()) {
+            (Some(existing), Some(text)) if package::is_package(text, &self.package)? => {
+                match self.newer(text, &client, &existing, terminal).await? {
+                    Some(image) => Box::pin(self.upgrade(Some(&image), &client, &existing, terminal)).await,
+                    None => Box::pin(self.without_newer(&client, &existing, terminal)).await,
+                }
+            }
+            (Some(existing), bundle) => Box::pin(self.upgrade(bundle, &client, &existing, terminal)).await,
+            (None, Some(text)) if self.install && package::is_package(text, &self.package)? => {
+                let catalogs = package::catalogs(text, &self.package, arguments, &client, terminal).await?;
+                let chosen = package::choose(text, &self.package.channels, &catalogs, &client).await?;
+                chosen.report(terminal);
+                Box::pin(install::install(&client, name, &chosen.image, arguments, terminal)).await
+            }
             (None, Some(bundle)) if self.install => {
                 Box::pin(install::install(&client, name, bundle, arguments, terminal)).await
             }
@@ -84,8 +106,37 @@ impl Upgrade {
         }
     }
 
+    /// The image of the version of a package to upgrade to; none if the best one is installed.
+    async fn newer(
+        &self,
+        text: &str,
+        client: &Client,
+        existing: &BundleDeployment,
+        terminal: &Terminal,
+    ) -> Result<Option<String>, CommandError> {
+        let catalogs = package::catalogs(text, &self.package, &self.installation, client, terminal).await?;
+        let channels = &self.package.channels;
+        let Some(chosen) = package::choose_upgrade(text, channels, &catalogs, client, existing).await? else {
+            return Ok(None);
+        };
+        chosen.report(terminal);
+        Ok(Some(chosen.image))
+    }
+
+    /// Changes what else the arguments say, if they do.
+    async fn without_newer(
+        &self,
+        client: &Client,
+        existing: &BundleDeployment,
+        terminal: &Terminal,
+    ) -> Result<(), CommandError> {
+        terminal.line(format!("{} already has the best version that fits; its source was not changed", self.name));
+        if self.is_nothing_set() { Ok(()) } else { Box::pin(self.upgrade(None, client, existing, terminal)).await }
+    }
+
     async fn upgrade(
         &self,
+        bundle: Option<&str>,
         client: &Client,
         existing: &BundleDeployment,
         terminal: &Terminal,
@@ -98,7 +149,7 @@ impl Upgrade {
             terminal.line(warning);
         }
         let references = self.references(existing);
-        let delivered = match &self.bundle {
+        let delivered = match bundle {
             Some(bundle) => {
                 let class = arguments.class.as_deref().unwrap_or(&existing.spec.provisioner_class_name);
                 let delivery = Delivery {
@@ -177,15 +228,21 @@ impl Upgrade {
             return Err(CommandError::failed(format!("{name} is being deleted"))
                 .hint(format!("`chandler status {name}` shows what the deletion waits for")));
         }
-        let asks = arguments.class.is_some() || arguments.service_account.is_some() || arguments.pull_secret.is_some();
-        let sets = !arguments.configuration.is_empty() || !arguments.values_from.is_empty();
-        if self.bundle.is_none() && !sets && !self.reset_config && !asks {
+        if self.bundle.is_none() && self.is_nothing_set() {
             return Err(CommandError::usage("nothing to change").hint(format!(
                 "name a bundle or a value: `chandler upgrade {name} BUNDLE --set KEY=VALUE`; `chandler reconcile {name}` resolves the \
                  tag of the image again"
             )));
         }
         Ok(())
+    }
+
+    /// Whether the arguments change nothing but the bundle.
+    fn is_nothing_set(&self) -> bool {
+        let arguments = &self.installation;
+        let asks = arguments.class.is_some() || arguments.service_account.is_some() || arguments.pull_secret.is_some();
+        let sets = !arguments.configuration.is_empty() || !arguments.values_from.is_empty();
+        !sets && !self.reset_config && !asks
     }
 
     /// The references of the spec, with those of the arguments behind them.

@@ -1,5 +1,7 @@
 //! Which version of a package is installed: the choice of the resolver for this cluster.
 
+use std::path::Path;
+
 use chandler_api::BundleDeployment;
 use chandler_catalogs::IndexCatalogs;
 use chandler_resolver::{
@@ -7,11 +9,17 @@ use chandler_resolver::{
 };
 use kube::{Api, Client, Discovery, ResourceExt as _, api::ListParams};
 
-use super::question;
+use super::{catalogs, cluster_catalogs::ClusterCatalogs, question};
 use crate::{
     CommandError,
+    arguments::{
+        bundle,
+        catalogs::{Fetching, PackageArguments},
+        installation::InstallationArguments,
+    },
     view::{
         resolution::{self, version},
+        terminal::Terminal,
         text::{count, one_line},
     },
 };
@@ -25,6 +33,111 @@ pub struct Chosen {
     pub image: String,
     /// What was chosen and why, and what users should know of it.
     pub lines: Vec<String>,
+}
+
+impl Chosen {
+    /// Tells the user what was chosen.
+    pub fn report(&self, terminal: &Terminal) {
+        for line in &self.lines {
+            terminal.line(line);
+        }
+    }
+}
+
+/// Whether the text for a bundle is a package of a catalog.
+pub fn is_package(text: &str, arguments: &PackageArguments) -> Result<bool, CommandError> {
+    let exists = Path::new(text).exists();
+    let asks_catalogs = !arguments.channels.is_empty() || !arguments.selection.catalogs.is_empty();
+    match (bundle::is_package(text), exists) {
+        (true, false) => Ok(true),
+        (true, true) if asks_catalogs => {
+            Err(CommandError::usage(format!("{text} is a path that exists, and may be a package of a catalog"))
+                .hint(format!("write `./{text}` for the path, or `{text}@'*'` for the package")))
+        }
+        (false, false) if !arguments.channels.is_empty() => {
+            Err(CommandError::usage(format!("--channel chooses among the versions of a package, and {text} is none"))
+                .hint("a package has no `/`, `:` or `.`: `chandler install prometheus --channel stable`"))
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Opens the catalogs that the text for a bundle, which is a package, is chosen from.
+pub async fn catalogs(
+    text: &str,
+    package: &PackageArguments,
+    installation: &InstallationArguments,
+    client: &Client,
+    terminal: &Terminal,
+) -> Result<IndexCatalogs, CommandError> {
+    let InstallationArguments { registry, cache_directory, connection, system_namespace, .. } = installation;
+    let fetching = Fetching { registry: registry.clone(), cache_directory: cache_directory.clone() };
+    let cluster = ClusterCatalogs::new(connection, system_namespace, &fetching)
+        .from(&package.selection.catalogs_from)
+        .with_client(client)
+        .for_use_with(terminal);
+    let opened = catalogs::selected(&package.selection, &fetching, &cluster).await;
+    opened.map_err(|error| error.hint(format!("`{text}` is taken for a package, since no path of that name exists")))
+}
+
+/// Chooses the version that a BundleDeployment is upgraded to: the first step on the way to the best one that fits the cluster and what is
+/// installed there. None if what is installed is the best.
+pub async fn choose_upgrade(
+    text: &str,
+    channels: &[String],
+    catalogs: &IndexCatalogs,
+    client: &Client,
+    existing: &BundleDeployment,
+) -> Result<Option<Chosen>, CommandError> {
+    let mut required = [question::required(text)?];
+    question::choose_channels(&mut required, channels)?;
+    let [required] = required;
+    check_same_package(&required, existing)?;
+    let (decision, cluster) = decide(&required, text, &deployments(client).await?, catalogs, client).await?;
+    if decision.member(&required.package).is_some_and(|member| member.change == Change::Keep) {
+        return Ok(None);
+    }
+    let mut chosen = chosen(&required, &decision, catalogs, &cluster)?;
+    let member = decision.member(&required.package);
+    if let Some((member, first)) = member.and_then(|member| Some((member, member.steps.first()?)))
+        && first.name != member.name
+    {
+        chosen.image = image_of(&required.package, &first.name, catalogs)?;
+        chosen.lines.push(one_line(&format!(
+            "upgrading to {} first, one of {} on the way to {}: run the command again when it is healthy",
+            first.version,
+            count(member.steps.len(), "step"),
+            version(member)
+        )));
+    }
+    Ok(Some(chosen))
+}
+
+/// Refuses to replace one package by another.
+fn check_same_package(required: &Required, existing: &BundleDeployment) -> Result<(), CommandError> {
+    let name = existing.name_any();
+    match installed(existing) {
+        Some(installed) if installed.package == required.package => Ok(()),
+        Some(installed) => Err(CommandError::usage(format!(
+            "BundleDeployment {name} has package {}, not {}",
+            installed.package, required.package
+        ))
+        .hint(format!("install {0} under another name: `chandler install NAME {0}`", required.package))),
+        None => Err(CommandError::failed(format!("it is not known which package BundleDeployment {name} has"))
+            .hint(format!("`chandler status {name}` shows its state; an image can be named in place of the package"))),
+    }
+}
+
+/// The image of a bundle in the first catalog that has it.
+fn image_of(package: &str, bundle: &str, catalogs: &IndexCatalogs) -> Result<String, CommandError> {
+    for source in catalogs.sources() {
+        let read = catalogs.package(&source.name, package).map_err(|error| question::unreadable(&error))?;
+        let image = read.as_ref().and_then(|read| read.bundles.get(bundle)).map(|found| found.image.clone());
+        if let Some(image) = image.filter(|image| !image.is_empty()) {
+            return Ok(image);
+        }
+    }
+    Err(CommandError::failed(format!("no catalog names an image for the bundle {bundle}")))
 }
 
 /// Chooses the best version of a package that fits the cluster and what is installed there.
@@ -42,6 +155,18 @@ pub async fn choose(
     if let Some(taken) = deployments.iter().find(taken) {
         return Err(is_installed(&required, taken));
     }
+    let (decision, cluster) = decide(&required, text, &deployments, catalogs, client).await?;
+    chosen(&required, &decision, catalogs, &cluster)
+}
+
+/// The decision of the resolver, and the cluster that it is for.
+async fn decide(
+    required: &Required,
+    text: &str,
+    deployments: &[BundleDeployment],
+    catalogs: &IndexCatalogs,
+    client: &Client,
+) -> Result<(Decision, Cluster), CommandError> {
     let problem = Problem {
         required: vec![required.clone()],
         installed: deployments.iter().filter_map(installed).collect(),
@@ -50,14 +175,13 @@ pub async fn choose(
         ..Problem::default()
     };
     question::check_packages(&problem, catalogs)?;
-    let decision = match resolve(&problem, catalogs).map_err(|error| question::unanswered(&error))? {
-        Answer::Decision(decision) => decision,
+    match resolve(&problem, catalogs).map_err(|error| question::unanswered(&error))? {
+        Answer::Decision(decision) => Ok((decision, problem.cluster)),
         Answer::Refusal(explanation) => {
             let hint = format!("`chandler resolve {text} --what-if` tries changes of the question");
-            return Err(resolution::refused(&explanation, Some(hint.as_str())));
+            Err(resolution::refused(&explanation, Some(hint.as_str())))
         }
-    };
-    chosen(&required, &decision, catalogs, &problem.cluster)
+    }
 }
 
 /// The choice, if nothing else has to be installed or changed for it.
@@ -128,7 +252,10 @@ fn is_installed(required: &Required, deployment: &BundleDeployment) -> CommandEr
         "package {} is installed: BundleDeployment {name}, version {version}",
         required.package
     ))
-    .hint(format!("`chandler outdated` shows newer versions, and `chandler upgrade {name} IMAGE` installs one"))
+    .hint(format!(
+        "`chandler outdated` shows newer versions, and `chandler upgrade {name} {}` installs one",
+        required.package
+    ))
 }
 
 /// The bundle of a package that a BundleDeployment has, or is being given.

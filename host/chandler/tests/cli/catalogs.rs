@@ -101,6 +101,41 @@ async fn a_package_of_a_catalog_of_the_cluster_is_installed() {
     assert_eq!(unknown.code, Some(2));
     assert!(unknown.stderr.contains(PACKAGE), "it names the similar package: {}", unknown.stderr);
 
+    let upgrade = async |text: &str, more: &[&str]| {
+        let arguments = [&["upgrade", &name, text, "--timeout", "2m"][..], more].concat();
+        session.run(&arguments).await
+    };
+    // The way to a third version leads over the second.
+    let longer = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(directory.path().join("catalog.yaml")).unwrap();
+    let entry = format!("replaces: {PACKAGE}.v0.1.0}}\n");
+    let third = format!("{entry}- {{name: {PACKAGE}.v0.3.0, replaces: {PACKAGE}.v0.2.0}}\n");
+    let bundle = format!(
+        "---\nschema: olm.bundle\npackage: {PACKAGE}\nname: {PACKAGE}.v0.3.0\nimage: registry.invalid/harbour:v0.3.0\n\
+         properties: [{{type: olm.package, value: {{packageName: {PACKAGE}, version: 0.3.0}}}}]\n"
+    );
+    fs::write(longer.path().join("catalog.yaml"), text.replace(&entry, &third) + &bundle).unwrap();
+    let longer = format!("longer={}", longer.path().display());
+    let first = upgrade(PACKAGE, &["--catalog", &longer, "--dry-run"]).await;
+    assert!(first.stderr.contains("upgrading to 0.2.0 first, one of 2 steps on the way to 0.3.0"), "{}", first.stderr);
+    let spec = first.data();
+    assert!(spec.contains("bundles/harbour:v0.2.0") && !spec.contains("registry.invalid"), "{spec}");
+
+    for (text, code, part) in [
+        ("harbor-operator", 2, format!("has package {PACKAGE}, not harbor-operator")),
+        (&*format!("{PACKAGE}@<0.1.0"), 5, "no set of bundles fits".to_owned()),
+    ] {
+        let refused = upgrade(text, &from).await;
+        assert_eq!(refused.code, Some(code), "{}", refused.stderr);
+        assert!(refused.stderr.contains(&part), "{}", refused.stderr);
+    }
+    let upgraded = upgrade(PACKAGE, &from).await;
+    assert_eq!(upgraded.code, Some(0), "{}", upgraded.stderr);
+    assert!(upgraded.stderr.contains(&format!("{PACKAGE} 0.2.0, catalog {catalog}")), "{}", upgraded.stderr);
+    let same = upgrade(PACKAGE, &from).await;
+    assert_eq!(same.code, Some(0), "{}", same.stderr);
+    assert!(same.stderr.contains("already has the best version that fits"), "{}", same.stderr);
+
     session.data(&["catalog", "remove", &catalog]).await;
     let catalogs: Api<chandler_api::Catalog> = Api::all(session.world.client.clone());
     wait::until(&catalogs, &catalog, "gone", |catalog| catalog.is_none()).await;
