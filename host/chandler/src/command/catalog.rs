@@ -2,22 +2,16 @@
 
 use std::process::ExitCode;
 
-use chandler_catalog::{Index, PackageBlobs};
 use chandler_catalogs::{
-    IndexCatalogs, names,
+    IndexCatalogs,
     overview::{self, PackageOverview},
-    upgrade,
 };
-use chandler_resolver::Installed;
 use clap::Subcommand;
 
 use crate::{
     CommandError,
-    read::{
-        catalogs::{damaged, unknown_package},
-        question,
-    },
-    view::{terminal::Terminal, text::count},
+    read::catalogs::{damaged, unknown_package},
+    view::terminal::Terminal,
 };
 
 pub mod add;
@@ -26,6 +20,7 @@ pub mod diff;
 pub mod graph;
 pub mod lint;
 pub mod list;
+pub mod marks;
 pub mod remove;
 pub mod search;
 pub mod show;
@@ -112,60 +107,6 @@ fn package(name: &str, catalogs: &IndexCatalogs) -> Result<Vec<PackageOverview>,
         packages.extend(overview::package(catalog, name, index).map_err(|error| damaged(&error))?);
     }
     if packages.is_empty() { Err(unknown_package(name, catalogs)) } else { Ok(packages) }
-}
-
-/// What is installed, and what would be next in any of the catalogs.
-#[derive(Debug, Default)]
-struct Upgrade {
-    next: Option<String>,
-}
-
-impl Upgrade {
-    /// Looks the installed bundle up. Channels are those to upgrade in; none means all.
-    fn of(
-        package: &str,
-        bundle: Option<&str>,
-        channels: &[String],
-        catalogs: &IndexCatalogs,
-        terminal: &Terminal,
-    ) -> Result<Self, CommandError> {
-        let Some(bundle) = bundle else { return Ok(Self::default()) };
-        let mut known = Vec::new();
-        for (_, index) in catalogs.indexes() {
-            let blobs: Option<PackageBlobs> = Index::package(index, package).map_err(|error| damaged(&error))?;
-            let bundles: Vec<_> = blobs.into_iter().flat_map(|blobs| blobs.bundles).map(|it| it.value).collect();
-            let Some(found) = bundles.iter().find(|it| it.name == bundle) else {
-                known.extend(bundles.into_iter().map(|it| it.name));
-                continue;
-            };
-            let installed = Installed {
-                package: package.to_owned(),
-                name: found.name.clone(),
-                version: overview::version_text(found),
-                ..Installed::default()
-            };
-            let next = upgrade::next(index, installed, channels).map_err(|error| question::unanswered(&error))?;
-            if next.is_none() {
-                terminal.line(format!("no upgrade of {bundle} in {}", described(channels)));
-            }
-            return Ok(Self { next });
-        }
-        let error = CommandError::usage(format!("--installed {bundle}: package {package} has no such bundle"));
-        let similar = names::similar(bundle, known.iter().map(String::as_str), 5);
-        Err(if similar.is_empty() {
-            error.hint(format!("`chandler catalog versions {package}` lists the names of its bundles"))
-        } else {
-            error.hint(format!("similar names: {}", similar.join(", ")))
-        })
-    }
-}
-
-fn described(channels: &[String]) -> String {
-    match channels {
-        [] => "any channel".to_owned(),
-        [one] => format!("channel {one}"),
-        several => format!("{}: {}", count(several.len(), "channel"), several.join(", ")),
-    }
 }
 
 /// Fails if a package has no channel of this name in any catalog.

@@ -12,6 +12,7 @@ use chandler_content::{ContentError, ImageError};
 use chandler_core::{Content, Diagnostic, Digest};
 use chandler_resolver::Source;
 use chandler_source::CATALOG_LABEL;
+use kube::Client;
 
 use super::{
     cache,
@@ -45,10 +46,19 @@ pub struct CatalogContent {
 
 /// Opens the catalogs of the arguments: those that they name, else all Catalogs of the cluster.
 pub async fn open(arguments: &CatalogArguments, terminal: &Terminal) -> Result<IndexCatalogs, CommandError> {
+    open_with_client(arguments, terminal).await.map(|(catalogs, _)| catalogs)
+}
+
+/// As [`open`], with a client for the cluster if a catalog is one of the cluster.
+pub async fn open_with_client(
+    arguments: &CatalogArguments,
+    terminal: &Terminal,
+) -> Result<(IndexCatalogs, Option<Client>), CommandError> {
     let CatalogArguments { selection, fetching, connection, system_namespace } = arguments;
     let cluster = ClusterCatalogs::new(connection, &system_namespace.system_namespace, fetching);
     let cluster = cluster.from(&selection.catalogs_from).for_use_with(terminal);
-    selected(selection, fetching, &cluster).await
+    let catalogs = selected(selection, fetching, &cluster).await?;
+    Ok((catalogs, cluster.connected().cloned()))
 }
 
 /// Opens the catalogs that the user selects, else all Catalogs of the cluster.

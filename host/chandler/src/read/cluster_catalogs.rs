@@ -73,6 +73,11 @@ impl<'a> ClusterCatalogs<'a> {
         self.client.get_or_try_init(|| cluster::client(self.connection)).await
     }
 
+    /// The client, if one was needed until now.
+    pub fn connected(&self) -> Option<&Client> {
+        self.client.get()
+    }
+
     /// All Catalogs, by name.
     pub async fn list(&self) -> Result<Vec<Catalog>, CommandError> {
         let client = self.client().await?;

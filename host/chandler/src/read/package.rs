@@ -266,6 +266,15 @@ pub fn installed(deployment: &BundleDeployment) -> Option<Installed> {
     Some(Installed { package, name, version, ..Installed::default() })
 }
 
+/// What the BundleDeployments that the user may see have of a package, by their names.
+pub async fn deployments_of(package: &str, client: &Client) -> Result<Vec<(String, Installed)>, CommandError> {
+    let all = deployments(client).await?;
+    let named = all.iter().filter_map(|deployment| Some((deployment.name_any(), installed(deployment)?)));
+    let mut found: Vec<_> = named.filter(|(_, installed)| installed.package == package).collect();
+    found.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(found)
+}
+
 /// All BundleDeployments that the user may see.
 async fn deployments(client: &Client) -> Result<Vec<BundleDeployment>, CommandError> {
     match Api::<BundleDeployment>::all(client.clone()).list(&ListParams::default()).await {

@@ -87,6 +87,11 @@ async fn a_package_of_a_catalog_of_the_cluster_is_installed() {
     assert!(image.ends_with("/bundles/harbour:v0.1.0"), "{image}");
 
     assert_eq!(session.row(&name).await["newerVersion"], "0.2.0");
+    let marked = session.json(&["catalog", "versions", PACKAGE, "--catalog", &catalog, "-o", "json"]).await;
+    assert_eq!(marked[0]["installed"], format!("{PACKAGE}.v0.1.0"));
+    assert_eq!(marked[0]["next"], format!("{PACKAGE}.v0.2.0"));
+    let graph = session.data(&["catalog", "graph", PACKAGE, "--catalog", &catalog]).await;
+    assert!(graph.contains(&format!("{PACKAGE}.v0.1.0  installed")), "{graph}");
     let outdated = session.json(&["outdated", "-o", "json", "--catalog", &catalog]).await;
     let row = outdated.as_array().unwrap().iter().find(|row| row["name"] == *name).unwrap().clone();
     assert_eq!((row["version"].as_str(), row["newer"]["version"].as_str()), (Some("0.1.0"), Some("0.2.0")));

@@ -6,7 +6,7 @@ use chandler_catalog::{
 };
 use clap::ValueEnum;
 
-use super::{Upgrade, check_channels};
+use super::{check_channels, marks::InstalledArgument};
 use crate::{
     CommandError,
     arguments::catalogs::CatalogArguments,
@@ -41,9 +41,9 @@ pub struct Graph {
     #[arg(long = "channel", value_name = "CHANNEL")]
     pub channels: Vec<String>,
 
-    /// The bundle that is installed; it and the next one are marked
-    #[arg(long, value_name = "BUNDLE")]
-    pub installed: Option<String>,
+    /// What is marked.
+    #[command(flatten)]
+    pub installed: InstalledArgument,
 
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = GraphFormat::Text)]
@@ -68,7 +68,7 @@ pub enum GraphFormat {
 impl Graph {
     /// Draws the graph.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let catalogs = catalogs::open(&self.catalogs, terminal).await?;
+        let (catalogs, client) = catalogs::open_with_client(&self.catalogs, terminal).await?;
         let mut found: Vec<(&str, PackageBlobs)> = Vec::new();
         for (name, index) in catalogs.indexes() {
             let blobs = Index::package(index, &self.package).map_err(|error| damaged(&error))?;
@@ -85,10 +85,8 @@ impl Graph {
             .hint(format!("name one of them alone with --catalog, such as {first}")));
         };
         check_channels(&self.package, &self.channels, blobs.channels.iter().map(|it| it.value.name.as_str()))?;
-        let installed = self.installed.as_deref();
-        let upgrade = Upgrade::of(&self.package, installed, &self.channels, &catalogs, terminal)?;
-        let marks = Marks { installed, next: upgrade.next.as_deref() };
-        output::print(&self.draw(&self.chosen(blobs), &marks))
+        let marks = self.installed.marks(&self.package, &self.channels, &catalogs, client.as_ref(), terminal).await?;
+        output::print(&self.draw(&self.chosen(blobs), &marks.for_graph()))
     }
 
     /// The channels, the default channel first.

@@ -1,9 +1,8 @@
 //! `chandler catalog versions`.
 
-use chandler_catalog::graph::Marks;
 use chandler_catalogs::overview::VersionOverview;
 
-use super::{Upgrade, check_channels};
+use super::{check_channels, marks::InstalledArgument};
 use crate::{
     CommandError,
     arguments::{catalogs::CatalogArguments, format::DataFormat},
@@ -33,9 +32,9 @@ pub struct Versions {
     #[arg(long = "channel", value_name = "CHANNEL")]
     pub channels: Vec<String>,
 
-    /// The bundle that is installed; it and the next one are marked
-    #[arg(long, value_name = "BUNDLE")]
-    pub installed: Option<String>,
+    /// What is marked.
+    #[command(flatten)]
+    pub installed: InstalledArgument,
 
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
@@ -49,12 +48,11 @@ pub struct Versions {
 impl Versions {
     /// Prints the versions.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let catalogs = catalogs::open(&self.catalogs, terminal).await?;
+        let (catalogs, client) = catalogs::open_with_client(&self.catalogs, terminal).await?;
         let packages = super::package(&self.package, &catalogs)?;
         let known = packages.iter().flat_map(|it| it.channels.iter().map(|channel| channel.name.as_str()));
         check_channels(&self.package, &self.channels, known)?;
-        let installed = self.installed.as_deref();
-        let upgrade = Upgrade::of(&self.package, installed, &self.channels, &catalogs, terminal)?;
+        let marks = self.installed.marks(&self.package, &self.channels, &catalogs, client.as_ref(), terminal).await?;
         let is_wanted = |version: &&VersionOverview| {
             self.channels.is_empty() || version.channels.iter().any(|channel| self.channels.contains(channel))
         };
@@ -64,10 +62,11 @@ impl Versions {
             .iter()
             .map(|(catalog, versions)| {
                 serde_json::json!({"catalog": catalog, "package": self.package, "versions": versions,
-                    "installed": installed, "next": upgrade.next})
+                    "installed": marks.installed, "next": marks.next})
             })
             .collect();
-        let marks = Marks { installed, next: upgrade.next.as_deref() };
-        output::print(&output::data(&data, self.output, || versions(&rows, &marks, Terminal::output().columns()))?)
+        output::print(&output::data(&data, self.output, || {
+            versions(&rows, &marks.for_graph(), Terminal::output().columns())
+        })?)
     }
 }
