@@ -9,7 +9,7 @@ fn main() {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |directory| root.join(directory));
     let plugins =
         env::var_os("CHANDLER_PLUGINS").map_or_else(|| target.join("plugins"), |directory| root.join(directory));
-    for name in ["plain", "registry"] {
+    for name in ["plain", "registry", "resolveset"] {
         let path = plugins.join(format!("{name}.wasm"));
         println!("cargo::rerun-if-changed={}", path.display());
         if !path.is_file() {

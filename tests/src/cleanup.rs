@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, fmt::Debug, time::Duration};
 
-use chandler_api::{BundleDeployment, Catalog, ProvisionerClass};
+use chandler_api::{BundleDeployment, Catalog, ProvisionerClass, Resolution};
 use chandler_controller::Options;
 use futures::future::Either;
 use k8s_openapi::{
@@ -37,6 +37,13 @@ pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Deletes the objects of these runs, while a controller runs. Returns messages about what may be left.
 pub async fn remove(client: &Client, runs: &BTreeSet<Run>, patience: Duration) -> Vec<String> {
+    // Their controller would create the BundleDeployments of sets again.
+    let resolutions: Api<Resolution> = Api::all(client.clone());
+    delete_all::<Resolution>(client, runs).await;
+    for resolution in remaining(&resolutions, runs, patience).await {
+        let free = json!({"metadata": {"finalizers": null, "uid": resolution.uid()}});
+        let _ = resolutions.patch(&resolution.name_any(), &PatchParams::default(), &Patch::Merge(free)).await;
+    }
     let deployments: Api<BundleDeployment> = Api::all(client.clone());
     for deployment in created_by(&deployments, runs).await {
         // Neither leftover custom resources nor deleted service accounts must block the deletion.
@@ -145,6 +152,7 @@ pub async fn killed_runs(client: &Client, now: Timestamp) -> BTreeSet<Run> {
     runs.extend(left_over::<BundleDeployment>(client, now).await);
     runs.extend(left_over::<ProvisionerClass>(client, now).await);
     runs.extend(left_over::<Catalog>(client, now).await);
+    runs.extend(left_over::<Resolution>(client, now).await);
     runs.extend(left_over::<ClusterRoleBinding>(client, now).await);
     runs.extend(left_over::<ClusterRole>(client, now).await);
     runs.extend(left_over::<CustomResourceDefinition>(client, now).await);

@@ -17,6 +17,7 @@ struct Guest {
 
 const GUESTS: &[Guest] = &[
     Guest { package: "chandler-plain", component: "plain.wasm" },
+    Guest { package: "chandler-resolveset", component: "resolveset.wasm" },
     Guest { package: "chandler-registry", component: "registry.wasm" },
     Guest { package: "chandler-guest-hostile", component: "test/hostile.wasm" },
     Guest { package: "lamps", component: "test/lamps.wasm" },

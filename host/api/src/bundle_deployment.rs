@@ -52,7 +52,7 @@ pub struct BundleDeploymentSpec {
     #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"), length(max = 63))]
     pub install_namespace: String,
     /// The provisioner that renders the content into objects: the name of a ProvisionerClass, or one of the built-in classes
-    /// core-rukpak-io-plain and core-rukpak-io-registry.
+    /// core-rukpak-io-plain, core-rukpak-io-registry and core-rukpak-io-resolveset.
     #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub provisioner_class_name: String,
     /// Where the content of the bundle comes from.

@@ -20,9 +20,9 @@ names! {
         Unpacked,
         /// BundleDeployment: the provisioner accepted the content.
         HasValidBundle,
-        /// BundleDeployment: every object of the release is applied.
+        /// BundleDeployment: every object of the release is applied. Resolution: every member of the set is.
         Installed,
-        /// BundleDeployment: every object of the release is healthy.
+        /// BundleDeployment: every object of the release is healthy. Resolution: every member of the set is.
         Healthy,
         /// BundleDeployment: the controller makes progress or retries, without user action.
         Progressing,
@@ -34,7 +34,8 @@ names! {
         /// BundleDeployment: objects of a complete release differ from the release and are not repaired. Absent if objects are not
         /// compared.
         Drifted,
-        /// ProvisionerClass: the image is known by digest and was pulled. Catalog: the source is known by digest.
+        /// ProvisionerClass: the image is known by digest and was pulled. Catalog: the source is known by digest. Resolution: the
+        /// packages have an answer.
         Resolved,
         /// ProvisionerClass: the component matches its digest.
         Verified,

@@ -9,12 +9,14 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt as _;
 
 use crate::{
-    BundleDeployment, Catalog, ChangeApproval, ProvisionerClass, drift::IGNORED, names::APPLYSET_PARENT_TYPE_LABEL,
-    probe::PROBES, rollout_settings::MOST_HISTORY,
+    BundleDeployment, Catalog, ChangeApproval, ProvisionerClass, Resolution, drift::IGNORED,
+    names::APPLYSET_PARENT_TYPE_LABEL, probe::PROBES, rollout_settings::MOST_HISTORY,
 };
 
 /// The longest name of a BundleDeployment. It leaves eleven characters for the names of derived objects.
 const NAME_LENGTH: i64 = 52;
+/// The longest name of a Resolution: resolveset-NAME is the name of a BundleDeployment.
+const RESOLUTION_NAME_LENGTH: i64 = NAME_LENGTH - 11;
 /// The most ConfigMaps of one bundle. It bounds the cost of the rules on each ConfigMap.
 const CONFIG_MAPS: i64 = 256;
 /// The most revisions that are kept beyond the limit of the history.
@@ -100,6 +102,19 @@ const RULES: &[Rule] = &[
 const NOT_UPLOADED: Rule =
     Rule { path: SOURCE, expression: "self.type != 'upload'", message: "a Catalog cannot be uploaded" };
 
+const RESOLUTION_RULES: &[Rule] = &[
+    Rule {
+        path: &["spec", "output"],
+        expression: "has(self.resolveSet) == (self.type == 'ResolveSet')",
+        message: "resolveSet must be set for output type \"ResolveSet\", and for no other",
+    },
+    Rule {
+        path: &["spec"],
+        expression: "!has(oldSelf.output) || oldSelf.output.type != 'ResolveSet' || (has(self.output) && self.output.type == 'ResolveSet')",
+        message: "a set that is installed stays: delete the Resolution to remove it",
+    },
+];
+
 const POLL_INTERVAL: Rule = Rule {
     path: &["spec", "pollInterval"],
     expression: "duration(self) >= duration('1s')",
@@ -111,7 +126,7 @@ const INSIDE: &str = r"!self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)'
 
 /// The CRDs of this version, in installation order.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![bundle_deployments(), provisioner_classes(), change_approvals(), catalogs()]
+    vec![bundle_deployments(), provisioner_classes(), change_approvals(), catalogs(), resolutions()]
 }
 
 /// The CRDs as one YAML stream. The output is deterministic.
@@ -130,24 +145,7 @@ fn bundle_deployments() -> CustomResourceDefinition {
     let mut crd = BundleDeployment::crd();
     crd.metadata.labels = Some([(APPLYSET_PARENT_TYPE_LABEL.to_owned(), "true".to_owned())].into());
     refine(&mut crd, |root| {
-        root.properties.get_or_insert_default().insert(
-            "metadata".into(),
-            JSONSchemaProps {
-                type_: Some("object".into()),
-                properties: Some(
-                    [(
-                        "name".to_owned(),
-                        JSONSchemaProps {
-                            type_: Some("string".into()),
-                            max_length: Some(NAME_LENGTH),
-                            ..JSONSchemaProps::default()
-                        },
-                    )]
-                    .into(),
-                ),
-                ..JSONSchemaProps::default()
-            },
-        );
+        name_length(root, NAME_LENGTH);
         not_observed_yet(root);
         if let Some(probes) = at(root, &["spec", "probes"]) {
             probes.max_items = i64::try_from(PROBES).ok();
@@ -161,6 +159,18 @@ fn bundle_deployments() -> CustomResourceDefinition {
         source(root);
     });
     crd
+}
+
+/// Bounds the length of `metadata.name`.
+fn name_length(root: &mut JSONSchemaProps, longest: i64) {
+    let name =
+        JSONSchemaProps { type_: Some("string".into()), max_length: Some(longest), ..JSONSchemaProps::default() };
+    let metadata = JSONSchemaProps {
+        type_: Some("object".into()),
+        properties: Some([("name".to_owned(), name)].into()),
+        ..JSONSchemaProps::default()
+    };
+    root.properties.get_or_insert_default().insert("metadata".into(), metadata);
 }
 
 /// The bounds and rules of `spec.source`.
@@ -195,6 +205,18 @@ fn catalogs() -> CustomResourceDefinition {
         source(root);
         add(root, &NOT_UPLOADED);
         add(root, &POLL_INTERVAL);
+    });
+    crd
+}
+
+fn resolutions() -> CustomResourceDefinition {
+    let mut crd = Resolution::crd();
+    refine(&mut crd, |root| {
+        name_length(root, RESOLUTION_NAME_LENGTH);
+        not_observed_yet(root);
+        for rule in RESOLUTION_RULES {
+            add(root, rule);
+        }
     });
     crd
 }

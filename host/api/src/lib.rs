@@ -14,6 +14,8 @@
 //! | [`values`] | references to values of a configuration in ConfigMaps and Secrets |
 //! | [`provisioner_class`] | `chandler.dev/v1alpha1 ProvisionerClass` |
 //! | [`catalog`] | `chandler.dev/v1alpha1 Catalog` |
+//! | [`resolution`] | `core.deppy.io/v1alpha1 Resolution` |
+//! | [`maintenance`] | times at which what is installed may change |
 //! | [`limits`] | the limits of one call of a provisioner, parsed |
 //! | [`ownership`] | adoption of existing objects, and deletion |
 //! | [`permissions`] | permissions that the ServiceAccount of a BundleDeployment lacks |
@@ -35,11 +37,13 @@ pub mod conditions;
 pub mod crds;
 pub mod drift;
 pub mod limits;
+pub mod maintenance;
 pub mod names;
 pub mod ownership;
 pub mod permissions;
 pub mod probe;
 pub mod provisioner_class;
+pub mod resolution;
 pub mod revision;
 pub mod rollout_settings;
 mod schema;
@@ -60,12 +64,18 @@ pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, Remed
 pub use crds::{crds, crds_yaml};
 pub use drift::{DriftPolicy, DriftState, Drifted, DriftedField, DriftedObject, IgnoredDifference};
 pub use limits::{CallLimits, LimitError};
+pub use maintenance::MaintenanceWindow;
 pub use ownership::{AdoptedObject, CollisionProtection, CrdDeletion, Deletion, DeletionPolicy};
 pub use permissions::MissingPermissions;
 pub use probe::{Probe, ProbeSelector};
 pub use provisioner_class::{
     ClassDeletion, Component, ProvisionerClass, ProvisionerClassSpec, ProvisionerClassStatus, ProvisionerLimits,
     WhileInUse,
+};
+pub use resolution::{
+    CatalogExpression, CatalogInUse, CatalogSelector, DecisionSummary, DependencyPolicy, LabelOperator, OutputType,
+    PackageRequest, PendingDecision, Resolution, ResolutionOutput, ResolutionSpec, ResolutionStatus, ResolveSetOutput,
+    ResolvedMember, UpgradePolicy,
 };
 pub use revision::{ApprovedChange, Outcome, Revision};
 pub use rollout_settings::{ImmutableAction, ImmutableKind, OnFailure, OnImmutable, RolloutSettings};

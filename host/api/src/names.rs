@@ -25,3 +25,8 @@ pub const REPAIR_AT_ANNOTATION: &str = "reconcile.chandler.dev/repairAt";
 pub const PLAIN_CLASS: &str = "core-rukpak-io-plain";
 /// The built-in class of registry bundles (registry+v1).
 pub const REGISTRY_CLASS: &str = "core-rukpak-io-registry";
+/// The built-in class of sets: bundles of BundleDeployments.
+pub const RESOLVESET_CLASS: &str = "core-rukpak-io-resolveset";
+/// On a BundleDeployment of a set: the names of the members of the set that must be healthy before it is created, with commas between
+/// them.
+pub const DEPENDS_ON_ANNOTATION: &str = "resolveset.chandler.dev/depends-on";

@@ -26,6 +26,11 @@ pub const BUILTINS: &[Builtin] = &[
         component: include_bytes!(env!("CHANDLER_PLUGIN_REGISTRY")),
     },
     Builtin {
+        class: "core-rukpak-io-resolveset",
+        format: "resolveset+v0",
+        component: include_bytes!(env!("CHANDLER_PLUGIN_RESOLVESET")),
+    },
+    Builtin {
         class: "core-rukpak-io-plain",
         format: "plain+v0",
         component: include_bytes!(env!("CHANDLER_PLUGIN_PLAIN")),
@@ -43,7 +48,7 @@ mod tests {
 
     #[test]
     fn every_builtin_class_has_a_component() {
-        for class in ["core-rukpak-io-plain", "core-rukpak-io-registry"] {
+        for class in ["core-rukpak-io-plain", "core-rukpak-io-registry", "core-rukpak-io-resolveset"] {
             let builtin = find(class).unwrap();
             // The preamble of a component: magic, version 13, layer 1.
             assert!(builtin.component.starts_with(b"\0asm\x0d\0\x01\0"), "{class}");

@@ -18,5 +18,5 @@ mod status;
 
 pub(crate) use self::{
     reconciler::{CatalogCacheError, Catalogs},
-    states::CatalogStates,
+    states::{CatalogStates, KnownCatalog},
 };

@@ -23,6 +23,7 @@ use crate::{
     catalog::CatalogStates,
     memory::Memory,
     provisioner_class::Classes,
+    resolution::ResolutionWakes,
 };
 
 /// Handles and shared state. A step of a reconcile takes the ones that it uses (`bundle_deployment::handles`), not all of them.
@@ -37,6 +38,7 @@ pub(crate) struct Context {
     pub(crate) engine: Engine,
     pub(crate) classes: Classes,
     pub(crate) catalogs: CatalogStates,
+    pub(crate) resolutions: ResolutionWakes,
     pub(crate) approvals: Approvals,
     pub(crate) releases: Releases,
     pub(crate) records: Records,

@@ -1,4 +1,4 @@
-//! The reconcilers of BundleDeployments, ProvisionerClasses and Catalogs.
+//! The reconcilers of BundleDeployments, ProvisionerClasses, Catalogs and Resolutions.
 //!
 //! A reconcile of a BundleDeployment is one line: source, digest, tree, provisioner, release, rollout, status. Each step returns a
 //! value; the assessment of `bundle_deployment` collects them as plain data. One pure function derives the status from it, and the
@@ -11,6 +11,7 @@
 //! | `bundle_deployment` | the reconciler of BundleDeployments |
 //! | `provisioner_class` | the reconciler of ProvisionerClasses |
 //! | `catalog` | the reconciler of Catalogs |
+//! | `resolution` | the reconciler of Resolutions |
 //! | `context` | the handles that all share |
 //! | `memory` | state between reconciles that may be lost |
 //! | `contention` | managed objects that another field manager changes repeatedly |
@@ -44,6 +45,7 @@ mod polls;
 mod problem;
 mod provisioner_class;
 mod registries;
+mod resolution;
 pub mod run;
 mod sealed_files;
 mod values;

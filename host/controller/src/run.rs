@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, future::Future, sync::Arc};
 
-use chandler_api::{BundleDeployment, Catalog, ChangeApproval, names::TEARDOWN_FINALIZER};
+use chandler_api::{BundleDeployment, Catalog, ChangeApproval, Resolution, names::TEARDOWN_FINALIZER};
 use chandler_builtin::Provisioners;
 use chandler_client::{Availability, fenced, monitored};
 use chandler_content::{ImageOptions, Images, RegistrySettings, Store, StoreError};
@@ -13,7 +13,7 @@ use chandler_releases::Releases;
 use chandler_rollout::{PARENT_MARKS, Rollout, informers, readable};
 use chandler_runtime::{
     Backoff, ClusterInfoWatch, ElectionError, Events, GenerationTracker, LogMetrics, Metrics, Reflector, Shutdown,
-    Slots, leadership, probe, while_leader,
+    Slots, is_momentary, leadership, patiently, probe, while_leader,
 };
 use chandler_serve::{Listener, ServeError, Served};
 use chandler_source::{Sources, SystemNamespace};
@@ -32,6 +32,7 @@ use crate::{
     polls,
     provisioner_class::{Classes, ProvisionerClasses},
     registries,
+    resolution::{ResolutionWakes, Resolutions},
 };
 
 /// The controller could not start.
@@ -90,10 +91,12 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     let (client, availability) = monitored(&readable(&client));
     let (deployments, classes) = (Reflector::new(availability.clone()), Reflector::new(availability.clone()));
     let catalogs = Reflector::<Catalog>::new(availability.clone());
+    let resolutions = Reflector::<Resolution>::new(availability.clone());
     let (approvals, watch_approvals) = Approvals::new(client.clone(), availability.clone(), deployments.triggers());
     let listener =
         options.content.clone().map(|content| Listener::bind(content, &options.system_namespace)).transpose()?;
-    let mut context = context(client.clone(), availability, options, approvals, &deployments, &catalogs)?;
+    let wakes = ResolutionWakes::new(resolutions.store(), resolutions.triggers());
+    let mut context = context(client.clone(), availability, options, approvals, &deployments, &catalogs, wakes)?;
     context.memory.contents = Contents::new(listener.as_ref().map(|listener| listener.url().to_owned()));
     let context = Arc::new(context);
     let mut mirrors = ClusterMirrors::of(&context);
@@ -103,24 +106,27 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     let provisioner_classes = ProvisionerClasses::open(&context, &classes).map_err(ControllerError::Cache)?;
     let catalog_reconciler = Catalogs::open(&context, &catalogs)?;
     // The records of a BundleDeployment that is not selected belong to another controller.
-    context.records.load(selector.selects_all()).await?;
-    provisioner_classes.preload().await.map_err(listing("ProvisionerClasses"))?;
-    catalog_reconciler.recall().await.map_err(listing("Catalogs"))?;
+    patiently(|| context.records.load(selector.selects_all()), RecordError::is_transient).await?;
+    patiently(|| provisioner_classes.preload(), is_momentary).await.map_err(listing("ProvisionerClasses"))?;
+    patiently(|| catalog_reconciler.recall(), is_momentary).await.map_err(listing("Catalogs"))?;
     probe::<BundleDeployment>(&client, selector.list()).await.map_err(listing("BundleDeployments"))?;
+    probe::<Resolution>(&client, selector.list()).await.map_err(listing("Resolutions"))?;
     probe::<ChangeApproval>(&client, ListParams::default()).await.map_err(listing("ChangeApprovals"))?;
     if !selector.selects_all() {
-        tracing::info!(%selector, "other BundleDeployments, ProvisionerClasses and Catalogs are left alone");
+        tracing::info!(%selector, "other BundleDeployments, ProvisionerClasses, Catalogs and Resolutions are left alone");
     }
 
     let serving = serve(listener, &context, &catalog_reconciler, shutdown.clone());
 
     let metrics: Arc<dyn Metrics> = Arc::new(LogMetrics);
     let classes = provisioner_classes.controller(classes, Arc::clone(&metrics), &shutdown);
+    let resolution_reconciler = Resolutions::new(&context, catalog_reconciler.indexes(), &resolutions);
+    let resolutions = resolution_reconciler.controller(resolutions, Arc::clone(&metrics), &shutdown);
     let catalogs = catalog_reconciler.controller(catalogs, Arc::clone(&metrics), &shutdown);
     let deployments = BundleDeployments::controller(&context, deployments, metrics, &shutdown);
     tracing::info!("the controller runs");
     tokio::select! {
-        _ = futures::future::join3(classes.run(), catalogs.run(), deployments.run()) => {}
+        _ = futures::future::join4(classes.run(), catalogs.run(), deployments.run(), resolutions.run()) => {}
         () = watch_approvals => {}
         () = housekeeping::run(&context) => {}
         () = polls::run(&context) => {}
@@ -182,6 +188,7 @@ pub(crate) fn context(
     approvals: Approvals,
     deployments: &Reflector<BundleDeployment>,
     catalogs: &Reflector<Catalog>,
+    resolutions: ResolutionWakes,
 ) -> Result<Context, ControllerError> {
     let store = Store::open(&options.cache_directory.join("content"), chandler_content::Limits::default())?;
     let plain_http_registries = options.plain_http_registries.clone();
@@ -228,6 +235,7 @@ pub(crate) fn context(
             options.watch_selector.clone(),
         ),
         catalogs: CatalogStates::new(catalogs.store(), catalogs.triggers()),
+        resolutions,
         approvals,
         engine,
         releases,

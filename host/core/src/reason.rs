@@ -220,5 +220,19 @@ names! {
         CatalogReady,
         /// What the source names now is not usable or not known. The index of earlier content stays in use.
         CatalogStale,
+
+        // Resolution
+        /// The packages have an answer.
+        PackagesResolved,
+        /// The packages cannot be installed together, or not in the wanted versions.
+        NotSatisfiable,
+        /// The catalogs that are needed for an answer have no index yet.
+        CatalogsNotReady,
+        /// A change waits until the next maintenance window begins.
+        OutsideMaintenanceWindow,
+        /// An upgrade waits until the BundleDeployment of the package is healthy.
+        MembersNotHealthy,
+        /// The decision to roll back to is not kept.
+        DecisionUnavailable,
     }
 }

@@ -46,7 +46,8 @@ impl Reason {
             | Self::ProvisionerReady
             | Self::SourceResolved
             | Self::CatalogValid
-            | Self::CatalogReady => Remedy::Nothing,
+            | Self::CatalogReady
+            | Self::PackagesResolved => Remedy::Nothing,
 
             Self::UnpackPending
             | Self::Unpacking
@@ -56,6 +57,7 @@ impl Reason {
             | Self::ErrorGettingClient
             | Self::ErrorGettingReleaseState
             | Self::CreateDynamicWatchFailed
+            | Self::OutsideMaintenanceWindow
             | Self::InstallationStatusUnknown => Remedy::Time,
 
             Self::ProcessingFinalizerFailed
@@ -80,6 +82,8 @@ impl Reason {
             | Self::ImageNotResolved
             | Self::SourceNotResolved
             | Self::CatalogStale
+            | Self::CatalogsNotReady
+            | Self::MembersNotHealthy
             | Self::UpdateFailed => Remedy::TimeOrAction,
 
             Self::ProvisionerMissing
@@ -111,6 +115,8 @@ impl Reason {
             | Self::ServiceAccountRequired
             | Self::ReservedObjects
             | Self::CatalogInvalid
+            | Self::NotSatisfiable
+            | Self::DecisionUnavailable
             | Self::InvalidSpec => Remedy::User,
 
             Self::ContentLimitExceeded

@@ -51,6 +51,7 @@ pub fn assess(object: &Value, dependencies: &Dependencies) -> Health {
         // The controllers of these kinds always set the condition once they have observed the object.
         ("cert-manager.io", "Certificate" | "Issuer" | "ClusterIssuer")
         | ("core.rukpak.io", "BundleDeployment")
+        | ("core.deppy.io", "Resolution")
         | ("chandler.dev", "Catalog" | "ProvisionerClass") => conditions::must_be_ready(object),
         // A PodDisruptionBudget that allows no disruption and an autoscaler without metrics are as specified.
         ("" | "batch" | "policy" | "autoscaling" | "networking.k8s.io" | "rbac.authorization.k8s.io", _) => {

@@ -102,6 +102,7 @@ fn terminating_objects_name_their_finalizers() {
 fn kinds_that_always_set_ready_are_awaited() {
     for (api_version, kind) in [
         ("core.rukpak.io/v1alpha2", "BundleDeployment"),
+        ("core.deppy.io/v1alpha1", "Resolution"),
         ("cert-manager.io/v1", "Certificate"),
         ("cert-manager.io/v1", "ClusterIssuer"),
     ] {

@@ -12,7 +12,7 @@
 //! | [`guard`] | objects that may not decode | no |
 //! | [`leadership`] | leader election and shutdown | the election's |
 //! | [`metrics`] | measurements of reconciles | no |
-//! | [`probe`](mod@probe) | whether the API server serves a kind | lists |
+//! | [`probe`](mod@probe) | requests at startup: whether the API server serves a kind, and patience | lists |
 //! | [`backoff`] | retry with exponential backoff and jitter | no |
 //! | [`slots`] | bounds on concurrent reconciles and their memory | no |
 //! | [`jobs`] | slow work that a reconcile does not wait for | no |
@@ -53,7 +53,7 @@ pub use jobs::{Jobs, Panicked};
 pub use leadership::{Election, ElectionError, Shutdown, Timing, while_leader};
 pub use metrics::{LogMetrics, Metrics, Outcome};
 pub use own_writes::OwnWrites;
-pub use probe::probe;
+pub use probe::{is_momentary, patiently, probe};
 pub use reconnect::reconnecting;
 pub use reflector::{Reflector, reflect_related};
 pub use slots::{Slot, Slots};

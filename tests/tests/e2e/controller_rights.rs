@@ -21,7 +21,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::{
-    PLAIN, leader_election,
+    PLAIN, catalogs, leader_election,
     permissions::{apply, spec},
 };
 
@@ -163,6 +163,21 @@ const NOT_SEEN: &[&str] = &[
     r#"{APIGroups:[""], Resources:["serviceaccounts"], ResourceNames:["deployer"], Verbs:["impersonate"]}"#,
 ];
 
+/// Waits until the set of a Resolution has its member, has the same decision confirmed for another spec, and deletes it.
+async fn resolve(world: &World, name: &str, package: &str) {
+    let resolutions: Api<chandler_api::Resolution> = Api::all(world.client.clone());
+    wait::until(&world.deployments(), package, "created", |member| member.is_some()).await;
+    let spec = kube::api::Patch::Merge(json!({"spec": {"prereleases": true}}));
+    let patched = resolutions.patch(name, &kube::api::PatchParams::default(), &spec).await.expect("the object exists");
+    wait::until(&resolutions, name, "reconciled", |resolution| {
+        let observed = resolution.and_then(|it| it.status.as_ref()).and_then(|status| status.observed_generation);
+        observed == patched.metadata.generation
+    })
+    .await;
+    resolutions.delete(name, &kube::api::DeleteParams::default()).await.expect("the object exists");
+    wait::until(&resolutions, name, "gone", |resolution| resolution.is_none()).await;
+}
+
 #[tokio::test]
 async fn the_controller_has_exactly_the_permissions_it_needs() {
     let mut world = World::new().await;
@@ -204,6 +219,16 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     let source = json!({"type": "image", "image": {"ref": format!("{host}/none:v1")}});
     let _: chandler_api::Catalog = world.create(json!({"metadata": {"name": name}, "spec": {"source": source}})).await;
 
+    let package = format!("{name}-package");
+    let reference = catalogs::push(&world.registry, &[("a.yaml", &catalogs::package(&package, &["1.0.0"]))]).await;
+    let source = json!({"type": "image", "image": {"ref": reference}});
+    let other = format!("{name}-ready");
+    let _: chandler_api::Catalog = world.create(json!({"metadata": {"name": other}, "spec": {"source": source}})).await;
+    let set = json!({"installNamespace": world.namespace, "serviceAccount": {"name": "deployer"}});
+    let wish = json!({"packages": [{"name": package}], "output": {"type": "ResolveSet", "resolveSet": set},
+                      "catalogs": {"matchLabels": {"olm.operatorframework.io/metadata.name": other}}});
+    let _: chandler_api::Resolution = world.create(json!({"metadata": {"name": name}, "spec": wish})).await;
+
     let (made, refused) = (Arc::default(), Arc::default());
     let client = recording(&controller(&world).await, &made, &refused);
     let election =
@@ -232,6 +257,7 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
         catalog.and_then(|catalog| catalog.status.as_ref()).is_some_and(|status| !status.conditions.is_empty())
     };
     wait::until(&catalogs, &name, "reconciled", is_reconciled).await;
+    resolve(&world, &name, &package).await;
     world.delete(&bell).await;
     world.delete(&name).await;
     classes.delete(&name, &kube::api::DeleteParams::default()).await.expect("the object exists");

@@ -56,6 +56,7 @@ mod recovery;
 mod registries;
 mod repair_isolation;
 mod request_counts;
+mod resolutions;
 mod revisions;
 mod shared_cache;
 mod signed_images;

@@ -63,7 +63,7 @@ pub async fn named(provisioners: &Provisioners, name: &str) -> Result<ChosenProv
 
 /// The names that [`named`] knows.
 pub fn classes() -> String {
-    let classes = BUILTINS.iter().map(|builtin| builtin.class).collect::<Vec<_>>().join(" and ");
+    let classes = BUILTINS.iter().map(|builtin| builtin.class).collect::<Vec<_>>().join(", ");
     format!("the built-in classes are {classes}; the name of a component file ends in .wasm")
 }
 

@@ -20,7 +20,8 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         | Reason::ProvisionerReady
         | Reason::SourceResolved
         | Reason::CatalogValid
-        | Reason::CatalogReady => return None,
+        | Reason::CatalogReady
+        | Reason::PackagesResolved => return None,
         Reason::UnpackPending | Reason::Unpacking => "wait: the controller fetches and renders the bundle",
         Reason::Installing | Reason::RollingOut => {
             return Some(format!("wait: `chandler status {name} --watch` follows the rollout"));
@@ -163,6 +164,19 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         }
         Reason::SourceNotResolved | Reason::CatalogStale => {
             "check that the source of the Catalog exists, and that its Secret in the system namespace is valid; the controller retries"
+        }
+        Reason::NotSatisfiable => {
+            "change spec.packages of the Resolution, or its catalogs: status.explanation has the reasons"
+        }
+        Reason::CatalogsNotReady => "wait: `chandler catalog list` shows the state of the catalogs",
+        Reason::OutsideMaintenanceWindow => {
+            "wait: the controller continues in the maintenance window; or change spec.maintenanceWindows of the Resolution"
+        }
+        Reason::MembersNotHealthy => {
+            "wait; if it lasts, `chandler status` shows what is wrong with the BundleDeployment that the message names"
+        }
+        Reason::DecisionUnavailable => {
+            "set spec.output.resolveSet.toDecision to a number in status.history, or remove it"
         }
         Reason::CatalogInvalid => "fix the catalog and publish it again; `chandler catalog lint` shows all errors",
         Reason::ProgressDeadlineExceeded | Reason::Unhealthy => {

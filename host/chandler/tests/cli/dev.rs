@@ -177,6 +177,7 @@ fn the_crds_are_those_of_the_api() {
         "provisionerclasses.chandler.dev",
         "changeapprovals.chandler.dev",
         "catalogs.chandler.dev",
+        "resolutions.core.deppy.io",
     ];
     assert_eq!(names, expected);
 }

@@ -47,6 +47,7 @@ impl BundleDeployments {
                 {
                     let context = Arc::clone(context);
                     move |map| {
+                        context.resolutions.config_map_changed(&map);
                         let map = Dependency::ConfigMap(map.name_any());
                         context.catalogs.changed(&map);
                         context.helped(|deployment| depends_on(deployment, &map))
@@ -89,12 +90,14 @@ impl Reconciler for BundleDeployments {
     }
 
     fn observed(&self, deployment: &BundleDeployment) {
+        self.0.resolutions.deployment_changed(deployment);
         self.0.generations.observe(deployment);
     }
 
     /// Cancels the reconcile in progress of a BundleDeployment that is no longer selected, or was deleted before it had our finalizer,
     /// and drops its state. Others that are deleted end by the finalizer.
     fn removed(&self, deployment: &ObjectMeta) {
+        self.0.resolutions.deployment_gone(deployment.name.as_deref().unwrap_or_default());
         let Some(name) = deployment.name.as_deref().filter(|_| deployment.deletion_timestamp.is_none()) else { return };
         let context = &self.0;
         tracing::info!(deployment = name, "the BundleDeployment is gone or no longer selected");

@@ -158,6 +158,7 @@ impl Catalogs {
         self.backoff.succeeded(name);
         self.records.remove(name);
         self.remove_unused();
+        self.context.resolutions.all();
     }
 
     /// Ends a reconcile since the spec is another one, or the Catalog is gone.
@@ -200,11 +201,15 @@ impl Reconciler for Catalogs {
             self.forget(&name);
             return Ok(Action::await_change());
         }
+        let before = context.catalogs.digest_in_use(&name);
         let outcome = tokio::select! {
             outcome = self.look(catalog) => outcome,
             // Files may take minutes to come. The watch has requested the reconcile of the newer spec, if there is one.
             () = self.generations.newer_than(catalog) => return Ok(self.superseded(catalog)),
         };
+        if context.catalogs.digest_in_use(&name) != before {
+            context.resolutions.all();
+        }
         let status = status::derive(catalog, &outcome, context.catalogs.in_use(&name).as_ref(), Timestamp::now());
         let api: Api<Catalog> = Api::all(context.client.clone());
         let written = status_patch::write(&api, &name, catalog.status.as_ref(), &status).await;
@@ -214,6 +219,8 @@ impl Reconciler for Catalogs {
         }
         if let Some(written) = written? {
             self.own_writes.status(written, &status);
+            // Whether it is stale is part of their status.
+            context.resolutions.all();
             let old = catalog.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
             events::publish(&context.events, catalog, old, &status.conditions).await;
         }

@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use chandler_api::{BundleSource, Catalog, CatalogContents};
+use chandler_api::{BundleSource, Catalog, CatalogContents, ConditionType, Reason, find_condition};
 use chandler_core::Digest;
 use chandler_runtime::Triggers;
 use chandler_source::{Dependency, Pinned, Source};
@@ -41,6 +41,16 @@ pub(crate) struct CatalogStates {
     known: Mutex<BTreeMap<String, Known>>,
 }
 
+/// A Catalog as the resolver sees it.
+pub(crate) struct KnownCatalog {
+    /// Its name, priority and labels.
+    pub(crate) source: chandler_resolver::Source,
+    /// The digest of the content whose index is in use; none if there is none yet.
+    pub(crate) digest: Option<Digest>,
+    /// Whether that is the content of an earlier time.
+    pub(crate) is_stale: bool,
+}
+
 /// What is known of one Catalog.
 #[derive(Default)]
 struct Known {
@@ -55,9 +65,38 @@ impl CatalogStates {
         Self { objects, triggers, known: Mutex::default() }
     }
 
+    /// Waits for the first list of the Catalogs. False means that the controller is stopping.
+    pub(crate) async fn ready(&self) -> bool {
+        self.objects.wait_until_ready().await.is_ok()
+    }
+
+    /// All Catalogs, by name, as the resolver sees them.
+    pub(crate) fn known(&self) -> Vec<KnownCatalog> {
+        let mut all: Vec<KnownCatalog> = self.objects.state().iter().filter_map(|it| self.seen(it)).collect();
+        all.sort_by(|one, other| one.source.name.cmp(&other.source.name));
+        all
+    }
+
+    fn seen(&self, guarded: &Guarded) -> Option<KnownCatalog> {
+        let catalog = guarded.0.as_ref().ok().filter(|it| it.metadata.deletion_timestamp.is_none())?;
+        let name = catalog.name_any();
+        let conditions = catalog.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let ready = find_condition(conditions, ConditionType::Ready);
+        Some(KnownCatalog {
+            digest: self.digest_in_use(&name),
+            is_stale: ready.is_some_and(|ready| ready.reason == Reason::CatalogStale.as_str()),
+            source: chandler_resolver::Source {
+                name,
+                priority: catalog.spec.priority,
+                labels: catalog.labels().clone(),
+                unavailable: false,
+            },
+        })
+    }
+
     /// The content that Catalogs use.
     pub(crate) fn content_in_use(&self) -> BTreeSet<Digest> {
-        self.known().values().filter_map(|known| known.in_use.as_ref()?.digest.parse().ok()).collect()
+        self.lock().values().filter_map(|known| known.in_use.as_ref()?.digest.parse().ok()).collect()
     }
 
     /// Has the Catalogs reconciled that depend on an object of the system namespace.
@@ -74,7 +113,7 @@ impl CatalogStates {
     /// The names of the Catalogs of which something is known, and that are gone.
     pub(super) fn gone(&self) -> Vec<String> {
         let exists = |name: &String| self.objects.get(&ObjectRef::new(name)).is_some();
-        self.known().keys().filter(|name| !exists(name)).cloned().collect()
+        self.lock().keys().filter(|name| !exists(name)).cloned().collect()
     }
 
     /// Whether this very Catalog exists, as far as the watch has brought it.
@@ -84,37 +123,37 @@ impl CatalogStates {
 
     /// The content that a Catalog uses.
     pub(super) fn in_use(&self, name: &str) -> Option<InUse> {
-        self.known().get(name)?.in_use.clone()
+        self.lock().get(name)?.in_use.clone()
     }
 
     /// The digest of the content that a Catalog uses.
     pub(crate) fn digest_in_use(&self, name: &str) -> Option<Digest> {
-        self.known().get(name)?.in_use.as_ref()?.digest.parse().ok()
+        self.lock().get(name)?.in_use.as_ref()?.digest.parse().ok()
     }
 
     /// Puts content into use.
     pub(super) fn put_into_use(&self, name: &str, content: InUse) {
-        self.known().entry(name.to_owned()).or_default().in_use = Some(content);
+        self.lock().entry(name.to_owned()).or_default().in_use = Some(content);
     }
 
     /// What was found about this content before.
     pub(super) fn verdict(&self, name: &str, pinned: &Pinned) -> Option<Result<(), Failed>> {
-        let known = self.known();
+        let known = self.lock();
         let (of, verdict) = known.get(name)?.verdict.as_ref()?;
         if of == pinned { Some(verdict.clone()) } else { None }
     }
 
     /// Stores what was found about content.
     pub(super) fn judge(&self, name: &str, pinned: Pinned, verdict: Result<(), Failed>) {
-        self.known().entry(name.to_owned()).or_default().verdict = Some((pinned, verdict));
+        self.lock().entry(name.to_owned()).or_default().verdict = Some((pinned, verdict));
     }
 
     /// Forgets a Catalog.
     pub(super) fn forget(&self, name: &str) {
-        self.known().remove(name);
+        self.lock().remove(name);
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -119,8 +119,8 @@ mod tests {
         assert!(helm.contains("no provisioner for Helm charts") && helm.contains("helm template"), "{helm}");
         let message = |selector: &str| missing("sail", &selector.parse().expect("a selector"));
         insta::assert_snapshot!(format!("{}\n{}", message(""), message("shard in (a,b)")), @r#"
-        no provisioner class "sail": create a ProvisionerClass of that name, or use one of core-rukpak-io-registry, core-rukpak-io-plain
-        no provisioner class "sail" among those that this controller watches: create a ProvisionerClass of that name with labels that match --watch-selector "shard in (a,b)", or use one of core-rukpak-io-registry, core-rukpak-io-plain
+        no provisioner class "sail": create a ProvisionerClass of that name, or use one of core-rukpak-io-registry, core-rukpak-io-resolveset, core-rukpak-io-plain
+        no provisioner class "sail" among those that this controller watches: create a ProvisionerClass of that name with labels that match --watch-selector "shard in (a,b)", or use one of core-rukpak-io-registry, core-rukpak-io-resolveset, core-rukpak-io-plain
         "#);
     }
 }

@@ -51,7 +51,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Options, bundle_deployment::Approvals, run};
+    use crate::{Options, bundle_deployment::Approvals, resolution::ResolutionWakes, run};
 
     /// An API server with the same response to every request.
     fn client(response: &Value) -> Client {
@@ -78,7 +78,9 @@ mod tests {
         let deployments = Reflector::new(Availability::default());
         let (approvals, _watch) = Approvals::new(client.clone(), Availability::default(), deployments.triggers());
         let catalogs = Reflector::new(Availability::default());
-        let context = run::context(client, Availability::default(), options, approvals, &deployments, &catalogs);
+        let resolutions = Reflector::new(Availability::default());
+        let wakes = ResolutionWakes::new(resolutions.store(), resolutions.triggers());
+        let context = run::context(client, Availability::default(), options, approvals, &deployments, &catalogs, wakes);
         let context = Arc::new(context.expect("a context"));
         let classes =
             ProvisionerClasses::open(&context, &Reflector::new(Availability::default())).expect("a directory");

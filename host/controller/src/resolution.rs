@@ -1,0 +1,21 @@
+//! The reconciler of Resolutions: ask the resolver, and install what it decides as a set of BundleDeployments.
+//!
+//! | module | contents | I/O |
+//! |---|---|---|
+//! | `reconciler` | the state of the reconciler, and one reconcile | yes |
+//! | `answer` | what the resolver says, asked again only if something changed | disk |
+//! | `decisions` | the decisions that are kept, in ConfigMaps | yes |
+//! | `set` | the BundleDeployment of the set | yes |
+//! | `teardown` | deletes the set with its Resolution | yes |
+//! | `wakes` | which changes of other objects concern a Resolution | no |
+//!
+//! What a Resolution asks, which bundle each package gets and the status are decided in `host/resolution`.
+
+mod answer;
+mod decisions;
+mod reconciler;
+mod set;
+mod teardown;
+mod wakes;
+
+pub(crate) use self::{reconciler::Resolutions, wakes::ResolutionWakes};

@@ -1,0 +1,211 @@
+//! What the resolver says, asked again only if something changed.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use chandler_api::{BundleDeployment, CatalogInUse, Reason, Resolution, names::OWNER_NAME_LABEL};
+use chandler_catalog::Indexes;
+use chandler_catalogs::IndexCatalogs;
+use chandler_core::Digest;
+use chandler_resolution::{Installation, Question, plan, question, status::Answer};
+use chandler_resolver::{
+    Answer as Resolved, Catalogs as _, Cluster, Decision as Chosen, Explanation, Kind, ResolveError, resolve,
+};
+use kube::ResourceExt as _;
+
+use super::{decisions::Decision, reconciler::Resolutions, set};
+use crate::catalog::KnownCatalog;
+
+/// The answer to a question, kept until another one is asked.
+#[derive(Clone)]
+pub(super) struct Answered {
+    /// The digest of the question and of the catalogs.
+    key: Digest,
+    answer: Result<Resolved, ResolveError>,
+    /// The images of the first steps of upgrades, by package and bundle.
+    images: BTreeMap<(String, String), String>,
+}
+
+/// What is installed, as one Resolution sees it.
+#[derive(Debug, Default)]
+struct Observed {
+    members: Vec<Installation>,
+    others: Vec<Installation>,
+}
+
+impl Resolutions {
+    /// The answer for a spec, and the catalogs that were read. `current` is the decision that the set has.
+    pub(super) async fn answer(
+        &self,
+        resolution: &Resolution,
+        current: Option<&Decision>,
+        memory: &mut Option<Arc<Answered>>,
+    ) -> (Answer, Vec<CatalogInUse>) {
+        let spec = &resolution.spec;
+        let selects = question::selected(spec.catalogs.as_ref());
+        let known = self.context.catalogs.known();
+        let selected: Vec<KnownCatalog> =
+            known.into_iter().filter(|it| selects.matches(&it.source.name, &it.source.labels)).collect();
+        let missing: Vec<&str> =
+            selected.iter().filter(|it| it.digest.is_none()).map(|it| it.source.name.as_str()).collect();
+        let read: Vec<&KnownCatalog> = selected.iter().filter(|it| it.digest.is_some()).collect();
+        let catalogs = read.iter().filter_map(|it| {
+            let digest = it.digest.as_ref()?.to_string();
+            Some(CatalogInUse { name: it.source.name.clone(), digest, stale: it.is_stale })
+        });
+        let catalogs: Vec<CatalogInUse> = catalogs.collect();
+        let sources: Vec<_> = read.iter().map(|it| it.source.clone()).collect();
+
+        let observed = self.observe(resolution, current);
+        let question = question::ask(spec, &observed.members, &observed.others, &sources, self.cluster().await);
+        let question = match question {
+            Ok(question) => question,
+            Err(refused) => {
+                let explanation: Vec<String> = refused.iter().map(ToString::to_string).collect();
+                return (Answer::Refused { message: explanation.join("; "), explanation }, catalogs);
+            }
+        };
+        let digests: Vec<&CatalogInUse> = catalogs.iter().collect();
+        let key = Digest::of_json(&(&question.problem, digests.iter().map(|it| &it.digest).collect::<Vec<_>>()));
+        if memory.as_ref().is_none_or(|answered| answered.key != key) {
+            *memory = Some(Arc::new(self.ask(key, question.clone(), &read).await));
+        }
+        let Some(answered) = memory else { return (Answer::None, catalogs) };
+        (conclude(&question, &observed, current, resolution, answered, &missing), catalogs)
+    }
+
+    /// Asks the resolver, which may take a second.
+    async fn ask(&self, key: Digest, question: Question, catalogs: &[&KnownCatalog]) -> Answered {
+        let indexes = self.indexes.clone();
+        let opened: Vec<_> = catalogs.iter().map(|it| (it.source.clone(), it.digest.clone())).collect();
+        let failed = |message: String| {
+            Err(ResolveError::Catalog(chandler_resolver::CatalogError { catalog: String::new(), message }))
+        };
+        let asked = tokio::task::spawn_blocking(move || {
+            let mut catalogs = IndexCatalogs::new();
+            for (source, digest) in opened {
+                let Some(digest) = digest else { continue };
+                match open(&indexes, &digest) {
+                    Ok(index) => catalogs = catalogs.with(source, Arc::new(index)),
+                    Err(message) => {
+                        let error = chandler_resolver::CatalogError { catalog: source.name, message };
+                        return (Err(ResolveError::Catalog(error)), BTreeMap::new());
+                    }
+                }
+            }
+            let answer = resolve(&question.problem, &catalogs);
+            let images = answer.as_ref().ok().and_then(Resolved::decision).map(|it| images(it, &catalogs));
+            (answer, images.unwrap_or_default())
+        });
+        let (answer, images) = match asked.await {
+            Ok(asked) => asked,
+            Err(error) => (failed(format!("the resolver was interrupted: {error}")), BTreeMap::new()),
+        };
+        Answered { key, answer, images }
+    }
+
+    /// What the BundleDeployments of the cluster have.
+    fn observe(&self, resolution: &Resolution, current: Option<&Decision>) -> Observed {
+        let set = set::deployment_name(&resolution.name_any());
+        let of_set: BTreeMap<String, _> = current
+            .iter()
+            .flat_map(|decision| decision.members())
+            .map(|member| (chandler_resolution::manifests::deployment_name(&member.package), member))
+            .collect();
+        let mut observed = Observed::default();
+        let is_live = |deployment: &&BundleDeployment| deployment.metadata.deletion_timestamp.is_none();
+        let all = self.context.deployments.state();
+        for deployment in all.iter().filter_map(|guarded| guarded.0.as_ref().ok()).filter(is_live) {
+            let Some(mut installation) = Installation::of(deployment) else { continue };
+            if deployment.labels().get(OWNER_NAME_LABEL) != Some(&set) {
+                observed.others.push(installation);
+            } else if let Some(member) = of_set.get(&installation.deployment) {
+                // The set knows which bundle of a catalog it installed, whatever the bundle calls itself.
+                if installation.bundle.version == member.version || installation.bundle.package != member.package {
+                    installation.bundle.package.clone_from(&member.package);
+                    installation.bundle.name.clone_from(&member.bundle);
+                    installation.bundle.version.clone_from(&member.version);
+                }
+                installation.bundle.catalog.clone_from(&member.catalog);
+                observed.members.push(installation);
+            }
+        }
+        observed.others.sort_by(|one, other| one.deployment.cmp(&other.deployment));
+        observed.members.sort_by(|one, other| one.deployment.cmp(&other.deployment));
+        observed
+    }
+
+    async fn cluster(&self) -> Cluster {
+        let info = self.context.cluster_info.get().await;
+        let kubernetes = Some(info.kubernetes_version.clone()).filter(|version| !version.is_empty());
+        Cluster { kubernetes, openshift: None, kinds: info.api_kinds.iter().filter_map(|it| Kind::parse(it)).collect() }
+    }
+}
+
+fn open(indexes: &Indexes, digest: &Digest) -> Result<chandler_catalog::Index, String> {
+    match indexes.get(digest) {
+        Ok(Some(index)) => Ok(index),
+        Ok(None) => Err("its index is gone from the cache; the controller builds it anew".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The images of the first steps of upgrades.
+fn images(decision: &Chosen, catalogs: &IndexCatalogs) -> BTreeMap<(String, String), String> {
+    let mut images = BTreeMap::new();
+    for member in &decision.members {
+        let Some(step) = member.steps.first().filter(|step| step.name != member.name) else { continue };
+        let read = |source: chandler_resolver::Source| catalogs.package(&source.name, &member.package).ok().flatten();
+        let image = |package: Arc<chandler_resolver::Package>| {
+            package.bundles.get(&step.name).map(|bundle| bundle.image.clone()).filter(|image| !image.is_empty())
+        };
+        if let Some(image) = catalogs.sources().into_iter().filter_map(read).find_map(image) {
+            images.insert((member.package.clone(), step.name.clone()), image);
+        }
+    }
+    images
+}
+
+/// What an answer means for the set.
+fn conclude(
+    question: &Question,
+    observed: &Observed,
+    current: Option<&Decision>,
+    resolution: &Resolution,
+    answered: &Answered,
+    missing: &[&str],
+) -> Answer {
+    let not_ready = |message: &str| Answer::Failed {
+        reason: Reason::CatalogsNotReady,
+        message: format!("{message}; catalogs that are not ready: {}", missing.join(", ")),
+    };
+    match &answered.answer {
+        Ok(Resolved::Decision(decision)) => {
+            let members = current.map(Decision::members).unwrap_or_default();
+            let is_of_this_spec = current.is_some_and(|it| Some(it.generation) == resolution.metadata.generation);
+            let current = plan::Current { members: &members, is_of_this_spec };
+            let installed: Vec<Installation> = observed.members.iter().chain(&observed.others).cloned().collect();
+            let image =
+                |package: &str, bundle: &str| answered.images.get(&(package.to_owned(), bundle.to_owned())).cloned();
+            match plan::plan(decision, question, &installed, &current, image) {
+                Ok(plan) => Answer::Plan(plan),
+                Err(error) => Answer::Failed { reason: Reason::CatalogInvalid, message: error.to_string() },
+            }
+        }
+        Ok(Resolved::Refusal(explanation)) if !missing.is_empty() => not_ready(&explanation.message),
+        Ok(Resolved::Refusal(explanation)) => refused(explanation),
+        Err(error) => {
+            let reason = match error {
+                ResolveError::Catalog(_) => Reason::CatalogsNotReady,
+                ResolveError::Ambiguous { .. } => Reason::NotSatisfiable,
+                ResolveError::BudgetExceeded(_) => Reason::ContentLimitExceeded,
+                _ => Reason::InvalidSpec,
+            };
+            Answer::Failed { reason, message: error.to_string() }
+        }
+    }
+}
+
+fn refused(explanation: &Explanation) -> Answer {
+    let lines = explanation.lines.iter().map(ToString::to_string).chain(explanation.near_misses.iter().cloned());
+    Answer::Refused { message: explanation.message.clone(), explanation: lines.collect() }
+}

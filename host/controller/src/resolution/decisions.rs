@@ -1,0 +1,176 @@
+//! The decisions that are kept: an immutable ConfigMap of the system namespace for each, which the set is installed from.
+
+use std::collections::BTreeMap;
+
+use chandler_api::{DecisionSummary, Resolution, conditions::whole_seconds};
+use chandler_resolution::{Manifests, PlannedMember};
+use k8s_openapi::{
+    api::core::v1::ConfigMap,
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time},
+};
+use kube::{
+    Api, Resource as _, ResourceExt as _,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+
+use super::set;
+
+/// The name of the Resolution.
+pub(super) const NAME_LABEL: &str = "resolution.chandler.dev/name";
+/// The UID of the Resolution: a later one of the same name has other decisions.
+const UID: &str = "resolution.chandler.dev/uid";
+/// The number of the decision. Its presence says that the ConfigMap is a decision.
+const NUMBER: &str = "resolution.chandler.dev/decision";
+/// The last generation of the spec that the decision is an answer to.
+const GENERATION: &str = "resolution.chandler.dev/generation";
+/// The BundleDeployments that may use a ConfigMap.
+const GRANT: &str = "chandler.dev/bundledeployments";
+/// The most members that a summary lists.
+const LISTED: usize = 100;
+
+/// A decision.
+#[derive(Clone, Debug)]
+pub(super) struct Decision {
+    pub(super) number: i64,
+    /// The name of the ConfigMap.
+    pub(super) name: String,
+    pub(super) generation: i64,
+    time: Option<Time>,
+    pub(super) manifests: Manifests,
+}
+
+/// The decisions of a Resolution that are kept, the oldest first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Decisions(Vec<Decision>);
+
+impl Decision {
+    /// None where the ConfigMap is no decision of this Resolution.
+    fn of(map: ConfigMap, resolution: &Resolution) -> Option<Self> {
+        let annotation = |name: &str| map.annotations().get(name).cloned();
+        if annotation(UID)? != resolution.uid()? || map.immutable != Some(true) {
+            return None;
+        }
+        Some(Self {
+            number: annotation(NUMBER)?.parse().ok()?,
+            name: map.name_any(),
+            generation: annotation(GENERATION).and_then(|text| text.parse().ok()).unwrap_or_default(),
+            time: map.metadata.creation_timestamp.clone().map(|time| whole_seconds(time.0)),
+            manifests: Manifests(map.data.unwrap_or_default()),
+        })
+    }
+
+    /// The packages and versions.
+    pub(super) fn members(&self) -> Vec<PlannedMember> {
+        self.manifests.members()
+    }
+
+    fn summary(&self) -> DecisionSummary {
+        let members = self.members().into_iter().map(|member| format!("{} {}", member.package, member.version));
+        DecisionSummary { number: self.number, time: self.time.clone(), members: members.take(LISTED).collect() }
+    }
+}
+
+impl Decisions {
+    /// Reads them.
+    pub(super) async fn read(api: &Api<ConfigMap>, resolution: &Resolution) -> Result<Self, kube::Error> {
+        let selected = ListParams::default().labels(&format!("{NAME_LABEL}={}", resolution.name_any()));
+        let maps = api.list(&selected).await?.items;
+        let mut decisions: Vec<Decision> = maps.into_iter().filter_map(|map| Decision::of(map, resolution)).collect();
+        decisions.sort_by_key(|decision| decision.number);
+        Ok(Self(decisions))
+    }
+
+    pub(super) fn newest(&self) -> Option<&Decision> {
+        self.0.last()
+    }
+
+    pub(super) fn find(&self, number: i64) -> Option<&Decision> {
+        self.0.iter().find(|decision| decision.number == number)
+    }
+
+    /// The decision whose ConfigMap has this name.
+    pub(super) fn named(&self, name: &str) -> Option<&Decision> {
+        self.0.iter().find(|decision| decision.name == name)
+    }
+
+    pub(super) fn numbers(&self) -> Vec<i64> {
+        self.0.iter().map(|decision| decision.number).collect()
+    }
+
+    pub(super) fn summaries(&self) -> Vec<DecisionSummary> {
+        self.0.iter().map(Decision::summary).collect()
+    }
+
+    /// Adds a decision. Fails with a conflict if another one got its number: it is read again next time.
+    pub(super) async fn add(
+        &mut self,
+        api: &Api<ConfigMap>,
+        resolution: &Resolution,
+        manifests: Manifests,
+    ) -> Result<i64, kube::Error> {
+        let number = self.newest().map_or(0, |newest| newest.number) + 1;
+        let created = api.create(&PostParams::default(), &config_map(resolution, number, manifests)).await?;
+        self.0.extend(Decision::of(created, resolution));
+        Ok(number)
+    }
+
+    /// Notes that the newest decision is also the answer to a newer spec.
+    pub(super) async fn confirm(&mut self, api: &Api<ConfigMap>, generation: i64) -> Result<(), kube::Error> {
+        let Some(newest) = self.0.last_mut().filter(|newest| newest.generation != generation) else { return Ok(()) };
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {GENERATION: generation.to_string()}}}));
+        api.patch(&newest.name, &PatchParams::default(), &patch).await?;
+        newest.generation = generation;
+        Ok(())
+    }
+
+    /// Deletes the oldest decisions beyond the limit, except the one in use.
+    pub(super) async fn prune(&mut self, api: &Api<ConfigMap>, limit: usize, in_use: i64) -> Result<(), kube::Error> {
+        let surplus = self.0.len().saturating_sub(limit);
+        let old: Vec<Decision> = self.0.iter().take(surplus).filter(|it| it.number != in_use).cloned().collect();
+        for decision in old {
+            match api.delete(&decision.name, &DeleteParams::default()).await {
+                Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                deleted => drop(deleted?),
+            }
+            self.0.retain(|kept| kept.number != decision.number);
+        }
+        Ok(())
+    }
+}
+
+fn config_map(resolution: &Resolution, number: i64, manifests: Manifests) -> ConfigMap {
+    let name = resolution.name_any();
+    let annotations = BTreeMap::from([
+        (UID.to_owned(), resolution.uid().unwrap_or_default()),
+        (NUMBER.to_owned(), number.to_string()),
+        (GENERATION.to_owned(), resolution.metadata.generation.unwrap_or_default().to_string()),
+        (GRANT.to_owned(), set::deployment_name(&name)),
+    ]);
+    let mut labels = resolution.labels().clone();
+    labels.insert(NAME_LABEL.to_owned(), name.clone());
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(format!("{}-{number}", set::deployment_name(&name))),
+            labels: Some(labels),
+            annotations: Some(annotations),
+            owner_references: Some(vec![owner(resolution)]),
+            ..ObjectMeta::default()
+        },
+        immutable: Some(true),
+        data: Some(manifests.0),
+        ..ConfigMap::default()
+    }
+}
+
+/// The reference to a Resolution, on what it owns.
+pub(super) fn owner(resolution: &Resolution) -> OwnerReference {
+    OwnerReference {
+        api_version: Resolution::api_version(&()).into_owned(),
+        kind: Resolution::kind(&()).into_owned(),
+        name: resolution.name_any(),
+        uid: resolution.uid().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: None,
+    }
+}

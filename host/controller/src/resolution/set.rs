@@ -1,0 +1,126 @@
+//! The BundleDeployment of a set, whose bundle is the manifests of a decision.
+
+use chandler_api::{
+    BundleDeployment, BundleDeploymentSpec, BundleSource, ConfigMapSource, LocalObjectReference, Resolution,
+    ResolveSetOutput, names::RESOLVESET_CLASS,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{
+    Api, ResourceExt as _,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::{Map, Value, json};
+
+use super::decisions::{Decision, owner};
+
+/// What the name of a BundleDeployment of a set begins with.
+const PREFIX: &str = "resolveset-";
+
+/// The name of the BundleDeployment of the set of a Resolution.
+pub(super) fn deployment_name(resolution: &str) -> String {
+    format!("{PREFIX}{resolution}")
+}
+
+/// The Resolution that a BundleDeployment of this name may belong to.
+pub(super) fn resolution_of(deployment: &str) -> Option<&str> {
+    deployment.strip_prefix(PREFIX)
+}
+
+/// Whether a BundleDeployment belongs to this very Resolution.
+pub(super) fn is_owned(deployment: &BundleDeployment, resolution: &Resolution) -> bool {
+    let uid = resolution.uid();
+    deployment.owner_references().iter().any(|owner| owner.controller == Some(true) && Some(&owner.uid) == uid.as_ref())
+}
+
+/// The ConfigMap of the decision that a BundleDeployment has.
+pub(super) fn config_map(deployment: &BundleDeployment) -> Option<&str> {
+    match deployment.spec.source.config_maps.as_deref()? {
+        [one] => Some(&one.config_map.name),
+        _ => None,
+    }
+}
+
+/// Creates the BundleDeployment, or changes what differs from what the Resolution says. Administrators may set all other fields. Returns
+/// whether it was as it is to be.
+pub(super) async fn write(
+    api: &Api<BundleDeployment>,
+    existing: Option<&BundleDeployment>,
+    resolution: &Resolution,
+    output: &ResolveSetOutput,
+    decision: &Decision,
+) -> Result<bool, kube::Error> {
+    let spec = spec(resolution, output, decision);
+    let Some(existing) = existing else {
+        let mut deployment = BundleDeployment::new(&deployment_name(&resolution.name_any()), spec);
+        deployment.metadata = ObjectMeta {
+            labels: Some(resolution.labels().clone()).filter(|labels| !labels.is_empty()),
+            owner_references: Some(vec![owner(resolution)]),
+            ..deployment.metadata
+        };
+        api.create(&PostParams::default(), &deployment).await?;
+        return Ok(false);
+    };
+    let fields = |spec: &BundleDeploymentSpec| serde_json::to_value(spec).map_err(kube::Error::SerdeError);
+    let Some(change) = difference(&fields(&existing.spec)?, &fields(&spec)?) else { return Ok(true) };
+    let patch = json!({"metadata": {"uid": existing.uid()}, "spec": change});
+    api.patch(&existing.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
+    Ok(false)
+}
+
+/// The fields that the Resolution decides.
+const FIELDS: [&str; 5] = ["installNamespace", "provisionerClassName", "source", "serviceAccount", "approval"];
+
+fn spec(resolution: &Resolution, output: &ResolveSetOutput, decision: &Decision) -> BundleDeploymentSpec {
+    let config_map = LocalObjectReference { name: decision.name.clone() };
+    BundleDeploymentSpec {
+        install_namespace: output.install_namespace.clone(),
+        provisioner_class_name: RESOLVESET_CLASS.to_owned(),
+        source: BundleSource::config_maps(vec![ConfigMapSource { config_map, ..ConfigMapSource::default() }]),
+        service_account: output.service_account.clone(),
+        approval: resolution.spec.approval,
+        ..BundleDeploymentSpec::default()
+    }
+}
+
+/// The merge patch that makes the fields what they are to be; none where they are.
+fn difference(now: &Value, wanted: &Value) -> Option<Value> {
+    let differs = |field: &&str| now.get(*field) != wanted.get(*field);
+    let mut change = Map::new();
+    for field in FIELDS.into_iter().filter(differs) {
+        let value = match (now.get(field), wanted.get(field)) {
+            // A source is replaced as a whole.
+            (Some(Value::Object(old)), Some(Value::Object(new))) => {
+                let gone = old.keys().filter(|key| !new.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+                Value::Object(gone.chain(new.clone()).collect())
+            }
+            (_, new) => new.cloned().unwrap_or(Value::Null),
+        };
+        change.insert(field.to_owned(), value);
+    }
+    (!change.is_empty()).then_some(Value::Object(change))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_fields_of_the_resolution_are_changed() {
+        let now = json!({"installNamespace": "shop", "suspend": true, "approval": "Manual",
+                         "source": {"type": "image", "image": {"ref": "a"}}});
+        let wanted = json!({"installNamespace": "shop", "serviceAccount": {"name": "deployer"},
+                            "source": {"type": "configMaps", "configMaps": [{}]}});
+        let change = json!({"approval": null, "serviceAccount": {"name": "deployer"},
+                            "source": {"type": "configMaps", "configMaps": [{}], "image": null}});
+        assert_eq!(difference(&now, &wanted), Some(change));
+        assert_eq!(difference(&wanted, &wanted), None);
+        let suspended = json!({"suspend": true, "installNamespace": "shop"});
+        assert_eq!(difference(&suspended, &json!({"installNamespace": "shop"})), None);
+    }
+
+    #[test]
+    fn a_set_is_named_after_its_resolution() {
+        assert_eq!(resolution_of(&deployment_name("shop")), Some("shop"));
+        assert_eq!(resolution_of("shop"), None);
+    }
+}

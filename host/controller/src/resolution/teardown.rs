@@ -1,0 +1,86 @@
+//! Deletes the set with its Resolution.
+
+use std::time::Duration;
+
+use chandler_api::{BundleDeployment, Resolution, names::TEARDOWN_FINALIZER};
+use chandler_resolution::status::{Answer, Found, Set};
+use chandler_runtime::finalizers;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, ListParams, Preconditions},
+    runtime::controller::Action,
+};
+
+use super::{
+    decisions::NAME_LABEL,
+    reconciler::{ReconcileError, Resolutions},
+    set,
+};
+
+/// When to look again whether the BundleDeployment of a set is gone. The watch usually reports it before.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+impl Resolutions {
+    /// Adds the finalizer, without which the set of a Resolution would stay.
+    pub(super) async fn finalize(&self, resolution: &Resolution) -> Result<(), ReconcileError> {
+        if !has_finalizer(resolution) {
+            let mut names = resolution.finalizers().to_vec();
+            names.push(TEARDOWN_FINALIZER.to_owned());
+            let written = finalizers::write(&self.api(), resolution, &names).await?;
+            self.own_writes.finalizers(written);
+        }
+        Ok(())
+    }
+
+    /// Deletes the BundleDeployment of a set, unless another one has its name by now.
+    pub(super) async fn delete_set(&self, deployment: &BundleDeployment) -> Result<(), kube::Error> {
+        let api: Api<BundleDeployment> = Api::all(self.context.client.clone());
+        let preconditions = Preconditions { uid: deployment.uid(), resource_version: None };
+        let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        ignore_absent(api.delete(&deployment.name_any(), &parameters).await.map(drop))
+    }
+
+    /// Deletes the BundleDeployment of the set, then the decisions, then the finalizer.
+    pub(super) async fn tear_down(&self, resolution: &Resolution) -> Result<Action, ReconcileError> {
+        let name = resolution.name_any();
+        if !has_finalizer(resolution) {
+            self.forget(&name);
+            return Ok(Action::await_change());
+        }
+        if !self.generations.is_orphaning(resolution) {
+            let deployment = set::deployment_name(&name);
+            let deployments: Api<BundleDeployment> = Api::all(self.context.client.clone());
+            let existing = deployments.get_opt(&deployment).await?;
+            if let Some(existing) = existing.filter(|existing| set::is_owned(existing, resolution)) {
+                if existing.metadata.deletion_timestamp.is_none() {
+                    self.delete_set(&existing).await?;
+                }
+                let set = Set { deployment, observed: Some(&existing), ..Set::default() };
+                self.report(resolution, &Found { answer: Answer::None, set: Some(set), ..Found::default() }).await?;
+                return Ok(Action::requeue(LOOK_AGAIN));
+            }
+            let maps: Api<ConfigMap> = self.config_maps();
+            let selected = ListParams::default().labels(&format!("{NAME_LABEL}={name}"));
+            for map in maps.list_metadata(&selected).await?.items {
+                ignore_absent(maps.delete(&map.name_any(), &DeleteParams::default()).await.map(drop))?;
+            }
+        }
+        let mut names = resolution.finalizers().to_vec();
+        names.retain(|finalizer| finalizer != TEARDOWN_FINALIZER);
+        ignore_absent(finalizers::write(&self.api(), resolution, &names).await.map(drop))?;
+        self.forget(&name);
+        Ok(Action::await_change())
+    }
+}
+
+fn has_finalizer(resolution: &Resolution) -> bool {
+    resolution.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER)
+}
+
+fn ignore_absent(result: Result<(), kube::Error>) -> Result<(), kube::Error> {
+    match result {
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        result => result,
+    }
+}

@@ -1,0 +1,142 @@
+//! The members of a set as BundleDeployments, and back.
+
+use std::collections::BTreeMap;
+
+use chandler_api::{
+    BundleDeployment, BundleDeploymentSpec, BundleSource, ImageSource, ResolveSetOutput, ServiceAccountReference,
+    names::{DEPENDS_ON_ANNOTATION, REGISTRY_CLASS},
+};
+use chandler_core::Digest;
+use kube::ResourceExt as _;
+
+use crate::PlannedMember;
+
+/// The most bytes of the manifests of a set: what fits into a ConfigMap, with room for its metadata.
+pub const BYTES: usize = 900 * 1024;
+/// The longest name of a BundleDeployment.
+const NAME: usize = 52;
+
+const PACKAGE: &str = "resolution.chandler.dev/package";
+const BUNDLE: &str = "resolution.chandler.dev/bundle";
+const VERSION: &str = "resolution.chandler.dev/version";
+const CATALOG: &str = "resolution.chandler.dev/catalog";
+const CHANNEL: &str = "resolution.chandler.dev/channel";
+
+/// The manifests of a set: the files of its bundle, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manifests(pub BTreeMap<String, String>);
+
+/// A set cannot be written as manifests.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetError {
+    /// The manifests do not fit into a ConfigMap.
+    #[error(
+        "the manifests of the set have {0} bytes, and {BYTES} at most fit into a ConfigMap: divide the packages among several Resolutions"
+    )]
+    Size(usize),
+    /// A manifest cannot be written.
+    #[error("failed to write the manifest of package {package}: {message}")]
+    Write {
+        /// The package.
+        package: String,
+        /// Why.
+        message: String,
+    },
+}
+
+impl Manifests {
+    /// The manifests of the members of a set. Labels are those of the Resolution.
+    ///
+    /// # Errors
+    /// They do not fit into a ConfigMap.
+    pub fn of<'a>(
+        members: impl Iterator<Item = &'a PlannedMember>,
+        output: &ResolveSetOutput,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<Self, SetError> {
+        let mut files = BTreeMap::new();
+        for member in members {
+            let written = serde_json::to_value(bundle_deployment(member, output, labels))
+                .map_err(|error| error.to_string())
+                .and_then(|value| serde_saphyr::to_string(&value).map_err(|error| error.to_string()));
+            let text = written.map_err(|message| SetError::Write { package: member.package.clone(), message })?;
+            files.insert(format!("{}.yaml", deployment_name(&member.package)), text);
+        }
+        let bytes = files.iter().map(|(name, text)| name.len() + text.len()).sum();
+        if bytes > BYTES { Err(SetError::Size(bytes)) } else { Ok(Self(files)) }
+    }
+
+    /// The members that the manifests describe. A file that is none is left out.
+    pub fn members(&self) -> Vec<PlannedMember> {
+        let read = |text: &String| serde_saphyr::from_str::<BundleDeployment>(text).ok().and_then(|it| member(&it));
+        let mut members: Vec<PlannedMember> = self.0.values().filter_map(read).collect();
+        members.sort_by(|one, other| one.package.cmp(&other.package));
+        members
+    }
+}
+
+/// The BundleDeployment of a member. This is the only lookup from what was chosen to what is installed.
+pub fn bundle_deployment(
+    member: &PlannedMember,
+    output: &ResolveSetOutput,
+    labels: &BTreeMap<String, String>,
+) -> BundleDeployment {
+    let package = &member.package;
+    let namespace = output.namespaces.get(package).unwrap_or(&output.install_namespace);
+    let account = output.service_account.as_ref().map(|account| ServiceAccountReference {
+        name: account.name.clone(),
+        // Members in other namespaces use the same account.
+        namespace: Some(account.namespace.as_ref().unwrap_or(&output.install_namespace).clone()),
+    });
+    let image = ImageSource { reference: member.image.clone(), ..ImageSource::default() };
+    let mut deployment = BundleDeployment::new(
+        &deployment_name(package),
+        BundleDeploymentSpec {
+            install_namespace: namespace.clone(),
+            provisioner_class_name: REGISTRY_CLASS.to_owned(),
+            source: BundleSource::image(image),
+            config: output.config.get(package).filter(|config| !config.is_empty()).cloned(),
+            service_account: account,
+            collision_protection: output.collision_protection,
+            ..BundleDeploymentSpec::default()
+        },
+    );
+    let depends_on: Vec<String> = member.needs.iter().map(|needed| deployment_name(needed)).collect();
+    let annotations = [
+        (PACKAGE, Some(package.clone())),
+        (BUNDLE, Some(member.bundle.clone())),
+        (VERSION, Some(member.version.clone())),
+        (CATALOG, member.catalog.clone()),
+        (CHANNEL, member.channel.clone()),
+        (DEPENDS_ON_ANNOTATION, Some(depends_on.join(",")).filter(|names| !names.is_empty())),
+    ];
+    let present = annotations.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    deployment.metadata.annotations = Some(present.collect());
+    deployment.metadata.labels = Some(labels.clone()).filter(|labels| !labels.is_empty());
+    deployment
+}
+
+/// The member that a BundleDeployment of a set installs.
+fn member(deployment: &BundleDeployment) -> Option<PlannedMember> {
+    let annotation = |name: &str| deployment.annotations().get(name).cloned();
+    Some(PlannedMember {
+        package: annotation(PACKAGE)?,
+        bundle: annotation(BUNDLE)?,
+        version: annotation(VERSION)?,
+        catalog: annotation(CATALOG),
+        channel: annotation(CHANNEL),
+        image: deployment.spec.source.image.as_ref()?.reference.clone(),
+        ..PlannedMember::default()
+    })
+}
+
+/// The name of the BundleDeployment of a package: the package, if it is short enough.
+pub fn deployment_name(package: &str) -> String {
+    if package.len() <= NAME {
+        return package.to_owned();
+    }
+    let digest = Digest::of(package.as_bytes());
+    let hash: String = digest.hex().chars().take(8).collect();
+    let kept: String = package.chars().take(NAME - hash.len() - 1).collect();
+    format!("{}-{hash}", kept.trim_end_matches(['-', '.']))
+}

@@ -1,0 +1,237 @@
+//! Which bundle each package gets now, and what waits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chandler_resolver::{Change, Decision, Member, Reason};
+
+use crate::{Installation, Question};
+
+/// A package of the decision.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlannedMember {
+    /// The package.
+    pub package: String,
+    /// The name of the bundle that it gets now.
+    pub bundle: String,
+    /// Its version.
+    pub version: String,
+    /// The catalog that has it.
+    pub catalog: Option<String>,
+    /// The channel that has it.
+    pub channel: Option<String>,
+    /// Its image.
+    pub image: String,
+    /// The versions on the way to the best one, this one included.
+    pub path: Vec<String>,
+    /// Why it was chosen.
+    pub reasons: Vec<String>,
+    /// The message of its deprecation.
+    pub deprecated: Option<String>,
+    /// The packages that it needs.
+    pub needs: BTreeSet<String>,
+    /// The BundleDeployment outside of the set that has it; none for a member of the set.
+    pub elsewhere: Option<String>,
+}
+
+/// What is to be installed now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The packages of the decision, by name.
+    pub members: Vec<PlannedMember>,
+    /// Upgrades that wait, since the BundleDeployment of the package is not healthy: a line each.
+    pub waiting: Vec<String>,
+    /// What users should know.
+    pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// The members of the set.
+    pub fn set(&self) -> impl Iterator<Item = &PlannedMember> {
+        self.members.iter().filter(|member| member.elsewhere.is_none())
+    }
+}
+
+/// The set that is installed now, as its manifests say.
+#[derive(Clone, Copy, Debug)]
+pub struct Current<'a> {
+    /// Its members.
+    pub members: &'a [PlannedMember],
+    /// Whether they were chosen for the spec as it is now: then an upgrade waits until what it leads from is healthy. A changed spec
+    /// supersedes what is being installed.
+    pub is_of_this_spec: bool,
+}
+
+/// A bundle is on the way of an upgrade, and no catalog names its image.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no catalog names an image of {bundle}, which is on the way of the upgrade of package {package}")]
+pub struct NoImage {
+    package: String,
+    bundle: String,
+}
+
+/// What of a decision is to be installed now: the first step of each upgrade, and none where the BundleDeployment is not healthy.
+///
+/// # Errors
+/// A step has no image. `image` returns it for a package and a bundle.
+pub fn plan(
+    decision: &Decision,
+    question: &Question,
+    installed: &[Installation],
+    current: &Current<'_>,
+    image: impl Fn(&str, &str) -> Option<String>,
+) -> Result<Plan, NoImage> {
+    let mut plan = Plan { notes: decision.notes.clone(), ..Plan::default() };
+    for member in &decision.missing {
+        plan.notes.push(format!("{} {} is needed and not installed", member.package, member.version));
+    }
+    let needs = needs(decision);
+    let automatic = |package: &str| question.problem.installed.iter().any(|it| it.package == package && it.automatic);
+    let needed = needed(decision, &needs, automatic);
+    let mut dropped: Vec<PlannedMember> = Vec::new();
+    for member in &decision.members {
+        let package = member.package.as_str();
+        let pinned = question
+            .problem
+            .installed
+            .iter()
+            .any(|it| it.package == member.package && it.hold == chandler_resolver::Hold::Pinned);
+        if !needed.contains(package) {
+            dropped.extend(current.members.iter().find(|it| it.package == member.package).cloned());
+            continue;
+        }
+        let mut planned = first_step(member, &image)?;
+        planned.needs = needs.get(package).cloned().unwrap_or_default();
+        if pinned {
+            // What others installed takes part in the decision, and is reported only if it is needed.
+            let is_needed = member.reasons.iter().any(|reason| matches!(reason, Reason::NeededBy { .. }));
+            if is_needed && !question.elsewhere.contains_key(package) {
+                planned.elsewhere = of(package, installed).map(|it| it.deployment.clone());
+                plan.members.push(planned);
+            }
+            continue;
+        }
+        if let Some(before) = current.members.iter().find(|it| it.package == member.package)
+            && current.is_of_this_spec
+            && before.bundle != planned.bundle
+            && member.change != Change::Install
+            && of(package, installed).is_some_and(|it| !it.is_ready)
+        {
+            plan.waiting.push(format!(
+                "the upgrade of {package} to {} waits until {} is healthy",
+                planned.version, before.version
+            ));
+            planned = PlannedMember { needs: planned.needs, reasons: planned.reasons, ..before.clone() };
+        }
+        plan.members.push(planned);
+    }
+    // A bundle on the way may still need what the last one does not.
+    if !plan.waiting.is_empty() || plan.set().any(|member| member.path.len() > 1) {
+        let reason = "stays until the upgrades are complete".to_owned();
+        plan.members.extend(dropped.into_iter().map(|it| PlannedMember { reasons: vec![reason.clone()], ..it }));
+    }
+    for (package, installation) in &question.elsewhere {
+        plan.members.push(PlannedMember {
+            package: package.clone(),
+            bundle: installation.bundle.name.clone(),
+            version: installation.bundle.version.clone(),
+            reasons: vec!["requested".to_owned()],
+            elsewhere: Some(installation.deployment.clone()),
+            ..PlannedMember::default()
+        });
+    }
+    plan.members.sort_by(|one, other| one.package.cmp(&other.package));
+    let in_set: BTreeSet<String> = plan.set().map(|member| member.package.clone()).collect();
+    for member in &mut plan.members {
+        member.needs.retain(|needed| in_set.contains(needed));
+    }
+    Ok(plan)
+}
+
+fn of<'a>(package: &str, installed: &'a [Installation]) -> Option<&'a Installation> {
+    installed.iter().find(|it| it.bundle.package == package)
+}
+
+/// The packages that are wanted or were installed by others, and all that these need. What only a package needs that nothing needs is not
+/// among them.
+fn needed<'a>(
+    decision: &'a Decision,
+    needs: &BTreeMap<&'a str, BTreeSet<String>>,
+    is_automatic: impl Fn(&str) -> bool,
+) -> BTreeSet<String> {
+    let is_new = |member: &Member| member.change == Change::Install;
+    let is_requested = |member: &Member| member.reasons.iter().any(|it| matches!(it, Reason::Requested { .. }));
+    let is_root = |member: &&Member| !is_automatic(&member.package) && (is_requested(member) || !is_new(member));
+    let mut open: Vec<String> = decision.members.iter().filter(is_root).map(|member| member.package.clone()).collect();
+    let mut needed = BTreeSet::new();
+    while let Some(package) = open.pop() {
+        open.extend(needs.get(package.as_str()).into_iter().flatten().cloned());
+        needed.insert(package);
+        open.retain(|package| !needed.contains(package));
+    }
+    needed
+}
+
+/// What each package needs, by package.
+fn needs(decision: &Decision) -> BTreeMap<&str, BTreeSet<String>> {
+    let mut needs: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for member in &decision.members {
+        for reason in &member.reasons {
+            if let Reason::NeededBy { package, .. } = reason {
+                needs.entry(package).or_default().insert(member.package.clone());
+            }
+        }
+    }
+    needs
+}
+
+fn first_step(member: &Member, image: impl Fn(&str, &str) -> Option<String>) -> Result<PlannedMember, NoImage> {
+    let mut planned = PlannedMember {
+        package: member.package.clone(),
+        bundle: member.name.clone(),
+        version: member.version.clone(),
+        catalog: member.catalog.clone(),
+        channel: member.channel.clone(),
+        image: member.image.clone(),
+        path: member.steps.iter().map(|step| step.version.clone()).collect(),
+        reasons: member.reasons.iter().map(reason).collect(),
+        deprecated: member.deprecated.clone(),
+        ..PlannedMember::default()
+    };
+    if let Some(step) = member.steps.first().filter(|step| step.name != member.name) {
+        let found = image(&member.package, &step.name);
+        let missing = || NoImage { package: member.package.clone(), bundle: step.name.clone() };
+        planned.image = found.filter(|image| !image.is_empty()).ok_or_else(missing)?;
+        planned.bundle.clone_from(&step.name);
+        planned.version.clone_from(&step.version);
+        planned.channel.clone_from(&step.channel);
+        planned.deprecated = None;
+    }
+    Ok(planned)
+}
+
+fn reason(reason: &Reason) -> String {
+    match reason {
+        Reason::Requested { range } if range.is_empty() => "requested".to_owned(),
+        Reason::Requested { range } => format!("requested in {range}"),
+        Reason::Installed => "installed".to_owned(),
+        Reason::NeededBy { package, version, need } => format!("{package} {version} needs {need}"),
+    }
+}
+
+/// What changes between two sets: a line for each package.
+pub fn changes(before: &[PlannedMember], after: &[PlannedMember]) -> Vec<String> {
+    let version = |members: &[PlannedMember], package: &str| {
+        members.iter().find(|member| member.package == package).map(|member| member.version.clone())
+    };
+    let packages: BTreeSet<&str> = before.iter().chain(after).map(|member| member.package.as_str()).collect();
+    let line = |package: &str| match (version(before, package), version(after, package)) {
+        (None, Some(new)) => Some(format!("install {package} {new}")),
+        (Some(old), Some(new)) if old != new => Some(format!("change {package} from {old} to {new}")),
+        (Some(old), None) => Some(format!("remove {package} {old}")),
+        _ => None,
+    };
+    packages.into_iter().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests;

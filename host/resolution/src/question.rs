@@ -1,0 +1,141 @@
+//! The question for the resolver.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chandler_api::{CatalogSelector, DependencyPolicy, LabelOperator, PackageRequest, ResolutionSpec, UpgradePolicy};
+use chandler_resolver::{
+    Cluster, Dependencies, Hold, Installed, Policy, Problem, Required, Selector, Source, Upgrades, selector,
+    version::{VersionRelease, masterminds::Range},
+};
+
+use crate::Installation;
+
+/// A question for the resolver, and the packages that are left to others.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Question {
+    /// The question.
+    pub problem: Problem,
+    /// Packages that are wanted and that a BundleDeployment outside of the set has, in a version that is wanted.
+    pub elsewhere: BTreeMap<String, Installation>,
+}
+
+/// A package is wanted in a version that a BundleDeployment outside of the set does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "package {package} is wanted in {range}, but BundleDeployment {deployment}, which does not belong to this Resolution, has {version}: \
+     upgrade it with `chandler upgrade {deployment} {package}`, or delete it"
+)]
+pub struct Refused {
+    /// The package.
+    pub package: String,
+    /// The range of the request.
+    pub range: String,
+    /// The BundleDeployment.
+    pub deployment: String,
+    /// The version that it has.
+    pub version: String,
+}
+
+/// The question of a Resolution. Members are the BundleDeployments of its set, others those of the cluster that are not.
+///
+/// # Errors
+/// A package is installed by others in a version that is not wanted.
+pub fn ask(
+    spec: &ResolutionSpec,
+    members: &[Installation],
+    others: &[Installation],
+    catalogs: &[Source],
+    cluster: Cluster,
+) -> Result<Question, Vec<Refused>> {
+    let wanted: BTreeSet<&str> = spec.packages.iter().map(|request| request.name.as_str()).collect();
+    let mut question = Question::default();
+    let mut refused = Vec::new();
+    for request in &spec.packages {
+        let is_member = members.iter().any(|member| member.bundle.package == request.name);
+        match others.iter().find(|other| other.bundle.package == request.name).filter(|_| !is_member) {
+            None => question.problem.required.push(required(request)),
+            Some(other) if is_wanted(request, &other.bundle) => {
+                question.elsewhere.insert(request.name.clone(), other.clone());
+            }
+            Some(other) => refused.push(Refused {
+                package: request.name.clone(),
+                range: request.version.clone().unwrap_or_default(),
+                deployment: other.deployment.clone(),
+                version: other.bundle.version.clone(),
+            }),
+        }
+    }
+    if !refused.is_empty() {
+        return Err(refused);
+    }
+    let mut known = BTreeSet::new();
+    for (installation, is_member) in members.iter().map(|it| (it, true)).chain(others.iter().map(|it| (it, false))) {
+        // Two BundleDeployments may have the same package; the resolver asks for one.
+        if known.insert(installation.bundle.package.clone()) {
+            let is_wanted = wanted.contains(installation.bundle.package.as_str());
+            question.problem.installed.push(Installed {
+                hold: if is_member { Hold::Flexible } else { Hold::Pinned },
+                automatic: is_member && !is_wanted,
+                ..installation.bundle.clone()
+            });
+        }
+    }
+    let selects = selected(spec.catalogs.as_ref());
+    question.problem.catalogs =
+        catalogs.iter().filter(|source| selects.matches(&source.name, &source.labels)).cloned().collect();
+    question.problem.cluster = cluster;
+    question.problem.policy = policy(spec);
+    Ok(question)
+}
+
+fn is_wanted(request: &PackageRequest, installed: &Installed) -> bool {
+    let Some(range) = &request.version else { return true };
+    let version = VersionRelease::parse(&installed.version, installed.release.as_deref());
+    // A range or a version that cannot be parsed is reported when it is asked for.
+    match (Range::parse(range), version) {
+        (Ok(range), Ok(version)) => range.matches(version.version()),
+        _ => false,
+    }
+}
+
+fn required(request: &PackageRequest) -> Required {
+    Required {
+        package: request.name.clone(),
+        range: request.version.clone().unwrap_or_default(),
+        channels: request.channels.clone(),
+        catalogs: selected(request.catalogs.as_ref()),
+    }
+}
+
+fn policy(spec: &ResolutionSpec) -> Policy {
+    Policy {
+        upgrades: match spec.upgrades.unwrap_or_default() {
+            UpgradePolicy::CatalogProvided => Upgrades::CatalogProvided,
+            UpgradePolicy::SelfCertified => Upgrades::SelfCertified,
+        },
+        dependencies: match spec.dependencies.unwrap_or_default() {
+            DependencyPolicy::Install => Dependencies::Install,
+            DependencyPolicy::Report => Dependencies::Report,
+            DependencyPolicy::Ignore => Dependencies::Ignore,
+        },
+        prereleases: spec.prereleases,
+        ..Policy::default()
+    }
+}
+
+/// A selector of the API as the resolver reads it.
+pub fn selected(catalogs: Option<&CatalogSelector>) -> Selector {
+    let Some(catalogs) = catalogs else { return Selector::default() };
+    let operator = |operator| match operator {
+        LabelOperator::In => selector::Operator::In,
+        LabelOperator::NotIn => selector::Operator::NotIn,
+        LabelOperator::Exists => selector::Operator::Exists,
+        LabelOperator::DoesNotExist => selector::Operator::DoesNotExist,
+    };
+    let expressions = catalogs.match_expressions.iter().map(|it| selector::Expression {
+        key: it.key.clone(),
+        operator: operator(it.operator),
+        values: it.values.clone(),
+    });
+    Selector { match_labels: catalogs.match_labels.clone(), match_expressions: expressions.collect() }
+}

@@ -1,0 +1,292 @@
+//! The status of a Resolution. The clock comes in as an argument.
+
+use std::collections::BTreeMap;
+
+use chandler_api::{
+    BundleDeployment, CatalogInUse, ConditionType as Type, DecisionSummary, NewCondition, PendingDecision, Reason,
+    Resolution, ResolutionStatus, ResolvedMember,
+    conditions::{remove_condition, whole_seconds},
+    find_condition, set_condition,
+};
+use chandler_core::text;
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
+
+use crate::{Plan, PlannedMember, manifests::deployment_name};
+
+/// The most lines of an explanation.
+const EXPLANATION: usize = 50;
+/// The most notes.
+const NOTES: usize = 20;
+
+/// What a reconcile found.
+#[derive(Clone, Debug, Default)]
+pub struct Found<'a> {
+    /// The answer.
+    pub answer: Answer,
+    /// The catalogs that were read.
+    pub catalogs: Vec<CatalogInUse>,
+    /// The set that is installed or being installed, if the output is a ResolveSet.
+    pub set: Option<Set<'a>>,
+    /// The decision that waits.
+    pub pending: Option<PendingDecision>,
+}
+
+/// The answer to the question of the spec.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Answer {
+    /// There is none yet.
+    #[default]
+    None,
+    /// Nothing new is decided, since the spec says so.
+    Suspended,
+    /// Nothing new is decided, since the spec names an earlier decision.
+    RolledBack(i64),
+    /// What is to be installed now.
+    Plan(Plan),
+    /// The packages cannot be installed together.
+    Refused {
+        /// Why, in one text.
+        message: String,
+        /// Why, a line each.
+        explanation: Vec<String>,
+    },
+    /// The question could not be asked, or the decision not be put into effect.
+    Failed {
+        /// The reason of the condition.
+        reason: Reason,
+        /// Why.
+        message: String,
+    },
+}
+
+/// The set that is installed or being installed.
+#[derive(Clone, Debug, Default)]
+pub struct Set<'a> {
+    /// The number of the decision.
+    pub number: i64,
+    /// The name of its BundleDeployment.
+    pub deployment: String,
+    /// Its BundleDeployment, if it exists and has the decision.
+    pub observed: Option<&'a BundleDeployment>,
+    /// Its members.
+    pub members: Vec<PlannedMember>,
+    /// The reason of the condition Ready of each BundleDeployment, by name.
+    pub states: BTreeMap<String, String>,
+    /// The decisions that are kept.
+    pub history: Vec<DecisionSummary>,
+}
+
+/// The status after a reconcile.
+pub fn derive(resolution: &Resolution, found: &Found<'_>, now: Timestamp) -> ResolutionStatus {
+    let mut status = resolution.status.clone().unwrap_or_default();
+    let generation = resolution.metadata.generation;
+    status.observed_generation = generation;
+    status.decision = found.set.as_ref().map(|set| set.number);
+    status.bundle_deployment = found.set.as_ref().map(|set| set.deployment.clone());
+    status.history = found.set.as_ref().map(|set| set.history.clone()).unwrap_or_default();
+    status.pending.clone_from(&found.pending);
+    if !matches!(found.answer, Answer::Suspended | Answer::RolledBack(_)) {
+        status.catalogs.clone_from(&found.catalogs);
+    }
+    (status.explanation, status.notes) = match &found.answer {
+        Answer::Refused { explanation, .. } => (lines(explanation, EXPLANATION), Vec::new()),
+        Answer::Plan(plan) => (Vec::new(), lines(&[&plan.waiting[..], &plan.notes].concat(), NOTES)),
+        _ => (Vec::new(), Vec::new()),
+    };
+    if let Some(members) = members(found) {
+        status.members = members;
+    }
+    let mut set = |condition: Option<NewCondition>, kind: Type| match condition {
+        Some(condition) => {
+            set_condition(&mut status.conditions, condition, generation, whole_seconds(now));
+        }
+        None => drop(remove_condition(&mut status.conditions, kind)),
+    };
+    if let Some(condition) = resolved(&found.answer) {
+        set(Some(condition), Type::Resolved);
+    }
+    let installed = found.set.as_ref().map(|set| mirrored(Type::Installed, set));
+    let healthy = found.set.as_ref().map(|set| mirrored(Type::Healthy, set));
+    set(installed.clone(), Type::Installed);
+    set(healthy, Type::Healthy);
+    let ready = ready(resolution, found);
+    let is_ready = ready.status == chandler_api::ConditionStatus::True;
+    let time_may_help = ready.reason.remedy().time_may_help();
+    for (kind, wanted) in [(Type::Reconciling, time_may_help), (Type::Stalled, !time_may_help)] {
+        let condition = NewCondition::is_true(kind, ready.reason, ready.message.clone());
+        set((!is_ready && wanted).then_some(condition), kind);
+    }
+    set(Some(ready), Type::Ready);
+    status
+}
+
+/// The lines, at most `most`, of which the last says how many are left out.
+fn lines(all: &[String], most: usize) -> Vec<String> {
+    if all.len() <= most {
+        return all.to_vec();
+    }
+    let kept = most.saturating_sub(1);
+    let mut lines: Vec<String> = all.iter().take(kept).cloned().collect();
+    lines.push(format!("and {} more", all.len() - kept));
+    lines
+}
+
+/// The members for the status; none if the last ones stand.
+fn members(found: &Found<'_>) -> Option<Vec<ResolvedMember>> {
+    let members: &[PlannedMember] = match (&found.answer, &found.set) {
+        // What waits is listed apart.
+        (Answer::Plan(plan), _) if found.pending.is_none() => &plan.members,
+        (_, Some(set)) => &set.members,
+        (Answer::Plan(plan), None) => &plan.members,
+        _ => return None,
+    };
+    let states = found.set.as_ref().map(|set| &set.states);
+    let reported = |member: &PlannedMember| {
+        let own = found.set.as_ref().map(|_| deployment_name(&member.package));
+        let deployment = member.elsewhere.clone().or(own);
+        ResolvedMember {
+            package: member.package.clone(),
+            bundle: member.bundle.clone(),
+            version: member.version.clone(),
+            catalog: member.catalog.clone(),
+            channel: member.channel.clone(),
+            image: member.image.clone(),
+            path: member.path.clone(),
+            reasons: member.reasons.clone(),
+            state: deployment.as_ref().and_then(|name| states?.get(name).cloned()),
+            bundle_deployment: deployment,
+            deprecated: member.deprecated.clone(),
+        }
+    };
+    Some(members.iter().map(reported).collect())
+}
+
+fn resolved(answer: &Answer) -> Option<NewCondition> {
+    let kind = Type::Resolved;
+    Some(match answer {
+        Answer::Plan(plan) => {
+            let packages = text::count(plan.members.len(), "package");
+            NewCondition::is_true(kind, Reason::PackagesResolved, format!("the decision has {packages}"))
+        }
+        Answer::Refused { message, .. } => NewCondition::is_false(kind, Reason::NotSatisfiable, message.clone()),
+        Answer::Failed { reason, message } => NewCondition::is_unknown(kind, *reason, message.clone()),
+        // What was found before stands.
+        Answer::None | Answer::Suspended | Answer::RolledBack(_) => return None,
+    })
+}
+
+/// A condition of the BundleDeployment of the set, as one of the Resolution.
+fn mirrored(kind: Type, set: &Set<'_>) -> NewCondition {
+    let name = &set.deployment;
+    match observed(set, kind) {
+        Some(condition) => {
+            let reason = Reason::from_name(&condition.reason).unwrap_or(Reason::Installing);
+            let status = match condition.status.as_str() {
+                "True" => chandler_api::ConditionStatus::True,
+                "False" => chandler_api::ConditionStatus::False,
+                _ => chandler_api::ConditionStatus::Unknown,
+            };
+            let message = if status == chandler_api::ConditionStatus::True {
+                format!("BundleDeployment {name} has {}", text::count(set.members.len(), "member"))
+            } else {
+                format!("BundleDeployment {name}: {}", condition.message)
+            };
+            NewCondition { kind, status, reason, message }
+        }
+        None => NewCondition::is_unknown(
+            kind,
+            Reason::Installing,
+            format!("BundleDeployment {name} has no such condition yet"),
+        ),
+    }
+}
+
+/// A condition that the BundleDeployment of the set has for its current spec.
+fn observed<'a>(set: &Set<'a>, kind: Type) -> Option<&'a Condition> {
+    let deployment = set.observed?;
+    let status = deployment.status.as_ref()?;
+    let condition = find_condition(&status.conditions, kind)?;
+    (condition.observed_generation == deployment.metadata.generation).then_some(condition)
+}
+
+fn ready(resolution: &Resolution, found: &Found<'_>) -> NewCondition {
+    let kind = Type::Ready;
+    if resolution.metadata.deletion_timestamp.is_some() {
+        let what = found.set.as_ref().map(|set| match observed(set, Type::Ready) {
+            Some(condition) => format!("BundleDeployment {}: {}", set.deployment, condition.message),
+            None => format!("BundleDeployment {} is being deleted", set.deployment),
+        });
+        return NewCondition::is_false(kind, Reason::Deleting, what.unwrap_or_else(|| "nothing is left".to_owned()));
+    }
+    match &found.answer {
+        Answer::Failed { reason, message } => return NewCondition::is_false(kind, *reason, message.clone()),
+        Answer::Refused { message, .. } => {
+            return NewCondition::is_false(kind, Reason::NotSatisfiable, message.clone());
+        }
+        _ => {}
+    }
+    if let Some(pending) = &found.pending {
+        let reason = Reason::from_name(&pending.reason).unwrap_or(Reason::RollingOut);
+        return NewCondition::is_false(kind, reason, pending.message.clone());
+    }
+    let Some(set) = &found.set else {
+        return match &found.answer {
+            Answer::Plan(plan) => {
+                let packages = text::count(plan.members.len(), "package");
+                NewCondition::is_true(
+                    kind,
+                    Reason::Succeeded,
+                    format!("the decision has {packages}, and none is to be installed"),
+                )
+            }
+            Answer::Suspended => {
+                NewCondition::is_false(kind, Reason::Suspended, "spec.suspend is true, and nothing was decided before")
+            }
+            _ => NewCondition::is_false(kind, Reason::RollingOut, "nothing is decided yet"),
+        };
+    };
+    match observed(set, Type::Ready) {
+        None => NewCondition::is_false(
+            kind,
+            Reason::RollingOut,
+            format!("BundleDeployment {} is being created or changed", set.deployment),
+        ),
+        Some(condition) if condition.status != "True" => {
+            let reason = Reason::from_name(&condition.reason).unwrap_or(Reason::RollingOut);
+            NewCondition::is_false(kind, reason, format!("BundleDeployment {}: {}", set.deployment, condition.message))
+        }
+        Some(_) => complete(found, set),
+    }
+}
+
+/// The set is installed and healthy.
+fn complete(found: &Found<'_>, set: &Set<'_>) -> NewCondition {
+    let kind = Type::Ready;
+    let packages = text::count(set.members.len(), "package");
+    match &found.answer {
+        Answer::Plan(plan) => {
+            let more = plan.set().filter(|member| member.path.len() > 1).map(|member| member.package.as_str());
+            let more: Vec<&str> = more.collect();
+            match (plan.waiting.first(), more.is_empty()) {
+                (Some(waits), _) => NewCondition::is_false(kind, Reason::MembersNotHealthy, waits.clone()),
+                (None, false) => {
+                    let message = format!("further upgrades follow: {}", more.join(", "));
+                    NewCondition::is_false(kind, Reason::RollingOut, message)
+                }
+                (None, true) => {
+                    let message = format!("decision {}: {packages} installed and healthy", set.number);
+                    NewCondition::is_true(kind, Reason::Succeeded, message)
+                }
+            }
+        }
+        Answer::RolledBack(number) => {
+            let message = format!("decision {number}, which the spec names, is installed and healthy");
+            NewCondition::is_true(kind, Reason::RolledBack, message)
+        }
+        _ => NewCondition::is_true(
+            kind,
+            Reason::Suspended,
+            format!("decision {} stays: spec.suspend is true", set.number),
+        ),
+    }
+}

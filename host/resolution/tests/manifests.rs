@@ -1,0 +1,56 @@
+//! The members of a set as manifests.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::collections::BTreeMap;
+
+use chandler_api::{ResolveSetOutput, ServiceAccountReference};
+use chandler_resolution::{Manifests, PlannedMember, SetError, manifests::deployment_name};
+use serde_json::json;
+
+fn member(package: &str, needs: &[&str]) -> PlannedMember {
+    PlannedMember {
+        package: package.to_owned(),
+        bundle: format!("{package}.v1.0.0"),
+        version: "1.0.0".to_owned(),
+        catalog: Some("ours".to_owned()),
+        channel: Some("stable".to_owned()),
+        image: format!("quay.io/example/{package}@sha256:{}", "0".repeat(64)),
+        needs: needs.iter().map(|needed| (*needed).to_owned()).collect(),
+        ..PlannedMember::default()
+    }
+}
+
+#[test]
+fn a_member_is_a_bundle_deployment() {
+    let output = ResolveSetOutput {
+        install_namespace: "shop".to_owned(),
+        namespaces: [("app".to_owned(), "apps".to_owned())].into(),
+        service_account: Some(ServiceAccountReference { name: "deployer".to_owned(), namespace: None }),
+        config: [("app".to_owned(), json!({"replicas": 2}).as_object().unwrap().clone())].into(),
+        ..ResolveSetOutput::default()
+    };
+    let labels = BTreeMap::from([("team".to_owned(), "a".to_owned())]);
+    let members = [member("app", &["base", "cache"]), member("base", &[])];
+    let manifests = Manifests::of(members.iter(), &output, &labels).unwrap();
+    insta::assert_snapshot!(manifests.0["app.yaml"]);
+    // What it depends on is only in the annotation.
+    let read = manifests.members();
+    assert_eq!(read, members.map(|it| PlannedMember { needs: [].into(), ..it }));
+}
+
+#[test]
+fn a_set_that_does_not_fit_into_a_config_map_is_refused() {
+    let long: Vec<PlannedMember> = (0..2_000).map(|number| member(&format!("package-{number}"), &[])).collect();
+    let refused = Manifests::of(long.iter(), &ResolveSetOutput::default(), &BTreeMap::new()).unwrap_err();
+    assert!(matches!(refused, SetError::Size(_)), "{refused}");
+}
+
+#[test]
+fn long_packages_have_short_names() {
+    let long = "a".repeat(60);
+    let name = deployment_name(&long);
+    assert!(name.len() <= 52 && name.starts_with("aaaa"), "{name}");
+    assert_ne!(name, deployment_name(&"a".repeat(61)));
+    assert_eq!(deployment_name("cert-manager"), "cert-manager");
+}

@@ -1,0 +1,105 @@
+//! The status of a Resolution.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use chandler_api::{BundleDeployment, PendingDecision, Reason, Resolution, ResolutionStatus};
+use chandler_resolution::{
+    Plan, PlannedMember,
+    status::{Answer, Found, Set, derive},
+};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+fn member(package: &str, path: &[&str]) -> PlannedMember {
+    PlannedMember {
+        package: package.to_owned(),
+        bundle: format!("{package}.v1.0.0"),
+        version: "1.0.0".to_owned(),
+        path: path.iter().map(|version| (*version).to_owned()).collect(),
+        ..PlannedMember::default()
+    }
+}
+
+fn plan(members: &[PlannedMember]) -> Answer {
+    Answer::Plan(Plan { members: members.to_vec(), ..Plan::default() })
+}
+
+fn deployment(ready: &str, reason: &str) -> BundleDeployment {
+    let condition = |kind: &str, status: &str| -> Value {
+        json!({"type": kind, "status": status, "reason": reason, "message": format!("it is {reason}"), "observedGeneration": 1,
+               "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let conditions = [condition("Installed", "True"), condition("Healthy", ready), condition("Ready", ready)];
+    let object = json!({
+        "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+        "metadata": {"name": "resolveset-shop", "generation": 1},
+        "spec": {"installNamespace": "shop", "provisionerClassName": "core-rukpak-io-resolveset", "source": {"type": "configMaps"}},
+        "status": {"conditions": conditions},
+    });
+    serde_json::from_value(object).unwrap()
+}
+
+fn set(observed: Option<&BundleDeployment>) -> Set<'_> {
+    let members = vec![member("app", &[])];
+    Set { number: 3, deployment: "resolveset-shop".to_owned(), observed, members, ..Set::default() }
+}
+
+fn lines(status: &ResolutionStatus) -> String {
+    let line = |it: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
+        format!("{}={}/{}: {}", it.type_, it.status, it.reason, it.message)
+    };
+    status.conditions.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn conditions_describe_the_answer_and_the_set() {
+    let (healthy, unhealthy) = (deployment("True", "Succeeded"), deployment("False", "Unhealthy"));
+    let pending = PendingDecision {
+        reason: "OutsideMaintenanceWindow".to_owned(),
+        message: "the next maintenance window begins at 2026-01-03T02:00:00Z".to_owned(),
+        changes: vec!["change app from 1.0.0 to 1.1.0".to_owned()],
+    };
+    let refused =
+        || Answer::Refused { message: "app is in no catalog".to_owned(), explanation: vec!["a line".to_owned()] };
+    let failed = Answer::Failed { reason: Reason::CatalogsNotReady, message: "catalog ours has no index".to_owned() };
+    let waiting = Plan { members: vec![member("app", &[])], waiting: vec!["app waits".to_owned()], ..Plan::default() };
+    let none = Found::default;
+    let cases = [
+        ("nothing yet", none()),
+        ("only reported", Found { answer: plan(&[member("app", &[])]), ..none() }),
+        ("being created", Found { answer: plan(&[member("app", &[])]), set: Some(set(None)), ..none() }),
+        ("complete", Found { answer: plan(&[member("app", &[])]), set: Some(set(Some(&healthy))), ..none() }),
+        ("unhealthy", Found { answer: plan(&[member("app", &[])]), set: Some(set(Some(&unhealthy))), ..none() }),
+        (
+            "more steps",
+            Found { answer: plan(&[member("app", &["1.0.0", "1.1.0"])]), set: Some(set(Some(&healthy))), ..none() },
+        ),
+        ("waits for health", Found { answer: Answer::Plan(waiting), set: Some(set(Some(&healthy))), ..none() }),
+        ("pending", Found { answer: plan(&[]), set: Some(set(Some(&healthy))), pending: Some(pending), ..none() }),
+        ("refused, with a set", Found { answer: refused(), set: Some(set(Some(&healthy))), ..none() }),
+        ("failed", Found { answer: failed, ..none() }),
+        ("suspended", Found { answer: Answer::Suspended, set: Some(set(Some(&healthy))), ..none() }),
+        ("suspended before anything", Found { answer: Answer::Suspended, ..none() }),
+        ("rolled back", Found { answer: Answer::RolledBack(3), set: Some(set(Some(&healthy))), ..none() }),
+    ];
+    let text = cases.map(|(title, found)| {
+        let status = derive(&Resolution::default(), &found, Timestamp::UNIX_EPOCH);
+        let resolution = Resolution { status: Some(status.clone()), ..Resolution::default() };
+        assert_eq!(derive(&resolution, &found, Timestamp::now()), status, "{title}: nothing changes the second time");
+        format!("# {title}\n{}", lines(&status))
+    });
+    insta::assert_snapshot!(text.join("\n\n"));
+}
+
+#[test]
+fn the_members_of_an_unanswered_question_stay() {
+    let healthy = deployment("True", "Succeeded");
+    let found = Found { answer: plan(&[member("app", &[])]), set: Some(set(Some(&healthy))), ..Found::default() };
+    let status = derive(&Resolution::default(), &found, Timestamp::UNIX_EPOCH);
+    assert_eq!(status.members.len(), 1);
+    let resolution = Resolution { status: Some(status), ..Resolution::default() };
+    let refused = Answer::Refused { message: "no".to_owned(), explanation: vec!["line".to_owned(); 60] };
+    let status = derive(&resolution, &Found { answer: refused, ..Found::default() }, Timestamp::UNIX_EPOCH);
+    assert_eq!((status.members.len(), status.explanation.len()), (1, 50));
+    assert_eq!(status.explanation.last().map(String::as_str), Some("and 11 more"));
+}

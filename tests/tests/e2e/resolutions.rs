@@ -1,0 +1,386 @@
+//! Resolutions: packages that are wanted become a set of BundleDeployments, which follows the catalogs and the spec.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use chandler_api::{Catalog, ConditionType, Resolution, find_condition};
+use chandler_tests::{World, bundles::Bundle, wait};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use crate::catalogs;
+
+/// A version of a package: its dependencies by package, and the image.
+struct Version {
+    number: &'static str,
+    needs: Vec<String>,
+    image: String,
+}
+
+/// Packages with names of the run, and their versions, oldest first: each replaces the one before.
+struct Shop<'a> {
+    world: &'a World,
+    packages: BTreeMap<&'static str, Vec<Version>>,
+}
+
+impl<'a> Shop<'a> {
+    fn new(world: &'a World) -> Self {
+        Self { world, packages: BTreeMap::new() }
+    }
+
+    /// The name of a package, which is that of its BundleDeployment.
+    fn name(&self, package: &str) -> String {
+        format!("{}-{package}", self.world.run())
+    }
+
+    /// Adds a version whose bundle has one ConfigMap.
+    async fn with(mut self, package: &'static str, version: &'static str, needs: &[&str]) -> Self {
+        let image = self.world.push(&self.bundle(package, version)).await;
+        self.add(package, version, needs, image);
+        self
+    }
+
+    /// Adds a version whose image cannot be fetched.
+    fn with_broken(mut self, package: &'static str, version: &'static str, needs: &[&str]) -> Self {
+        self.add(package, version, needs, format!("{}/broken:v{version}", self.world.registry.address()));
+        self
+    }
+
+    fn add(&mut self, package: &'static str, version: &'static str, needs: &[&str], image: String) {
+        let needs = needs.iter().map(|needed| self.name(needed)).collect();
+        self.packages.entry(package).or_default().push(Version { number: version, needs, image });
+    }
+
+    fn bundle(&self, package: &str, version: &str) -> Bundle {
+        let name = self.name(package);
+        let annotation =
+            |key: &str, value: &str| format!("  operators.operatorframework.io.bundle.{key}.v1: {value}\n");
+        let annotations = [
+            annotation("mediatype", "registry+v1"),
+            annotation("manifests", "manifests/"),
+            annotation("metadata", "metadata/"),
+            annotation("package", &name),
+            annotation("channels", "stable"),
+            annotation("channel.default", "stable"),
+        ];
+        let csv = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {"name": format!("{name}.v{version}")},
+            "spec": {
+                "version": version, "displayName": name,
+                "installModes": [{"type": "AllNamespaces", "supported": true}],
+                "install": {"strategy": "deployment", "spec": {"deployments": []}},
+            },
+        });
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": package}, "data": {"version": version}});
+        Bundle::empty()
+            .with("metadata/annotations.yaml", &format!("annotations:\n{}", annotations.concat()))
+            .with("manifests/csv.json", &csv.to_string())
+            .with("manifests/map.json", &map.to_string())
+    }
+
+    /// The documents of the catalog.
+    fn catalog(&self) -> String {
+        let mut documents = String::new();
+        for (package, versions) in &self.packages {
+            let name = self.name(package);
+            let mut entries = Vec::new();
+            let mut before: Option<&str> = None;
+            for Version { number: version, needs, image } in versions {
+                let replaces = before.map(|it| format!(", replaces: {name}.v{it}")).unwrap_or_default();
+                entries.push(format!("{{name: {name}.v{version}{replaces}}}"));
+                before = Some(version);
+                let needed = needs.iter().fold(String::new(), |mut text, needed| {
+                    let _ = write!(
+                        text,
+                        ", {{type: olm.package.required, value: {{packageName: {needed}, versionRange: '>=0.0.0'}}}}"
+                    );
+                    text
+                });
+                let _ = write!(
+                    documents,
+                    "---\nschema: olm.bundle\npackage: {name}\nname: {name}.v{version}\nimage: {image}\nproperties: \
+                     [{{type: olm.package, value: {{packageName: {name}, version: {version}}}}}{needed}]\n"
+                );
+            }
+            let entries = entries.join(", ");
+            let _ = write!(
+                documents,
+                "---\nschema: olm.package\nname: {name}\ndefaultChannel: stable\n---\nschema: olm.channel\npackage: \
+                 {name}\nname: stable\nentries: [{entries}]\n"
+            );
+        }
+        documents
+    }
+
+    /// Pushes the catalog; a Catalog of the cluster that polls it has it soon.
+    async fn publish(&self) -> String {
+        catalogs::push(&self.world.registry, &[("catalog.yaml", &self.catalog())]).await
+    }
+
+    /// The version that the ConfigMap of a package has.
+    async fn installed(&self, package: &str) -> Option<String> {
+        let map = self.world.config_maps().get_opt(package).await.expect("the API server answers")?;
+        map.data?.remove("version")
+    }
+}
+
+/// Creates the Catalog, and waits until it can be used.
+async fn catalog(shop: &Shop<'_>) -> String {
+    let (world, name) = (shop.world, format!("{}-shop", shop.world.run()));
+    let reference = shop.publish().await;
+    let source = json!({"type": "image", "image": {"ref": reference}});
+    let spec = json!({"source": source, "pollInterval": "1s"});
+    let _: Catalog = world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
+    catalogs::ready(world, &name).await;
+    name
+}
+
+fn resolutions(world: &World) -> Api<Resolution> {
+    Api::all(world.client.clone())
+}
+
+/// Creates a Resolution that installs packages.
+async fn create(shop: &Shop<'_>, name: &str, packages: &[(&str, &str)]) {
+    let output = json!({"type": "ResolveSet", "resolveSet": {"installNamespace": shop.world.namespace}});
+    let spec = json!({"packages": wanted(shop, packages), "output": output});
+    let _: Resolution = shop.world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
+}
+
+fn wanted(shop: &Shop<'_>, packages: &[(&str, &str)]) -> Value {
+    let request = |(package, range): &(&str, &str)| {
+        let mut request = json!({"name": shop.name(package)});
+        if !range.is_empty() {
+            request["version"] = json!(range);
+        }
+        request
+    };
+    packages.iter().map(request).collect()
+}
+
+async fn patch(world: &World, name: &str, spec: Value) {
+    let patch = Patch::Merge(json!({"spec": spec}));
+    resolutions(world).patch(name, &PatchParams::default(), &patch).await.expect("the spec is accepted");
+}
+
+/// Waits until the condition Ready of the current generation has this status and reason, and more holds.
+async fn until(world: &World, name: &str, expected: &str, more: impl Fn(&Resolution) -> bool) -> Resolution {
+    let api = resolutions(world);
+    let found = wait::until(&api, name, expected, |resolution| {
+        resolution.is_some_and(|resolution| {
+            let status = resolution.status.as_ref();
+            let status = status.filter(|status| status.observed_generation == resolution.metadata.generation);
+            let ready = status.and_then(|status| find_condition(&status.conditions, ConditionType::Ready));
+            ready.is_some_and(|ready| format!("{}/{}", ready.status, ready.reason) == expected) && more(resolution)
+        })
+    });
+    found.await.expect("the Resolution")
+}
+
+/// Waits until the set is complete with these packages and versions.
+async fn installed(shop: &Shop<'_>, name: &str, members: &[(&str, &str)]) -> Resolution {
+    let expected: Vec<(String, String)> =
+        members.iter().map(|(package, version)| (shop.name(package), (*version).to_owned())).collect();
+    until(shop.world, name, "True/Succeeded", |resolution| versions(resolution) == expected).await
+}
+
+fn versions(resolution: &Resolution) -> Vec<(String, String)> {
+    let members = resolution.status.iter().flat_map(|status| &status.members);
+    members.map(|member| (member.package.clone(), member.version.clone())).collect()
+}
+
+fn message(resolution: &Resolution, kind: ConditionType) -> String {
+    let conditions = &resolution.status.as_ref().expect("a status").conditions;
+    find_condition(conditions, kind).expect("the condition").message.clone()
+}
+
+/// The decisions that are kept in the system namespace.
+async fn decisions(world: &World, name: &str) -> Vec<String> {
+    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.system_namespace);
+    let selected = ListParams::default().labels(&format!("resolution.chandler.dev/name={name}"));
+    let maps = maps.list(&selected).await.expect("the API server answers");
+    maps.items.iter().map(kube::ResourceExt::name_any).collect()
+}
+
+async fn delete(world: &World, name: &str) {
+    resolutions(world).delete(name, &DeleteParams::default()).await.expect("the Resolution exists");
+    wait::until(&resolutions(world), name, "gone", |resolution| resolution.is_none()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wish_becomes_a_set_that_pivots_rolls_back_and_goes_without_a_trace() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &["left", "right"]).await;
+    let shop = shop.with("left", "1.0.0", &["base"]).await.with("right", "1.0.0", &["base"]).await;
+    let shop = shop.with("base", "1.0.0", &[]).await.with("extra", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let name = format!("{}-wish", world.run());
+    create(&shop, &name, &[("app", "")]).await;
+    let diamond = [("app", "1.0.0"), ("base", "1.0.0"), ("left", "1.0.0"), ("right", "1.0.0")];
+    let first = installed(&shop, &name, &diamond).await;
+    assert_eq!(first.status.as_ref().and_then(|status| status.decision), Some(1));
+    assert_eq!(shop.installed("app").await.as_deref(), Some("1.0.0"));
+    // Who needs another was created after it.
+    let created = async |package: &str| {
+        let deployment = world.deployments().get(&shop.name(package)).await.expect("a member");
+        deployment.metadata.creation_timestamp.expect("a time").0
+    };
+    let (base, left, app) = (created("base").await, created("left").await, created("app").await);
+    assert!(base <= left && left <= app, "{base} {left} {app}");
+
+    // The same set, without what is not wanted any more, and with something new.
+    patch(&world, &name, json!({"packages": wanted(&shop, &[("left", ""), ("extra", "")])})).await;
+    let pivoted = [("base", "1.0.0"), ("extra", "1.0.0"), ("left", "1.0.0")];
+    let second = installed(&shop, &name, &pivoted).await;
+    assert_eq!(second.status.as_ref().and_then(|status| status.decision), Some(2));
+    assert_eq!((shop.installed("app").await, shop.installed("right").await), (None, None));
+    assert!(world.deployments().get_opt(&shop.name("app")).await.expect("an answer").is_none());
+
+    // What cannot be had leaves the set alone, and is explained.
+    patch(&world, &name, json!({"packages": wanted(&shop, &[("left", ">=2")])})).await;
+    let refused = until(&world, &name, "False/NotSatisfiable", |_| true).await;
+    assert!(!refused.status.as_ref().expect("a status").explanation.is_empty());
+    assert!(message(&refused, ConditionType::Ready).contains(&shop.name("left")));
+    assert_eq!(
+        find_condition(&refused.status.as_ref().expect("a status").conditions, ConditionType::Installed)
+            .map(|it| it.status.as_str()),
+        Some("True")
+    );
+    assert_eq!(shop.installed("extra").await.as_deref(), Some("1.0.0"));
+
+    // Back to the first decision, and forth again.
+    patch(&world, &name, json!({"output": {"resolveSet": {"toDecision": 1}}})).await;
+    until(&world, &name, "True/RolledBack", |resolution| {
+        resolution.status.as_ref().is_some_and(|status| status.decision == Some(1))
+    })
+    .await;
+    assert_eq!(shop.installed("app").await.as_deref(), Some("1.0.0"));
+    assert_eq!(shop.installed("extra").await, None);
+    patch(&world, &name, json!({"packages": wanted(&shop, &[("left", ""), ("extra", "")]), "output": {"resolveSet": {"toDecision": null}}})).await;
+    let again = installed(&shop, &name, &pivoted).await;
+    assert_eq!(
+        again.status.as_ref().and_then(|status| status.decision),
+        Some(2),
+        "the same decision is not stored twice"
+    );
+    assert_eq!(decisions(&world, &name).await.len(), 2);
+
+    delete(&world, &name).await;
+    assert_eq!(decisions(&world, &name).await, Vec::<String>::new());
+    for package in ["app", "base", "left", "right", "extra"] {
+        assert_eq!(shop.installed(package).await, None, "{package}");
+        assert!(world.deployments().get_opt(&shop.name(package)).await.expect("an answer").is_none());
+    }
+    assert!(world.deployments().get_opt(&format!("resolveset-{name}")).await.expect("an answer").is_none());
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_follows_the_upgrades_of_the_catalog_step_by_step() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let name = format!("{}-wish", world.run());
+    create(&shop, &name, &[("app", "")]).await;
+    installed(&shop, &name, &[("app", "1.0.0")]).await;
+    let shop = shop.with("app", "1.1.0", &[]).await.with("app", "1.2.0", &[]).await;
+    shop.publish().await;
+    installed(&shop, &name, &[("app", "1.2.0")]).await;
+    let deployment = world.ready(&shop.name("app")).await;
+    let history: Vec<_> =
+        deployment.status.expect("a status").history.iter().filter_map(|it| it.version.clone()).collect();
+    assert_eq!(history, ["1.0.0", "1.1.0", "1.2.0"]);
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failing_member_stops_what_depends_on_it_and_nothing_else() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &["base"]).await.with("other", "1.0.0", &[]).await;
+    let shop = shop.with_broken("base", "1.0.0", &[]);
+    catalog(&shop).await;
+    let name = format!("{}-wish", world.run());
+    create(&shop, &name, &[("app", ""), ("other", "")]).await;
+    world.ready(&shop.name("other")).await;
+    let stopped = until(&world, &name, "False/RollingOut", |resolution| {
+        resolution
+            .status
+            .as_ref()
+            .is_some_and(|status| status.members.iter().any(|member| member.state.as_deref() == Some("UnpackFailed")))
+    });
+    stopped.await;
+    assert!(world.deployments().get_opt(&shop.name("app")).await.expect("an answer").is_none(), "it needs base");
+    delete(&world, &name).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_installed_is_left_alone() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &["base"]).await.with("base", "1.0.0", &[]).await;
+    let shop = shop.with("base", "2.0.0", &[]).await;
+    catalog(&shop).await;
+    let own = shop.name("base");
+    let old = shop.packages["base"][0].image.clone();
+    world.deploy(&own, "core-rukpak-io-registry", &old).await;
+    world.ready(&own).await;
+    let (name, second) = (format!("{}-wish", world.run()), format!("{}-second", world.run()));
+    create(&shop, &name, &[("app", "")]).await;
+    let found = installed(&shop, &name, &[("app", "1.0.0"), ("base", "1.0.0")]).await;
+    let member = &found.status.as_ref().expect("a status").members[1];
+    assert_eq!((member.bundle_deployment.as_deref(), member.state.as_deref()), (Some(own.as_str()), Some("Succeeded")));
+
+    create(&shop, &second, &[("base", ">=2")]).await;
+    let refused = until(&world, &second, "False/NotSatisfiable", |_| true).await;
+    assert!(message(&refused, ConditionType::Ready).contains(&format!("BundleDeployment {own}")), "{refused:?}");
+    delete(&world, &name).await;
+    assert_eq!(shop.installed("base").await.as_deref(), Some("1.0.0"));
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_waits_for_approval_or_for_its_window() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let name = format!("{}-wish", world.run());
+    create(&shop, &name, &[("app", "")]).await;
+    installed(&shop, &name, &[("app", "1.0.0")]).await;
+
+    // A window of a minute, twelve hours from now.
+    let start = k8s_openapi::jiff::Timestamp::now() + k8s_openapi::jiff::SignedDuration::from_hours(12);
+    let start = start.strftime("%H:%M").to_string();
+    patch(&world, &name, json!({"maintenanceWindows": [{"start": start, "duration": "1m"}]})).await;
+    let shop = shop.with("app", "1.1.0", &[]).await;
+    shop.publish().await;
+    let waits = until(&world, &name, "False/OutsideMaintenanceWindow", |_| true).await;
+    let pending = waits.status.as_ref().and_then(|status| status.pending.clone()).expect("a pending decision");
+    assert_eq!(pending.changes, [format!("change {} from 1.0.0 to 1.1.0", shop.name("app"))]);
+    assert_eq!(shop.installed("app").await.as_deref(), Some("1.0.0"));
+
+    patch(&world, &name, json!({"maintenanceWindows": null, "approval": "Manual"})).await;
+    until(&world, &name, "False/ApprovalRequired", |_| true).await;
+    assert_eq!(shop.installed("app").await.as_deref(), Some("1.0.0"));
+    patch(&world, &name, json!({"approval": null})).await;
+    installed(&shop, &name, &[("app", "1.1.0")]).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_output_the_decision_is_only_reported() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &["base"]).await.with("base", "1.0.0", &[]).await;
+    let catalog = catalog(&shop).await;
+    let name = format!("{}-wish", world.run());
+    let spec = json!({"packages": wanted(&shop, &[("app", "")])});
+    let _: Resolution = world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
+    let found = installed(&shop, &name, &[("app", "1.0.0"), ("base", "1.0.0")]).await;
+    let status = found.status.expect("a status");
+    assert_eq!(status.catalogs.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), [catalog.as_str()]);
+    assert!(status.decision.is_none() && status.bundle_deployment.is_none());
+    assert!(world.deployments().get_opt(&shop.name("app")).await.expect("an answer").is_none());
+    world.finish().await;
+}
