@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt as _;
 
 use crate::{
-    BundleDeployment, Catalog, ChangeApproval, ProvisionerClass, Resolution, drift::IGNORED,
+    BundleDeployment, Catalog, ChangeApproval, PlatformOperator, ProvisionerClass, Resolution, drift::IGNORED,
     names::APPLYSET_PARENT_TYPE_LABEL, probe::PROBES, rollout_settings::MOST_HISTORY,
 };
 
@@ -126,7 +126,14 @@ const INSIDE: &str = r"!self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)'
 
 /// The CRDs of this version, in installation order.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![bundle_deployments(), provisioner_classes(), change_approvals(), catalogs(), resolutions()]
+    vec![
+        bundle_deployments(),
+        provisioner_classes(),
+        change_approvals(),
+        catalogs(),
+        resolutions(),
+        platform_operators(),
+    ]
 }
 
 /// The CRDs as one YAML stream. The output is deterministic.
@@ -218,6 +225,12 @@ fn resolutions() -> CustomResourceDefinition {
             add(root, rule);
         }
     });
+    crd
+}
+
+fn platform_operators() -> CustomResourceDefinition {
+    let mut crd = PlatformOperator::crd();
+    refine(&mut crd, not_observed_yet);
     crd
 }
 

@@ -15,6 +15,8 @@
 //! | [`provisioner_class`] | `chandler.dev/v1alpha1 ProvisionerClass` |
 //! | [`catalog`] | `chandler.dev/v1alpha1 Catalog` |
 //! | [`resolution`] | `core.deppy.io/v1alpha1 Resolution` |
+//! | [`platform_operator`] | `platform.openshift.io/v1alpha1 PlatformOperator` |
+//! | [`cluster_operator`] | `config.openshift.io/v1 ClusterOperator`, which belongs to OpenShift |
 //! | [`maintenance`] | times at which what is installed may change |
 //! | [`limits`] | the limits of one call of a provisioner, parsed |
 //! | [`ownership`] | adoption of existing objects, and deletion |
@@ -33,6 +35,7 @@ pub mod bundle;
 pub mod bundle_deployment;
 pub mod catalog;
 pub mod change_approval;
+pub mod cluster_operator;
 pub mod conditions;
 pub mod crds;
 pub mod drift;
@@ -41,6 +44,7 @@ pub mod maintenance;
 pub mod names;
 pub mod ownership;
 pub mod permissions;
+pub mod platform_operator;
 pub mod probe;
 pub mod provisioner_class;
 pub mod resolution;
@@ -60,6 +64,10 @@ pub use catalog::{Catalog, CatalogContents, CatalogSpec, CatalogStatus};
 pub use chandler_core::crd_upgrade::Policy as CrdUpgradeSafety;
 pub use chandler_verify::Verification;
 pub use change_approval::{ApprovedUpgrade, ChangeApproval, ChangeApprovalSpec, approved_upgrades};
+pub use cluster_operator::{
+    ClusterOperator, ClusterOperatorCondition, ClusterOperatorSpec, ClusterOperatorStatus, OperandVersion,
+    RelatedObject,
+};
 pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, Remedy, find_condition, set_condition};
 pub use crds::{crds, crds_yaml};
 pub use drift::{DriftPolicy, DriftState, Drifted, DriftedField, DriftedObject, IgnoredDifference};
@@ -67,15 +75,18 @@ pub use limits::{CallLimits, LimitError};
 pub use maintenance::MaintenanceWindow;
 pub use ownership::{AdoptedObject, CollisionProtection, CrdDeletion, Deletion, DeletionPolicy};
 pub use permissions::MissingPermissions;
+pub use platform_operator::{
+    ActiveBundleDeployment, PlatformOperator, PlatformOperatorSpec, PlatformOperatorStatus, PlatformPackage,
+};
 pub use probe::{Probe, ProbeSelector};
 pub use provisioner_class::{
     ClassDeletion, Component, ProvisionerClass, ProvisionerClassSpec, ProvisionerClassStatus, ProvisionerLimits,
     WhileInUse,
 };
 pub use resolution::{
-    CatalogExpression, CatalogInUse, CatalogSelector, DecisionSummary, DependencyPolicy, LabelOperator, OutputType,
-    PackageRequest, PendingDecision, Resolution, ResolutionOutput, ResolutionSpec, ResolutionStatus, ResolveSetOutput,
-    ResolvedMember, UpgradePolicy,
+    CatalogExpression, CatalogInUse, CatalogSelector, DecisionSummary, DependencyPolicy, LabelOperator, LeftOut,
+    OutputType, PackageRequest, PendingDecision, Resolution, ResolutionOutput, ResolutionSpec, ResolutionStatus,
+    ResolveSetOutput, ResolvedMember, SetConstraint, UpgradePolicy,
 };
 pub use revision::{ApprovedChange, Outcome, Revision};
 pub use rollout_settings::{ImmutableAction, ImmutableKind, OnFailure, OnImmutable, RolloutSettings};

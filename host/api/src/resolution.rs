@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     approval::Approval, bundle_deployment::ServiceAccountReference, maintenance::MaintenanceWindow,
-    ownership::CollisionProtection, schema,
+    ownership::CollisionProtection, rollout_settings::OnFailure, schema,
 };
 
 /// The most packages of one Resolution.
@@ -44,6 +44,10 @@ pub struct ResolutionSpec {
     /// The packages that are wanted.
     #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub packages: Vec<PackageRequest>,
+    /// What the whole set must meet, beyond the packages: the constraints of bundles, with the same types and values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub constraints: Vec<SetConstraint>,
     /// The catalogs to choose from, by their labels. The label olm.operatorframework.io/metadata.name is the name of a catalog.
     /// Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,6 +99,22 @@ pub struct PackageRequest {
     /// The catalogs, by their labels, in addition to those of the spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalogs: Option<CatalogSelector>,
+    /// Whether the others are installed without this package if it does not fit. Those that come first in the list are preferred. What is
+    /// left out is in status.leftOut, with the reasons.
+    #[serde(default, skip_serializing_if = "schema::is_false")]
+    pub optional: bool,
+}
+
+/// A constraint on the set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SetConstraint {
+    /// The type of the property of a bundle that has the same meaning: olm.package.required, olm.gvk.required or olm.constraint.
+    #[serde(rename = "type")]
+    #[schemars(extend("enum" = ["olm.package.required", "olm.gvk.required", "olm.constraint"]))]
+    pub kind: String,
+    /// Its value.
+    #[schemars(schema_with = "schema::any_value")]
+    pub value: Value,
 }
 
 /// Selects catalogs by their labels. All that is set must hold.
@@ -228,6 +248,11 @@ pub struct ResolveSetOutput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 20))]
     pub history_limit: Option<i32>,
+    /// What happens if a member fails within its progress deadline after a change of the set. Hold, the default: the set stays as it is,
+    /// for someone to look at it. Rollback: the controller installs the last decision that was complete and healthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::enumeration::<OnFailure>")]
+    pub on_failure: Option<OnFailure>,
     /// The number of a decision in status.history to roll back to. While this is set, nothing new is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
@@ -272,6 +297,13 @@ pub struct ResolutionStatus {
     /// What users should know of the decision: at most 20 lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Optional packages that do not fit, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["package"]))]
+    pub left_out: Vec<LeftOut>,
+    /// What would be chosen if something were different: at most 20 lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<String>,
     /// The catalogs that were read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
@@ -316,6 +348,16 @@ pub struct ResolvedMember {
     /// The message of its deprecation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
+}
+
+/// An optional package that does not fit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// The package.
+    pub package: String,
+    /// Why: at most ten lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub explanation: Vec<String>,
 }
 
 /// A decision that waits.
