@@ -103,7 +103,8 @@ pub fn plan(
         planned.needs = needs.get(package).cloned().unwrap_or_default();
         if pinned {
             // What others installed takes part in the decision, and is reported only if it is needed.
-            let is_needed = member.reasons.iter().any(|reason| matches!(reason, Reason::NeededBy { .. }));
+            let is_need = |reason: &Reason| matches!(reason, Reason::NeededBy { .. } | Reason::Constraint { .. });
+            let is_needed = member.reasons.iter().any(is_need);
             if is_needed && !question.elsewhere.contains_key(package) {
                 planned.elsewhere = of(package, installed).map(|it| it.deployment.clone());
                 plan.members.push(planned);
@@ -159,8 +160,13 @@ fn needed<'a>(
     is_automatic: impl Fn(&str) -> bool,
 ) -> BTreeSet<String> {
     let is_new = |member: &Member| member.change == Change::Install;
-    let is_requested = |member: &Member| member.reasons.iter().any(|it| matches!(it, Reason::Requested { .. }));
-    let is_root = |member: &&Member| !is_automatic(&member.package) && (is_requested(member) || !is_new(member));
+    let is_requested = |member: &Member| {
+        member.reasons.iter().any(|it| matches!(it, Reason::Requested { .. } | Reason::Constraint { .. }))
+    };
+    let is_constraint = |member: &Member| member.reasons.iter().any(|it| matches!(it, Reason::Constraint { .. }));
+    let is_root = |member: &&Member| {
+        is_constraint(member) || !is_automatic(&member.package) && (is_requested(member) || !is_new(member))
+    };
     let mut open: Vec<String> = decision.members.iter().filter(is_root).map(|member| member.package.clone()).collect();
     let mut needed = BTreeSet::new();
     while let Some(package) = open.pop() {
@@ -215,6 +221,7 @@ fn reason(reason: &Reason) -> String {
         Reason::Requested { range } => format!("requested in {range}"),
         Reason::Installed => "installed".to_owned(),
         Reason::NeededBy { package, version, need } => format!("{package} {version} needs {need}"),
+        Reason::Constraint { need } => format!("a constraint asks for {need}"),
     }
 }
 

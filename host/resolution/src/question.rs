@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chandler_api::{CatalogSelector, DependencyPolicy, LabelOperator, PackageRequest, ResolutionSpec, UpgradePolicy};
+use chandler_api::{CatalogSelector, DependencyPolicy, LabelOperator, PackageRequest, ResolutionSpec, SetConstraint, UpgradePolicy};
 use chandler_resolver::{
     Cluster, Dependencies, Hold, Installed, Policy, Problem, Required, Selector, Source, Upgrades, selector,
     version::{VersionRelease, masterminds::Range},
 };
+
+use serde_json::json;
 
 use crate::Installation;
 
@@ -83,6 +85,8 @@ pub fn ask(
     let selects = selected(spec.catalogs.as_ref());
     question.problem.catalogs =
         catalogs.iter().filter(|source| selects.matches(&source.name, &source.labels)).cloned().collect();
+    let constraint = |it: &SetConstraint| json!({"type": it.kind, "value": it.value});
+    question.problem.constraints = spec.constraints.iter().map(constraint).collect();
     question.problem.cluster = cluster;
     question.problem.policy = policy(spec);
     Ok(question)

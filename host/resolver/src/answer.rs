@@ -142,6 +142,11 @@ pub enum Reason {
     },
     /// It is installed.
     Installed,
+    /// A constraint of the question asks for it.
+    Constraint {
+        /// What the constraint asks for.
+        need: String,
+    },
     /// Another member needs it.
     #[serde(rename_all = "camelCase")]
     NeededBy {

@@ -14,12 +14,13 @@ pub(crate) fn decide(universe: &Universe<'_>, chosen: &BTreeSet<NodeId>) -> Deci
     let reasons = reasons(universe, chosen);
     let mut decision = Decision::default();
     let question = universe.question;
-    for &id in chosen {
+    for &id in chosen.iter().filter(|id| universe.root != Some(universe.nodes[**id].group)) {
         let node = &universe.nodes[id];
         let name = universe.groups[node.group].name.as_str();
         let member = member(universe, node, reasons.get(&id).cloned().unwrap_or_default());
         let held = question.installed.get(name);
-        let known = question.required.contains_key(name) || held.is_some();
+        let is_constraint = |reason: &Reason| matches!(reason, Reason::Constraint { .. });
+        let known = question.required.contains_key(name) || held.is_some() || member.reasons.iter().any(is_constraint);
         if held.is_some_and(|held| held.installed.automatic) && member.reasons == [Reason::Installed] {
             decision.unneeded.push(name.to_owned());
         }
@@ -92,10 +93,12 @@ fn reasons(universe: &Universe<'_>, chosen: &BTreeSet<NodeId>) -> BTreeMap<NodeI
             }
             let met = found.nodes.iter().chain(&found.prereleases).filter(|met| **met != id && chosen.contains(met));
             for met in met {
-                reasons.entry(*met).or_default().insert(Reason::NeededBy {
-                    package: universe.groups[node.group].name.clone(),
-                    version: node.version.to_string(),
-                    need: found.text.clone(),
+                let need = found.text.clone();
+                let package = universe.groups[node.group].name.clone();
+                reasons.entry(*met).or_default().insert(if universe.root == Some(node.group) {
+                    Reason::Constraint { need }
+                } else {
+                    Reason::NeededBy { package, version: node.version.to_string(), need }
                 });
             }
         }

@@ -122,6 +122,9 @@ impl Encoding {
                 self.sat.clause(clause)?;
             }
         }
+        if universe.root == Some(group) {
+            return literals.iter().try_for_each(|literal| self.sat.clause([*literal]));
+        }
         let name = universe.groups[group].name.as_str();
         let question = universe.question;
         let held = question.installed.get(name);

@@ -49,6 +49,12 @@ pub enum ResolveError {
     /// The mode `Single` takes one package.
     #[error("mode Single takes one required package, and this question has {0}")]
     NotSingle(usize),
+    /// The mode `Single` takes no constraints.
+    #[error("mode Single takes no constraints")]
+    ConstrainedSingle,
+    /// A constraint of the question is malformed.
+    #[error("the constraints are invalid: {0}")]
+    Constraints(String),
     /// A catalog cannot be read.
     #[error(transparent)]
     Catalog(#[from] CatalogError),

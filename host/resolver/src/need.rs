@@ -96,6 +96,19 @@ impl Need {
         Ok(need)
     }
 
+    /// Reads a constraint of a question: a property of one of the three types above.
+    pub(crate) fn of_property(property: &Value) -> Result<Self, String> {
+        let kind = property.get("type").and_then(Value::as_str).unwrap_or_default();
+        let value = property.get("value").unwrap_or(&Value::Null);
+        let read = match kind {
+            "olm.package.required" => Self::package(value),
+            "olm.gvk.required" => Self::kind(value),
+            "olm.constraint" => Self::constraint(value),
+            _ => Err("the type is none of olm.package.required, olm.gvk.required and olm.constraint".to_owned()),
+        };
+        read.map_err(|error| format!("{kind}: {error}"))
+    }
+
     /// Rules beside packages and kinds of an `all` are about the bundles that these select.
     fn spread(&mut self, rules: &[String]) {
         match self {

@@ -17,6 +17,10 @@ pub struct Problem {
     /// The packages that are asked for.
     #[serde(default)]
     pub required: Vec<Required>,
+    /// What the set must meet as a whole: properties of the types `olm.package.required`, `olm.gvk.required` and `olm.constraint`, as bundles
+    /// have them. Mode `Single` takes none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<Value>,
     /// The bundles that are installed.
     #[serde(default)]
     pub installed: Vec<Installed>,

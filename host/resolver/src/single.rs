@@ -33,6 +33,9 @@ pub(crate) fn single(problem: &Problem, catalogs: &dyn Catalogs) -> Result<Answe
     let [required] = problem.required.as_slice() else {
         return Err(ResolveError::NotSingle(problem.required.len()));
     };
+    if !problem.constraints.is_empty() {
+        return Err(ResolveError::ConstrainedSingle);
+    }
     // Names that are there twice are refused as in the other mode.
     crate::question::Question::new(problem)?;
     let range = crate::question::range(&required.range)?;

@@ -87,6 +87,47 @@ fn dependencies_are_part_of_the_answer_with_who_needs_them() {
 }
 
 #[test]
+fn constraints_hold_for_the_whole_set() {
+    let bundles = vec![
+        Bundle::new("app", "1.0.0"),
+        Bundle::new("app", "2.0.0").requires_package("db", ">=1.0.0"),
+        Bundle::new("db", "1.5.0"),
+        Bundle::new("db", "2.0.0"),
+        Bundle::new("certs", "0.9.0").provides("Certificate"),
+    ];
+    let catalogs = [("c", bundles)];
+    let ask = |constraints: Value, policy: Value| {
+        let problem = json!({
+            "required": [{"package": "app"}], "constraints": constraints, "catalogs": one(), "policy": policy,
+        });
+        ask(&catalogs, &problem)
+    };
+    let package =
+        |range: &str| json!({"type": "olm.package.required", "value": {"packageName": "db", "versionRange": range}});
+    let kind =
+        json!({"type": "olm.gvk.required", "value": {"group": "example.com", "version": "v1", "kind": "Certificate"}});
+    let none_of_db = json!({"type": "olm.constraint", "value": {
+        "failureMessage": "no database", "not": {"constraints": [{"package": {"packageName": "db", "versionRange": ">=0.0.0"}}]},
+    }});
+    assert_eq!(chosen(&ask(json!([]), json!({}))), ["app 2.0.0", "db 2.0.0"]);
+    let answer = ask(json!([package("<2.0.0"), kind]), json!({}));
+    assert_eq!(chosen(&answer), ["app 2.0.0", "certs 0.9.0", "db 1.5.0"]);
+    let decision = answer.unwrap().decision().unwrap().clone();
+    let reasons = serde_json::to_value(&decision.member("certs").unwrap().reasons).unwrap();
+    assert_eq!(reasons, json!([{"constraint": {"need": "kind example.com/v1/Certificate"}}]));
+    assert_eq!(chosen(&ask(json!([none_of_db]), json!({}))), ["app 1.0.0"], "what would bring db is passed over");
+    // What a constraint asks for is asked for by the user, whatever happens with dependencies.
+    for policy in ["Report", "Ignore"] {
+        let answer = ask(json!([kind]), json!({"dependencies": policy}));
+        assert_eq!(chosen(&answer), ["app 2.0.0", "certs 0.9.0"], "{policy}");
+    }
+    let message = refused(&ask(json!([package(">=3.0.0")]), json!({})));
+    assert!(message.contains("a constraint of the request asks for package db >=3.0.0"), "{message}");
+    let malformed = ask(json!([{"type": "olm.constraint", "value": {"nothing": {}}}]), json!({}));
+    assert!(malformed.unwrap_err().to_string().starts_with("the constraints are invalid: "), "a fault is no decision");
+}
+
+#[test]
 fn kinds_that_the_cluster_serves_need_no_package() {
     let bundles = vec![Bundle::new("app", "1.0.0").requires_kind("K"), Bundle::new("k", "1.0.0").provides("K")];
     let catalogs = [("c", bundles)];

@@ -39,6 +39,7 @@ fn decision(decision: &Decision) -> Vec<String> {
         Reason::Requested { .. } => "requested".to_owned(),
         Reason::Installed => "installed".to_owned(),
         Reason::NeededBy { package, version, need } => format!("{package} {version} needs {need}"),
+        Reason::Constraint { need } => format!("a constraint asks for {need}"),
     };
     let each = decision.members.iter().map(|member| {
         let reasons: Vec<String> = member.reasons.iter().map(reason).collect();

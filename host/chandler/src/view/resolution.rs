@@ -67,6 +67,7 @@ fn reasons(member: &Member) -> Vec<String> {
         Reason::Requested { range } => format!("requested {range}"),
         Reason::Installed => "installed".to_owned(),
         Reason::NeededBy { package, version, need } => format!("{package} {version} needs {need}"),
+        Reason::Constraint { need } => format!("a constraint asks for {need}"),
     };
     member.reasons.iter().map(text).collect()
 }
@@ -137,7 +138,7 @@ pub fn refused(explanation: &Explanation, hint: Option<&str>) -> CommandError {
 /// A kind that a refused set needs, as `--serves` takes it.
 pub fn missing_kind(explanation: &Explanation) -> Option<&str> {
     explanation.lines.iter().find_map(|line| match line {
-        Line::Needs { need, .. } => need.strip_prefix("kind ").filter(|kind| !kind.contains(' ')),
+        Line::Needs { need, .. } | Line::Constraint { need } => need.strip_prefix("kind ").filter(|kind| !kind.contains(' ')),
         _ => None,
     })
 }

@@ -31,6 +31,11 @@ pub enum Line {
         /// The versions that match; those between the first and last few are counted.
         candidates: Vec<String>,
     },
+    /// A constraint of the question asks for something.
+    Constraint {
+        /// What it asks for.
+        need: String,
+    },
     /// Versions of a package need something.
     Needs {
         /// The package.
@@ -118,6 +123,7 @@ pub(super) fn line(universe: &Universe<'_>, cause: &Cause) -> Line {
             let candidates = versions(active(*group).filter(|node| node.asked));
             Line::Required { package: name(*group), range, channels, catalogs, candidates }
         }
+        Cause::Needs(group, need) if universe.root == Some(*group) => Line::Constraint { need: bounded(need, NEED) },
         Cause::Needs(group, need) => {
             let needs = |node: &&Node| {
                 let texts = node.needs.iter().filter_map(|(index, _)| node.bundle.needs.get(*index));
@@ -196,6 +202,7 @@ impl fmt::Display for Line {
                     _ => Ok(()),
                 }
             }
+            Self::Constraint { need } => write!(to, "a constraint of the request asks for {need}"),
             Self::Needs { package, versions, need } => {
                 let verb = if versions.len() == 1 { "needs" } else { "need" };
                 write!(to, "{package} {} {verb} {need}", listed(versions, "and"))

@@ -10,11 +10,15 @@ use super::{Block, Group, GroupId, Node, Rank, Universe};
 use crate::{
     catalog::{Bundle, Package},
     error::{Exceeded, ResolveError},
+    need::Need,
     problem::Upgrades,
     question::Held,
     upgrade::Paths,
     version::{VersionRelease, masterminds},
 };
+
+/// The name of what stands for the constraints of the question. No package of a catalog is loaded under it, and none can be asked for.
+const CONSTRAINTS: &str = "the constraints";
 
 impl Universe<'_> {
     /// The candidates of a package in all catalogs.
@@ -51,6 +55,27 @@ impl Universe<'_> {
             self.groups[group].nodes.push(id);
         }
         Ok(group)
+    }
+
+    /// The constraints of the question as what a bundle needs that is always chosen.
+    pub(super) fn constrain(&mut self) -> Result<(), ResolveError> {
+        let constraints = &self.question.problem.constraints;
+        if constraints.is_empty() {
+            return Ok(());
+        }
+        let needs: Result<Vec<Need>, String> = constraints.iter().map(Need::of_property).collect();
+        let needs = needs.map_err(ResolveError::Constraints)?;
+        let bundle = Arc::new(Bundle { name: CONSTRAINTS.to_owned(), needs, ..Bundle::default() });
+        let group = self.groups.push(Group { name: CONSTRAINTS.to_owned(), nodes: Vec::new(), paths: BTreeMap::new() });
+        let (version, rank) = (VersionRelease::none(), Rank::unranked(CONSTRAINTS, VersionRelease::none()));
+        let (source, package, blocks) = (None, None, BTreeSet::new());
+        let (asked, installed, active, needs) = (false, false, false, Vec::new());
+        let node = Node { group, source, package, bundle, version, rank, blocks, asked, installed, active, needs };
+        let id = self.nodes.push(node);
+        self.groups[group].nodes.push(id);
+        self.by_name.insert(CONSTRAINTS.to_owned(), group);
+        self.root = Some(group);
+        Ok(())
     }
 
     /// The upgrades of an installed package that is not pinned.
@@ -174,16 +199,7 @@ impl Universe<'_> {
             .is_some_and(|wanted| wanted.range.as_ref().is_none_or(|range| range.matches(held.version.version())));
         let bundle = Bundle::new(&one.name, "", &one.package, one.properties.clone());
         let bundle = Arc::new(self.question.completed(&one.package, &bundle).unwrap_or(bundle));
-        let rank = Rank {
-            changed: false,
-            not_default: true,
-            deprecated: false,
-            version: Reverse(held.version.clone()),
-            priority: Reverse(i32::MIN),
-            other_catalog: true,
-            catalog: String::new(),
-            bundle: one.name.clone(),
-        };
+        let rank = Rank::unranked(&one.name, held.version.clone());
         nodes.push(Node {
             group,
             source: None,

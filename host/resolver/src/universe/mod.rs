@@ -75,6 +75,20 @@ pub(crate) struct Rank {
 }
 
 impl Rank {
+    /// The rank of what no catalog has.
+    fn unranked(bundle: &str, version: VersionRelease) -> Self {
+        Self {
+            changed: false,
+            not_default: true,
+            deprecated: false,
+            version: Reverse(version),
+            priority: Reverse(i32::MIN),
+            other_catalog: true,
+            catalog: String::new(),
+            bundle: bundle.to_owned(),
+        }
+    }
+
     /// Whether only the name of the catalog tells two candidates apart.
     pub(crate) fn ties(&self, other: &Self) -> bool {
         let part = |rank: &Self| (rank.changed, rank.not_default, rank.deprecated, rank.priority, rank.other_catalog);
@@ -123,6 +137,8 @@ pub(crate) struct Universe<'a> {
     pub(crate) groups: Arena<Group>,
     pub(crate) matches: Arena<Match>,
     pub(crate) by_name: BTreeMap<String, GroupId>,
+    /// What stands for the constraints of the question: a package with one candidate, which is always chosen.
+    pub(crate) root: Option<GroupId>,
     by_text: BTreeMap<String, MatchId>,
     rules: Rules,
     open: VecDeque<NodeId>,
@@ -149,6 +165,7 @@ impl<'a> Universe<'a> {
             groups: Arena::default(),
             matches: Arena::default(),
             by_name: BTreeMap::new(),
+            root: None,
             by_text: BTreeMap::new(),
             rules: Rules::default(),
             open: VecDeque::new(),
@@ -168,6 +185,7 @@ impl<'a> Universe<'a> {
         for package in question.required.keys() {
             universe.load(package)?;
         }
+        universe.constrain()?;
         universe.activate_roots();
         while let Some(node) = universe.open.pop_front() {
             universe.expand(node)?;
@@ -200,7 +218,8 @@ impl<'a> Universe<'a> {
             let flexible = held.is_some_and(|held| held.installed.hold == Hold::Flexible);
             for id in self.groups[group].nodes.clone() {
                 let node = &self.nodes[id];
-                if if required { node.asked } else { held.is_some() && (node.installed || flexible) } {
+                let root = self.root == Some(group);
+                if if required { node.asked } else { root || held.is_some() && (node.installed || flexible) } {
                     self.activate(id);
                 }
             }
@@ -217,7 +236,8 @@ impl<'a> Universe<'a> {
     }
 
     fn expand(&mut self, id: NodeId) -> Result<(), ResolveError> {
-        if self.question.problem.policy.dependencies == Dependencies::Ignore {
+        let is_root = self.root == Some(self.nodes[id].group);
+        if self.question.problem.policy.dependencies == Dependencies::Ignore && !is_root {
             return Ok(());
         }
         let bundle = Arc::clone(&self.nodes[id].bundle);
