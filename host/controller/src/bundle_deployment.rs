@@ -18,6 +18,7 @@ mod decide;
 mod errors;
 mod failed_candidates;
 mod handles;
+mod preflight;
 mod reconciler;
 mod steps;
 mod subject;
@@ -41,6 +42,7 @@ pub(crate) use self::{
     approvals::Approvals,
     decide::{account::account, drift},
     failed_candidates::FailedCandidates,
+    preflight::Planned,
     reconciler::BundleDeployments,
     steps::prepare::Preparations,
 };

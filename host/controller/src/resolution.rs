@@ -5,6 +5,7 @@
 //! | `reconciler` | the state of the reconciler, and one reconcile | yes |
 //! | `answer` | what the resolver says, asked again only if something changed | disk |
 //! | `decisions` | the decisions that are kept, in ConfigMaps | yes |
+//! | `preflight` | checks all members of a decision before it is installed | yes |
 //! | `set` | the BundleDeployment of the set | yes |
 //! | `teardown` | deletes the set with its Resolution | yes |
 //! | `wakes` | which changes of other objects concern a Resolution | no |
@@ -13,6 +14,7 @@
 
 mod answer;
 mod decisions;
+mod preflight;
 mod reconciler;
 mod set;
 mod teardown;

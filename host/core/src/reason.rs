@@ -230,6 +230,10 @@ names! {
         CatalogsNotReady,
         /// A change waits until the next maintenance window begins.
         OutsideMaintenanceWindow,
+        /// The members of a decision are being fetched and checked, before the first of them is written.
+        Preflighting,
+        /// A member of a decision would be refused, so that none is written.
+        PreflightFailed,
         /// An upgrade waits until the BundleDeployment of the package is healthy.
         MembersNotHealthy,
         /// The decision to roll back to is not kept.

@@ -58,6 +58,7 @@ impl Reason {
             | Self::ErrorGettingReleaseState
             | Self::CreateDynamicWatchFailed
             | Self::OutsideMaintenanceWindow
+            | Self::Preflighting
             | Self::InstallationStatusUnknown => Remedy::Time,
 
             Self::ProcessingFinalizerFailed
@@ -92,6 +93,7 @@ impl Reason {
             | Self::ServiceAccountNotFound
             | Self::PermissionsMissing
             | Self::ObjectRefused
+            | Self::PreflightFailed
             | Self::ValuesNotFound
             | Self::InvalidValues
             | Self::Forbidden => Remedy::Requirement,

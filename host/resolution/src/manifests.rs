@@ -66,6 +66,11 @@ impl Manifests {
         if bytes > BYTES { Err(SetError::Size(bytes)) } else { Ok(Self(files)) }
     }
 
+    /// The BundleDeployments of the members. A file that is none is left out.
+    pub fn deployments(&self) -> Vec<BundleDeployment> {
+        self.0.values().filter_map(|text| serde_saphyr::from_str(text).ok()).collect()
+    }
+
     /// The members that the manifests describe. A file that is none is left out.
     pub fn members(&self) -> Vec<PlannedMember> {
         let read = |text: &String| serde_saphyr::from_str::<BundleDeployment>(text).ok().and_then(|it| member(&it));

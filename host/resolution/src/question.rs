@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chandler_api::{CatalogSelector, DependencyPolicy, LabelOperator, PackageRequest, ResolutionSpec, SetConstraint, UpgradePolicy};
+use chandler_api::{
+    CatalogSelector, DependencyPolicy, LabelOperator, PackageRequest, ResolutionSpec, SetConstraint, UpgradePolicy,
+};
 use chandler_resolver::{
     Cluster, Dependencies, Hold, Installed, Policy, Problem, Required, Selector, Source, Upgrades, selector,
     version::{VersionRelease, masterminds::Range},

@@ -66,6 +66,8 @@ pub struct Set<'a> {
     pub number: i64,
     /// The name of its BundleDeployment.
     pub deployment: String,
+    /// Whether a later decision failed, and this one was installed again instead.
+    pub rolled_back: bool,
     /// Its BundleDeployment, if it exists and has the decision.
     pub observed: Option<&'a BundleDeployment>,
     /// Its members.
@@ -134,6 +136,7 @@ fn lines(all: &[String], most: usize) -> Vec<String> {
 /// The members for the status; none if the last ones stand.
 fn members(found: &Found<'_>) -> Option<Vec<ResolvedMember>> {
     let members: &[PlannedMember] = match (&found.answer, &found.set) {
+        (_, Some(set)) if set.rolled_back => &set.members,
         // What waits is listed apart.
         (Answer::Plan(plan), _) if found.pending.is_none() => &plan.members,
         (_, Some(set)) => &set.members,

@@ -7,7 +7,7 @@ use chandler_tests::{World, bundles::Bundle, wait};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -46,6 +46,29 @@ impl<'a> Shop<'a> {
     /// Adds a version whose image cannot be fetched.
     fn with_broken(mut self, package: &'static str, version: &'static str, needs: &[&str]) -> Self {
         self.add(package, version, needs, format!("{}/broken:v{version}", self.world.registry.address()));
+        self
+    }
+
+    /// Adds a version whose bundle has a workload that never becomes healthy.
+    async fn with_failing(mut self, package: &'static str, version: &'static str, needs: &[&str]) -> Self {
+        let labels = json!({"app": package});
+        let container = json!({"name": "main", "image": "registry.invalid/failing:v1"});
+        let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [container]}});
+        let spec = json!({"replicas": 1, "selector": {"matchLabels": labels}, "template": template});
+        let workload =
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": package}, "spec": spec});
+        let bundle = self.bundle(package, version).with("manifests/workload.json", &workload.to_string());
+        let image = self.world.push(&bundle).await;
+        self.add(package, version, needs, image);
+        self
+    }
+
+    /// Adds a version whose bundle also has a ConfigMap with this name.
+    async fn with_map(mut self, package: &'static str, version: &'static str, name: &str) -> Self {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        let image =
+            self.world.push(&self.bundle(package, version).with("manifests/other.json", &map.to_string())).await;
+        self.add(package, version, &[], image);
         self
     }
 
@@ -300,20 +323,83 @@ async fn a_set_follows_the_upgrades_of_the_catalog_step_by_step() {
 async fn a_failing_member_stops_what_depends_on_it_and_nothing_else() {
     let world = World::new().await;
     let shop = Shop::new(&world).with("app", "1.0.0", &["base"]).await.with("other", "1.0.0", &[]).await;
-    let shop = shop.with_broken("base", "1.0.0", &[]);
+    let shop = shop.with_failing("base", "1.0.0", &[]).await;
     catalog(&shop).await;
     let name = format!("{}-wish", world.run());
     create(&shop, &name, &[("app", ""), ("other", "")]).await;
     world.ready(&shop.name("other")).await;
-    let stopped = until(&world, &name, "False/RollingOut", |resolution| {
-        resolution
-            .status
-            .as_ref()
-            .is_some_and(|status| status.members.iter().any(|member| member.state.as_deref() == Some("UnpackFailed")))
-    });
-    stopped.await;
+    wait::until(&world.deployments(), &shop.name("base"), "created", |base| base.is_some()).await;
+    until(&world, &name, "False/RollingOut", |_| true).await;
     assert!(world.deployments().get_opt(&shop.name("app")).await.expect("an answer").is_none(), "it needs base");
     delete(&world, &name).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_written_before_all_members_pass_the_checks() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &["base"]).await.with("other", "1.0.0", &[]).await;
+    let shop = shop.with_broken("base", "1.0.0", &[]).with_map("left", "1.0.0", "both").await;
+    let shop = shop.with_map("right", "1.0.0", "both").await.with_map("taken", "1.0.0", "theirs").await;
+    catalog(&shop).await;
+    let theirs = serde_json::from_value(json!({"metadata": {"name": "theirs"}})).expect("a ConfigMap");
+    world.config_maps().create(&PostParams::default(), &theirs).await.expect("the ConfigMap is created");
+    let name = format!("{}-wish", world.run());
+    let unwritten = async |packages: &[&str]| {
+        for package in packages {
+            let member = world.deployments().get_opt(&shop.name(package)).await.expect("an answer");
+            assert!(member.is_none(), "{package} was written");
+        }
+    };
+    create(&shop, &name, &[("app", ""), ("other", "")]).await;
+    let refused = until(&world, &name, "False/PreflightFailed", |_| true).await;
+    let text = message(&refused, ConditionType::Ready);
+    assert!(text.contains(&format!("{}: ", shop.name("base"))) && text.contains("broken"), "{text}");
+    unwritten(&["app", "base", "other"]).await;
+
+    patch(&world, &name, json!({"packages": wanted(&shop, &[("left", ""), ("right", ""), ("taken", "")])})).await;
+    let refused = until(&world, &name, "False/PreflightFailed", |resolution| {
+        message(resolution, ConditionType::Ready).contains("both")
+    });
+    let text = message(&refused.await, ConditionType::Ready);
+    let both = format!("{} and {}, and can belong to one only", shop.name("left"), shop.name("right"));
+    assert!(text.contains(&both) && text.contains(&format!("{}: ", shop.name("taken"))), "{text}");
+    unwritten(&["left", "right", "taken"]).await;
+
+    patch(&world, &name, json!({"packages": wanted(&shop, &[("left", ""), ("other", "")])})).await;
+    installed(&shop, &name, &[("left", "1.0.0"), ("other", "1.0.0")]).await;
+    delete(&world, &name).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_that_fails_is_rolled_back_if_the_spec_says_so() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let name = format!("{}-wish", world.run());
+    create(&shop, &name, &[("app", "")]).await;
+    installed(&shop, &name, &[("app", "1.0.0")]).await;
+    patch(&world, &name, json!({"output": {"resolveSet": {"onFailure": "Rollback"}}})).await;
+    let set = format!("resolveset-{name}");
+    let deadline = Patch::Merge(json!({"spec": {"rollout": {"progressDeadlineSeconds": 2}}}));
+    world.deployments().patch(&set, &PatchParams::default(), &deadline).await.expect("the set exists");
+    let shop = shop.with_failing("app", "1.1.0", &[]).await;
+    shop.publish().await;
+    let rolled_back = until(&world, &name, "False/RolledBack", |_| true).await;
+    let status = rolled_back.status.as_ref().expect("a status");
+    assert_eq!(status.decision, Some(1));
+    assert_eq!(versions(&rolled_back), [(shop.name("app"), "1.0.0".to_owned())]);
+    assert_eq!(shop.installed("app").await.as_deref(), Some("1.0.0"));
+    let stored = world.deployments().get(&set).await.expect("the set");
+    let rollout = stored.spec.rollout.expect("settings");
+    assert_eq!(rollout.progress_deadline_seconds, Some(2), "what others set stays");
+
+    // A catalog without the version that failed leads past it.
+    let mut shop = shop.with("app", "1.2.0", &[]).await;
+    shop.packages.entry("app").or_default().retain(|version| version.number != "1.1.0");
+    shop.publish().await;
+    installed(&shop, &name, &[("app", "1.2.0")]).await;
     world.finish().await;
 }
 

@@ -98,6 +98,8 @@ pub fn unanswered(error: &ResolveError) -> CommandError {
         ResolveError::Installed { .. } => wrong("write the version that is installed: `--installed prometheus@0.56.0`"),
         ResolveError::Cluster(_) => wrong("write a version such as `1.36.0`"),
         ResolveError::Twice { .. } => wrong("name each package once; ranges can be joined: `PACKAGE@'>=1, <2'`"),
+        ResolveError::ConstrainedSingle => wrong("leave out the constraints, or `--mode single`"),
+        ResolveError::Constraints(_) => wrong("docs/resolutions.md has an example of each type of constraint"),
         ResolveError::NotSingle(_) => wrong("ask for one package, or leave out `--mode single`"),
         ResolveError::Catalog(error) => unreadable(error),
         ResolveError::Ambiguous { catalogs, .. } => {

@@ -172,6 +172,12 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::OutsideMaintenanceWindow => {
             "wait: the controller continues in the maintenance window; or change spec.maintenanceWindows of the Resolution"
         }
+        Reason::Preflighting => {
+            "wait: the controller fetches, renders and checks the members before it writes the first of them"
+        }
+        Reason::PreflightFailed => {
+            "fix what the message names; the controller checks again every 30 seconds, and writes nothing before all members pass"
+        }
         Reason::MembersNotHealthy => {
             "wait; if it lasts, `chandler status` shows what is wrong with the BundleDeployment that the message names"
         }

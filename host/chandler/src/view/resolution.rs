@@ -138,7 +138,9 @@ pub fn refused(explanation: &Explanation, hint: Option<&str>) -> CommandError {
 /// A kind that a refused set needs, as `--serves` takes it.
 pub fn missing_kind(explanation: &Explanation) -> Option<&str> {
     explanation.lines.iter().find_map(|line| match line {
-        Line::Needs { need, .. } | Line::Constraint { need } => need.strip_prefix("kind ").filter(|kind| !kind.contains(' ')),
+        Line::Needs { need, .. } | Line::Constraint { need } => {
+            need.strip_prefix("kind ").filter(|kind| !kind.contains(' '))
+        }
         _ => None,
     })
 }

@@ -7,8 +7,8 @@ use std::{
 };
 
 use chandler_api::{
-    BundleDeployment, ConditionType, PendingDecision, Reason, Resolution, ResolutionOutput, ResolveSetOutput,
-    find_condition,
+    BundleDeployment, ConditionType, OnFailure, PendingDecision, Reason, Resolution, ResolutionOutput,
+    ResolveSetOutput, find_condition,
     maintenance::{Allowed, Windows},
     resolution::DECISIONS,
 };
@@ -30,10 +30,14 @@ use kube::{
 use super::{
     answer::Answered,
     decisions::{Decision, Decisions},
+    preflight::{Preflight, Preflights},
     set,
 };
 use crate::{context::Context, events};
 
+/// How long a decision that was refused by the checks of its members waits for the next check. A permission that is granted and an image
+/// that is pushed change no object that the controller watches.
+const CHECK_AGAIN: Duration = Duration::from_secs(30);
 /// The longest wait for the next maintenance window: clocks drift.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
@@ -54,6 +58,7 @@ pub(crate) struct Resolutions {
     pub(super) indexes: Indexes,
     pub(super) own_writes: OwnWrites<Resolution>,
     pub(super) generations: GenerationTracker,
+    preflights: Preflights,
     memory: Mutex<HashMap<String, Memory>>,
     backoff: Backoff,
 }
@@ -84,6 +89,7 @@ impl Resolutions {
             indexes: indexes.clone(),
             own_writes: reflector.own_writes(),
             generations: GenerationTracker::default(),
+            preflights: Preflights::default(),
             memory: Mutex::default(),
             backoff: Backoff::default(),
         }
@@ -110,6 +116,7 @@ impl Resolutions {
     }
 
     pub(super) fn forget(&self, name: &str) {
+        self.preflights.end(name);
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
         self.backoff.succeeded(name);
     }
@@ -193,11 +200,17 @@ impl Resolutions {
             if live.is_some() || deployment.is_none() {
                 is_current = set::write(&api, live, resolution, output, decision).await?;
             }
-            let limit = usize::try_from(output.history_limit.unwrap_or(DECISIONS)).unwrap_or(1).max(1);
+            // What a failed decision is rolled back to is kept beside it.
+            let fewest = if output.on_failure == Some(OnFailure::Rollback) { 2 } else { 1 };
+            let limit = usize::try_from(output.history_limit.unwrap_or(DECISIONS)).unwrap_or(fewest).max(fewest);
             decisions.prune(&maps, limit, decision.number).await?;
         }
         let observed = deployment.as_ref().filter(|_| is_current);
-        let set = target.number.and_then(|number| decisions.find(number)).map(|decision| Set {
+        let in_effect = observed.and_then(set::rolled_back_to).and_then(|map| decisions.named(map));
+        let rolled_back = in_effect.is_some();
+        let in_effect = in_effect.or_else(|| decisions.find(target.number?));
+        let set = in_effect.map(|decision| Set {
+            rolled_back,
             number: decision.number,
             deployment: name.clone(),
             observed,
@@ -273,6 +286,10 @@ impl Resolutions {
                 Err(message) => return unchanged(Answer::Failed { reason: Reason::InvalidSpec, message }),
             }
         }
+        let is_new = current.is_none_or(|current| current.manifests != manifests);
+        if is_new && let Some((pending, again)) = self.preflight(resolution, current, plan, &manifests).await {
+            return Ok((answer, Target { number: stays, pending: Some(pending), again }));
+        }
         let number = match decisions.newest().filter(|newest| newest.manifests == manifests) {
             Some(newest) => {
                 let number = newest.number;
@@ -282,6 +299,28 @@ impl Resolutions {
             None => decisions.add(&maps, resolution, manifests).await?,
         };
         Ok((answer, Target { number: Some(number), pending: None, again: None }))
+    }
+
+    /// Whether a decision waits for the checks of its members, or is refused by them, and when to look again.
+    async fn preflight(
+        &self,
+        resolution: &Resolution,
+        current: Option<&Decision>,
+        plan: &Plan,
+        manifests: &Manifests,
+    ) -> Option<(PendingDecision, Option<Duration>)> {
+        let (name, context) = (resolution.name_any(), Arc::clone(&self.context));
+        let wake = {
+            let name = name.clone();
+            move || context.resolutions.wake(&name)
+        };
+        let (reason, message, again) = match self.preflights.check(&self.context, &name, manifests, wake).await {
+            Preflight::Passed => return None,
+            Preflight::Running => (Reason::Preflighting, "the members are being fetched and checked".to_owned(), None),
+            Preflight::Refused(refusals) => (Reason::PreflightFailed, refusals.join("; "), Some(CHECK_AGAIN)),
+        };
+        let pending = PendingDecision { reason: reason.to_string(), message, changes: difference(current, plan) };
+        Some((pending, again))
     }
 
     /// The reason of the condition Ready of each BundleDeployment that the status names.
@@ -321,10 +360,15 @@ fn waits(
         }
         Allowed::Never => ("no maintenance window begins within two weeks".to_owned(), None),
     };
+    let reason = Reason::OutsideMaintenanceWindow.to_string();
+    Ok(Some((PendingDecision { reason, message, changes: difference(current, plan) }, again)))
+}
+
+/// What a plan changes: a line for each package.
+fn difference(current: Option<&Decision>, plan: &Plan) -> Vec<String> {
     let before = current.map(Decision::members).unwrap_or_default();
     let after: Vec<PlannedMember> = plan.set().cloned().collect();
-    let reason = Reason::OutsideMaintenanceWindow.to_string();
-    Ok(Some((PendingDecision { reason, message, changes: changes(&before, &after) }, again)))
+    changes(&before, &after)
 }
 
 /// The change of the set that waits for approval.

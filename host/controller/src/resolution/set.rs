@@ -2,7 +2,7 @@
 
 use chandler_api::{
     BundleDeployment, BundleDeploymentSpec, BundleSource, ConfigMapSource, LocalObjectReference, Resolution,
-    ResolveSetOutput, names::RESOLVESET_CLASS,
+    ResolveSetOutput, RolloutSettings, names::RESOLVESET_CLASS,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
@@ -78,7 +78,19 @@ fn spec(resolution: &Resolution, output: &ResolveSetOutput, decision: &Decision)
         source: BundleSource::config_maps(vec![ConfigMapSource { config_map, ..ConfigMapSource::default() }]),
         service_account: output.service_account.clone(),
         approval: resolution.spec.approval,
+        rollout: output
+            .on_failure
+            .map(|on_failure| RolloutSettings { on_failure: Some(on_failure), ..RolloutSettings::default() }),
         ..BundleDeploymentSpec::default()
+    }
+}
+
+/// The ConfigMap of the decision that a BundleDeployment rolled back to, after the one of its spec failed.
+pub(super) fn rolled_back_to(deployment: &BundleDeployment) -> Option<&str> {
+    let current = deployment.status.as_ref()?.history.last().filter(|current| current.rollback_to.is_some())?;
+    match current.source.config_maps.as_deref()? {
+        [one] => Some(&one.config_map.name),
+        _ => None,
     }
 }
 
@@ -97,6 +109,11 @@ fn difference(now: &Value, wanted: &Value) -> Option<Value> {
         };
         change.insert(field.to_owned(), value);
     }
+    let on_failure = |spec: &Value| spec.pointer("/rollout/onFailure").cloned();
+    if on_failure(now) != on_failure(wanted) {
+        let value = on_failure(wanted).unwrap_or(Value::Null);
+        change.insert("rollout".to_owned(), json!({"onFailure": value}));
+    }
     (!change.is_empty()).then_some(Value::Object(change))
 }
 
@@ -114,6 +131,8 @@ mod tests {
                             "source": {"type": "configMaps", "configMaps": [{}], "image": null}});
         assert_eq!(difference(&now, &wanted), Some(change));
         assert_eq!(difference(&wanted, &wanted), None);
+        let settings = json!({"rollout": {"progressDeadlineSeconds": 60, "onFailure": "Rollback"}});
+        assert_eq!(difference(&settings, &json!({})), Some(json!({"rollout": {"onFailure": null}})));
         let suspended = json!({"suspend": true, "installNamespace": "shop"});
         assert_eq!(difference(&suspended, &json!({"installNamespace": "shop"})), None);
     }

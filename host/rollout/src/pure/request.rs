@@ -1,5 +1,7 @@
 //! One release for one owner: the input of every call of [`Rollout`](crate::Rollout) that is about a release. Pure.
 
+use std::sync::Arc;
+
 use chandler_core::Release;
 use chandler_health::Rule;
 
@@ -16,18 +18,26 @@ pub struct RolloutRequest<'a> {
     pub rules: &'a [Rule],
     /// How objects that differ from the release are treated.
     pub drift: DriftOptions,
+    /// Releases that are in the cluster before this one: a preview takes their CRDs for served.
+    pub before: &'a [Arc<Release>],
 }
 
 impl<'a> RolloutRequest<'a> {
     /// A request without additional rules that repairs all drift.
     pub fn new(owner: &'a Owner, release: &'a Release) -> Self {
-        Self { owner, release, rules: &[], drift: DriftOptions::default() }
+        Self { owner, release, rules: &[], drift: DriftOptions::default(), before: &[] }
     }
 
     /// Adds health rules of the installer.
     #[must_use]
     pub fn rules(self, rules: &'a [Rule]) -> Self {
         Self { rules, ..self }
+    }
+
+    /// Previews the release as if these were in the cluster. A rollout does not look at them.
+    #[must_use]
+    pub fn after(self, before: &'a [Arc<Release>]) -> Self {
+        Self { before, ..self }
     }
 
     /// Sets how drift is treated.

@@ -67,10 +67,10 @@ impl Rollout {
         parent: Value,
         options: SurveyOptions,
     ) -> Result<Survey, RolloutError> {
-        let RolloutRequest { owner, release, rules, .. } = *request;
+        let RolloutRequest { owner, release, rules, before, .. } = *request;
         let mut refusals = Refusals::new(options.on_refusal);
         let probes = refusals.check(self.compile(release, rules))?.unwrap_or_default();
-        let mut desired = resolve::resolve(&self.discovery, owner, release, &mut refusals).await?;
+        let mut desired = resolve::resolve(&self.discovery, owner, release, before, &mut refusals).await?;
         let Early { new, permitted } = match options.lookup {
             Lookup::Recorded => {
                 let checks = EarlyChecks {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+use std::sync::Arc;
+
 use chandler_core::Release;
 use chandler_rollout::{RolloutRequest, Rule};
 use serde_json::{Value, json};
@@ -107,4 +109,15 @@ async fn objects_that_only_the_dry_run_finds_invalid_are_not_refused() {
     let both = with(json!({"yoke": "oak", "plough": "iron"}));
     let previewed = refusals(&stage, &both).await;
     assert!(previewed[0].starts_with("cannot update Ox.example.com install/one: "), "{previewed:?}");
+}
+
+#[tokio::test]
+async fn a_preview_takes_the_kinds_of_earlier_releases_for_served() {
+    let stage = Stage::set().await;
+    let (crd, object) = (release(&[(0, oxen(json!({})))]), release(&[(0, ox("one", json!({})))]));
+    assert_eq!(refusals(&stage, &object).await.len(), 1);
+    let before = [Arc::new(crd)];
+    let preview = stage.rollout.preview(&RolloutRequest::new(&stage.owner, &object).after(&before)).await.unwrap();
+    assert_eq!(preview.refusals, [""; 0]);
+    assert_eq!(preview.changes.len(), 1);
 }

@@ -17,7 +17,7 @@ use crate::certificates::{Completed, CompletionError, complete as completed};
 pub(crate) struct CertificatesError(#[from] pub(crate) CompletionError);
 
 /// Adds the certificates and Secrets that a release declares. Nothing is written.
-pub(super) async fn complete(
+pub(in super::super) async fn complete(
     handles: CertificateHandles<'_>,
     deployment: &BundleDeployment,
     owner: &Owner,

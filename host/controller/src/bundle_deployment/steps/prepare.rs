@@ -133,6 +133,14 @@ fn wake(name: &str, context: &Arc<Context>) -> impl FnOnce() + Send + 'static {
     move || context.wake(&name)
 }
 
+/// The release of a BundleDeployment, outside of a reconcile of it.
+pub(in super::super) async fn described_now(
+    deployment: BundleDeployment,
+    context: Arc<Context>,
+) -> Result<Arc<Release>, Box<PrepareFailure>> {
+    Ok(describe(deployment, context).await?.release)
+}
+
 async fn describe(deployment: BundleDeployment, context: Arc<Context>) -> Result<Prepared, Box<PrepareFailure>> {
     let (name, spec) = (deployment.name_any(), &deployment.spec);
     let ResolvedClass { class, in_use } =

@@ -1,0 +1,106 @@
+//! What would refuse a BundleDeployment that is about to be created or changed: for a set, whose members are all checked before the
+//! first of them is written. Nothing is written here.
+
+use std::sync::Arc;
+
+use chandler_api::BundleDeployment;
+use chandler_core::Release;
+use chandler_records::Record;
+use chandler_rollout::{Preview, RolloutRequest};
+use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
+
+use super::{
+    decide::{drift, owner},
+    handles::CertificateHandles,
+    steps::{certificates, prepare},
+};
+use crate::context::Context;
+
+/// The UID of a BundleDeployment that does not exist yet. No object has it, so that none counts as owned.
+const NOT_STORED: &str = "00000000-0000-0000-0000-000000000000";
+
+/// A BundleDeployment as it is to be, with the release that it would have.
+pub(crate) struct Planned {
+    deployment: BundleDeployment,
+    /// The release.
+    pub(crate) release: Arc<Release>,
+}
+
+impl Planned {
+    /// Fetches and renders a BundleDeployment as it is to be. The message of an error has the cause.
+    pub(crate) async fn render(context: &Arc<Context>, wanted: BundleDeployment) -> Result<Self, String> {
+        let stored = context.deployments.get(&ObjectRef::new(&wanted.name_any()));
+        let stored = stored.and_then(|guarded| guarded.0.as_ref().ok().cloned());
+        let deployment = planned(wanted, stored);
+        let prepared = prepare::described_now(deployment.clone(), Arc::clone(context)).await;
+        let release = prepared.map_err(|failure| failure.error.to_string())?;
+        Ok(Self { deployment, release })
+    }
+
+    /// What the rollout would change, and every reason for which it would be refused, once the releases `before` it are installed.
+    pub(crate) async fn preview(&self, context: &Context, before: &[Arc<Release>]) -> Result<Preview, String> {
+        let Self { deployment, release } = self;
+        let (name, namespace) = (deployment.name_any(), deployment.spec.install_namespace.as_str());
+        let owner =
+            owner::owner(deployment, namespace, &context.options.accounts).map_err(|error| error.to_string())?;
+        let ignored = drift::ignored_fields(&deployment.spec).map_err(|error| error.to_string())?;
+        let owner = owner.with_approved_upgrades(context.approvals.upgrades(deployment)).ignoring(ignored);
+        let owner = match context.records.known(&name) {
+            Some(record) => owner.recorded_in(Arc::<Record>::clone(&record)),
+            None => owner,
+        };
+        let handles = CertificateHandles::of(context);
+        let completed = certificates::complete(handles, deployment, &owner, release).await;
+        let completed = completed.map_err(|error| error.to_string())?;
+        let request = RolloutRequest::new(&owner, &completed.release).after(before);
+        let request = request.drift(drift::policy_now(deployment));
+        context.rollout.preview(&request).await.map_err(|error| error.to_string())
+    }
+}
+
+/// The stored BundleDeployment with what the wanted one says. Without a generation, nothing that was found for the stored one counts.
+fn planned(wanted: BundleDeployment, stored: Option<BundleDeployment>) -> BundleDeployment {
+    let Some(mut stored) = stored else {
+        let mut wanted = wanted;
+        wanted.metadata.uid = Some(NOT_STORED.to_owned());
+        return wanted;
+    };
+    stored.metadata.generation = None;
+    stored.spec.install_namespace = wanted.spec.install_namespace;
+    stored.spec.provisioner_class_name = wanted.spec.provisioner_class_name;
+    stored.spec.source = wanted.spec.source;
+    stored.spec.config = wanted.spec.config;
+    stored.spec.service_account = wanted.spec.service_account;
+    stored.spec.collision_protection = wanted.spec.collision_protection;
+    stored
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_api::{BundleDeploymentSpec, BundleSource, ImageSource};
+
+    use super::*;
+
+    fn deployment(image: &str) -> BundleDeployment {
+        let image = ImageSource { reference: image.to_owned(), ..ImageSource::default() };
+        let spec = BundleDeploymentSpec { source: BundleSource::image(image), ..BundleDeploymentSpec::default() };
+        BundleDeployment::new("one", spec)
+    }
+
+    #[test]
+    fn what_others_set_on_a_member_stays() {
+        let mut stored = deployment("example.com/a:1");
+        stored.metadata.uid = Some("uid".to_owned());
+        stored.metadata.generation = Some(3);
+        stored.spec.suspend = true;
+        let planned = planned(deployment("example.com/a:2"), Some(stored));
+        assert_eq!(planned.spec.source, deployment("example.com/a:2").spec.source);
+        assert!(planned.spec.suspend);
+        assert_eq!((planned.uid().as_deref(), planned.metadata.generation), (Some("uid"), None));
+    }
+
+    #[test]
+    fn a_new_member_owns_nothing() {
+        assert_eq!(planned(deployment("example.com/a:1"), None).uid().as_deref(), Some(NOT_STORED));
+    }
+}
