@@ -14,6 +14,7 @@
 //! | [`values`] | references to values of a configuration in ConfigMaps and Secrets |
 //! | [`provisioner_class`] | `chandler.dev/v1alpha1 ProvisionerClass` |
 //! | [`catalog`] | `chandler.dev/v1alpha1 Catalog` |
+//! | [`olm_catalogs`] | catalogs of OLM, read as Catalogs |
 //! | [`resolution`] | `core.deppy.io/v1alpha1 Resolution` |
 //! | [`platform_operator`] | `platform.openshift.io/v1alpha1 PlatformOperator` |
 //! | [`cluster_operator`] | `config.openshift.io/v1 ClusterOperator`, which belongs to OpenShift |
@@ -42,6 +43,7 @@ pub mod drift;
 pub mod limits;
 pub mod maintenance;
 pub mod names;
+pub mod olm_catalogs;
 pub mod ownership;
 pub mod permissions;
 pub mod platform_operator;
@@ -73,6 +75,7 @@ pub use crds::{crds, crds_yaml};
 pub use drift::{DriftPolicy, DriftState, Drifted, DriftedField, DriftedObject, IgnoredDifference};
 pub use limits::{CallLimits, LimitError};
 pub use maintenance::MaintenanceWindow;
+pub use olm_catalogs::{OlmCatalogs, UnknownCatalogs};
 pub use ownership::{AdoptedObject, CollisionProtection, CrdDeletion, Deletion, DeletionPolicy};
 pub use permissions::MissingPermissions;
 pub use platform_operator::{

@@ -35,6 +35,7 @@ mod collisions;
 mod contention;
 mod contents;
 mod context;
+mod dynamic;
 mod events;
 mod grants;
 mod housekeeping;

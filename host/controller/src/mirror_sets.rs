@@ -11,19 +11,17 @@ use chandler_registries::{
     Registries,
     mirror_sets::{Kind, Spec},
 };
-use futures::{StreamExt as _, TryStreamExt as _, future::select_all};
+use futures::future::select_all;
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, WatchEvent, WatchParams},
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
 use serde::Deserialize as _;
 
-use crate::context::Context;
+use crate::{context::Context, dynamic};
 
 /// The pause before a kind is asked for again that cannot be watched.
 const REFUSED: Duration = Duration::from_mins(1);
-/// The most objects of a kind in one response.
-const PAGE: u32 = 200;
 
 /// A kind of mirror sets that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,9 +107,10 @@ impl ClusterMirrors {
     /// With the kind, if a kind that the cluster serves cannot be listed.
     pub(crate) async fn read(&mut self) -> Result<(), (&'static str, kube::Error)> {
         for (kind, version) in &mut self.kinds {
-            let (specs, at) = list(&kind.api(&self.client)).await.map_err(|error| (kind.plural(), error))?;
+            let listed = dynamic::list(&kind.api(&self.client), &ListParams::default()).await;
+            let (objects, at) = listed.map_err(|error| (kind.plural(), error))?;
             *version = at;
-            self.sets.insert(*kind, specs);
+            self.sets.insert(*kind, specs(objects));
         }
         let all = self.sets.iter().flat_map(|(kind, specs)| specs.iter().map(|spec| (kind.kind(), spec.clone())));
         let (registries, problems) = self.base.with_mirror_sets(&all.collect::<Vec<_>>());
@@ -140,7 +139,7 @@ impl ClusterMirrors {
     /// Waits for a change of an object, or until it is time to look whether the cluster serves the kind.
     async fn changed(&self, kind: MirrorSets, version: Option<String>) {
         if let Some(version) = version {
-            match change(&kind.api(&self.client), &version).await {
+            match dynamic::change(&kind.api(&self.client), &version).await {
                 Ok(()) => return,
                 Err(error) => tracing::debug!(kind = kind.plural(), %error, "the watch was interrupted"),
             }
@@ -149,40 +148,16 @@ impl ClusterMirrors {
     }
 }
 
-/// The specs of all objects, and where a watch begins; none if the cluster does not serve the kind. An object that cannot be
-/// decoded is reported and passed over.
-async fn list(api: &Api<DynamicObject>) -> Result<(Vec<Spec>, Option<String>), kube::Error> {
-    let (mut specs, mut page) = (Vec::new(), ListParams::default().limit(PAGE));
-    loop {
-        let list = match api.list(&page).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => return Ok((Vec::new(), None)),
-            list => list?,
-        };
-        for object in list.items {
-            match object.data.get("spec").map(Spec::deserialize) {
-                Some(Ok(spec)) => specs.push(spec),
-                Some(Err(error)) => {
-                    tracing::warn!(name = object.metadata.name, %error, "a mirror set cannot be decoded");
-                }
-                None => {}
-            }
+/// The specs of objects. One that cannot be decoded is reported and passed over.
+fn specs(objects: Vec<DynamicObject>) -> Vec<Spec> {
+    let spec = |object: DynamicObject| match object.data.get("spec").map(Spec::deserialize)? {
+        Ok(spec) => Some(spec),
+        Err(error) => {
+            tracing::warn!(name = object.metadata.name, %error, "a mirror set cannot be decoded");
+            None
         }
-        match list.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => page = page.continue_token(&token),
-            None => return Ok((specs, list.metadata.resource_version)),
-        }
-    }
-}
-
-/// Waits for a change. Ends also when the API server ends the watch.
-async fn change(api: &Api<DynamicObject>, version: &str) -> Result<(), kube::Error> {
-    let mut events = api.watch(&WatchParams::default(), version).await?.boxed();
-    while let Some(event) = events.try_next().await? {
-        if !matches!(event, WatchEvent::Bookmark(_)) {
-            return Ok(());
-        }
-    }
-    Ok(())
+    };
+    objects.into_iter().filter_map(spec).collect()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use chandler_api::OlmCatalogs;
 use chandler_certificates::Policy;
 use chandler_core::Digest;
 use chandler_engine::{Compiler, Limits};
@@ -44,6 +45,8 @@ pub struct Options {
     pub registry_certificates: Vec<PathBuf>,
     /// The kinds of mirror sets of the cluster that are read. Default none.
     pub mirrors_from: Vec<MirrorSets>,
+    /// The kinds of catalogs of OLM that are used like Catalogs. Default none.
+    pub catalogs_from: Vec<OlmCatalogs>,
     /// The ServiceAccount of the system namespace whose pull secrets are used for images whose source names none. Default none: then
     /// they are pulled anonymously.
     pub pull_secrets_of: Option<String>,
@@ -99,6 +102,7 @@ impl Default for Options {
             registries: Registries::default(),
             registry_certificates: Vec::new(),
             mirrors_from: Vec::new(),
+            catalogs_from: Vec::new(),
             pull_secrets_of: None,
             content_cache_bytes: 4 << 30,
             catalog_index_bytes: 1 << 30,

@@ -104,7 +104,7 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     mirrors.read().await.map_err(|(what, source)| ControllerError::List { what, source })?;
     let selector = &context.options.watch_selector;
     let provisioner_classes = ProvisionerClasses::open(&context, &classes).map_err(ControllerError::Cache)?;
-    let catalog_reconciler = Catalogs::open(&context, &catalogs)?;
+    let catalog_reconciler = Arc::new(Catalogs::open(&context, &catalogs)?);
     // The records of a BundleDeployment that is not selected belong to another controller.
     patiently(|| context.records.load(selector.selects_all()), RecordError::is_transient).await?;
     patiently(|| provisioner_classes.preload(), is_momentary).await.map_err(listing("ProvisionerClasses"))?;
@@ -122,6 +122,7 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     let classes = provisioner_classes.controller(classes, Arc::clone(&metrics), &shutdown);
     let resolution_reconciler = Resolutions::new(&context, catalog_reconciler.indexes(), &resolutions);
     let resolutions = resolution_reconciler.controller(resolutions, Arc::clone(&metrics), &shutdown);
+    let olm_catalogs = Arc::clone(&catalog_reconciler).follow_olm();
     let catalogs = catalog_reconciler.controller(catalogs, Arc::clone(&metrics), &shutdown);
     let deployments = BundleDeployments::controller(&context, deployments, metrics, &shutdown);
     tracing::info!("the controller runs");
@@ -133,6 +134,7 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
         () = registries::run(&context) => {}
         () = grants::run(&context) => {}
         () = Box::pin(mirrors.run()) => {}
+        () = Box::pin(olm_catalogs) => {}
         () = context.cluster_info.run(context.options.cluster_poll_interval) => {}
         () = close_slots(&context, shutdown) => {}
         Err(error) = serving => return Err(error.into()),

@@ -1,5 +1,8 @@
 //! End-to-end tests: one file for each promise to users.
 
+// The futures of whole scenarios are nested deeply.
+#![recursion_limit = "256"]
+
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -47,6 +50,7 @@ mod install_cost;
 mod large;
 mod leader_election;
 mod malformed;
+mod olm_catalogs;
 mod orphan_race;
 mod ownership;
 mod permissions;

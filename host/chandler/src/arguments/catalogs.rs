@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::{connection::Connection, registry::RegistryArguments, system_namespace::SystemNamespaceArguments, values};
+use chandler_api::OlmCatalogs;
+
+use super::{connection::Connection, registry::RegistryArguments, system_namespace::SystemNamespaceArguments};
 
 /// Catalogs, and the names and priorities that the user gives them.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -42,19 +44,16 @@ pub struct PackageArguments {
 pub enum CatalogKind {
     /// Catalogs of Chandler.
     Catalogs,
-    /// ClusterCatalogs of OLM v1.
-    ClusterCatalogs,
-    /// CatalogSources of OLM v0 in this namespace. Whoever may write to another namespace could offer packages there under any name.
-    CatalogSources(String),
+    /// Catalogs of OLM.
+    Olm(OlmCatalogs),
 }
 
 fn kind(text: &str) -> Result<CatalogKind, String> {
-    match text.split_once('/') {
-        None if text == "catalogs" => Ok(CatalogKind::Catalogs),
-        None if text == "clustercatalogs" => Ok(CatalogKind::ClusterCatalogs),
-        Some(("catalogsources", namespace)) => values::dns_label(namespace).map(CatalogKind::CatalogSources),
-        _ => Err("write `catalogs`, `clustercatalogs` or `catalogsources/NAMESPACE`".to_owned()),
+    if text == "catalogs" {
+        return Ok(CatalogKind::Catalogs);
     }
+    let olm = text.parse().map(CatalogKind::Olm);
+    olm.map_err(|_| "write `catalogs`, `clustercatalogs` or `catalogsources/NAMESPACE`".to_owned())
 }
 
 /// Catalogs, and how they are fetched.
@@ -113,9 +112,9 @@ mod tests {
 
     #[test]
     fn catalog_sources_are_those_of_a_namespace() {
-        let sources = CatalogKind::CatalogSources("openshift-marketplace".to_owned());
+        let sources = CatalogKind::Olm(OlmCatalogs::CatalogSources("openshift-marketplace".to_owned()));
         assert_eq!(kind("catalogsources/openshift-marketplace"), Ok(sources));
-        assert_eq!(kind("clustercatalogs"), Ok(CatalogKind::ClusterCatalogs));
+        assert_eq!(kind("clustercatalogs"), Ok(CatalogKind::Olm(OlmCatalogs::ClusterCatalogs)));
         for refused in ["catalogsources", "catalogsources/", "catalogsources/A", "ClusterCatalog", "catalogs/x", ""] {
             assert!(kind(refused).is_err(), "{refused}");
         }

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, pin::pin, time::Duration};
 
+use chandler_api::OlmCatalogs;
 use chandler_controller::{
     ControllerError, Election, ElectionError, MirrorSets, Options, WatchSelector, options::lease_name,
 };
@@ -99,6 +100,13 @@ pub struct Controller {
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     pub mirrors_from: Vec<MirrorSets>,
 
+    /// Use these catalogs of OLM like Catalogs: clustercatalogs (of OLM v1), catalogsources/NAMESPACE (of OLM v0, those of one namespace that
+    /// have an image), separated by commas [default: none]
+    ///
+    /// The controller needs permission to list and watch them: deploy/rbac-olm-catalogs.yaml. It writes nothing to them.
+    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    pub catalogs_from: Vec<OlmCatalogs>,
+
     /// Pull images whose source names no pull secret with those of this ServiceAccount in the system namespace [default: anonymously]
     ///
     /// Everyone who may create BundleDeployments can then install every image that these pull secrets can read. The annotations
@@ -185,6 +193,7 @@ impl Controller {
             registries: self.registries()?,
             registry_certificates: self.registry_certs.clone(),
             mirrors_from: self.mirrors_from.clone(),
+            catalogs_from: self.catalogs_from.clone(),
             pull_secrets_of: self.pull_secrets_of.clone(),
             concurrency: self.concurrency,
             image_poll_interval: self.image_poll_interval,

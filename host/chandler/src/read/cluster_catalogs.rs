@@ -83,12 +83,15 @@ impl<'a> ClusterCatalogs<'a> {
         let client = self.client().await?;
         let mut all = Vec::new();
         for kind in self.kinds {
-            if *kind == CatalogKind::Catalogs {
-                let catalogs = Api::<Catalog>::all(client.clone()).list(&ListParams::default()).await;
-                let failed = |error| CommandError::failed("failed to list the Catalogs of the cluster").because(&error);
-                all.extend(catalogs.map_err(failed)?.items);
+            match kind {
+                CatalogKind::Catalogs => {
+                    let catalogs = Api::<Catalog>::all(client.clone()).list(&ListParams::default()).await;
+                    let failed =
+                        |error| CommandError::failed("failed to list the Catalogs of the cluster").because(&error);
+                    all.extend(catalogs.map_err(failed)?.items);
+                }
+                CatalogKind::Olm(kind) => all.extend(foreign_catalogs::list(client, kind).await?),
             }
-            all.extend(foreign_catalogs::list(client, kind).await?);
         }
         all.sort_by_key(ResourceExt::name_any);
         let twice = all.iter().zip(all.iter().skip(1)).find(|(one, next)| one.name_any() == next.name_any());

@@ -1,6 +1,6 @@
 //! The reconciler: its state, and one reconcile.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use chandler_api::Catalog;
 use chandler_catalog::{Indexes, StoreError};
@@ -9,11 +9,12 @@ use chandler_runtime::{
 };
 use chandler_source::Resolutions;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use kube::{Api, ResourceExt, runtime::controller::Action};
+use kube::{Api, ResourceExt as _, runtime::controller::Action};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use super::{
+    olm::readable,
     states::{Guarded, InUse},
     status::{self, Failed, Outcome},
 };
@@ -96,17 +97,24 @@ impl Catalogs {
     pub(crate) async fn recall(&self) -> Result<(), kube::Error> {
         let catalogs = Api::<Guarded>::all(self.context.client.clone());
         let catalogs = catalogs.list(&self.context.options.watch_selector.list()).await?;
-        for guarded in &catalogs.items {
-            let name = guarded.name_any();
-            let Some(Record { uid, content }) = self.records.read(&name) else { continue };
-            let is_same = guarded.uid().as_ref() == Some(&uid);
+        let mut all: BTreeMap<String, Option<String>> =
+            catalogs.items.iter().map(|guarded| (guarded.name_any(), guarded.uid())).collect();
+        let mut watched = self.context.options.catalogs_from.iter().map(|kind| (kind.clone(), None)).collect();
+        let olm = readable(self.list_olm(&mut watched).await?);
+        for catalog in &olm {
+            all.entry(catalog.name_any()).or_insert_with(|| catalog.uid());
+        }
+        self.context.catalogs.keep_foreign(&olm);
+        for (name, now) in &all {
+            let Some(Record { uid, content }) = self.records.read(name) else { continue };
+            let is_same = now.as_ref() == Some(&uid);
             let digest = content.digest.parse().ok().filter(|_| is_same);
             let is_indexed = digest.is_some_and(|digest| matches!(self.indexes.get(&digest), Ok(Some(_))));
             if is_indexed {
-                self.context.catalogs.put_into_use(&name, content);
+                self.context.catalogs.put_into_use(name, content);
             }
         }
-        self.records.retain(&catalogs.items.iter().map(ResourceExt::name_any).collect());
+        self.records.retain(&all.into_keys().collect());
         self.remove_unused();
         Ok(())
     }
@@ -118,14 +126,14 @@ impl Catalogs {
 
     /// The controller.
     pub(crate) fn controller(
-        self,
+        self: Arc<Self>,
         reflector: Reflector<Catalog>,
         metrics: Arc<dyn Metrics>,
         shutdown: &Shutdown,
     ) -> KindController<Self> {
         let api = Api::all(self.context.client.clone());
         let selection = self.context.options.watch_selector.watch();
-        KindController::new(reflector, api, selection, Arc::new(self), metrics, shutdown)
+        KindController::new(reflector, api, selection, self, metrics, shutdown)
     }
 
     /// Records which content a Catalog uses. A failure is only logged: the record is needed only if the server is away later.
@@ -152,7 +160,7 @@ impl Catalogs {
         });
     }
 
-    fn forget(&self, name: &str) {
+    pub(super) fn forget(&self, name: &str) {
         self.context.catalogs.forget(name);
         self.resolutions.forget(name);
         self.backoff.succeeded(name);

@@ -38,7 +38,15 @@ pub(super) struct InUse {
 pub(crate) struct CatalogStates {
     objects: Store<Guarded>,
     triggers: Triggers<Catalog>,
+    /// Catalogs of OLM, which no watch of this controller's kinds brings.
+    foreign: Mutex<BTreeMap<String, Foreign>>,
     known: Mutex<BTreeMap<String, Known>>,
+}
+
+/// A catalog of OLM.
+struct Foreign {
+    catalog: Catalog,
+    is_stale: bool,
 }
 
 /// A Catalog as the resolver sees it.
@@ -59,10 +67,16 @@ struct Known {
     verdict: Option<(Pinned, Result<(), Failed>)>,
 }
 
+fn is_stale(catalog: &Catalog) -> bool {
+    let conditions = catalog.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let ready = find_condition(conditions, ConditionType::Ready);
+    ready.is_some_and(|ready| ready.reason == Reason::CatalogStale.as_str())
+}
+
 impl CatalogStates {
     /// Nothing is known of the Catalogs that a watch brings.
     pub(crate) fn new(objects: Store<Guarded>, triggers: Triggers<Catalog>) -> Self {
-        Self { objects, triggers, known: Mutex::default() }
+        Self { objects, triggers, foreign: Mutex::default(), known: Mutex::default() }
     }
 
     /// Waits for the first list of the Catalogs. False means that the controller is stopping.
@@ -70,28 +84,56 @@ impl CatalogStates {
         self.objects.wait_until_ready().await.is_ok()
     }
 
-    /// All Catalogs, by name, as the resolver sees them.
+    /// All catalogs, by name, as the resolver sees them.
     pub(crate) fn known(&self) -> Vec<KnownCatalog> {
-        let mut all: Vec<KnownCatalog> = self.objects.state().iter().filter_map(|it| self.seen(it)).collect();
+        let objects = self.objects.state();
+        let live = objects.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+        let live = live.filter(|catalog| catalog.metadata.deletion_timestamp.is_none());
+        let mut all: Vec<KnownCatalog> = live.map(|catalog| self.seen(catalog, is_stale(catalog))).collect();
+        all.extend(self.foreign().values().map(|foreign| self.seen(&foreign.catalog, foreign.is_stale)));
         all.sort_by(|one, other| one.source.name.cmp(&other.source.name));
+        all.dedup_by(|one, other| one.source.name == other.source.name);
         all
     }
 
-    fn seen(&self, guarded: &Guarded) -> Option<KnownCatalog> {
-        let catalog = guarded.0.as_ref().ok().filter(|it| it.metadata.deletion_timestamp.is_none())?;
+    fn seen(&self, catalog: &Catalog, is_stale: bool) -> KnownCatalog {
         let name = catalog.name_any();
-        let conditions = catalog.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-        let ready = find_condition(conditions, ConditionType::Ready);
-        Some(KnownCatalog {
+        KnownCatalog {
             digest: self.digest_in_use(&name),
-            is_stale: ready.is_some_and(|ready| ready.reason == Reason::CatalogStale.as_str()),
+            is_stale,
             source: chandler_resolver::Source {
                 name,
                 priority: catalog.spec.priority,
                 labels: catalog.labels().clone(),
                 unavailable: false,
             },
-        })
+        }
+    }
+
+    /// Whether a Catalog has this name.
+    pub(super) fn is_catalog(&self, name: &str) -> bool {
+        self.objects.get(&ObjectRef::new(name)).is_some()
+    }
+
+    /// The catalogs of OLM are these. Returns the names of those that are gone.
+    pub(super) fn keep_foreign(&self, catalogs: &[Catalog]) -> Vec<String> {
+        let mut foreign = self.foreign();
+        let before = std::mem::take(&mut *foreign);
+        for catalog in catalogs {
+            let is_stale = before.get(&catalog.name_any()).is_some_and(|known| known.is_stale);
+            foreign.insert(catalog.name_any(), Foreign { catalog: catalog.clone(), is_stale });
+        }
+        before.into_keys().filter(|name| !foreign.contains_key(name)).collect()
+    }
+
+    /// Notes whether what a catalog of OLM names now can be used. Returns whether that is new.
+    pub(super) fn set_stale(&self, name: &str, is_stale: bool) -> bool {
+        let mut foreign = self.foreign();
+        foreign.get_mut(name).is_some_and(|known| std::mem::replace(&mut known.is_stale, is_stale) != is_stale)
+    }
+
+    fn foreign(&self) -> MutexGuard<'_, BTreeMap<String, Foreign>> {
+        self.foreign.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The content that Catalogs use.
@@ -112,7 +154,8 @@ impl CatalogStates {
 
     /// The names of the Catalogs of which something is known, and that are gone.
     pub(super) fn gone(&self) -> Vec<String> {
-        let exists = |name: &String| self.objects.get(&ObjectRef::new(name)).is_some();
+        let foreign: BTreeSet<String> = self.foreign().keys().cloned().collect();
+        let exists = |name: &String| self.is_catalog(name) || foreign.contains(name);
         self.lock().keys().filter(|name| !exists(name)).cloned().collect()
     }
 
