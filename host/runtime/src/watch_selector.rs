@@ -2,7 +2,11 @@
 //!
 //! The API server evaluates the selector, so objects that do not match are neither transferred nor cached.
 
-use std::{collections::BTreeSet, fmt, str::FromStr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    str::FromStr,
+};
 
 use kube::{
     api::ListParams,
@@ -31,6 +35,18 @@ impl WatchSelector {
     /// Whether every object is selected.
     pub fn selects_all(&self) -> bool {
         self.0.selects_all()
+    }
+
+    /// The labels of a selected object that are needed for an object to be selected: another one that has only these is selected too.
+    pub fn needed(&self, labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let mut needed = BTreeMap::new();
+        for requirement in self.0.clone() {
+            let (Expression::In(key, _) | Expression::Equal(key, _) | Expression::Exists(key)) = requirement else {
+                continue;
+            };
+            needed.extend(labels.get(&key).map(|value| (key, value.clone())));
+        }
+        needed
     }
 
     /// The parameters of a watch of the selected objects.
