@@ -140,8 +140,10 @@ fn wanted(operator: &PlatformOperator) -> Wanted {
 /// A null means what an absent value means, and a merge patch cannot write it.
 fn without_nulls(config: &Map<String, Value>) -> Map<String, Value> {
     let kept = config.iter().filter(|(_, value)| !value.is_null());
-    kept.map(|(key, value)| (key.clone(), value.as_object().map_or_else(|| value.clone(), |inner| without_nulls(inner).into())))
-        .collect()
+    kept.map(|(key, value)| {
+        (key.clone(), value.as_object().map_or_else(|| value.clone(), |inner| without_nulls(inner).into()))
+    })
+    .collect()
 }
 
 /// Whether a package can have this name: the pattern of the CRD, which is that of OpenShift, is not anchored.

@@ -76,8 +76,13 @@ mod tests {
 
     #[test]
     fn the_finalizer_goes_once_the_package_is_uninstalled_or_needed() {
-        let deployment = BundleDeployment::new("x", serde_json::from_value(
-            json!({"installNamespace": "a", "provisionerClassName": "b", "source": {"type": "image"}})).unwrap());
+        let deployment = BundleDeployment::new(
+            "x",
+            serde_json::from_value(
+                json!({"installNamespace": "a", "provisionerClassName": "b", "source": {"type": "image"}}),
+            )
+            .unwrap(),
+        );
         let installed = Some(&deployment);
         let none = json!({});
         let answered = |members: &[&str]| resolution(&["y"], members, &none);
@@ -103,6 +108,10 @@ mod tests {
             is_complete(&Removal { is_orphaned: true, ..removal(Some(resolution), installed) })
         };
         assert!(!is_orphaned(&resolution(&["x", "y"], &["x"], &none)), "it is not kept yet");
-        assert!(is_orphaned(&resolution(&["x", "y"], &["x"], &json!({"/metadata/annotations": {resolution::KEPT: "x"}}))));
+        assert!(is_orphaned(&resolution(
+            &["x", "y"],
+            &["x"],
+            &json!({"/metadata/annotations": {resolution::KEPT: "x"}})
+        )));
     }
 }

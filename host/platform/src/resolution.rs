@@ -26,10 +26,12 @@ pub struct Settings {
     pub labels: BTreeMap<String, String>,
 }
 
-/// A package that stays wanted although its PlatformOperator is gone.
+/// A package that stays wanted although no PlatformOperator is known to want it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kept {
     request: PackageRequest,
+    /// Whether it stays until a PlatformOperator wants it, and not only for now.
+    is_orphaned: bool,
     namespace: Option<String>,
     config: Option<Map<String, Value>>,
 }
@@ -56,13 +58,15 @@ pub fn namespace<'a>(resolution: &'a Resolution, package: &str) -> Option<&'a St
 }
 
 /// The packages of a Resolution that stay wanted: those that it keeps, and those of PlatformOperators that are deleted as orphans,
-/// unless a PlatformOperator of the plan wants them.
-pub fn kept(existing: Option<&Resolution>, orphaned: &BTreeSet<String>, plan: &Plan) -> Vec<Kept> {
+/// unless a PlatformOperator of the plan wants them. `all` keeps all of them for now: what some PlatformOperator wants cannot be read.
+pub fn kept(existing: Option<&Resolution>, orphaned: &BTreeSet<String>, all: bool, plan: &Plan) -> Vec<Kept> {
     let Some(existing) = existing else { return Vec::new() };
     let names: BTreeSet<String> = kept_packages(existing).union(orphaned).cloned().collect();
-    let stays = |request: &&PackageRequest| names.contains(&request.name) && plan.wanted(&request.name).is_none();
+    let stays =
+        |request: &&PackageRequest| (all || names.contains(&request.name)) && plan.wanted(&request.name).is_none();
     let of = |request: &PackageRequest| Kept {
         request: request.clone(),
+        is_orphaned: names.contains(&request.name),
         namespace: namespace(existing, &request.name).cloned(),
         config: set(existing).and_then(|set| set.config.get(&request.name).cloned()),
     };
@@ -100,9 +104,9 @@ pub fn wanted(
     };
     let mut resolution = Resolution::new(&settings.name, spec);
     let mut annotations = BTreeMap::from([(MANAGED.to_owned(), "true".to_owned())]);
-    if !kept.is_empty() {
-        let names: Vec<&str> = kept.iter().map(|one| one.request.name.as_str()).collect();
-        annotations.insert(KEPT.to_owned(), names.join(","));
+    let orphaned: Vec<&str> = kept.iter().filter(|one| one.is_orphaned).map(|one| one.request.name.as_str()).collect();
+    if !orphaned.is_empty() {
+        annotations.insert(KEPT.to_owned(), orphaned.join(","));
     }
     resolution.metadata.annotations = Some(annotations);
     resolution.metadata.labels = Some(settings.labels.clone()).filter(|labels| !labels.is_empty());

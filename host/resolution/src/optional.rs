@@ -155,14 +155,19 @@ impl<F: FnMut(&Problem) -> Result<Answer, ResolveError>> Search<'_, F> {
         // A range that cannot be parsed makes the whole question an error.
         let malformed = problem.required.iter().filter(|it| optional.contains(&it.package.as_str())).find_map(|it| {
             let range = it.range.chars().take(64).collect();
-            Range::parse(&it.range).err().filter(|_| !it.range.is_empty()).map(|error| ResolveError::Range { range, error })
+            Range::parse(&it.range)
+                .err()
+                .filter(|_| !it.range.is_empty())
+                .map(|error| ResolveError::Range { range, error })
         });
         if let Some(error) = malformed {
             return Attempt::Refused(Explanation { message: error.to_string(), ..Explanation::default() });
         }
         match (self.resolve)(&problem) {
             Ok(Answer::Refusal(explanation)) => Attempt::Refused(explanation),
-            Err(error @ (ResolveError::Ambiguous { .. } | ResolveError::BudgetExceeded(_))) => Attempt::Undecided(error),
+            Err(error @ (ResolveError::Ambiguous { .. } | ResolveError::BudgetExceeded(_))) => {
+                Attempt::Undecided(error)
+            }
             answer => Attempt::Settled(answer),
         }
     }

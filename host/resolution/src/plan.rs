@@ -83,8 +83,7 @@ pub fn plan(
     current: &Current<'_>,
     image: impl Fn(&str, &str) -> Option<String>,
 ) -> Result<Plan, NoImage> {
-    let mut plan =
-        Plan { notes: decision.notes.clone(), left_out: question.left_out.clone(), ..Plan::default() };
+    let mut plan = Plan { notes: decision.notes.clone(), left_out: question.left_out.clone(), ..Plan::default() };
     for member in &decision.missing {
         plan.notes.push(format!("{} {} is needed and not installed", member.package, member.version));
     }

@@ -56,7 +56,8 @@ fn installed_condition(operator: &PlatformOperator) -> Option<&Condition> {
 /// Waits until the condition Installed of the current generation has this status and reason, and the version is this one.
 async fn until(world: &World, name: &str, expected: &str, version: &str) -> PlatformOperator {
     let what = format!("{expected} {version}");
-    let found = wait::until(&operators(world), name, &what, |operator| {
+    let api = operators(world);
+    let found = wait::until(&api, name, &what, |operator| {
         operator.is_some_and(|operator| {
             let installed = installed_condition(operator);
             let chosen = operator.status.as_ref().and_then(|status| status.version.as_deref()).unwrap_or_default();
@@ -159,7 +160,8 @@ async fn one_that_cannot_be_satisfied_says_so_and_the_others_go_on() {
     let unknown = create(&shop, "two", "unknown", json!({})).await;
     let needy = create_here(&shop, "three", "needy").await;
     let invalid = create(&shop, "four", "app", json!({"package": {"name": format!("{}_App", world.run())}})).await;
-    let range = create(&shop, "five", "app", json!({"version": "not a range", "installNamespace": world.namespace})).await;
+    let range =
+        create(&shop, "five", "app", json!({"version": "not a range", "installNamespace": world.namespace})).await;
     for (name, expected) in [
         (&missing, "no catalog has package"),
         (&unknown, "is in no catalog"),
@@ -189,13 +191,15 @@ async fn one_that_cannot_be_satisfied_says_so_and_the_others_go_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_of_creation_decides_between_those_that_do_not_fit_together() {
     let world = World::new().await;
-    let shop = Shop::new(&world).with("old", "1.0.0", &["base <2.0.0"]).await.with("new", "1.0.0", &["base >=2.0.0"]).await;
+    let shop =
+        Shop::new(&world).with("old", "1.0.0", &["base <2.0.0"]).await.with("new", "1.0.0", &["base >=2.0.0"]).await;
     let shop = shop.with("base", "1.0.0", &[]).await.with("base", "2.0.0", &[]).await;
     catalog(&shop).await;
     let new = create_here(&shop, "z", "new").await;
     let created = operators(&world).get(&new).await.expect("it").creation_timestamp().expect("a time").0;
     // Times are whole seconds, and the name decides between equal ones.
-    eventually("the next second", || async { k8s_openapi::jiff::Timestamp::now().as_second() > created.as_second() }).await;
+    eventually("the next second", || async { k8s_openapi::jiff::Timestamp::now().as_second() > created.as_second() })
+        .await;
     let old = create_here(&shop, "a", "old").await;
     until(&world, &new, INSTALLED, "1.0.0").await;
     let refused = until(&world, &old, "False/SourceFailed", "").await;
@@ -240,7 +244,8 @@ async fn an_outage_of_the_catalog_changes_nothing_even_across_a_restart() {
     let away = json!({"spec": {"source": {"image": {"ref": format!("{}/away:v1", world.registry.address())}}}});
     catalogs.patch(&published, &PatchParams::default(), &Patch::Merge(away)).await.expect("the Catalog exists");
     wait::until(&catalogs, &published, "stale", |catalog| {
-        let conditions = catalog.and_then(|it| it.status.as_ref()).map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let conditions =
+            catalog.and_then(|it| it.status.as_ref()).map(|status| status.conditions.as_slice()).unwrap_or_default();
         find_condition(conditions, ConditionType::Ready).is_some_and(|ready| ready.reason == "CatalogStale")
     })
     .await;
@@ -269,7 +274,13 @@ async fn a_resolution_that_others_made_is_left_alone_and_an_orphan_stays_install
     resolutions(&world).delete(&world.platform(), &DeleteParams::default()).await.expect("it exists");
     until(&world, &app, INSTALLED, "1.0.0").await;
 
-    operators(&world).delete(&app, &DeleteParams { propagation_policy: Some(kube::api::PropagationPolicy::Orphan), ..DeleteParams::default() }).await.expect("it exists");
+    operators(&world)
+        .delete(
+            &app,
+            &DeleteParams { propagation_policy: Some(kube::api::PropagationPolicy::Orphan), ..DeleteParams::default() },
+        )
+        .await
+        .expect("it exists");
     if !world.collects_garbage() {
         // The garbage collector removes its finalizer.
         let deleted = operators(&world).get(&app).await.expect("it is being deleted");
@@ -303,12 +314,13 @@ async fn an_idle_controller_writes_nothing() {
     let requests = Requests::default();
     world.start_controller_on(requests.recording(&world.client));
     // Another PlatformOperator makes the controller look at all of them.
-    let other = create(&shop, "three", "absent", json!({})).await;
+    let other = create(&Shop::new(&world), "three", "absent", json!({})).await;
     until(&world, &other, "False/SourceFailed", "").await;
     delete(&world, &other).await;
     assert_eq!(versions(&world, &[&app, &missing]).await, before);
     let writes = requests.writes(&other);
-    let about: Vec<&String> = writes.iter().filter(|text| text.contains("platformoperators") || text.contains("/resolutions")).collect();
+    let about: Vec<&String> =
+        writes.iter().filter(|text| text.contains("platformoperators") || text.contains("/resolutions")).collect();
     assert_eq!(about, [""; 0]);
     world.stop_controller().await;
     world.start_controller();

@@ -53,7 +53,11 @@ impl Namespaces {
                 Err(()) => not_ready.push(catalog.source.name.clone()),
             }
         }
-        namespace_of(package, found).ok_or_else(|| Refused::Unknown { package: package.clone(), catalogs: read, not_ready })
+        namespace_of(package, found).ok_or_else(|| Refused::Unknown {
+            package: package.clone(),
+            catalogs: read,
+            not_ready,
+        })
     }
 
     async fn look_up(&self, digest: &Digest, package: &str) -> Result<Option<String>, ()> {

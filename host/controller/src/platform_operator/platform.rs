@@ -90,7 +90,8 @@ impl Platform {
         }
         let orphaned = self.orphaned(&operators);
         let existing = planned.resolution.as_ref();
-        let kept = resolution::kept(existing, &orphaned, &planned.plan);
+        let all = operators.len() < guarded.len();
+        let kept = resolution::kept(existing, &orphaned, all, &planned.plan);
         let wanted = resolution::wanted(&planned.plan, &kept, &namespaces, &settings);
         if let Some(wanted) = &wanted {
             self.create_namespaces(wanted, &settings, &mut planned).await;
@@ -161,7 +162,9 @@ impl Platform {
             let installed = || self.member(package).map(|member| member.spec.install_namespace);
             let before = || {
                 let resolution = planned.resolution.as_ref()?;
-                resolution::namespace(resolution, package).filter(|_| resolution::asks_for(resolution, package)).cloned()
+                resolution::namespace(resolution, package)
+                    .filter(|_| resolution::asks_for(resolution, package))
+                    .cloned()
             };
             let known = wanted.namespace.clone().or_else(installed).or_else(before);
             let namespace = match known {

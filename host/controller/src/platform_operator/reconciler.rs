@@ -97,7 +97,11 @@ impl PlatformOperators {
         // What the package needs may be in the namespace that all share, which has no name of a package.
         let failed = planned.failed.remove(package).or_else(|| planned.failed.remove(""));
         if let Some(error) = failed {
-            self.report(operator, &Outcome::Failed(format!("failed to create the namespace: {}", chandler_source::api_message(&error)))).await?;
+            self.report(
+                operator,
+                &Outcome::Failed(format!("failed to create the namespace: {}", chandler_source::api_message(&error))),
+            )
+            .await?;
             return Err(error.into());
         }
         let members = planned.resolution.iter().filter_map(|it| it.status.as_ref()).flat_map(|status| &status.members);

@@ -80,13 +80,7 @@ impl Resolutions {
     }
 
     /// Asks the resolver, which may take a second.
-    async fn ask(
-        &self,
-        key: Digest,
-        question: Question,
-        may_remove: bool,
-        catalogs: &[&KnownCatalog],
-    ) -> Answered {
+    async fn ask(&self, key: Digest, question: Question, may_remove: bool, catalogs: &[&KnownCatalog]) -> Answered {
         let indexes = self.indexes.clone();
         let opened: Vec<_> = catalogs.iter().map(|it| (it.source.clone(), it.digest.clone())).collect();
         let problem = question.problem.clone();

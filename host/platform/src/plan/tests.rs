@@ -27,8 +27,7 @@ fn the_oldest_comes_first_and_the_name_decides_between_equals() {
 #[test]
 fn equal_requests_share_a_package_and_a_different_one_is_refused() {
     let other = json!({"package": {"name": "x"}, "version": "<2"});
-    let operators =
-        [operator("a", 1, package("x")), operator("b", 2, package("x")), operator("c", 3, other)];
+    let operators = [operator("a", 1, package("x")), operator("b", 2, package("x")), operator("c", 3, other)];
     let plan = plan(&operators.each_ref());
     assert_eq!(names(&plan), [("x", "a")]);
     let refused: Vec<String> = plan.refused.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
@@ -63,7 +62,11 @@ fn what_is_in_no_catalog_is_refused_for_all_that_want_it() {
     let mut plan = plan(&all);
     plan.refuse(&all, |wanted| {
         let catalogs = vec!["main".to_owned()];
-        (wanted.request.name == "x").then(|| Refused::Unknown { package: "x".to_owned(), catalogs, not_ready: Vec::new() })
+        (wanted.request.name == "x").then(|| Refused::Unknown {
+            package: "x".to_owned(),
+            catalogs,
+            not_ready: Vec::new(),
+        })
     });
     assert_eq!(names(&plan), [("y", "c")]);
     assert_eq!(plan.refused.keys().collect::<Vec<_>>(), ["a", "b"]);
@@ -84,7 +87,8 @@ fn the_catalog_of_the_highest_priority_suggests_the_namespace() {
 
 #[test]
 fn there_are_at_most_as_many_packages_as_a_resolution_has() {
-    let operators: Vec<_> = (0..=PACKAGES).map(|index| operator(&format!("o{index:04}"), 1, package(&format!("p{index}")))).collect();
+    let operators: Vec<_> =
+        (0..=PACKAGES).map(|index| operator(&format!("o{index:04}"), 1, package(&format!("p{index}")))).collect();
     let plan = plan(&operators.iter().collect::<Vec<_>>());
     assert_eq!((plan.packages.len(), plan.refused.len()), (PACKAGES, 1));
 }

@@ -16,7 +16,8 @@ fn operators(specs: &[Value]) -> Vec<PlatformOperator> {
 fn of(specs: &[Value], kept: &[Kept]) -> Resolution {
     let operators = operators(specs);
     let plan = plan(&operators.iter().collect::<Vec<_>>());
-    let namespaces = plan.packages.iter().map(|it| (it.request.name.clone(), format!("in-{}", it.request.name))).collect();
+    let namespaces =
+        plan.packages.iter().map(|it| (it.request.name.clone(), format!("in-{}", it.request.name))).collect();
     let settings = Settings {
         name: "platform-operators".to_owned(),
         labels: BTreeMap::from([("shard".to_owned(), "a".to_owned())]),
@@ -34,7 +35,8 @@ fn all_packages_are_optional_in_one_resolution() {
     ];
     let resolution = of(&specs, &[]);
     assert!(is_managed(&resolution));
-    let json = serde_json::to_string_pretty(&json!({"metadata": resolution.metadata, "spec": resolution.spec})).unwrap();
+    let json =
+        serde_json::to_string_pretty(&json!({"metadata": resolution.metadata, "spec": resolution.spec})).unwrap();
     insta::assert_snapshot!(json);
     assert_eq!(wanted(&Plan::default(), &[], &BTreeMap::new(), &Settings::default()), None);
 }
@@ -67,12 +69,22 @@ fn an_orphaned_package_is_kept_until_a_platform_operator_wants_it() {
     let left = operators(&[json!({"package": {"name": "y"}})]);
     let left: Vec<_> = left.iter().collect();
     let orphaned = BTreeSet::from(["x".to_owned(), "never".to_owned()]);
-    let one = kept(Some(&existing), &orphaned, &plan(&left));
+    let one = kept(Some(&existing), &orphaned, false, &plan(&left));
     let with = of(&[json!({"package": {"name": "y"}})], &one);
     assert_eq!(kept_packages(&with), BTreeSet::from(["x".to_owned()]));
     assert_eq!(with.spec.packages.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["y", "x"]);
     assert_eq!(namespace(&with, "x").map(String::as_str), Some("in-x"));
-    assert_eq!(kept(Some(&with), &BTreeSet::new(), &plan(&left)), one, "it stays kept");
+    assert_eq!(kept(Some(&with), &BTreeSet::new(), false, &plan(&left)), one, "it stays kept");
     let again = operators(&[json!({"package": {"name": "x"}, "version": "2"})]);
-    assert_eq!(kept(Some(&with), &BTreeSet::new(), &plan(&[&again[0]])), []);
+    assert_eq!(kept(Some(&with), &BTreeSet::new(), false, &plan(&[&again[0]])), []);
+}
+
+#[test]
+fn nothing_goes_while_a_platform_operator_cannot_be_read() {
+    let existing = of(&[json!({"package": {"name": "x"}}), json!({"package": {"name": "y"}})], &[]);
+    let readable = operators(&[json!({"package": {"name": "y"}})]);
+    let held = kept(Some(&existing), &BTreeSet::new(), true, &plan(&[&readable[0]]));
+    let with = of(&[json!({"package": {"name": "y"}})], &held);
+    assert!(asks_for(&with, "x"));
+    assert_eq!(kept_packages(&with), BTreeSet::new(), "it goes once all can be read");
 }

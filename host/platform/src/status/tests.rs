@@ -27,7 +27,8 @@ fn deployment(found: &[(&str, &str, &str)]) -> BundleDeployment {
 
 /// A Resolution whose answer has these fields, beside the condition `Resolved`.
 fn resolution(resolved: &str, answer: &Value) -> Resolution {
-    let mut status = json!({"observedGeneration": 7, "conditions": conditions(&[("Resolved", resolved, "CatalogsNotReady")])});
+    let mut status =
+        json!({"observedGeneration": 7, "conditions": conditions(&[("Resolved", resolved, "CatalogsNotReady")])});
     for (field, value) in answer.as_object().into_iter().flatten() {
         status[field] = value.clone();
     }
@@ -51,7 +52,8 @@ fn line(status: &PlatformOperatorStatus) -> String {
 fn the_status_says_what_became_of_the_wish() {
     let wish = operator(&json!({"package": {"name": "x"}, "version": "<2"}), &json!(null));
     let (chosen, none) = (resolution("True", &member("1.0.0")), resolution("True", &json!({})));
-    let left_out = json!({"leftOut": [{"package": "x", "explanation": ["package x is required", "no catalog has package x"]}]});
+    let left_out =
+        json!({"leftOut": [{"package": "x", "explanation": ["package x is required", "no catalog has package x"]}]});
     let pending = json!({"members": member("1.0.0")["members"],
                          "pending": {"reason": "ApprovalRequired", "message": "the change waits for approval", "changes": []}});
     let forbidden = json!({"members": member("1.0.0")["members"],
@@ -67,8 +69,14 @@ fn the_status_says_what_became_of_the_wish() {
         ("new", line(&derive(&wish, &Outcome::Asked { resolution: None, deployment: None }, NOW))),
         ("left out", asked(&resolution("True", &left_out), None)),
         ("no answer", asked(&resolution("Unknown", &json!({})), None)),
-        ("no answer, installed", asked(&resolution("Unknown", &member("1.0.0")), Some(&deployment(&[("Installed", "True", "a")])))),
-        ("no answer, another version installed", asked(&resolution("Unknown", &member("2.0.0")), Some(&deployment(&[("Installed", "True", "a")])))),
+        (
+            "no answer, installed",
+            asked(&resolution("Unknown", &member("1.0.0")), Some(&deployment(&[("Installed", "True", "a")]))),
+        ),
+        (
+            "no answer, another version installed",
+            asked(&resolution("Unknown", &member("2.0.0")), Some(&deployment(&[("Installed", "True", "a")]))),
+        ),
         ("not chosen yet", asked(&none, None)),
         ("not created yet", asked(&chosen, None)),
         ("waits", asked(&resolution("True", &pending), None)),
@@ -77,9 +85,21 @@ fn the_status_says_what_became_of_the_wish() {
         ("unpack failed", asked(&chosen, Some(&deployment(&[("Unpacked", "False", "UnpackFailed")])))),
         ("invalid", asked(&chosen, Some(&deployment(&[unpacked, ("HasValidBundle", "False", "BundleLoadFailed")])))),
         ("installing", asked(&chosen, Some(&deployment(&[unpacked, valid])))),
-        ("install failed", asked(&chosen, Some(&deployment(&[unpacked, valid, ("Installed", "False", "InstallFailed")])))),
-        ("installed", asked(&chosen, Some(&deployment(&[unpacked, valid, ("Installed", "True", "InstallationSucceeded")])))),
-        ("an upgrade that is invalid", asked(&chosen, Some(&deployment(&[("HasValidBundle", "False", "BundleLoadFailed"), ("Installed", "True", "a")])))),
+        (
+            "install failed",
+            asked(&chosen, Some(&deployment(&[unpacked, valid, ("Installed", "False", "InstallFailed")]))),
+        ),
+        (
+            "installed",
+            asked(&chosen, Some(&deployment(&[unpacked, valid, ("Installed", "True", "InstallationSucceeded")]))),
+        ),
+        (
+            "an upgrade that is invalid",
+            asked(
+                &chosen,
+                Some(&deployment(&[("HasValidBundle", "False", "BundleLoadFailed"), ("Installed", "True", "a")])),
+            ),
+        ),
     ];
     let text: Vec<String> = cases.iter().map(|(case, line)| format!("{case}: {line}")).collect();
     insta::assert_snapshot!(text.join("\n"), @r"

@@ -22,8 +22,10 @@ fn catalogs() -> MemoryCatalogs {
     for (package, versions) in PACKAGES {
         let names = || versions.iter().map(|(version, _)| format!("{package}.v{version}"));
         let replaced = std::iter::once(None).chain(names().map(Some));
-        let entries: Vec<Value> =
-            names().zip(replaced).map(|(name, replaces)| json!({"name": name, "replaces": replaces.unwrap_or_default()})).collect();
+        let entries: Vec<Value> = names()
+            .zip(replaced)
+            .map(|(name, replaces)| json!({"name": name, "replaces": replaces.unwrap_or_default()}))
+            .collect();
         metas.push(json!({"schema": "olm.package", "name": package, "defaultChannel": "stable"}));
         metas.push(json!({"schema": "olm.channel", "package": package, "name": "stable", "entries": entries}));
         for (version, needs) in *versions {
@@ -155,7 +157,8 @@ fn a_package_of_others_in_an_unwanted_version_is_left_out() {
 
 #[test]
 fn the_questions_grow_with_what_is_left_out() {
-    let names: Vec<String> = (0..200).map(|index| if index == 77 { "broken".to_owned() } else { format!("p{index}") }).collect();
+    let names: Vec<String> =
+        (0..200).map(|index| if index == 77 { "broken".to_owned() } else { format!("p{index}") }).collect();
     let metas = names.iter().filter(|name| *name != "broken").flat_map(|name| {
         [
             json!({"schema": "olm.package", "name": name, "defaultChannel": "stable"}),
