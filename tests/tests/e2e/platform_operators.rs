@@ -255,6 +255,8 @@ async fn an_outage_of_the_catalog_changes_nothing_even_across_a_restart() {
     until(&world, &app, INSTALLED, "1.0.0").await;
     catalogs.delete(&published, &DeleteParams::default()).await.expect("the Catalog exists");
     patch(&world, &app, json!({"version": "<4"})).await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    patch(&world, &app, json!({"version": ">=9"})).await;
     let refused = until(&world, &app, "False/SourceFailed", "1.0.0").await;
     assert!(message(&refused).contains("stays installed"), "{refused:?}");
     assert_eq!(world.deployments().get(&name).await.expect("it").uid(), uid);
@@ -309,6 +311,12 @@ async fn an_idle_controller_writes_nothing() {
     let (app, missing) = (create_here(&shop, "one", "app").await, create(&shop, "two", "missing", json!({})).await);
     until(&world, &app, INSTALLED, "1.0.0").await;
     until(&world, &missing, "False/SourceFailed", "").await;
+    wait::until(&resolutions(&world), &world.platform(), "ready", |resolution| {
+        let status = resolution.and_then(|it| it.status.as_ref());
+        let ready = status.and_then(|status| find_condition(&status.conditions, ConditionType::Ready));
+        ready.is_some_and(|ready| ready.status == "True")
+    })
+    .await;
     world.stop_controller().await;
     let before = versions(&world, &[&app, &missing]).await;
     let requests = Requests::default();
