@@ -165,6 +165,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_needed_labels_are_those_that_the_selector_names() {
+        let labels = |text: &str| -> BTreeMap<String, String> {
+            let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+            pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+        };
+        for (selector, all, needed) in [
+            ("", "a=1,b=2", ""),
+            ("a=1", "a=1,b=2", "a=1"),
+            ("a in (1,2),!c,d notin (x)", "a=2,b=2,d=y", "a=2"),
+            ("b", "a=1,b=2", "b=2"),
+        ] {
+            let selector: WatchSelector = selector.parse().unwrap();
+            assert_eq!(selector.needed(&labels(all)), labels(needed), "{selector}");
+        }
+    }
+
+    #[test]
     fn the_syntax_of_kubectl_is_accepted() {
         let long = format!("{}/{}={}", "a".repeat(253), "b".repeat(63), "c".repeat(63));
         for (text, written) in [

@@ -96,7 +96,19 @@ impl Platform {
         if let Some(wanted) = &wanted {
             self.create_namespaces(wanted, &settings, &mut planned).await;
         }
+        self.write(wanted, &mut planned, &mut is_created).await?;
+        Ok(planned)
+    }
+
+    /// Creates, changes or deletes the Resolution, where it differs.
+    async fn write(
+        &self,
+        wanted: Option<Resolution>,
+        planned: &mut Planned,
+        is_created: &mut bool,
+    ) -> Result<(), kube::Error> {
         let api: Api<Resolution> = Api::all(self.context.client.clone());
+        let name = &self.context.options.platform_resolution;
         match (planned.resolution.as_ref(), wanted) {
             (None, None) => planned.is_current = true,
             (Some(existing), _) if existing.metadata.deletion_timestamp.is_some() => {}
@@ -125,7 +137,7 @@ impl Platform {
                 }
             },
         }
-        Ok(planned)
+        Ok(())
     }
 
     /// The BundleDeployment of the set that installs a package.

@@ -171,7 +171,7 @@ impl Reconciler for PlatformOperators {
             Ok(planned) => planned,
             Err(error) => {
                 if matches!(&error, kube::Error::Api(status) if !status.is_conflict()) && !is_deleted {
-                    self.report(operator, &Outcome::Failed(chandler_source::api_message(&error).to_string())).await?;
+                    self.report(operator, &Outcome::Failed(chandler_source::api_message(&error))).await?;
                 }
                 return Err(error.into());
             }
