@@ -74,6 +74,10 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
+    fn removal<'a>(resolution: Option<&'a Resolution>, deployment: Option<&'a BundleDeployment>) -> Removal<'a> {
+        Removal { package: "x", resolution, deployment, ..Removal::default() }
+    }
+
     #[test]
     fn the_finalizer_goes_once_the_package_is_uninstalled_or_needed() {
         let deployment = BundleDeployment::new(
@@ -86,9 +90,6 @@ mod tests {
         let installed = Some(&deployment);
         let none = json!({});
         let answered = |members: &[&str]| resolution(&["y"], members, &none);
-        fn removal<'a>(resolution: Option<&'a Resolution>, deployment: Option<&'a BundleDeployment>) -> Removal<'a> {
-            Removal { package: "x", resolution, deployment, ..Removal::default() }
-        }
         let gone = answered(&["y"]);
         assert!(!is_complete(&removal(Some(&gone), installed)), "the BundleDeployment is there");
         assert!(is_complete(&removal(Some(&gone), None)));

@@ -43,7 +43,7 @@ fn member(version: &str) -> Value {
 
 fn line(status: &PlatformOperatorStatus) -> String {
     let installed = status.conditions.iter().map(|it| format!("{}/{}: {}", it.status, it.reason, it.message));
-    let active = status.active_bundle_deployment.as_ref().map(|it| it.name.as_str()).unwrap_or("none");
+    let active = status.active_bundle_deployment.as_ref().map_or("none", |it| it.name.as_str());
     let version = status.version.as_deref().unwrap_or("none");
     format!("{} [version {version}, active {active}]", installed.collect::<Vec<_>>().join(", "))
 }
