@@ -47,7 +47,8 @@ impl Reason {
             | Self::SourceResolved
             | Self::CatalogValid
             | Self::CatalogReady
-            | Self::PackagesResolved => Remedy::Nothing,
+            | Self::PackagesResolved
+            | Self::InstallSuccessful => Remedy::Nothing,
 
             Self::UnpackPending
             | Self::Unpacking
@@ -59,6 +60,7 @@ impl Reason {
             | Self::CreateDynamicWatchFailed
             | Self::OutsideMaintenanceWindow
             | Self::Preflighting
+            | Self::InstallPending
             | Self::InstallationStatusUnknown => Remedy::Time,
 
             Self::ProcessingFinalizerFailed
@@ -119,6 +121,7 @@ impl Reason {
             | Self::CatalogInvalid
             | Self::NotSatisfiable
             | Self::DecisionUnavailable
+            | Self::SourceFailed
             | Self::InvalidSpec => Remedy::User,
 
             Self::ContentLimitExceeded

@@ -2,7 +2,6 @@
 
 // The futures of whole scenarios are nested deeply.
 #![recursion_limit = "256"]
-
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -55,6 +54,7 @@ mod orphan_race;
 mod ownership;
 mod permissions;
 mod plain_bundles;
+mod platform_operators;
 mod provisioner_classes;
 mod recovery;
 mod registries;
@@ -63,6 +63,7 @@ mod request_counts;
 mod resolutions;
 mod revisions;
 mod shared_cache;
+mod shop;
 mod signed_images;
 mod stages;
 mod starvation;
