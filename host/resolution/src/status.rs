@@ -29,6 +29,8 @@ pub struct Found<'a> {
     pub set: Option<Set<'a>>,
     /// The decision that waits.
     pub pending: Option<PendingDecision>,
+    /// What would be chosen if a part of the spec were different.
+    pub alternatives: Vec<String>,
 }
 
 /// The answer to the question of the spec.
@@ -88,6 +90,7 @@ pub fn derive(resolution: &Resolution, found: &Found<'_>, now: Timestamp) -> Res
     status.history = found.set.as_ref().map(|set| set.history.clone()).unwrap_or_default();
     status.pending.clone_from(&found.pending);
     if !matches!(found.answer, Answer::Suspended | Answer::RolledBack(_)) {
+        status.alternatives.clone_from(&found.alternatives);
         status.catalogs.clone_from(&found.catalogs);
     }
     (status.explanation, status.notes) = match &found.answer {

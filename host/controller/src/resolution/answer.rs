@@ -9,7 +9,10 @@ use chandler_api::{BundleDeployment, CatalogInUse, Reason, Resolution, names::OW
 use chandler_catalog::Indexes;
 use chandler_catalogs::IndexCatalogs;
 use chandler_core::Digest;
-use chandler_resolution::{Installation, Question, Settled, optional::LINES, plan, question, settle, status::Answer};
+use chandler_resolution::{
+    Installation, Question, Settled, alternatives::alternatives, optional::LINES, plan, question, settle,
+    status::Answer,
+};
 use chandler_resolver::{
     Answer as Resolved, Catalogs as _, Cluster, Decision as Chosen, Explanation, Kind, ResolveError, resolve,
 };
@@ -26,6 +29,8 @@ pub(super) struct Answered {
     settled: Settled,
     /// The images of the first steps of upgrades, by package and bundle.
     images: BTreeMap<(String, String), String>,
+    /// What would be chosen if a part of the spec were different.
+    pub(super) alternatives: Vec<String>,
 }
 
 /// What is installed, as one Resolution sees it.
@@ -95,20 +100,23 @@ impl Resolutions {
                 let Some(digest) = digest else { continue };
                 match open(&indexes, &digest) {
                     Ok(index) => catalogs = catalogs.with(source, Arc::new(index)),
-                    Err(message) => return (failed(source.name, message), BTreeMap::new()),
+                    Err(message) => return (failed(source.name, message), BTreeMap::new(), Vec::new()),
                 }
             }
             let settled = settle(&question, may_remove, |problem| resolve(problem, &catalogs));
             let images = settled.answer.as_ref().ok().and_then(Resolved::decision).map(|it| images(it, &catalogs));
-            (settled, images.unwrap_or_default())
+            let ask = |problem: &Problem| resolve(problem, &catalogs);
+            let alternatives = alternatives(&settled.problem, &settled.answer, ask);
+            (settled, images.unwrap_or_default(), alternatives)
         });
-        let (settled, images) = match asked.await {
+        let (settled, images, alternatives) = match asked.await {
             Ok(asked) => asked,
             Err(error) => {
-                (interrupted(String::new(), format!("the resolver was interrupted: {error}")), BTreeMap::new())
+                let settled = interrupted(String::new(), format!("the resolver was interrupted: {error}"));
+                (settled, BTreeMap::new(), Vec::new())
             }
         };
-        Answered { key, settled, images }
+        Answered { key, settled, images, alternatives }
     }
 
     /// What the BundleDeployments of the cluster have.

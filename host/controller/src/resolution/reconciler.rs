@@ -72,6 +72,12 @@ struct Memory {
     decisions: Option<Decisions>,
 }
 
+impl Memory {
+    fn alternatives(&self) -> Vec<String> {
+        self.answered.as_ref().map(|answered| answered.alternatives.clone()).unwrap_or_default()
+    }
+}
+
 /// What the set is to have.
 struct Target {
     /// The number of the decision; none if nothing was decided yet.
@@ -158,7 +164,8 @@ impl Resolutions {
             } else {
                 self.answer(resolution, None, &mut memory.answered).await
             };
-            self.report(resolution, &Found { answer, catalogs, ..Found::default() }).await?;
+            let alternatives = memory.alternatives();
+            self.report(resolution, &Found { answer, catalogs, alternatives, ..Found::default() }).await?;
             return Ok(Action::await_change());
         };
         self.finalize(resolution).await?;
@@ -219,7 +226,8 @@ impl Resolutions {
             history: decisions.summaries(),
         });
         let pending = target.pending.or_else(|| observed.and_then(approval));
-        self.report(resolution, &Found { answer, catalogs, set, pending }).await?;
+        let alternatives = memory.alternatives();
+        self.report(resolution, &Found { answer, catalogs, set, pending, alternatives }).await?;
         memory.decisions = Some(decisions);
         Ok(target.again.map_or_else(Action::await_change, Action::requeue))
     }
