@@ -87,6 +87,7 @@ impl Reason {
             | Self::UpdateFailed => Remedy::TimeOrAction,
 
             Self::ProvisionerMissing
+            | Self::ProvisionerNotDetected
             | Self::RequiredResourceNotFound
             | Self::InstallNamespaceNotFound
             | Self::ServiceAccountNotFound
@@ -97,6 +98,7 @@ impl Reason {
             | Self::Forbidden => Remedy::Requirement,
 
             Self::BundleLoadFailed
+            | Self::ProvisionerAmbiguous
             | Self::DriftReported
             | Self::Contested
             | Self::RolledBack
