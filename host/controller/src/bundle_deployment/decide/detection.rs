@@ -91,11 +91,12 @@ pub(crate) enum Undecided {
         recognised: Vec<String>,
     },
     /// Classes that are being loaded for the first time may outrank those that recognise the content.
-    #[error("waiting for provisioner classes that may recognise the content of the bundle: {} being loaded", names(.0))]
+    #[error("waiting until provisioner classes are loaded that may recognise the content of the bundle: {}", names(.0))]
     Loading(Vec<String>),
     /// The class of the installed release cannot be asked, and no class with a higher priority recognises the content.
     #[error(
-        "provisioner class {class}, which rendered the installed release from the same content, {why}; {}", others(.recognised)
+        "provisioner class {class}, which rendered the installed release from the same content, {why}; the release stays installed; {}",
+        continuing(*.is_gone, .recognised)
     )]
     IncumbentUnavailable {
         /// Its name.
@@ -228,12 +229,14 @@ fn names(names: &[String]) -> String {
     }
 }
 
-fn others(recognised: &[String]) -> String {
-    const HELP: &str = "the installed release stays; create the class again, or name another one in spec.provisionerClassName";
-    match recognised {
-        [] => HELP.to_owned(),
-        some => format!("{HELP} (recognised by {})", names(some)),
-    }
+/// How it goes on without the class of the installed release.
+fn continuing(is_gone: bool, recognised: &[String]) -> String {
+    let first = if is_gone { "create the class again" } else { "wait until it is ready" };
+    let others = match recognised {
+        [] => String::new(),
+        some => format!(": {}", names(some)),
+    };
+    format!("{first}, or name another class in spec.provisionerClassName{others}")
 }
 
 /// What each class says. What did not simply decline comes first, since it may need an action.

@@ -126,7 +126,14 @@ fn messages_say_who_looked_and_what_to_do() {
         message(&[("core-plain", 0, "yes:plain+v0")], "a"),
         message(&[("a", 0, "failed:no such image")], "a"),
     ];
-    insta::assert_snapshot!(messages.join("\n"), @"");
+    insta::assert_snapshot!(messages.join("\n"), @r#"
+    no provisioner class recognises the content of the bundle (a returned the format "x", which it does not declare; b was not asked, since it declares no formats; c failed: it trapped; asked: core-plain): correct the content, name a class in spec.provisionerClassName, or create a ProvisionerClass that recognises it
+    no provisioner class that is ready recognises the content of the bundle (a is not ready and may recognise it: no such image; asked: core-plain): name a class in spec.provisionerClassName, or find out why these are not ready
+    several provisioner classes with priority 0 recognise the content of the bundle: core-plain (plain+v0), a (x); name one of them in spec.provisionerClassName, or raise spec.priority of a ProvisionerClass
+    waiting until provisioner classes are loaded that may recognise the content of the bundle: a
+    provisioner class a, which rendered the installed release from the same content, does not exist any more; the release stays installed; create the class again, or name another class in spec.provisionerClassName: core-plain (plain+v0)
+    provisioner class a, which rendered the installed release from the same content, is not ready: no such image; the release stays installed; wait until it is ready, or name another class in spec.provisionerClassName
+    "#);
 }
 
 #[test]
