@@ -113,8 +113,9 @@ async fn rendered_by(world: &World, name: &str, class: &str) -> BundleDeployment
             });
             is_ready && detected(deployment).0 == class
         })
-    });
-    found.await.expect("the BundleDeployment")
+    })
+    .await;
+    found.expect("the BundleDeployment")
 }
 
 /// Requests a reconcile, and waits until it is done.
@@ -124,8 +125,9 @@ async fn reconcile(world: &World, name: &str, request: &str) -> BundleDeployment
     let found = wait::until(&world.deployments(), name, "reconciled", |deployment| {
         let status = deployment.and_then(|deployment| deployment.status.as_ref());
         status.is_some_and(|status| status.last_handled_reconcile_at.as_deref() == Some(request))
-    });
-    found.await.expect("the BundleDeployment")
+    })
+    .await;
+    found.expect("the BundleDeployment")
 }
 
 #[tokio::test]
@@ -179,8 +181,9 @@ async fn what_no_class_recognises_is_an_error_until_a_class_appears() {
     let found = wait::until(&world.deployments(), &name, "naming the class", |deployment| {
         let ready = deployment.and_then(|deployment| condition(deployment, "Ready"));
         ready.is_some_and(|ready| ready.reason == "ProvisionerNotReady" && ready.message.contains("is not ready"))
-    });
-    let text = message(&found.await.expect("the BundleDeployment"));
+    })
+    .await;
+    let text = message(&found.expect("the BundleDeployment"));
     assert!(text.contains(&class), "{text}");
     patch_class(&world, &class, json!({"image": component(&world, HOSTILE_COMPONENT)})).await;
     assert_eq!(detected(&rendered_by(&world, &name, &class).await), pair(&class, "hostile+v0"));

@@ -76,11 +76,9 @@ mod tests {
             }
             serde_json::from_value(object).unwrap()
         };
-        for (spec, status, expected) in [
-            (Some("a"), Some("b"), Some("a")),
-            (None, Some("b"), Some("b")),
-            (None, None, None),
-        ] {
+        for (spec, status, expected) in
+            [(Some("a"), Some("b"), Some("a")), (None, Some("b"), Some("b")), (None, None, None)]
+        {
             assert_eq!(class(&deployment(spec, status)), expected, "{spec:?} {status:?}");
         }
     }

@@ -142,8 +142,7 @@ impl From<&Undecided> for Problem {
         let message = error.to_string();
         match error {
             Undecided::Unrecognised { opinions } => {
-                let is_transient =
-                    |answer: &Answer| matches!(answer, Answer::Failed { is_transient: true, .. });
+                let is_transient = |answer: &Answer| matches!(answer, Answer::Failed { is_transient: true, .. });
                 let terminal = !opinions.iter().any(|opinion| is_transient(&opinion.answer));
                 Self { terminal, ..Self::transient(Reason::ProvisionerNotDetected, message) }
             }

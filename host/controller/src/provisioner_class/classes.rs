@@ -96,9 +96,14 @@ impl Classes {
         });
         let mut offers: Vec<Offer> = join_all(builtin).await.into_iter().flatten().collect();
         let defined = self.defined.read().unwrap_or_else(PoisonError::into_inner);
-        offers.extend(defined.iter().filter(|(name, _)| !Self::is_builtin(name)).map(|(name, Defined { priority, class })| {
-            Offer { name: name.clone(), priority: *priority, is_builtin: false, class: class.clone() }
-        }));
+        offers.extend(defined.iter().filter(|(name, _)| !Self::is_builtin(name)).map(
+            |(name, Defined { priority, class })| Offer {
+                name: name.clone(),
+                priority: *priority,
+                is_builtin: false,
+                class: class.clone(),
+            },
+        ));
         offers
     }
 

@@ -47,7 +47,11 @@ pub(crate) enum Answer {
 
 /// The provisioner of the installed release, where its content is the one in question.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Incumbent<'a>(pub(crate) &'a ProvisionerInUse);
+pub(crate) struct Incumbent<'a> {
+    provisioner: &'a ProvisionerInUse,
+    /// The priority of its class; none where there is no such class any more.
+    priority: Option<i32>,
+}
 
 /// The class that was chosen.
 #[derive(Debug, PartialEq, Eq)]
@@ -112,20 +116,25 @@ pub(crate) enum Undecided {
 
 impl<'a> Incumbent<'a> {
     /// That of a BundleDeployment whose history is the record's, for content with this digest.
-    pub(crate) fn of(deployment: &'a BundleDeployment, content: &str) -> Option<Self> {
+    pub(crate) fn of(
+        deployment: &'a BundleDeployment,
+        content: &str,
+        priority: impl Fn(&str) -> Option<i32>,
+    ) -> Option<Self> {
         let installed = deployment.status.as_ref()?.history.last()?;
-        (installed.content_digest == content).then_some(Self(&installed.provisioner))
+        let provisioner = &installed.provisioner;
+        (installed.content_digest == content).then(|| Self { provisioner, priority: priority(&provisioner.class) })
     }
 
     /// What its component said about the content, where the record has it for this very component.
     pub(crate) fn recorded(&self, class: &str, component: &str) -> Option<Answer> {
-        let same = self.is_class(class) && self.0.digest == component;
-        self.0.format.clone().filter(|_| same).map(Answer::Recognised)
+        let same = self.is_class(class) && self.provisioner.digest == component;
+        self.provisioner.format.clone().filter(|_| same).map(Answer::Recognised)
     }
 
     /// Whether it is of this class.
     pub(crate) fn is_class(&self, class: &str) -> bool {
-        self.0.class == class
+        self.provisioner.class == class
     }
 }
 
@@ -153,25 +162,23 @@ pub(crate) fn suffices(opinions: &[Opinion]) -> bool {
 }
 
 /// The class that renders the content. Classes with a lower priority than the first that recognises it may be left out.
-pub(crate) fn choose<'a>(
-    opinions: &'a [Opinion],
-    incumbent: Option<Incumbent<'_>>,
-) -> Result<Detected<'a>, Undecided> {
+pub(crate) fn choose<'a>(opinions: &'a [Opinion], incumbent: Option<Incumbent<'_>>) -> Result<Detected<'a>, Undecided> {
     let highest = opinions.iter().filter(|opinion| opinion.format().is_some()).map(|opinion| opinion.priority).max();
     let outranked = |opinion: &Opinion| highest.is_some_and(|highest| highest > opinion.priority);
     if let Some(incumbent) = incumbent {
         let known = opinions.iter().find(|opinion| incumbent.is_class(&opinion.class));
-        if let Some(detected) = known.filter(|known| !outranked(known)).and_then(Opinion::detected) {
+        let stays = incumbent.priority.is_none_or(|priority| highest.is_none_or(|highest| highest <= priority));
+        if let Some(detected) = known.filter(|_| stays).and_then(Opinion::detected) {
             return Ok(detected);
         }
         // A class that the spec named earlier was not detected: it holds nothing up.
-        let held = incumbent.0.format.is_some() && known.is_none_or(|known| !outranked(known));
+        let held = stays && incumbent.provisioner.format.is_some();
         if let Some(why) = unavailable(known).filter(|_| held) {
             return Err(Undecided::IncumbentUnavailable {
-                class: incumbent.0.class.clone(),
+                class: incumbent.provisioner.class.clone(),
                 why,
                 recognised: winners(opinions, highest).map(named).collect(),
-                is_gone: known.is_none(),
+                is_gone: incumbent.priority.is_none(),
             });
         }
     }
@@ -209,7 +216,9 @@ fn unavailable(known: Option<&Opinion>) -> Option<String> {
         None => Some("does not exist any more".to_owned()),
         Some(Answer::Loading) => Some("is being loaded".to_owned()),
         Some(Answer::NotReady(message)) => Some(format!("is not ready: {message}")),
-        Some(Answer::Failed { message, is_transient: true }) => Some(format!("failed to look at the content: {message}")),
+        Some(Answer::Failed { message, is_transient: true }) => {
+            Some(format!("failed to look at the content: {message}"))
+        }
         Some(_) => None,
     }
 }
@@ -262,7 +271,9 @@ impl fmt::Display for Opinion {
         match &self.answer {
             Answer::Recognised(format) => write!(f, "{class} recognises {format}"),
             Answer::NotRecognised => write!(f, "{class} does not recognise it"),
-            Answer::Undeclared(format) => write!(f, "{class} returned the format {format:?}, which it does not declare"),
+            Answer::Undeclared(format) => {
+                write!(f, "{class} returned the format {format:?}, which it does not declare")
+            }
             Answer::DeclaresNone => write!(f, "{class} was not asked, since it declares no formats"),
             Answer::Failed { message, .. } => write!(f, "{class} failed: {message}"),
             Answer::Loading => write!(f, "{class} is being loaded"),

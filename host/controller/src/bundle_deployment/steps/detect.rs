@@ -32,10 +32,11 @@ pub(super) async fn detect(
     tree: &Tree,
 ) -> Result<ResolvedClass, Undecided> {
     let (name, digest) = (deployment.name_any(), tree.digest());
-    let incumbent = Incumbent::of(deployment, digest.as_str());
+    let offers = offers(handles).await;
+    let priority = |class: &str| offers.iter().find(|offer| offer.name == class).map(|offer| offer.priority);
+    let incumbent = Incumbent::of(deployment, digest.as_str(), priority);
     let content: Arc<dyn Content> = Arc::new(tree.clone());
     let asking = Asking { detections: handles.detections, name: &name, digest, content: &content, incumbent };
-    let offers = offers(handles).await;
     let mut opinions = Vec::with_capacity(offers.len());
     for level in offers.chunk_by(|one, other| one.priority == other.priority) {
         opinions.extend(asking.level(level).await);

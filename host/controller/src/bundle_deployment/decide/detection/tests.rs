@@ -22,8 +22,19 @@ fn decision(classes: &[(&str, i32, &str)], incumbent: &str) -> String {
     let class = incumbent.trim_end_matches('*');
     let format = (class != incumbent).then(|| "f".to_owned());
     let running = ProvisionerInUse { class: class.to_owned(), format, ..ProvisionerInUse::default() };
-    let incumbent = (!class.is_empty()).then_some(Incumbent(&running));
-    match choose(&opinions, incumbent) {
+    let priority = opinions.iter().find(|opinion| opinion.class == class).map(|opinion| opinion.priority);
+    let incumbent = (!class.is_empty()).then_some(Incumbent { provisioner: &running, priority });
+    let decided = words(choose(&opinions, incumbent));
+    // Those with a lower priority than the first that recognises the content are not asked.
+    let highest = opinions.iter().filter(|opinion| opinion.format().is_some()).map(|opinion| opinion.priority).max();
+    let asked: Vec<Opinion> =
+        opinions.into_iter().filter(|opinion| highest.is_none_or(|highest| opinion.priority >= highest)).collect();
+    assert_eq!(words(choose(&asked, incumbent)), decided, "{asked:?}");
+    decided
+}
+
+fn words(decided: Result<Detected<'_>, Undecided>) -> String {
+    match decided {
         Ok(Detected { class, format }) => format!("{class} {format}"),
         Err(Undecided::Unrecognised { .. }) => "unrecognised".to_owned(),
         Err(Undecided::NotReady { .. }) => "not ready".to_owned(),
@@ -115,11 +126,15 @@ fn messages_say_who_looked_and_what_to_do() {
             format: Some("f".to_owned()),
             ..ProvisionerInUse::default()
         };
-        let incumbent = (!incumbent.is_empty()).then_some(Incumbent(&running));
+        let priority = opinions.iter().find(|opinion| opinion.class == incumbent).map(|opinion| opinion.priority);
+        let incumbent = (!incumbent.is_empty()).then_some(Incumbent { provisioner: &running, priority });
         choose(&opinions, incumbent).map(|_| ()).unwrap_err().to_string()
     };
     let messages = [
-        message(&[("core-plain", 0, "no"), ("a", 0, "undeclared:x"), ("b", 0, "none"), ("c", 0, "trap:it trapped")], ""),
+        message(
+            &[("core-plain", 0, "no"), ("a", 0, "undeclared:x"), ("b", 0, "none"), ("c", 0, "trap:it trapped")],
+            "",
+        ),
         message(&[("core-plain", 0, "no"), ("a", 0, "failed:no such image")], ""),
         message(&[("core-plain", 0, "yes:plain+v0"), ("a", 0, "yes:x")], ""),
         message(&[("core-plain", 0, "yes:plain+v0"), ("a", 0, "loading")], ""),
@@ -152,9 +167,9 @@ fn the_class_of_the_installed_release_counts_for_the_same_content_and_component(
             Some(chandler_api::BundleDeploymentStatus { history: vec![revision], ..Default::default() });
         deployment
     };
-    assert!(Incumbent::of(&installed("x"), "y").is_none());
+    assert!(Incumbent::of(&installed("x"), "y", |_| None).is_none());
     let same = installed("x");
-    let incumbent = Incumbent::of(&same, "x").expect("the content is the same");
+    let incumbent = Incumbent::of(&same, "x", |_| Some(1)).expect("the content is the same");
     assert_eq!(incumbent.recorded("c", "sha256:1"), Some(Answer::Recognised("f".into())));
     assert_eq!(incumbent.recorded("c", "sha256:2"), None);
     assert_eq!(incumbent.recorded("d", "sha256:1"), None);
