@@ -49,7 +49,6 @@ fn commands_work_with_a_deployment_that_names_no_class() {
         &["history", NAME],
         &["diff", NAME],
         &["rbac", NAME, "--all", "--service-account", "deployer"],
-        &["lint", OLD],
     ] {
         let outcome = run(arguments);
         assert_eq!(outcome.code, Some(0), "{arguments:?}: {}{}", outcome.stdout, outcome.stderr);
