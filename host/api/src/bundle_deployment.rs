@@ -52,7 +52,9 @@ pub struct BundleDeploymentSpec {
     #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"), length(max = 63))]
     pub install_namespace: String,
     /// The provisioner that renders the content into objects: the name of a ProvisionerClass, or one of the built-in classes
-    /// core-rukpak-io-plain, core-rukpak-io-registry and core-rukpak-io-resolveset.
+    /// core-rukpak-io-plain, core-rukpak-io-registry and core-rukpak-io-resolveset. Without it, the class that recognises the content;
+    /// of several, the one with the highest priority. status.provisioner names it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub provisioner_class_name: String,
     /// Where the content of the bundle comes from.
@@ -212,6 +214,9 @@ pub struct ProvisionerInUse {
     pub version: Option<String>,
     /// The digest of the component.
     pub digest: String,
+    /// The format that the provisioner recognised, where the spec names no class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
 }
 
 /// A release in the cluster.

@@ -10,7 +10,8 @@ use crate::schema;
 
 /// A provisioner: a WebAssembly component in an OCI registry that renders bundles into objects.
 ///
-/// A BundleDeployment names the class in spec.provisionerClassName, as a claim names a StorageClass.
+/// A BundleDeployment names the class in spec.provisionerClassName, as a claim names a StorageClass. If it names none, the class is
+/// used whose provisioner recognises the content.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "chandler.dev",
@@ -20,12 +21,13 @@ use crate::schema;
     status = "ProvisionerClassStatus",
     derive = "Default",
     derive = "PartialEq",
-    doc = "A provisioner that BundleDeployments can use, by naming it in spec.provisionerClassName.",
+    doc = "A provisioner that BundleDeployments can use, by naming it in spec.provisionerClassName or because it recognises their content.",
     printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].reason"}"#,
     printcolumn = r#"{"name": "Version", "type": "string", "jsonPath": ".status.component.version"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name": "Image", "type": "string", "jsonPath": ".spec.image", "priority": 1}"#,
+    printcolumn = r#"{"name": "Priority", "type": "integer", "jsonPath": ".spec.priority", "priority": 1}"#,
     printcolumn = r#"{"name": "Message", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].message", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
@@ -38,7 +40,8 @@ pub struct ProvisionerClassSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub pull_secret: Option<String>,
-    /// The order in which classes are tried when the format of a bundle must be detected: the highest first, then by name.
+    /// Decides between the classes that recognise the content of a BundleDeployment without spec.provisionerClassName: the highest
+    /// priority wins. Several classes with the highest priority are an error. The built-in classes have priority 0.
     #[serde(default, skip_serializing_if = "schema::is_zero")]
     pub priority: i32,
     /// Configuration for the provisioner. The configuration of a BundleDeployment is merged over it, member by member.
@@ -59,7 +62,7 @@ pub struct ProvisionerClassSpec {
 pub struct ClassDeletion {
     /// What happens while BundleDeployments use the class. Stop, the default, deletes it at once: the controller no longer
     /// renders with it, and keeps and repairs the releases that are installed. Wait keeps the class usable until no
-    /// BundleDeployment names it.
+    /// BundleDeployment uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::enumeration::<WhileInUse>")]
     pub while_in_use: Option<WhileInUse>,

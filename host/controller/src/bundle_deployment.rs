@@ -15,6 +15,7 @@ mod approvals;
 mod assessment;
 mod awaited;
 mod decide;
+mod detections;
 mod errors;
 mod failed_candidates;
 mod handles;
@@ -41,6 +42,7 @@ pub use self::decide::owner::owner_of;
 pub(crate) use self::{
     approvals::Approvals,
     decide::{account::account, drift},
+    detections::Detections,
     failed_candidates::FailedCandidates,
     preflight::Planned,
     reconciler::BundleDeployments,

@@ -12,7 +12,7 @@ use chandler_runtime::ClusterInfo;
 use chandler_source::Resolutions;
 
 use crate::{
-    bundle_deployment::{FailedCandidates, Preparations},
+    bundle_deployment::{Detections, FailedCandidates, Preparations},
     collisions::Collisions,
     contention::Contention,
     contents::Contents,
@@ -42,6 +42,8 @@ pub(crate) struct Memory {
     pub(crate) failed: FailedCandidates,
     /// Candidates that are being fetched and rendered.
     pub(crate) preparing: Preparations,
+    /// Which formats provisioners recognised.
+    pub(crate) detections: Detections,
     /// Who waits for a registry that does not answer.
     pub(crate) registries: Registries,
     /// Who waits for a permission, an account or a namespace.
@@ -64,6 +66,7 @@ impl Memory {
         self.debounce.forget(name);
         self.conflicts.forget(name);
         self.announcements.forget(name);
+        self.detections.forget(name);
         self.registries.with(|waits, _| waits.forget(name));
         self.grants.note(name, false);
         self.collisions.end(name);

@@ -10,7 +10,8 @@
 //! | `load` | loads the component of a class | yes |
 //! | `classes` | the classes in use, by name | no |
 //! | `served` | which artifact served each class last, across restarts | disk |
-//! | `retention` | whether a deleted class is kept while BundleDeployments name it | writes |
+//! | `retention` | whether a deleted class is kept while BundleDeployments use it | writes |
+//! | `users` | which BundleDeployments a class concerns | no |
 //! | `status` | derives the status | no |
 
 mod classes;
@@ -20,8 +21,10 @@ mod reconciler;
 mod retention;
 mod served;
 mod status;
+mod users;
 
 pub(crate) use self::{
-    classes::{Class, Classes},
+    classes::{Class, Classes, NotReady, Offer},
     reconciler::ProvisionerClasses,
+    users::may_use,
 };

@@ -124,6 +124,10 @@ names! {
         ProvisionerMissing,
         /// The class exists, but its component is not usable.
         ProvisionerNotReady,
+        /// The spec names no class, and none recognises the content.
+        ProvisionerNotDetected,
+        /// The spec names no class, and several with the highest priority recognise the content.
+        ProvisionerAmbiguous,
         /// A call took longer than allowed.
         PluginTimeout,
         /// A call used more memory than allowed.

@@ -90,6 +90,7 @@ impl Reason {
             | Self::UpdateFailed => Remedy::TimeOrAction,
 
             Self::ProvisionerMissing
+            | Self::ProvisionerNotDetected
             | Self::RequiredResourceNotFound
             | Self::InstallNamespaceNotFound
             | Self::ServiceAccountNotFound
@@ -101,6 +102,7 @@ impl Reason {
             | Self::Forbidden => Remedy::Requirement,
 
             Self::BundleLoadFailed
+            | Self::ProvisionerAmbiguous
             | Self::DriftReported
             | Self::Contested
             | Self::RolledBack

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chandler_api::{
     BundleDeployment, BundleDeploymentSpec, BundleSource, ImageSource, ResolveSetOutput, ServiceAccountReference,
-    names::{DEPENDS_ON_ANNOTATION, REGISTRY_CLASS},
+    names::DEPENDS_ON_ANNOTATION,
 };
 use chandler_core::Digest;
 use kube::ResourceExt as _;
@@ -80,7 +80,8 @@ impl Manifests {
     }
 }
 
-/// The BundleDeployment of a member. This is the only lookup from what was chosen to what is installed.
+/// The BundleDeployment of a member. This is the only lookup from what was chosen to what is installed. It names no class: the
+/// provisioner is the one that recognises the content.
 pub fn bundle_deployment(
     member: &PlannedMember,
     output: &ResolveSetOutput,
@@ -98,7 +99,6 @@ pub fn bundle_deployment(
         &deployment_name(package),
         BundleDeploymentSpec {
             install_namespace: namespace.clone(),
-            provisioner_class_name: REGISTRY_CLASS.to_owned(),
             source: BundleSource::image(image),
             config: output.config.get(package).filter(|config| !config.is_empty()).cloned(),
             service_account: account,

@@ -344,6 +344,11 @@ fn detection_uses_the_media_type_and_then_the_manifests() {
         (vec![("metadata/annotations.yaml", media_type("plain+v0")), ("manifests/a.yaml", csv.to_owned())], false),
         (vec![("manifests/a.yaml", csv.to_owned())], true),
         (vec![("manifests/a.yaml", "kind: Secret".to_owned())], false),
+        (vec![("manifests/a.yaml", format!("kind: Secret\n---\n{csv}"))], true),
+        // The CRD of OLM, in a plain bundle.
+        (vec![("manifests/a.yaml", format!("kind: CustomResourceDefinition\nspec: {{names: {{{csv}}}}}"))], false),
+        // Its errors are those of a ClusterServiceVersion.
+        (vec![("manifests/a.yaml", format!("{csv}\n  metadata: {{"))], true),
         (vec![("a.yaml", csv.to_owned())], false),
         (vec![], false),
     ];

@@ -113,7 +113,7 @@ fn check(node: &Node, path: &str, own: &str, errors: &mut Vec<Diagnostic>) {
         add("InvalidAnnotation", pointer, format!("the annotation {DEPENDS_ON} is not a text"), "put it into quotes");
     }
     if node.get("spec").and_then(Node::as_mapping).is_none() {
-        let help = "a BundleDeployment needs spec.installNamespace, spec.provisionerClassName and spec.source";
+        let help = "a BundleDeployment needs spec.installNamespace and spec.source";
         add("SpecMissing", "/spec", "the member has no spec".to_owned(), help);
     }
 }

@@ -26,6 +26,7 @@ mod crash_recovery;
 mod crd_upgrade;
 mod deeply_nested;
 mod deletion_policy;
+mod detection;
 mod drift;
 mod drift_atomic;
 mod drift_random_edits;

@@ -24,7 +24,8 @@ pub struct InstallationArguments {
     #[arg(long, value_enum, value_name = "LEVEL", requires = "create_namespace")]
     pub pod_security: Option<PodSecurity>,
 
-    /// Provisioner class [default: the first built-in class that detects the format of the bundle]
+    /// Provisioner class [default: the first built-in class that detects the format of the bundle; if none does and the cluster has others,
+    /// the controller detects it]
     #[arg(long, visible_alias = "provisioner", value_name = "CLASS")]
     pub class: Option<String>,
 

@@ -157,11 +157,12 @@ pub(super) async fn install(
         Err(error) => return Err(content::discard(client, &written, error).await),
     };
     content::own(client, &created, &delivered.config_maps).await?;
-    terminal.line(format!(
-        "created BundleDeployment {name} for namespace {install_namespace}, class {}{}",
-        delivered.class,
-        in_config_maps(&delivered)
-    ));
+    let class = match delivered.class.as_str() {
+        "" => "class to be detected".to_owned(),
+        class => format!("class {class}"),
+    };
+    let files = in_config_maps(&delivered);
+    terminal.line(format!("created BundleDeployment {name} for namespace {install_namespace}, {class}{files}"));
     if let Some(upload) = &upload {
         upload.send(name, arguments, terminal).await?;
     }

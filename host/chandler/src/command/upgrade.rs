@@ -11,9 +11,11 @@ use crate::{
     read::{
         cluster, configuration,
         delivery::{Delivered, Delivery},
-        missing_kinds, package,
+        missing_kinds,
+        origin::Origin,
+        package,
     },
-    view::{secrets, terminal::Terminal, text::one_line},
+    view::{secrets, summary, terminal::Terminal, text::one_line},
     write::{
         content,
         deployment::{self, Effect, SpecChange},
@@ -151,12 +153,12 @@ impl Upgrade {
         let references = self.references(existing);
         let delivered = match bundle {
             Some(bundle) => {
-                let class = arguments.class.as_deref().unwrap_or(&existing.spec.provisioner_class_name);
+                let class = arguments.class.as_deref().or_else(|| class(existing, bundle));
                 let delivery = Delivery {
                     bundle,
                     name,
                     namespace: &existing.spec.install_namespace,
-                    class: Some(class),
+                    class,
                     config: &config,
                     values_from: &references,
                 };
@@ -288,4 +290,12 @@ impl Upgrade {
         change.set("source", Some(serde_json::to_value(source).map_err(failed)?));
         Ok(change)
     }
+}
+
+/// The class that a new bundle is checked with. A built-in class that was detected says nothing about files of this machine, which may
+/// have another format, so that it is detected again. What is on a server is left to the controller.
+fn class<'a>(existing: &'a BundleDeployment, bundle: &str) -> Option<&'a str> {
+    let is_here = Origin::parse(bundle).is_ok_and(|origin| !origin.is_remote());
+    let detects = existing.spec.provisioner_class_name.is_empty() && is_here;
+    summary::class(existing).filter(|class| !detects || chandler_builtin::find(class).is_none())
 }

@@ -2,10 +2,10 @@
 
 use std::{env, sync::Arc};
 
-use chandler_api::{BundleSource, UploadSource, ValuesReference};
+use chandler_api::{BundleSource, ProvisionerClass, UploadSource, ValuesReference};
 use chandler_core::{Content, Release};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Client;
+use kube::{Api, Client, api::ListParams, core::PartialObjectMeta};
 use serde_json::{Map, Value};
 
 use super::{
@@ -13,6 +13,7 @@ use super::{
     missing_kinds::{self, MissingKind},
     origin::Origin,
     packaging::{self, Packed, PackingError, User},
+    provisioner,
     rendering::{self, OpenedBundle},
     source, values,
 };
@@ -44,7 +45,7 @@ pub struct Delivery<'a> {
 pub struct Delivered {
     /// `spec.source`.
     pub source: BundleSource,
-    /// `spec.provisionerClassName`.
+    /// `spec.provisionerClassName`; empty where the controller detects it.
     pub class: String,
     /// ConfigMaps with the files, if they are not in a registry.
     pub config_maps: Vec<ConfigMap>,
@@ -89,7 +90,14 @@ impl Delivery<'_> {
         }
         let custom = self.class.filter(|class| chandler_builtin::find(class).is_none());
         let (mut note, mut missing) = (None, Vec::new());
+        let unrecognised = self.unrecognised(client, arguments, &origin).await?;
         let (class, content, release) = match (&origin, self.class, custom) {
+            _ if unrecognised.is_some() => {
+                let text =
+                    "no built-in class recognises the bundle: the controller asks the other classes of the cluster";
+                note = Some(text.to_owned());
+                (String::new(), unrecognised, None)
+            }
             (origin, Some(class), _) if origin.is_remote() => (class.to_owned(), None, None),
             (_, _, Some(class)) => {
                 let cache = cache::directory(arguments.cache_directory.as_deref())?;
@@ -97,13 +105,8 @@ impl Delivery<'_> {
                 (class.to_owned(), Some(bundle.content), None)
             }
             _ => {
-                let mut opened = rendering::open(&self.bundle_arguments(arguments)).await.map_err(|error| {
-                    if origin.is_remote() {
-                        error.hint("--class names the provisioner class; then this command does not fetch the bundle")
-                    } else {
-                        error
-                    }
-                })?;
+                let opened = rendering::open(&self.bundle_arguments(arguments)).await;
+                let mut opened = opened.map_err(|error| not_opened(error, &origin))?;
                 let release = match values::available(client, self.namespace, self.values_from).await? {
                     Ok(values) => {
                         opened.configure(&values, self.config);
@@ -141,6 +144,23 @@ impl Delivery<'_> {
             (None, None) => return Err(CommandError::failed(format!("{} has no content", self.bundle))),
         }
         Ok(delivered)
+    }
+
+    /// The content of a bundle that no built-in class recognises, where the cluster has other classes, one of which may.
+    async fn unrecognised(
+        &self,
+        client: &Client,
+        arguments: &InstallationArguments,
+        origin: &Origin,
+    ) -> Result<Option<Arc<dyn Content>>, CommandError> {
+        if self.class.is_some() || !has_classes(client).await {
+            return Ok(None);
+        }
+        let cache = cache::directory(arguments.cache_directory.as_deref())?;
+        let bundle = source::open(origin, &cache, &arguments.registry).await;
+        let content = bundle.map_err(|error| not_opened(error, origin))?.content;
+        let recognised = provisioner::recognised(&provisioner::provisioners(&cache)?, &content).await?;
+        Ok(recognised.is_none().then_some(content))
     }
 
     /// Adds the whole command that installs an operator which does not watch all namespaces, or which watches only these, if that is what
@@ -187,5 +207,19 @@ impl Delivery<'_> {
                 self.bundle
             )),
         }
+    }
+}
+
+/// Whether the cluster has ProvisionerClasses. A user who may not list them names the class.
+async fn has_classes(client: &Client) -> bool {
+    let classes: Api<PartialObjectMeta<ProvisionerClass>> = Api::all(client.clone());
+    classes.list_metadata(&ListParams::default().limit(1)).await.is_ok_and(|found| !found.items.is_empty())
+}
+
+fn not_opened(error: CommandError, origin: &Origin) -> CommandError {
+    if origin.is_remote() {
+        error.hint("--class names the provisioner class; then this command does not fetch the bundle")
+    } else {
+        error
     }
 }

@@ -13,7 +13,7 @@ use super::{
     source::{self, Bundle},
     values,
 };
-use crate::{CommandError, arguments::bundle::BundleArguments};
+use crate::{CommandError, arguments::bundle::BundleArguments, view::summary};
 
 /// Opens the bundle of a BundleDeployment. Arguments override its spec. `files` is a bundle with the same content. Without it, an image
 /// or a URL is fetched, and ConfigMaps, and the Secret of a URL, are read with the rights of the user.
@@ -28,10 +28,9 @@ pub async fn open(
     let source = Source::parse(&spec.source)
         .map_err(|error| CommandError::failed(format!("spec.source of {name} is invalid")).because(&error));
     let location = files.or_else(|| source.as_ref().ok().and_then(Source::location));
-    let class = arguments.provisioner.clone().unwrap_or_else(|| spec.provisioner_class_name.clone());
     let arguments_of_spec = BundleArguments {
         bundle: location.unwrap_or_default().to_owned(),
-        provisioner: Some(class),
+        provisioner: arguments.provisioner.clone().or_else(|| summary::class(deployment).map(str::to_owned)),
         namespace: Some(spec.install_namespace.clone()),
         name: Some(name.clone()),
         configuration: arguments.configuration.clone(),

@@ -83,12 +83,18 @@ pub async fn detect(
     provisioners: &Provisioners,
     content: &Arc<dyn Content>,
 ) -> Result<(&'static Builtin, String), CommandError> {
-    let found = provisioners.detect(content, &Limits::default()).await;
-    let found = found.map_err(|error| match &error {
+    recognised(provisioners, content).await?.ok_or_else(|| unrecognised::error(content.as_ref()))
+}
+
+/// The same; none where no built-in provisioner detects the format.
+pub async fn recognised(
+    provisioners: &Provisioners,
+    content: &Arc<dyn Content>,
+) -> Result<Option<(&'static Builtin, String)>, CommandError> {
+    provisioners.detect(content, &Limits::default()).await.map_err(|error| match &error {
         DetectError::Call { class, error } => call_failed(class, error, &Sources::default()),
         DetectError::Load(_) => CommandError::failed("failed to detect the format of the bundle").because(&error),
-    })?;
-    found.ok_or_else(|| unrecognised::error(content.as_ref()))
+    })
 }
 
 /// The error for a failed call of a provisioner, with its findings.

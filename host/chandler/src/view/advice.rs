@@ -69,6 +69,13 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::ProvisionerNotReady => {
             "find out why the class is not ready: `kubectl describe provisionerclass` with the name in spec.provisionerClassName"
         }
+        Reason::ProvisionerNotDetected => {
+            "name the class in spec.provisionerClassName, correct the bundle, or create a ProvisionerClass that recognises it: `kubectl get \
+             provisionerclasses`; the rollout then continues"
+        }
+        Reason::ProvisionerAmbiguous => {
+            "name the class in spec.provisionerClassName, or give the ProvisionerClass that renders such bundles a higher spec.priority"
+        }
         Reason::BundleLoadFailed | Reason::InvalidContent => {
             "fix the bundle and publish it again; `chandler lint` shows the invalid lines"
         }

@@ -35,7 +35,8 @@ pub struct Explanation {
     pub up_to_date: bool,
     /// The namespace to install into.
     pub install_namespace: String,
-    /// The provisioner class in the spec.
+    /// The provisioner class in the spec, if it names one.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub provisioner_class_name: String,
     /// The source in the spec.
     pub source: BundleSource,
@@ -168,7 +169,11 @@ impl Explanation {
         }
         row(
             "provisioner",
-            &self.provisioner.as_ref().map_or_else(|| self.provisioner_class_name.clone(), summary::provisioner),
+            &match &self.provisioner {
+                Some(provisioner) => summary::provisioner(provisioner),
+                None if self.provisioner_class_name.is_empty() => "not detected yet".to_owned(),
+                None => self.provisioner_class_name.clone(),
+            },
         );
         if let Some(release) = &self.release {
             row("release", &summary::release(release));

@@ -7,6 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
+    summary,
     table::{self, Fit},
     text::one_line,
 };
@@ -39,8 +40,9 @@ pub struct Row {
     /// The message of the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The provisioner class.
-    pub class: String,
+    /// The provisioner class, unless it is still to be detected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
     /// The source.
     pub source: String,
     /// When it was created.
@@ -98,7 +100,7 @@ impl Row {
             state,
             reason: cause.map(|cause| cause.reason.clone()),
             message: cause.map(|cause| cause.message.clone()).filter(|message| !message.is_empty()),
-            class: deployment.spec.provisioner_class_name.clone(),
+            class: summary::class(deployment).map(str::to_owned),
             source: chandler_source::describe(status.resolved_source.as_ref().unwrap_or(&deployment.spec.source)),
             created: created.map(|created| format!("{created:.0}")),
             age: created.and_then(|created| Duration::try_from(now.duration_since(created)).ok()),
@@ -199,7 +201,7 @@ pub fn table(rows: &[Row], columns: Columns, width: Option<usize>) -> String {
             row.state_text(),
             row.age.map_or_else(|| "-".to_owned(), age),
             row.revision.map_or_else(|| "-".to_owned(), |revision| revision.to_string()),
-            row.class.clone(),
+            text(&row.class),
             row.source.clone(),
             text(&row.message),
             text(&row.newer_version),

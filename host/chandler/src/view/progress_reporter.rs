@@ -167,6 +167,7 @@ mod tests {
             name: Some("registry".into()),
             version: Some("0.1.0".into()),
             digest: "sha256:11".into(),
+            ..ProvisionerInUse::default()
         });
         status.release = Some(ReleaseInUse {
             digest: "sha256:22".into(),

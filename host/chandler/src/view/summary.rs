@@ -1,6 +1,6 @@
 //! A bundle, a provisioner or a release on one line.
 
-use chandler_api::{BundleCandidate, BundleDescription, ProvisionerInUse, ReleaseInUse};
+use chandler_api::{BundleCandidate, BundleDeployment, BundleDescription, ProvisionerInUse, ReleaseInUse};
 
 use super::text::count;
 
@@ -9,6 +9,14 @@ pub fn provisioner(provisioner: &ProvisionerInUse) -> String {
     let name = [&provisioner.name, &provisioner.version].into_iter().flatten().map(String::as_str);
     let name = name.collect::<Vec<_>>().join(" ");
     if name.is_empty() { provisioner.class.clone() } else { format!("{} ({name})", provisioner.class) }
+}
+
+/// The provisioner class of a BundleDeployment: that of its spec or, if that names none, the one that the controller detected. None where
+/// neither is known, so that it is detected here.
+pub fn class(deployment: &BundleDeployment) -> Option<&str> {
+    let named = Some(deployment.spec.provisioner_class_name.as_str()).filter(|name| !name.is_empty());
+    let detected = || Some(deployment.status.as_ref()?.provisioner.as_ref()?.class.as_str());
+    named.or_else(detected)
 }
 
 /// The number of objects and stages of a release, and its digest.
@@ -49,7 +57,31 @@ pub fn versions(installed: Option<&BundleDescription>, pending: Option<&BundleCa
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn the_class_is_that_of_the_spec_or_the_detected_one() {
+        let deployment = |spec: Option<&str>, status: Option<&str>| -> BundleDeployment {
+            let mut object = json!({
+                "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "a"},
+                "spec": {"installNamespace": "n", "source": {"type": "image"}},
+            });
+            if let Some(class) = spec {
+                object["spec"]["provisionerClassName"] = json!(class);
+            }
+            if let Some(class) = status {
+                object["status"] = json!({"provisioner": {"class": class, "digest": ""}});
+            }
+            serde_json::from_value(object).unwrap()
+        };
+        for (spec, status, expected) in
+            [(Some("a"), Some("b"), Some("a")), (None, Some("b"), Some("b")), (None, None, None)]
+        {
+            assert_eq!(class(&deployment(spec, status)), expected, "{spec:?} {status:?}");
+        }
+    }
 
     #[test]
     fn the_pending_version_is_beside_the_installed_one() {

@@ -7,6 +7,7 @@ mod catalogs;
 mod causes;
 mod commands;
 mod content;
+mod detection;
 mod dev;
 mod dev_day;
 mod golden;

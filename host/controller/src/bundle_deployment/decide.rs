@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`intent`] | what a reconcile does, and when the next one is |
 //! | [`account`] | on behalf of which ServiceAccount objects are handled |
+//! | [`detection`] | which class renders a bundle, where the spec names none |
 //! | [`config`] | the configuration of the provisioner |
 //! | [`revisions`] | which revision should run, and what the history records |
 //! | [`redaction`] | which texts of a status may hold values of Secrets |
@@ -18,6 +19,7 @@ pub(crate) mod account;
 pub(crate) mod approval;
 pub(crate) mod bundle;
 pub(crate) mod config;
+pub(crate) mod detection;
 pub(crate) mod drift;
 pub(crate) mod gates;
 pub(crate) mod intent;

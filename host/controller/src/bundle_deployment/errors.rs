@@ -7,7 +7,11 @@ use chandler_rollout::RolloutError;
 
 use super::{
     assessment::{ReconcileOutcome, Selection},
-    decide::{account, spec_error::SpecError},
+    decide::{
+        account,
+        detection::{Answer, Undecided},
+        spec_error::SpecError,
+    },
     steps::{
         apply::ApplyError,
         approve::{ApproveError, NotApproved, PreviewError},
@@ -82,6 +86,7 @@ impl From<PrepareFailure> for Halted {
         let PrepareFailure { unpacked, provisioner, error } = failure;
         let outcome = match &error {
             PrepareError::Class(error) => ReconcileOutcome::ProvisionerUnavailable(error.0.clone()),
+            PrepareError::Detect(error) => ReconcileOutcome::ProvisionerUnavailable(Problem::from(error)),
             PrepareError::Unpack(error) => ReconcileOutcome::UnpackFailed(error.0.clone()),
             PrepareError::Spec(error) => ReconcileOutcome::RenderFailed(Problem::from(error)),
             PrepareError::Values(error) => ReconcileOutcome::RenderFailed(Problem::from(error)),
@@ -128,6 +133,26 @@ impl From<&SpecError> for Problem {
             }
             SpecError::RevisionNotKept { .. } => Self::terminal(Reason::RevisionUnavailable, message),
             SpecError::NeverStored => Self::transient(Reason::InternalError, message),
+        }
+    }
+}
+
+impl From<&Undecided> for Problem {
+    fn from(error: &Undecided) -> Self {
+        let message = error.to_string();
+        match error {
+            Undecided::Unrecognised { opinions } => {
+                let is_transient = |answer: &Answer| matches!(answer, Answer::Failed { is_transient: true, .. });
+                let terminal = !opinions.iter().any(|opinion| is_transient(&opinion.answer));
+                Self { terminal, ..Self::transient(Reason::ProvisionerNotDetected, message) }
+            }
+            Undecided::Ambiguous { .. } => Self::terminal(Reason::ProvisionerAmbiguous, message),
+            Undecided::IncumbentUnavailable { is_gone: true, .. } => {
+                Self::transient(Reason::ProvisionerMissing, message)
+            }
+            Undecided::NotReady { .. } | Undecided::Loading(_) | Undecided::IncumbentUnavailable { .. } => {
+                Self::transient(Reason::ProvisionerNotReady, message)
+            }
         }
     }
 }

@@ -15,13 +15,22 @@ use chandler_runtime::{Backoff, ClusterInfoWatch, Events, GenerationTracker, Own
 use chandler_source::Resolutions;
 use kube::Client;
 
-use super::{approvals::Approvals, steps::prepare::Preparations};
+use super::{approvals::Approvals, detections::Detections, steps::prepare::Preparations};
 use crate::{
     contents::Contents,
     context::Context,
     memory::{Announcements, HealthDebounce, Memory, OwnershipConflicts, Refused, ReleasesInUse, Sizes},
+    provisioner_class::Classes,
     registries::Registries,
 };
+
+/// What the detection of a class uses.
+pub(super) struct DetectHandles<'a> {
+    pub(super) classes: &'a Classes,
+    pub(super) detections: &'a Detections,
+    /// The prefixes of classes that other provisioners have.
+    pub(super) foreign: &'a [String],
+}
 
 /// What rendering uses: caches, and the facts about the cluster. The provisioner comes with its class.
 pub(super) struct RenderHandles<'a> {
@@ -103,6 +112,13 @@ pub(super) struct FinalizeHandles<'a> {
     pub(super) informers: &'a Informers,
     pub(super) generations: &'a GenerationTracker,
     pub(super) backoff: &'a Backoff,
+}
+
+impl<'a> DetectHandles<'a> {
+    pub(super) fn of(context: &'a Context) -> Self {
+        let Context { classes, memory, options, .. } = context;
+        Self { classes, detections: &memory.detections, foreign: &options.foreign_class_prefixes }
+    }
 }
 
 impl<'a> RenderHandles<'a> {

@@ -18,7 +18,7 @@ use kube::{
 };
 
 use super::{Guarded, ReconcileError, handles::StatusHandles, reconcile, steps::undecodable};
-use crate::context::Context;
+use crate::{context::Context, provisioner_class::may_use};
 
 /// The reconciler of BundleDeployments.
 pub(crate) struct BundleDeployments(Arc<Context>);
@@ -38,7 +38,7 @@ impl BundleDeployments {
         KindController::new(reflector, api, selector.watch(), reconciler, metrics, shutdown)
             .watches(Api::<PartialObjectMeta<ProvisionerClass>>::all(client.clone()), selector.watch(), {
                 let context = Arc::clone(context);
-                move |class| context.helped(|deployment| deployment.spec.provisioner_class_name == class.name_any())
+                move |class| context.helped(|deployment| may_use(deployment, &class.name_any()))
             })
             // One watch of each kind in the system namespace serves Catalogs as well.
             .watches(

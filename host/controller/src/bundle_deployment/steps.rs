@@ -4,10 +4,11 @@
 //! | step | takes | returns |
 //! |---|---|---|
 //! | [`class`] | the name of a class | `ResolvedClass` |
+//! | [`detect`] | content, where the spec names no class | `ResolvedClass` |
 //! | [`unpack`] | a source | `UnpackedContent` |
 //! | [`values`] | the references of the spec | `Values` |
 //! | [`render`] | a class, content and a `Config` with the values | `Rendered` |
-//! | [`prepare`] | the spec; class, unpack and render in the background | `Prepared` |
+//! | [`prepare`] | the spec; class, unpack, detect and render in the background | `Prepared` |
 //! | [`choose`] | the spec, `Prepared` or the history | `Chosen` |
 //! | [`approve`] | `Chosen` | `Approved` |
 //! | [`certificates`] | a release | `Completed` |
@@ -24,6 +25,7 @@ pub(super) mod approve;
 pub(super) mod certificates;
 pub(super) mod choose;
 pub(super) mod class;
+pub(super) mod detect;
 pub(super) mod failure;
 pub(super) mod finalize;
 pub(super) mod observe;

@@ -7,8 +7,9 @@ use std::{
 
 use chandler_api::Reason;
 use chandler_builtin::Provisioners;
-use chandler_engine::{Limits, Provisioner};
+use chandler_engine::{Limits, LoadError, Provisioner};
 use chandler_runtime::WatchSelector;
+use futures::future::join_all;
 use serde_json::{Map, Value};
 
 use crate::problem::Problem;
@@ -24,13 +25,43 @@ pub(crate) struct Class {
     pub(crate) defaults: Map<String, Value>,
 }
 
+/// Why a class cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NotReady {
+    /// Its component is being loaded for the first time.
+    Loading,
+    /// Its component could not be loaded.
+    Failed(String),
+}
+
+/// A class among which that of a bundle is detected.
+pub(crate) struct Offer {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its priority.
+    pub(crate) priority: i32,
+    /// Whether it is built in.
+    pub(crate) is_builtin: bool,
+    /// The class, or why it cannot be used.
+    pub(crate) class: Result<Class, NotReady>,
+}
+
+/// A class that a ProvisionerClass defines.
+struct Defined {
+    priority: i32,
+    class: Result<Class, NotReady>,
+}
+
 /// All classes: built-in ones, and those that ProvisionerClasses define.
 pub(crate) struct Classes {
     builtin: Provisioners,
     ceiling: Limits,
     selector: WatchSelector,
-    defined: RwLock<BTreeMap<String, Result<Class, String>>>,
+    defined: RwLock<BTreeMap<String, Defined>>,
 }
+
+/// The priority of the built-in classes.
+const BUILTIN_PRIORITY: i32 = 0;
 
 impl Classes {
     /// The built-in classes, with the ceiling as their limits. `selector` selects the ProvisionerClasses that define others.
@@ -40,17 +71,46 @@ impl Classes {
 
     /// The class of this name. A built-in class cannot be redefined: one object would change the meaning of all bundles.
     pub(crate) async fn get(&self, name: &str) -> Result<Class, Problem> {
-        if let Some(provisioner) = self.builtin.get(name).await.map_err(|error| Problem::from(&error))? {
-            return Ok(Class { provisioner, limits: self.ceiling.clone(), defaults: Map::new() });
+        if let Some(class) = self.builtin(name).await.map_err(|error| Problem::from(&error))? {
+            return Ok(class);
         }
         let defined = self.defined.read().unwrap_or_else(PoisonError::into_inner);
-        match defined.get(name) {
+        match defined.get(name).map(|defined| &defined.class) {
             Some(Ok(class)) => Ok(class.clone()),
-            Some(Err(message)) => {
-                Err(Problem::transient(Reason::ProvisionerNotReady, format!("ProvisionerClass {name}: {message}")))
+            Some(Err(reason)) => {
+                Err(Problem::transient(Reason::ProvisionerNotReady, format!("ProvisionerClass {name}: {reason}")))
             }
             None => Err(Problem::transient(Reason::ProvisionerMissing, missing(name, &self.selector))),
         }
+    }
+
+    /// All classes, whether they can be used or not: the built-in ones, narrower formats first, and the others by name.
+    pub(crate) async fn offers(&self) -> Vec<Offer> {
+        let builtin = chandler_builtin::BUILTINS.iter().map(async |builtin| {
+            let class = match self.builtin(builtin.class).await {
+                Ok(Some(class)) => Ok(class),
+                Ok(None) => return None,
+                Err(error) => Err(NotReady::Failed(error.to_string())),
+            };
+            Some(Offer { name: builtin.class.to_owned(), priority: BUILTIN_PRIORITY, is_builtin: true, class })
+        });
+        let mut offers: Vec<Offer> = join_all(builtin).await.into_iter().flatten().collect();
+        let defined = self.defined.read().unwrap_or_else(PoisonError::into_inner);
+        offers.extend(defined.iter().filter(|(name, _)| !Self::is_builtin(name)).map(
+            |(name, Defined { priority, class })| Offer {
+                name: name.clone(),
+                priority: *priority,
+                is_builtin: false,
+                class: class.clone(),
+            },
+        ));
+        offers
+    }
+
+    /// The built-in class of this name; none where there is none.
+    async fn builtin(&self, name: &str) -> Result<Option<Class>, LoadError> {
+        let provisioner = self.builtin.get(name).await?;
+        Ok(provisioner.map(|provisioner| Class { provisioner, limits: self.ceiling.clone(), defaults: Map::new() }))
     }
 
     /// Loads the built-in classes. Where that fails, the first BundleDeployment that uses the class reports it.
@@ -62,12 +122,30 @@ impl Classes {
 
     /// The class of this name that a ProvisionerClass defines, if it is ready for use.
     pub(crate) fn in_use(&self, name: &str) -> Option<Class> {
-        self.defined.read().unwrap_or_else(PoisonError::into_inner).get(name)?.as_ref().ok().cloned()
+        self.defined.read().unwrap_or_else(PoisonError::into_inner).get(name)?.class.as_ref().ok().cloned()
     }
 
-    /// Defines a class, or the reason why it is not ready.
-    pub(crate) fn define(&self, name: &str, class: Result<Class, String>) {
-        self.defined.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), class);
+    /// Notes a class whose component is about to be loaded, and its priority. A component that is in use stays in use.
+    pub(crate) fn announce(&self, name: &str, priority: i32) {
+        let mut all = self.defined.write().unwrap_or_else(PoisonError::into_inner);
+        let defined = all.entry(name.to_owned()).or_insert(Defined { priority, class: Err(NotReady::Loading) });
+        defined.priority = priority;
+    }
+
+    /// Puts the component of a class into use.
+    pub(crate) fn define(&self, name: &str, class: Class) {
+        self.settle(name, Ok(class));
+    }
+
+    /// Notes why a class cannot be used.
+    pub(crate) fn define_failed(&self, name: &str, message: String) {
+        self.settle(name, Err(NotReady::Failed(message)));
+    }
+
+    fn settle(&self, name: &str, class: Result<Class, NotReady>) {
+        let mut all = self.defined.write().unwrap_or_else(PoisonError::into_inner);
+        let priority = all.get(name).map_or(0, |defined| defined.priority);
+        all.insert(name.to_owned(), Defined { priority, class });
     }
 
     /// Removes a class. Returns whether it was defined. Calls in progress are not affected.
@@ -83,6 +161,15 @@ impl Classes {
     /// Whether this is the name of a built-in class.
     pub(crate) fn is_builtin(name: &str) -> bool {
         chandler_builtin::find(name).is_some()
+    }
+}
+
+impl std::fmt::Display for NotReady {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Loading => f.write_str("its component is being loaded"),
+            Self::Failed(message) => f.write_str(message),
+        }
     }
 }
 

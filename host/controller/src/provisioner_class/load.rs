@@ -63,6 +63,7 @@ impl ProvisionerClasses {
     /// Loads the component of a class and puts it into use.
     pub(super) async fn load(&self, class: &ProvisionerClass) -> LoadOutcome {
         let (name, classes) = (class.name_any(), &self.context.classes);
+        classes.announce(&name, class.spec.priority);
         let loaded = if Classes::is_builtin(&name) {
             let message = format!("{name} is a built-in class and cannot be redefined: choose another name");
             Err((LoadStep::Resolve, Problem::terminal(Reason::InvalidSpec, message)))
@@ -71,13 +72,13 @@ impl ProvisionerClasses {
         };
         match loaded {
             Ok((usable, component)) => {
-                classes.define(&name, Ok(usable));
+                classes.define(&name, usable);
                 LoadOutcome::Loaded(component)
             }
             Err((step, problem)) => {
                 let in_use = classes.in_use(&name).is_some() || self.load_last(class).await;
                 if !in_use {
-                    classes.define(&name, Err(problem.message.clone()));
+                    classes.define_failed(&name, problem.message.clone());
                 }
                 LoadOutcome::Failed { step, problem, in_use }
             }
@@ -89,7 +90,7 @@ impl ProvisionerClasses {
         let Some(last) = self.served.last(class) else { return false };
         match self.load_artifact(class, Artifact::Last(last)).await {
             Ok((usable, _)) => {
-                self.context.classes.define(&class.name_any(), Ok(usable));
+                self.context.classes.define(&class.name_any(), usable);
                 true
             }
             Err((_, problem)) => {

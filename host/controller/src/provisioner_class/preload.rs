@@ -25,7 +25,7 @@ impl ProvisionerClasses {
         let loads = classes.items.iter().map(|guarded| async move {
             match decode(guarded) {
                 Ok(class) => {
-                    context.classes.define(&class.name_any(), Err("its component is being loaded".to_owned()));
+                    context.classes.announce(&class.name_any(), class.spec.priority);
                     if !self.load_last(class).await {
                         self.load(class).await;
                     }

@@ -11,7 +11,7 @@ use kube::{
     runtime::{controller::Action, reflector::Store},
 };
 
-use super::{load::LoadOutcome, served::ServedArtifacts, status};
+use super::{load::LoadOutcome, served::ServedArtifacts, status, users::may_use};
 use crate::{context::Context, events, registries::SCOUT};
 
 /// How often the controller checks whether a deleted class is still in use.
@@ -67,18 +67,18 @@ impl ProvisionerClasses {
     pub(super) fn define_undecodable(&self, class: &Guarded, invalid: &InvalidObject) {
         let (name, classes) = (class.name_any(), &self.context.classes);
         if classes.in_use(&name).is_none() {
-            classes.define(&name, Err(format!("its specification cannot be decoded: {}", invalid.error)));
+            classes.define_failed(&name, format!("its specification cannot be decoded: {}", invalid.error));
         }
     }
 
-    /// Takes a class out of use, and triggers the BundleDeployments that name it.
+    /// Takes a class out of use, and triggers the BundleDeployments that name it or have their class detected.
     pub(super) fn forget(&self, name: &str) {
         let context = &self.context;
         if !context.classes.remove(name) {
             return;
         }
         tracing::info!(class = %name, "the ProvisionerClass was deleted");
-        for user in context.helped(|deployment| deployment.spec.provisioner_class_name == name) {
+        for user in context.helped(|deployment| may_use(deployment, name)) {
             context.wake(&user.name);
         }
         self.served.forget(name);

@@ -1,10 +1,13 @@
-//! Whether a deleted class is kept while BundleDeployments name it.
+//! Whether a deleted class is kept while BundleDeployments use it.
 
-use chandler_api::{BundleDeployment, ProvisionerClass, WhileInUse, names::IN_USE_FINALIZER};
+use chandler_api::{ProvisionerClass, WhileInUse, names::IN_USE_FINALIZER};
 use chandler_runtime::finalizers;
 use kube::{Api, ResourceExt as _};
 
-use super::reconciler::{ProvisionerClasses, ReconcileError};
+use super::{
+    reconciler::{ProvisionerClasses, ReconcileError},
+    users::uses,
+};
 use crate::context::Context;
 
 /// The phase of a class.
@@ -12,7 +15,7 @@ use crate::context::Context;
 enum Phase {
     /// It is not deleted.
     Active,
-    /// It is deleted, and stays in use until no BundleDeployment names it.
+    /// It is deleted, and stays in use until no BundleDeployment uses it.
     Retained,
     /// It is deleted, and no longer in use.
     Removed,
@@ -61,18 +64,17 @@ fn phase(class: &ProvisionerClass, users: &[String]) -> Phase {
     }
 }
 
-/// The BundleDeployments that name a class.
+/// The BundleDeployments that use a class.
 async fn users(class: &str, context: &Context) -> Vec<String> {
-    // Before the first list is complete, any BundleDeployment may name it.
+    // Before the first list is complete, any BundleDeployment may use it.
     if context.deployments.wait_until_ready().await.is_err() {
         return vec!["(the controller is shutting down)".to_owned()];
     }
-    let names = |deployment: &BundleDeployment| deployment.spec.provisioner_class_name == class;
     let all = context.deployments.state();
     let mut users: Vec<String> = all
         .iter()
-        // One that cannot be decoded may name it.
-        .filter(|guarded| guarded.0.as_ref().map_or(true, names))
+        // One that cannot be decoded may use it.
+        .filter(|guarded| guarded.0.as_ref().map_or(true, |deployment| uses(deployment, class)))
         .map(|guarded| guarded.name_any())
         .collect();
     users.sort();

@@ -86,7 +86,7 @@ fn ready(users: &[String]) -> String {
     let more = users.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!(
-        "the class is deleted when no BundleDeployment names it any more: {named}{more}. To delete it now, set \
+        "the class is deleted when no BundleDeployment uses it any more: {named}{more}. To delete it now, set \
          spec.deletion.whileInUse to Stop"
     )
 }

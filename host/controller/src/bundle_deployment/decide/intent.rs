@@ -271,6 +271,8 @@ mod tests {
             ("c-1", json!({}), Intent::Ignore),
             ("c-1", json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["other"]}), Intent::Ignore),
             ("c-1", json!({"finalizers": [TEARDOWN_FINALIZER]}), Intent::Deploy),
+            // The class is detected among ours.
+            ("", json!({}), Intent::Deploy),
         ] {
             let deployment = deployment(metadata.clone(), &json!({"provisionerClassName": class}), &json!(null));
             assert_eq!(decide(&deployment, &foreign), intent, "{class} {metadata}");

@@ -20,13 +20,22 @@ pub(crate) struct ClassError(pub(crate) Problem);
 
 /// The class of a name.
 pub(super) async fn resolve(classes: &Classes, name: &str) -> Result<ResolvedClass, ClassError> {
-    let class = classes.get(name).await.map_err(ClassError)?;
+    classes.get(name).await.map(|class| resolved(name, class, None)).map_err(ClassError)
+}
+
+/// A class that recognised a format.
+pub(super) fn detected(name: &str, class: Class, format: &str) -> ResolvedClass {
+    resolved(name, class, Some(format.to_owned()))
+}
+
+fn resolved(name: &str, class: Class, format: Option<String>) -> ResolvedClass {
     let facts = class.provisioner.facts();
     let in_use = ProvisionerInUse {
         class: name.to_owned(),
         name: Some(facts.name.clone()),
         version: Some(facts.version.clone()),
         digest: class.provisioner.digest().to_string(),
+        format,
     };
-    Ok(ResolvedClass { class, in_use })
+    ResolvedClass { class, in_use }
 }

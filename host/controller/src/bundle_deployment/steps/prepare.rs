@@ -1,4 +1,4 @@
-//! Prepare: class, source, tree and render, in the background. A registry that sends a byte now and then, or a provisioner that takes all
+//! Prepare: class, source, tree and render, in the background. A spec that names no class has it detected in the tree. A registry that sends a byte now and then, or a provisioner that takes all
 //! the time it gets, holds up only the BundleDeployments that wait for it.
 
 use std::sync::Arc;
@@ -14,12 +14,14 @@ use super::{
         assessment::{ReleaseFacts, Unpacked},
         decide::{
             config::Config,
+            detection::Undecided,
             revisions::{self, Candidate, Cause},
             spec_error::SpecError,
         },
-        handles::{PrepareHandles, RenderHandles, ValuesHandles},
+        handles::{DetectHandles, PrepareHandles, RenderHandles, ValuesHandles},
     },
     class::{self, ClassError, ResolvedClass},
+    detect,
     render::{self, RenderError, RenderInput},
     rerender::{self, RerenderError, Rerendered},
     unpack::{self, SourceHandles, UnpackError, UnpackedContent},
@@ -61,6 +63,8 @@ pub(crate) struct Prepared {
 pub(crate) enum PrepareError {
     #[error(transparent)]
     Class(#[from] ClassError),
+    #[error(transparent)]
+    Detect(#[from] Undecided),
     #[error(transparent)]
     Unpack(#[from] UnpackError),
     #[error(transparent)]
@@ -143,17 +147,27 @@ pub(in super::super) async fn described_now(
 
 async fn describe(deployment: BundleDeployment, context: Arc<Context>) -> Result<Prepared, Box<PrepareFailure>> {
     let (name, spec) = (deployment.name_any(), &deployment.spec);
-    let ResolvedClass { class, in_use } =
-        class::resolve(&context.classes, &spec.provisioner_class_name).await.map_err(PrepareError::from)?;
+    let named = match spec.provisioner_class_name.as_str() {
+        "" => None,
+        class => Some(class::resolve(&context.classes, class).await.map_err(PrepareError::from)?),
+    };
     let UnpackedContent { tree, facts } =
         unpack::unpack(SourceHandles::of(&context), &deployment).await.map_err(PrepareError::from)?;
+    let resolved = match named {
+        Some(named) => Ok(named),
+        None => detect::detect(&DetectHandles::of(&context), &deployment, &tree).await,
+    };
+    let ResolvedClass { class, in_use } = resolved.map_err(|error| {
+        let (unpacked, error) = (Some(facts.clone()), error.into());
+        Box::new(PrepareFailure { unpacked, provisioner: None, error })
+    })?;
     let failed = |error: PrepareError| {
         let (unpacked, provisioner) = (Some(facts.clone()), Some(in_use.clone()));
         Box::new(PrepareFailure { unpacked, provisioner, error })
     };
     let values = values::read(&ValuesHandles::of(&context), &deployment).await;
     let values = values.map_err(|error| failed(error.into()))?;
-    let config = Config::layered(&spec.provisioner_class_name, &class.defaults, &values, spec.config.as_ref());
+    let config = Config::layered(&in_use.class, &class.defaults, &values, spec.config.as_ref());
     let config = config.map_err(|error| failed(error.into()))?;
     let install_namespace = spec.install_namespace.as_str();
     let input = RenderInput { name: &name, install_namespace, class: &class, tree, config: &config };

@@ -82,6 +82,7 @@ async fn rerendered(
     revision: &Revision,
 ) -> Result<Rerendered, RerenderCause> {
     let ResolvedClass { class, in_use } = class::resolve(classes, &revision.provisioner.class).await?;
+    let in_use = ProvisionerInUse { format: revision.provisioner.format.clone(), ..in_use };
     let values = if revision.config.is_some() { Values::default() } else { values::read(values, deployment).await? };
     let config = Config::of_revision(revision, &class.defaults, &values, deployment.spec.config.as_ref())
         .ok_or_else(|| not_kept(revision))?;
