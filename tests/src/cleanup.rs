@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, fmt::Debug, time::Duration};
 
-use chandler_api::{BundleDeployment, Catalog, ProvisionerClass, Resolution};
+use chandler_api::{BundleDeployment, Catalog, PlatformOperator, ProvisionerClass, Resolution};
 use chandler_controller::Options;
 use futures::future::Either;
 use k8s_openapi::{
@@ -37,13 +37,9 @@ pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Deletes the objects of these runs, while a controller runs. Returns messages about what may be left.
 pub async fn remove(client: &Client, runs: &BTreeSet<Run>, patience: Duration) -> Vec<String> {
-    // Their controller would create the BundleDeployments of sets again.
-    let resolutions: Api<Resolution> = Api::all(client.clone());
-    delete_all::<Resolution>(client, runs).await;
-    for resolution in remaining(&resolutions, runs, patience).await {
-        let free = json!({"metadata": {"finalizers": null, "uid": resolution.uid()}});
-        let _ = resolutions.patch(&resolution.name_any(), &PatchParams::default(), &Patch::Merge(free)).await;
-    }
+    // Their controller would create their Resolution, and the BundleDeployments of sets, again.
+    delete_and_free::<PlatformOperator>(client, runs, patience).await;
+    delete_and_free::<Resolution>(client, runs, patience).await;
     let deployments: Api<BundleDeployment> = Api::all(client.clone());
     for deployment in created_by(&deployments, runs).await {
         // Neither leftover custom resources nor deleted service accounts must block the deletion.
@@ -93,6 +89,7 @@ pub async fn remove_alone(config: Config, runs: &BTreeSet<Run>, bare: bool) -> a
         watch_selector: run::selector(runs),
         system_namespace: "default".to_owned(),
         cache_directory: cache.path().to_path_buf(),
+        platform_resolution: runs.first().map(Run::platform).unwrap_or_default(),
         ..Options::default()
     };
     let (stop, stopped) = oneshot::channel::<()>();
@@ -153,6 +150,7 @@ pub async fn killed_runs(client: &Client, now: Timestamp) -> BTreeSet<Run> {
     runs.extend(left_over::<ProvisionerClass>(client, now).await);
     runs.extend(left_over::<Catalog>(client, now).await);
     runs.extend(left_over::<Resolution>(client, now).await);
+    runs.extend(left_over::<PlatformOperator>(client, now).await);
     runs.extend(left_over::<ClusterRoleBinding>(client, now).await);
     runs.extend(left_over::<ClusterRole>(client, now).await);
     runs.extend(left_over::<CustomResourceDefinition>(client, now).await);
@@ -225,6 +223,19 @@ where
     let api: Api<K> = Api::all(client.clone());
     for object in created_by(&api, runs).await {
         let _ = api.delete(&object.name_any(), &this(&object)).await;
+    }
+}
+
+/// Deletes objects with a finalizer of the controller, and removes it where the controller does not.
+async fn delete_and_free<K>(client: &Client, runs: &BTreeSet<Run>, patience: Duration)
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    delete_all::<K>(client, runs).await;
+    let api: Api<K> = Api::all(client.clone());
+    for object in remaining(&api, runs, patience).await {
+        let free = json!({"metadata": {"finalizers": null, "uid": object.meta().uid}});
+        let _ = api.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(free)).await;
     }
 }
 

@@ -55,6 +55,11 @@ impl Run {
         &self.0
     }
 
+    /// The name of the Resolution of its PlatformOperators.
+    pub fn platform(&self) -> String {
+        format!("{}-platform", self.0)
+    }
+
     /// Adds the label to an object.
     pub fn mark(&self, object: &mut Value) {
         let labels = object.pointer_mut("/metadata/labels").filter(|labels| labels.is_object());

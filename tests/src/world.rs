@@ -176,6 +176,7 @@ impl World {
             system_namespace: self.system_namespace.clone(),
             cache_directory: self.cache().to_path_buf(),
             allow_unsigned: true,
+            platform_resolution: self.platform(),
             ..Options::default()
         }
     }
@@ -205,6 +206,11 @@ impl World {
     /// A name that no other test uses.
     pub fn name(&self) -> String {
         format!("{}-bd", self.run)
+    }
+
+    /// The name of the Resolution of this run's PlatformOperators.
+    pub fn platform(&self) -> String {
+        self.run.platform()
     }
 
     /// The ConfigMaps of the install namespace.

@@ -34,8 +34,8 @@ fn ours(name: &str) -> Value {
     serde_json::to_value(crd).unwrap()
 }
 
-fn rukpak() -> Option<Value> {
-    let path = fixture("crds/core.rukpak.io_bundledeployments.yaml")?;
+fn theirs(path: &str) -> Option<Value> {
+    let path = fixture(path)?;
     Some(serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap())
 }
 
@@ -72,7 +72,7 @@ fn compare(path: &str, theirs: &Map<String, Value>, ours: &Map<String, Value>, l
 
 #[test]
 fn every_definition_of_rukpak_is_compatible() {
-    let Some(theirs) = rukpak() else { return };
+    let Some(theirs) = theirs("crds/core.rukpak.io_bundledeployments.yaml") else { return };
     let ours = ours("bundledeployments.core.rukpak.io");
     let mut lacking = Vec::new();
     compare("", schema(&theirs).as_object().unwrap(), schema(&ours).as_object().unwrap(), &mut lacking);
@@ -84,6 +84,23 @@ fn every_definition_of_rukpak_is_compatible() {
         columns.iter().map(|c| format!("{} {} {} {}", c["name"], c["type"], c["jsonPath"], c["priority"])).collect()
     };
     assert!(columns(&ours).is_superset(&columns(&theirs)), "{:?}", columns(&ours));
+}
+
+#[test]
+fn every_field_of_the_platform_operators_of_openshift_is_compatible() {
+    let Some(theirs) = theirs("crds/00-platformoperator.crd.yaml") else { return };
+    let ours = ours("platformoperators.platform.openshift.io");
+    let mut lacking = Vec::new();
+    compare("", schema(&theirs).as_object().unwrap(), schema(&ours).as_object().unwrap(), &mut lacking);
+    // Every object has metadata.
+    lacking.retain(|line| line != ".metadata: missing");
+    assert!(lacking.is_empty(), "{}", lacking.join("\n"));
+    for field in ["scope", "group"] {
+        assert_eq!(ours["spec"][field], theirs["spec"][field]);
+    }
+    for name in ["kind", "plural", "singular"] {
+        assert_eq!(ours["spec"]["names"][name], theirs["spec"]["names"][name]);
+    }
 }
 
 /// Rules of structural schemas that hold everywhere: `apiextensions-apiserver/pkg/apiserver/schema/validation.go`, and the

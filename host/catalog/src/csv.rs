@@ -1,4 +1,4 @@
-//! What a ClusterServiceVersion in a catalog says about kinds and versions.
+//! What a ClusterServiceVersion in a catalog says about kinds, versions and its namespace.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_yaml::Node;
@@ -14,6 +14,10 @@ use crate::{
 const NAME_BYTES: usize = 253;
 /// More kinds of one bundle are not kept.
 const KINDS: usize = 1_000;
+/// The longest name of a namespace, in bytes.
+const NAMESPACE_BYTES: usize = 63;
+/// The annotation with the namespace that the bundle is meant for.
+const SUGGESTED_NAMESPACE: &str = "operatorframework.io/suggested-namespace";
 /// What the manifest of a ClusterServiceVersion contains.
 const KIND: &str = "ClusterServiceVersion";
 
@@ -45,7 +49,8 @@ pub(crate) fn read(bundle: &Fields<'_>) -> Option<Csv> {
 
 fn of_metadata(value: &Node) -> Csv {
     let json = |name| value.get(name).map(Node::to_json).unwrap_or_default();
-    of(&json("crdDescriptions"), &json("apiServiceDefinitions"), &json("minKubeVersion"))
+    let csv = of(&json("crdDescriptions"), &json("apiServiceDefinitions"), &json("minKubeVersion"));
+    Csv { suggested_namespace: suggested_namespace(&json("annotations")), ..csv }
 }
 
 fn of_object(value: &Node) -> Option<Csv> {
@@ -57,7 +62,15 @@ fn of_object(value: &Node) -> Option<Csv> {
         return None;
     }
     let field = |name| manifest.get("spec").and_then(|spec| spec.get(name)).unwrap_or(&Value::Null);
-    Some(of(field("customresourcedefinitions"), field("apiservicedefinitions"), field("minKubeVersion")))
+    let csv = of(field("customresourcedefinitions"), field("apiservicedefinitions"), field("minKubeVersion"));
+    let annotations = manifest.pointer("/metadata/annotations").unwrap_or(&Value::Null);
+    Some(Csv { suggested_namespace: suggested_namespace(annotations), ..csv })
+}
+
+/// The namespace that annotations suggest; empty if there is none.
+fn suggested_namespace(annotations: &Value) -> String {
+    let suggested = annotations.get(SUGGESTED_NAMESPACE).and_then(Value::as_str).unwrap_or_default();
+    if suggested.len() <= NAMESPACE_BYTES { suggested.to_owned() } else { String::new() }
 }
 
 fn of(crds: &Value, services: &Value, min_kube_version: &Value) -> Csv {
@@ -69,7 +82,8 @@ fn of(crds: &Value, services: &Value, min_kube_version: &Value) -> Csv {
         kinds.filter(short).take(KINDS).collect()
     };
     let min_kube_version = min_kube_version.as_str().unwrap_or_default();
-    Csv { owned: kinds("owned"), required: kinds("required"), min_kube_version: min_kube_version.to_owned() }
+    let min_kube_version = min_kube_version.to_owned();
+    Csv { owned: kinds("owned"), required: kinds("required"), min_kube_version, ..Csv::default() }
 }
 
 /// A CRD is described by its name, `plural.group`.
@@ -105,14 +119,16 @@ mod tests {
         let owned = json!([{"name": "dbs.example.com", "version": "v1", "kind": "Db", "description": "long"}]);
         let required = json!([{"group": "metrics.k8s.io", "version": "v1beta1", "kind": "PodMetrics"}]);
         let metadata = json!({"type": "olm.csv.metadata", "value": {"crdDescriptions": {"owned": owned},
-            "apiServiceDefinitions": {"required": required}, "minKubeVersion": "1.30.0"}});
-        let manifest = json!({"kind": KIND, "spec": {"customresourcedefinitions": {"owned": owned},
+            "apiServiceDefinitions": {"required": required}, "minKubeVersion": "1.30.0",
+            "annotations": {SUGGESTED_NAMESPACE: "dbs"}}});
+        let manifest = json!({"kind": KIND, "metadata": {"annotations": {SUGGESTED_NAMESPACE: "dbs"}}, "spec": {"customresourcedefinitions": {"owned": owned},
             "apiservicedefinitions": {"required": required}, "minKubeVersion": "1.30.0"}});
         let object = |manifest: &Value| json!({"type": "olm.bundle.object", "value": {"data": STANDARD.encode(manifest.to_string())}});
         let expected = Csv {
             owned: vec![kind("example.com", "v1", "Db")],
             required: vec![kind("metrics.k8s.io", "v1beta1", "PodMetrics")],
             min_kube_version: "1.30.0".to_owned(),
+            suggested_namespace: "dbs".to_owned(),
         };
         let crd = object(&json!({"kind": "CustomResourceDefinition", "spec": {"x": KIND}}));
         assert_eq!(csv(&json!([metadata])), Some(expected.clone()));

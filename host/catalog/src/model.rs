@@ -103,7 +103,7 @@ pub struct Bundle {
     /// What a list of bundles shows, from the metadata of the ClusterServiceVersion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
-    /// What its ClusterServiceVersion says about kinds and versions.
+    /// What its ClusterServiceVersion says about kinds, versions and its namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csv: Option<Csv>,
 }
@@ -154,7 +154,7 @@ pub struct Summary {
     pub min_kube_version: String,
 }
 
-/// What the ClusterServiceVersion of a bundle says about kinds and versions, from its metadata ([`PROPERTY_CSV_METADATA`]) or from
+/// What the ClusterServiceVersion of a bundle says about kinds, versions and its namespace, from its metadata ([`PROPERTY_CSV_METADATA`]) or from
 /// the manifest ([`PROPERTY_OBJECT`]), whichever comes first. It counts where the properties are silent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -168,6 +168,9 @@ pub struct Csv {
     /// The oldest Kubernetes version.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub min_kube_version: String,
+    /// The namespace that the bundle is meant for: the annotation `operatorframework.io/suggested-namespace`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub suggested_namespace: String,
 }
 
 /// The deprecations of a package.

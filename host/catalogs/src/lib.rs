@@ -9,11 +9,13 @@
 //! | [`overview`] | what people see: packages, channels, versions |
 //! | [`difference`] | what one catalog has and another does not |
 //! | [`upgrade`] | what would be installed next |
+//! | [`namespace`] | the namespaces that bundles are meant for |
 //! | [`names`] | names that resemble a mistyped one |
 
 pub mod difference;
 mod index_catalogs;
 pub mod names;
+pub mod namespace;
 pub mod overview;
 pub mod upgrade;
 

@@ -22,6 +22,7 @@ use crate::{
     bundle_deployment::{Approvals, Guarded},
     catalog::CatalogStates,
     memory::Memory,
+    platform_operator::PlatformWakes,
     provisioner_class::Classes,
     resolution::ResolutionWakes,
 };
@@ -39,6 +40,7 @@ pub(crate) struct Context {
     pub(crate) classes: Classes,
     pub(crate) catalogs: CatalogStates,
     pub(crate) resolutions: ResolutionWakes,
+    pub(crate) platform: PlatformWakes,
     pub(crate) approvals: Approvals,
     pub(crate) releases: Releases,
     pub(crate) records: Records,
@@ -68,6 +70,12 @@ impl Context {
             self.memory.try_again(&user.name);
         }
         concerned
+    }
+
+    /// The catalogs that can be read are others than before, or one of them became stale.
+    pub(crate) fn catalogs_changed(&self) {
+        self.resolutions.all();
+        self.platform.all();
     }
 
     /// Triggers a reconcile of a BundleDeployment. A trigger without a receiver means that the controller is stopping.

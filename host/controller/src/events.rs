@@ -175,9 +175,8 @@ fn is_warning(condition: &Condition) -> bool {
         return condition.status == "True";
     }
     // Objects are expected to be unhealthy during a rollout.
-    condition.status == "False"
-        && condition.reason != Reason::Installing.as_str()
-        && condition.reason != Reason::Unhealthy.as_str()
+    let expected = [Reason::Installing, Reason::Unhealthy, Reason::UnpackPending, Reason::InstallPending];
+    condition.status == "False" && !expected.iter().any(|reason| reason.as_str() == condition.reason)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The reconcilers of BundleDeployments, ProvisionerClasses, Catalogs and Resolutions.
+//! The reconcilers of BundleDeployments, ProvisionerClasses, Catalogs, Resolutions and PlatformOperators.
 //!
 //! A reconcile of a BundleDeployment is one line: source, digest, tree, provisioner, release, rollout, status. Each step returns a
 //! value; the assessment of `bundle_deployment` collects them as plain data. One pure function derives the status from it, and the
@@ -12,6 +12,7 @@
 //! | `provisioner_class` | the reconciler of ProvisionerClasses |
 //! | `catalog` | the reconciler of Catalogs |
 //! | `resolution` | the reconciler of Resolutions |
+//! | `platform_operator` | the reconciler of PlatformOperators |
 //! | `context` | the handles that all share |
 //! | `memory` | state between reconciles that may be lost |
 //! | `contention` | managed objects that another field manager changes repeatedly |
@@ -41,6 +42,7 @@ mod housekeeping;
 mod memory;
 mod mirror_sets;
 pub mod options;
+mod platform_operator;
 mod polls;
 mod problem;
 mod provisioner_class;

@@ -19,7 +19,7 @@ pub const LEASE: &str = "chandler-controller";
 /// How the controller runs.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Selects by label the BundleDeployments, ProvisionerClasses and Catalogs that this controller reconciles. It neither reads nor writes
+    /// Selects by label the BundleDeployments, ProvisionerClasses, Catalogs, Resolutions and PlatformOperators that this controller reconciles. It neither reads nor writes
     /// others. Default: all. Several controllers on one cluster need disjoint selectors and a cache directory each.
     pub watch_selector: WatchSelector,
     /// The election that this controller waits to win, and whose Lease it holds while it runs. Default: none, for a controller that runs
@@ -72,6 +72,12 @@ pub struct Options {
     pub require_pull_secret_grant: bool,
     /// The lifetime of serving certificates that releases request, and when they are replaced.
     pub certificates: Policy,
+    /// The name of the Resolution that this controller makes from all PlatformOperators, and of the namespace of what they need. Default
+    /// `platform-operators`. Controllers with disjoint selectors need a name each.
+    pub platform_resolution: String,
+    /// The ServiceAccount of the system namespace that installs the packages of PlatformOperators. Default: as for a BundleDeployment that
+    /// names none.
+    pub platform_account: Option<String>,
     /// The upper bounds of the limits that a class sets for one call of its provisioner.
     pub ceiling: Limits,
 }
@@ -111,6 +117,8 @@ impl Default for Options {
             accounts: AccountPolicy::default(),
             require_pull_secret_grant: false,
             certificates: Policy::default(),
+            platform_resolution: "platform-operators".to_owned(),
+            platform_account: None,
             ceiling: Limits::default(),
         }
     }

@@ -18,4 +18,4 @@ mod set;
 mod teardown;
 mod wakes;
 
-pub(crate) use self::{reconciler::Resolutions, wakes::ResolutionWakes};
+pub(crate) use self::{reconciler::Resolutions, set::deployment_name, wakes::ResolutionWakes};

@@ -2,7 +2,9 @@
 
 use std::{convert::Infallible, future::Future, sync::Arc};
 
-use chandler_api::{BundleDeployment, Catalog, ChangeApproval, Resolution, names::TEARDOWN_FINALIZER};
+use chandler_api::{
+    BundleDeployment, Catalog, ChangeApproval, PlatformOperator, Resolution, names::TEARDOWN_FINALIZER,
+};
 use chandler_builtin::Provisioners;
 use chandler_client::{Availability, fenced, monitored};
 use chandler_content::{ImageOptions, Images, RegistrySettings, Store, StoreError};
@@ -29,6 +31,7 @@ use crate::{
     grants, housekeeping,
     memory::Memory,
     mirror_sets::ClusterMirrors,
+    platform_operator::{PlatformOperators, PlatformWakes},
     polls,
     provisioner_class::{Classes, ProvisionerClasses},
     registries,
@@ -92,11 +95,13 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     let (deployments, classes) = (Reflector::new(availability.clone()), Reflector::new(availability.clone()));
     let catalogs = Reflector::<Catalog>::new(availability.clone());
     let resolutions = Reflector::<Resolution>::new(availability.clone());
+    let platform = Reflector::<PlatformOperator>::new(availability.clone());
     let (approvals, watch_approvals) = Approvals::new(client.clone(), availability.clone(), deployments.triggers());
     let listener =
         options.content.clone().map(|content| Listener::bind(content, &options.system_namespace)).transpose()?;
     let wakes = ResolutionWakes::new(resolutions.store(), resolutions.triggers());
     let mut context = context(client.clone(), availability, options, approvals, &deployments, &catalogs, wakes)?;
+    context.platform = PlatformWakes::new(&platform, &context.options.platform_resolution);
     context.memory.contents = Contents::new(listener.as_ref().map(|listener| listener.url().to_owned()));
     let context = Arc::new(context);
     let mut mirrors = ClusterMirrors::of(&context);
@@ -111,9 +116,10 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     patiently(|| catalog_reconciler.recall(), is_momentary).await.map_err(listing("Catalogs"))?;
     probe::<BundleDeployment>(&client, selector.list()).await.map_err(listing("BundleDeployments"))?;
     probe::<Resolution>(&client, selector.list()).await.map_err(listing("Resolutions"))?;
+    probe::<PlatformOperator>(&client, selector.list()).await.map_err(listing("PlatformOperators"))?;
     probe::<ChangeApproval>(&client, ListParams::default()).await.map_err(listing("ChangeApprovals"))?;
     if !selector.selects_all() {
-        tracing::info!(%selector, "other BundleDeployments, ProvisionerClasses, Catalogs and Resolutions are left alone");
+        tracing::info!(%selector, "other BundleDeployments, ProvisionerClasses, Catalogs, Resolutions and PlatformOperators are left alone");
     }
 
     let serving = serve(listener, &context, &catalog_reconciler, shutdown.clone());
@@ -122,11 +128,13 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     let classes = provisioner_classes.controller(classes, Arc::clone(&metrics), &shutdown);
     let resolution_reconciler = Resolutions::new(&context, catalog_reconciler.indexes(), &resolutions);
     let resolutions = resolution_reconciler.controller(resolutions, Arc::clone(&metrics), &shutdown);
+    let platform_reconciler = PlatformOperators::new(&context, catalog_reconciler.indexes(), &platform);
+    let platform = platform_reconciler.controller(platform, Arc::clone(&metrics), &shutdown);
     let catalogs = catalog_reconciler.controller(catalogs, Arc::clone(&metrics), &shutdown);
     let deployments = BundleDeployments::controller(&context, deployments, metrics, &shutdown);
     tracing::info!("the controller runs");
     tokio::select! {
-        _ = futures::future::join4(classes.run(), catalogs.run(), deployments.run(), resolutions.run()) => {}
+        _ = futures::future::join5(classes.run(), catalogs.run(), deployments.run(), resolutions.run(), platform.run()) => {}
         () = watch_approvals => {}
         () = housekeeping::run(&context) => {}
         () = polls::run(&context) => {}
@@ -236,6 +244,7 @@ pub(crate) fn context(
         ),
         catalogs: CatalogStates::new(catalogs.store(), catalogs.triggers()),
         resolutions,
+        platform: PlatformWakes::default(),
         approvals,
         engine,
         releases,

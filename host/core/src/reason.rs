@@ -234,5 +234,13 @@ names! {
         MembersNotHealthy,
         /// The decision to roll back to is not kept.
         DecisionUnavailable,
+
+        // PlatformOperator
+        /// No bundle of the package fits.
+        SourceFailed,
+        /// The BundleDeployment installs the bundle.
+        InstallPending,
+        /// The bundle is installed.
+        InstallSuccessful,
     }
 }

@@ -47,7 +47,8 @@ impl Reason {
             | Self::SourceResolved
             | Self::CatalogValid
             | Self::CatalogReady
-            | Self::PackagesResolved => Remedy::Nothing,
+            | Self::PackagesResolved
+            | Self::InstallSuccessful => Remedy::Nothing,
 
             Self::UnpackPending
             | Self::Unpacking
@@ -58,6 +59,7 @@ impl Reason {
             | Self::ErrorGettingReleaseState
             | Self::CreateDynamicWatchFailed
             | Self::OutsideMaintenanceWindow
+            | Self::InstallPending
             | Self::InstallationStatusUnknown => Remedy::Time,
 
             Self::ProcessingFinalizerFailed
@@ -117,6 +119,7 @@ impl Reason {
             | Self::CatalogInvalid
             | Self::NotSatisfiable
             | Self::DecisionUnavailable
+            | Self::SourceFailed
             | Self::InvalidSpec => Remedy::User,
 
             Self::ContentLimitExceeded

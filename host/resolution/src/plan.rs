@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chandler_api::LeftOut;
 use chandler_resolver::{Change, Decision, Member, Reason};
 
 use crate::{Installation, Question};
@@ -42,6 +43,8 @@ pub struct Plan {
     pub waiting: Vec<String>,
     /// What users should know.
     pub notes: Vec<String>,
+    /// The optional packages that do not fit.
+    pub left_out: Vec<LeftOut>,
 }
 
 impl Plan {
@@ -80,7 +83,7 @@ pub fn plan(
     current: &Current<'_>,
     image: impl Fn(&str, &str) -> Option<String>,
 ) -> Result<Plan, NoImage> {
-    let mut plan = Plan { notes: decision.notes.clone(), ..Plan::default() };
+    let mut plan = Plan { notes: decision.notes.clone(), left_out: question.left_out.clone(), ..Plan::default() };
     for member in &decision.missing {
         plan.notes.push(format!("{} {} is needed and not installed", member.package, member.version));
     }
@@ -97,6 +100,13 @@ pub fn plan(
             .any(|it| it.package == member.package && it.hold == chandler_resolver::Hold::Pinned);
         if !needed.contains(package) {
             dropped.extend(current.members.iter().find(|it| it.package == member.package).cloned());
+            continue;
+        }
+        if question.staying.contains(package) {
+            let reasons = vec!["stays, since what is wanted does not fit".to_owned()];
+            let needs = needs.get(package).cloned().unwrap_or_default();
+            let before = current.members.iter().find(|it| it.package == member.package);
+            plan.members.extend(before.map(|it| PlannedMember { reasons, needs, ..it.clone() }));
             continue;
         }
         let mut planned = first_step(member, &image)?;

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chandler_api::{CatalogSelector, DependencyPolicy, LabelOperator, PackageRequest, ResolutionSpec, UpgradePolicy};
+use chandler_api::{
+    CatalogSelector, DependencyPolicy, LabelOperator, LeftOut, PackageRequest, ResolutionSpec, UpgradePolicy,
+};
 use chandler_resolver::{
     Cluster, Dependencies, Hold, Installed, Policy, Problem, Required, Selector, Source, Upgrades, selector,
     version::{VersionRelease, masterminds::Range},
@@ -17,6 +19,12 @@ pub struct Question {
     pub problem: Problem,
     /// Packages that are wanted and that a BundleDeployment outside of the set has, in a version that is wanted.
     pub elsewhere: BTreeMap<String, Installation>,
+    /// The optional packages among those that the question requires, the preferred ones first.
+    pub optional: Vec<String>,
+    /// Members of the set that stay as they are, since what is wanted of them does not fit ([`optional`](mod@crate::optional)).
+    pub staying: BTreeSet<String>,
+    /// The optional packages that the question does not require, since they do not fit.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// A package is wanted in a version that a BundleDeployment outside of the set does not have.
@@ -39,7 +47,7 @@ pub struct Refused {
 /// The question of a Resolution. Members are the BundleDeployments of its set, others those of the cluster that are not.
 ///
 /// # Errors
-/// A package is installed by others in a version that is not wanted.
+/// A package that is not optional is installed by others in a version that is not wanted.
 pub fn ask(
     spec: &ResolutionSpec,
     members: &[Installation],
@@ -53,16 +61,29 @@ pub fn ask(
     for request in &spec.packages {
         let is_member = members.iter().any(|member| member.bundle.package == request.name);
         match others.iter().find(|other| other.bundle.package == request.name).filter(|_| !is_member) {
-            None => question.problem.required.push(required(request)),
+            None => {
+                question.problem.required.push(required(request));
+                if request.optional {
+                    question.optional.push(request.name.clone());
+                }
+            }
             Some(other) if is_wanted(request, &other.bundle) => {
                 question.elsewhere.insert(request.name.clone(), other.clone());
             }
-            Some(other) => refused.push(Refused {
-                package: request.name.clone(),
-                range: request.version.clone().unwrap_or_default(),
-                deployment: other.deployment.clone(),
-                version: other.bundle.version.clone(),
-            }),
+            Some(other) => {
+                let reason = Refused {
+                    package: request.name.clone(),
+                    range: request.version.clone().unwrap_or_default(),
+                    deployment: other.deployment.clone(),
+                    version: other.bundle.version.clone(),
+                };
+                if request.optional {
+                    let explanation = vec![reason.to_string()];
+                    question.left_out.push(LeftOut { package: request.name.clone(), explanation });
+                } else {
+                    refused.push(reason);
+                }
+            }
         }
     }
     if !refused.is_empty() {

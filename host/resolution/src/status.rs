@@ -93,6 +93,12 @@ pub fn derive(resolution: &Resolution, found: &Found<'_>, now: Timestamp) -> Res
         Answer::Plan(plan) => (Vec::new(), lines(&[&plan.waiting[..], &plan.notes].concat(), NOTES)),
         _ => (Vec::new(), Vec::new()),
     };
+    if !matches!(found.answer, Answer::Suspended | Answer::RolledBack(_)) {
+        status.left_out = match &found.answer {
+            Answer::Plan(plan) => plan.left_out.clone(),
+            _ => Vec::new(),
+        };
+    }
     if let Some(members) = members(found) {
         status.members = members;
     }
@@ -166,7 +172,11 @@ fn resolved(answer: &Answer) -> Option<NewCondition> {
     Some(match answer {
         Answer::Plan(plan) => {
             let packages = text::count(plan.members.len(), "package");
-            NewCondition::is_true(kind, Reason::PackagesResolved, format!("the decision has {packages}"))
+            let left_out = match plan.left_out.len() {
+                0 => String::new(),
+                some => format!("; {} left out", text::count(some, "optional package")),
+            };
+            NewCondition::is_true(kind, Reason::PackagesResolved, format!("the decision has {packages}{left_out}"))
         }
         Answer::Refused { message, .. } => NewCondition::is_false(kind, Reason::NotSatisfiable, message.clone()),
         Answer::Failed { reason, message } => NewCondition::is_unknown(kind, *reason, message.clone()),

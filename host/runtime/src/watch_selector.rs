@@ -2,7 +2,11 @@
 //!
 //! The API server evaluates the selector, so objects that do not match are neither transferred nor cached.
 
-use std::{collections::BTreeSet, fmt, str::FromStr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    str::FromStr,
+};
 
 use kube::{
     api::ListParams,
@@ -31,6 +35,18 @@ impl WatchSelector {
     /// Whether every object is selected.
     pub fn selects_all(&self) -> bool {
         self.0.selects_all()
+    }
+
+    /// The labels of a selected object that are needed for an object to be selected: another one that has only these is selected too.
+    pub fn needed(&self, labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let mut needed = BTreeMap::new();
+        for requirement in self.0.clone() {
+            let (Expression::In(key, _) | Expression::Equal(key, _) | Expression::Exists(key)) = requirement else {
+                continue;
+            };
+            needed.extend(labels.get(&key).map(|value| (key, value.clone())));
+        }
+        needed
     }
 
     /// The parameters of a watch of the selected objects.
@@ -147,6 +163,23 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_needed_labels_are_those_that_the_selector_names() {
+        let labels = |text: &str| -> BTreeMap<String, String> {
+            let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+            pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+        };
+        for (selector, all, needed) in [
+            ("", "a=1,b=2", ""),
+            ("a=1", "a=1,b=2", "a=1"),
+            ("a in (1,2),!c,d notin (x)", "a=2,b=2,d=y", "a=2"),
+            ("b", "a=1,b=2", "b=2"),
+        ] {
+            let selector: WatchSelector = selector.parse().unwrap();
+            assert_eq!(selector.needed(&labels(all)), labels(needed), "{selector}");
+        }
+    }
 
     #[test]
     fn the_syntax_of_kubectl_is_accepted() {

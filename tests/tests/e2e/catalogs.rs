@@ -52,10 +52,15 @@ fn archive(files: &[(&str, &str)]) -> Vec<u8> {
 
 /// Pushes the image of a catalog as `opm generate dockerfile` describes it, and returns its reference by tag.
 pub(crate) async fn push(registry: &Registry, files: &[(&str, &str)]) -> String {
+    push_to(registry, "catalogs/sample", files).await
+}
+
+/// The same, to another repository.
+pub(crate) async fn push_to(registry: &Registry, repository: &str, files: &[(&str, &str)]) -> String {
     let program = Bundle::empty().with("bin/opm", "program");
     let image = files.iter().fold(program, |image, (path, text)| image.with(&format!("configs/{path}"), text));
     let labels = [(LABEL.to_owned(), "/configs".to_owned())].into();
-    let pushed = registry.push_bundle_directory("catalogs/sample", "latest", image.path(), &labels).await;
+    let pushed = registry.push_bundle_directory(repository, "latest", image.path(), &labels).await;
     pushed.expect("the registry takes it").reference
 }
 

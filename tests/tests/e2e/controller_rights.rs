@@ -178,6 +178,16 @@ async fn resolve(world: &World, name: &str, package: &str) {
     wait::until(&resolutions, name, "gone", |resolution| resolution.is_none()).await;
 }
 
+/// Waits until the package of a PlatformOperator has its BundleDeployment, and deletes both.
+async fn want(world: &World, name: &str, package: &str) {
+    let operators: Api<chandler_api::PlatformOperator> = Api::all(world.client.clone());
+    let spec = json!({"package": {"name": package}});
+    let _: chandler_api::PlatformOperator = world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
+    wait::until(&world.deployments(), package, "created", |member| member.is_some()).await;
+    operators.delete(name, &kube::api::DeleteParams::default()).await.expect("the object exists");
+    wait::until(&operators, name, "gone", |operator| operator.is_none()).await;
+}
+
 #[tokio::test]
 async fn the_controller_has_exactly_the_permissions_it_needs() {
     let mut world = World::new().await;
@@ -258,6 +268,7 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     };
     wait::until(&catalogs, &name, "reconciled", is_reconciled).await;
     resolve(&world, &name, &package).await;
+    want(&world, &name, &package).await;
     world.delete(&bell).await;
     world.delete(&name).await;
     classes.delete(&name, &kube::api::DeleteParams::default()).await.expect("the object exists");

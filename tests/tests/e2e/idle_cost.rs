@@ -22,11 +22,11 @@ use crate::{PLAIN, REGISTRY, idempotence::versions};
 
 /// The requests of a controller to the API server, without watches: `GET /path?query`.
 #[derive(Clone, Default)]
-struct Requests(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Requests(Arc<Mutex<Vec<String>>>);
 
 impl Requests {
     /// A client whose requests are recorded.
-    fn recording(&self, client: &Client) -> Client {
+    pub(crate) fn recording(&self, client: &Client) -> Client {
         let (inner, requests) = (client.clone(), self.clone());
         let service = tower::service_fn(move |request: http::Request<Body>| {
             let text = format!("{} {}", request.method(), request.uri());
@@ -46,7 +46,7 @@ impl Requests {
     }
 
     /// The writes, without Events and those that mention `without`.
-    fn writes(&self, without: &str) -> Vec<String> {
+    pub(crate) fn writes(&self, without: &str) -> Vec<String> {
         let requests = self.0.lock().expect("no other thread panics");
         let writes = requests.iter().filter(|text| !text.starts_with("GET ") && !text.contains("/events"));
         // The controller creates the record of another BundleDeployment when it first sees that one.

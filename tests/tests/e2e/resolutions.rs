@@ -1,9 +1,7 @@
 //! Resolutions: packages that are wanted become a set of BundleDeployments, which follows the catalogs and the spec.
 
-use std::{collections::BTreeMap, fmt::Write as _};
-
-use chandler_api::{Catalog, ConditionType, Resolution, find_condition};
-use chandler_tests::{World, bundles::Bundle, wait};
+use chandler_api::{ConditionType, Resolution, find_condition};
+use chandler_tests::{World, wait};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,
@@ -11,133 +9,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::catalogs;
-
-/// A version of a package: its dependencies by package, and the image.
-struct Version {
-    number: &'static str,
-    needs: Vec<String>,
-    image: String,
-}
-
-/// Packages with names of the run, and their versions, oldest first: each replaces the one before.
-struct Shop<'a> {
-    world: &'a World,
-    packages: BTreeMap<&'static str, Vec<Version>>,
-}
-
-impl<'a> Shop<'a> {
-    fn new(world: &'a World) -> Self {
-        Self { world, packages: BTreeMap::new() }
-    }
-
-    /// The name of a package, which is that of its BundleDeployment.
-    fn name(&self, package: &str) -> String {
-        format!("{}-{package}", self.world.run())
-    }
-
-    /// Adds a version whose bundle has one ConfigMap.
-    async fn with(mut self, package: &'static str, version: &'static str, needs: &[&str]) -> Self {
-        let image = self.world.push(&self.bundle(package, version)).await;
-        self.add(package, version, needs, image);
-        self
-    }
-
-    /// Adds a version whose image cannot be fetched.
-    fn with_broken(mut self, package: &'static str, version: &'static str, needs: &[&str]) -> Self {
-        self.add(package, version, needs, format!("{}/broken:v{version}", self.world.registry.address()));
-        self
-    }
-
-    fn add(&mut self, package: &'static str, version: &'static str, needs: &[&str], image: String) {
-        let needs = needs.iter().map(|needed| self.name(needed)).collect();
-        self.packages.entry(package).or_default().push(Version { number: version, needs, image });
-    }
-
-    fn bundle(&self, package: &str, version: &str) -> Bundle {
-        let name = self.name(package);
-        let annotation =
-            |key: &str, value: &str| format!("  operators.operatorframework.io.bundle.{key}.v1: {value}\n");
-        let annotations = [
-            annotation("mediatype", "registry+v1"),
-            annotation("manifests", "manifests/"),
-            annotation("metadata", "metadata/"),
-            annotation("package", &name),
-            annotation("channels", "stable"),
-            annotation("channel.default", "stable"),
-        ];
-        let csv = json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-            "metadata": {"name": format!("{name}.v{version}")},
-            "spec": {
-                "version": version, "displayName": name,
-                "installModes": [{"type": "AllNamespaces", "supported": true}],
-                "install": {"strategy": "deployment", "spec": {"deployments": []}},
-            },
-        });
-        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": package}, "data": {"version": version}});
-        Bundle::empty()
-            .with("metadata/annotations.yaml", &format!("annotations:\n{}", annotations.concat()))
-            .with("manifests/csv.json", &csv.to_string())
-            .with("manifests/map.json", &map.to_string())
-    }
-
-    /// The documents of the catalog.
-    fn catalog(&self) -> String {
-        let mut documents = String::new();
-        for (package, versions) in &self.packages {
-            let name = self.name(package);
-            let mut entries = Vec::new();
-            let mut before: Option<&str> = None;
-            for Version { number: version, needs, image } in versions {
-                let replaces = before.map(|it| format!(", replaces: {name}.v{it}")).unwrap_or_default();
-                entries.push(format!("{{name: {name}.v{version}{replaces}}}"));
-                before = Some(version);
-                let needed = needs.iter().fold(String::new(), |mut text, needed| {
-                    let _ = write!(
-                        text,
-                        ", {{type: olm.package.required, value: {{packageName: {needed}, versionRange: '>=0.0.0'}}}}"
-                    );
-                    text
-                });
-                let _ = write!(
-                    documents,
-                    "---\nschema: olm.bundle\npackage: {name}\nname: {name}.v{version}\nimage: {image}\nproperties: \
-                     [{{type: olm.package, value: {{packageName: {name}, version: {version}}}}}{needed}]\n"
-                );
-            }
-            let entries = entries.join(", ");
-            let _ = write!(
-                documents,
-                "---\nschema: olm.package\nname: {name}\ndefaultChannel: stable\n---\nschema: olm.channel\npackage: \
-                 {name}\nname: stable\nentries: [{entries}]\n"
-            );
-        }
-        documents
-    }
-
-    /// Pushes the catalog; a Catalog of the cluster that polls it has it soon.
-    async fn publish(&self) -> String {
-        catalogs::push(&self.world.registry, &[("catalog.yaml", &self.catalog())]).await
-    }
-
-    /// The version that the ConfigMap of a package has.
-    async fn installed(&self, package: &str) -> Option<String> {
-        let map = self.world.config_maps().get_opt(package).await.expect("the API server answers")?;
-        map.data?.remove("version")
-    }
-}
-
-/// Creates the Catalog, and waits until it can be used.
-async fn catalog(shop: &Shop<'_>) -> String {
-    let (world, name) = (shop.world, format!("{}-shop", shop.world.run()));
-    let reference = shop.publish().await;
-    let source = json!({"type": "image", "image": {"ref": reference}});
-    let spec = json!({"source": source, "pollInterval": "1s"});
-    let _: Catalog = world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
-    catalogs::ready(world, &name).await;
-    name
-}
+use crate::shop::{Shop, catalog};
 
 fn resolutions(world: &World) -> Api<Resolution> {
     Api::all(world.client.clone())

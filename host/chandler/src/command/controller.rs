@@ -18,8 +18,9 @@ use crate::{
 
 /// Run the controller
 ///
-/// Reconciles BundleDeployments, ProvisionerClasses and Catalogs until SIGTERM or SIGINT. It then finishes the running reconciles and exits
-/// with 0; a second signal exits immediately. In a pod it uses the service account of the pod, elsewhere a kubeconfig.
+/// Reconciles BundleDeployments, ProvisionerClasses, Catalogs, Resolutions and PlatformOperators until SIGTERM or SIGINT. It then finishes the
+/// running reconciles and exits with 0; a second signal exits immediately. In a pod it uses the service account of the pod, elsewhere a
+/// kubeconfig.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -39,7 +40,7 @@ pub struct Controller {
           value_parser = values::dns_label)]
     pub system_namespace: String,
 
-    /// Reconcile only BundleDeployments, ProvisionerClasses and Catalogs whose labels match [default: all]
+    /// Reconcile only BundleDeployments, ProvisionerClasses, Catalogs, Resolutions and PlatformOperators whose labels match [default: all]
     ///
     /// The syntax is that of `kubectl --selector`: `key=value`, `key!=value`, `key in (a,b)`, `key notin (a,b)`, `key` and `!key`, separated
     /// by commas. Several controllers can share a cluster if no object matches the selectors of two. Each needs its own cache
@@ -143,6 +144,17 @@ pub struct Controller {
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     pub default_service_account: Option<DefaultAccount>,
 
+    /// Name of the Resolution that is made from all PlatformOperators, and of the namespace of what their packages need
+    ///
+    /// Controllers with different selectors need a name each.
+    #[arg(long, value_name = "NAME", default_value = "platform-operators", value_parser = values::dns_label)]
+    pub platform_resolution: String,
+
+    /// ServiceAccount of the system namespace that installs the packages of PlatformOperators [default: as for a BundleDeployment that names
+    /// none]
+    #[arg(long, value_name = "SERVICEACCOUNT", value_parser = values::dns_label)]
+    pub platform_service_account: Option<String>,
+
     /// Use a pull secret only for the BundleDeployments, ProvisionerClasses and Catalogs that its annotations
     /// chandler.dev/bundledeployments, chandler.dev/provisionerclasses and chandler.dev/catalogs list
     #[arg(long)]
@@ -193,6 +205,8 @@ impl Controller {
             image_rules: image_rules::read(self.image_verification.as_deref(), self.trusted_root.as_deref())?,
             accounts: AccountPolicy::new(self.require_service_account, self.default_service_account.clone()),
             require_pull_secret_grant: self.require_pull_secret_grant,
+            platform_resolution: self.platform_resolution.clone(),
+            platform_account: self.platform_service_account.clone(),
             ..Options::default()
         };
         let (stop, stopped) = oneshot::channel::<()>();

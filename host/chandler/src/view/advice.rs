@@ -21,9 +21,10 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         | Reason::SourceResolved
         | Reason::CatalogValid
         | Reason::CatalogReady
-        | Reason::PackagesResolved => return None,
+        | Reason::PackagesResolved
+        | Reason::InstallSuccessful => return None,
         Reason::UnpackPending | Reason::Unpacking => "wait: the controller fetches and renders the bundle",
-        Reason::Installing | Reason::RollingOut => {
+        Reason::Installing | Reason::RollingOut | Reason::InstallPending => {
             return Some(format!("wait: `chandler status {name} --watch` follows the rollout"));
         }
         Reason::Retrying => {
@@ -177,6 +178,9 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         }
         Reason::DecisionUnavailable => {
             "set spec.output.resolveSet.toDecision to a number in status.history, or remove it"
+        }
+        Reason::SourceFailed => {
+            "change the PlatformOperator, or the catalogs: the message has the reasons (docs/platform-operators.md)"
         }
         Reason::CatalogInvalid => "fix the catalog and publish it again; `chandler catalog lint` shows all errors",
         Reason::ProgressDeadlineExceeded | Reason::Unhealthy => {

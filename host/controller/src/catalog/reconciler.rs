@@ -158,7 +158,7 @@ impl Catalogs {
         self.backoff.succeeded(name);
         self.records.remove(name);
         self.remove_unused();
-        self.context.resolutions.all();
+        self.context.catalogs_changed();
     }
 
     /// Ends a reconcile since the spec is another one, or the Catalog is gone.
@@ -208,7 +208,7 @@ impl Reconciler for Catalogs {
             () = self.generations.newer_than(catalog) => return Ok(self.superseded(catalog)),
         };
         if context.catalogs.digest_in_use(&name) != before {
-            context.resolutions.all();
+            context.catalogs_changed();
         }
         let status = status::derive(catalog, &outcome, context.catalogs.in_use(&name).as_ref(), Timestamp::now());
         let api: Api<Catalog> = Api::all(context.client.clone());
@@ -220,7 +220,7 @@ impl Reconciler for Catalogs {
         if let Some(written) = written? {
             self.own_writes.status(written, &status);
             // Whether it is stale is part of their status.
-            context.resolutions.all();
+            context.catalogs_changed();
             let old = catalog.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
             events::publish(&context.events, catalog, old, &status.conditions).await;
         }

@@ -1,12 +1,15 @@
 //! What the resolver says, asked again only if something changed.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use chandler_api::{BundleDeployment, CatalogInUse, Reason, Resolution, names::OWNER_NAME_LABEL};
 use chandler_catalog::Indexes;
 use chandler_catalogs::IndexCatalogs;
 use chandler_core::Digest;
-use chandler_resolution::{Installation, Question, plan, question, status::Answer};
+use chandler_resolution::{Installation, Question, Settled, optional::LINES, plan, question, settle, status::Answer};
 use chandler_resolver::{
     Answer as Resolved, Catalogs as _, Cluster, Decision as Chosen, Explanation, Kind, ResolveError, resolve,
 };
@@ -20,7 +23,7 @@ use crate::catalog::KnownCatalog;
 pub(super) struct Answered {
     /// The digest of the question and of the catalogs.
     key: Digest,
-    answer: Result<Resolved, ResolveError>,
+    settled: Settled,
     /// The images of the first steps of upgrades, by package and bundle.
     images: BTreeMap<(String, String), String>,
 }
@@ -65,42 +68,47 @@ impl Resolutions {
             }
         };
         let digests: Vec<&CatalogInUse> = catalogs.iter().collect();
-        let key = Digest::of_json(&(&question.problem, digests.iter().map(|it| &it.digest).collect::<Vec<_>>()));
+        let digests: Vec<&String> = digests.iter().map(|it| &it.digest).collect();
+        // What a catalog offers that is not ready is unknown: nothing is removed for want of it.
+        let may_remove = missing.is_empty();
+        let key = Digest::of_json(&(&question.problem, &question.optional, may_remove, digests));
         if memory.as_ref().is_none_or(|answered| answered.key != key) {
-            *memory = Some(Arc::new(self.ask(key, question.clone(), &read).await));
+            *memory = Some(Arc::new(self.ask(key, question.clone(), may_remove, &read).await));
         }
         let Some(answered) = memory else { return (Answer::None, catalogs) };
         (conclude(&question, &observed, current, resolution, answered, &missing), catalogs)
     }
 
     /// Asks the resolver, which may take a second.
-    async fn ask(&self, key: Digest, question: Question, catalogs: &[&KnownCatalog]) -> Answered {
+    async fn ask(&self, key: Digest, question: Question, may_remove: bool, catalogs: &[&KnownCatalog]) -> Answered {
         let indexes = self.indexes.clone();
         let opened: Vec<_> = catalogs.iter().map(|it| (it.source.clone(), it.digest.clone())).collect();
-        let failed = |message: String| {
-            Err(ResolveError::Catalog(chandler_resolver::CatalogError { catalog: String::new(), message }))
+        let problem = question.problem.clone();
+        let failed = move |catalog: String, message: String| {
+            let error = ResolveError::Catalog(chandler_resolver::CatalogError { catalog, message });
+            Settled { problem, staying: BTreeSet::new(), left_out: Vec::new(), answer: Err(error) }
         };
+        let interrupted = failed.clone();
         let asked = tokio::task::spawn_blocking(move || {
             let mut catalogs = IndexCatalogs::new();
             for (source, digest) in opened {
                 let Some(digest) = digest else { continue };
                 match open(&indexes, &digest) {
                     Ok(index) => catalogs = catalogs.with(source, Arc::new(index)),
-                    Err(message) => {
-                        let error = chandler_resolver::CatalogError { catalog: source.name, message };
-                        return (Err(ResolveError::Catalog(error)), BTreeMap::new());
-                    }
+                    Err(message) => return (failed(source.name, message), BTreeMap::new()),
                 }
             }
-            let answer = resolve(&question.problem, &catalogs);
-            let images = answer.as_ref().ok().and_then(Resolved::decision).map(|it| images(it, &catalogs));
-            (answer, images.unwrap_or_default())
+            let settled = settle(&question, may_remove, |problem| resolve(problem, &catalogs));
+            let images = settled.answer.as_ref().ok().and_then(Resolved::decision).map(|it| images(it, &catalogs));
+            (settled, images.unwrap_or_default())
         });
-        let (answer, images) = match asked.await {
+        let (settled, images) = match asked.await {
             Ok(asked) => asked,
-            Err(error) => (failed(format!("the resolver was interrupted: {error}")), BTreeMap::new()),
+            Err(error) => {
+                (interrupted(String::new(), format!("the resolver was interrupted: {error}")), BTreeMap::new())
+            }
         };
-        Answered { key, answer, images }
+        Answered { key, settled, images }
     }
 
     /// What the BundleDeployments of the cluster have.
@@ -178,7 +186,15 @@ fn conclude(
         reason: Reason::CatalogsNotReady,
         message: format!("{message}; catalogs that are not ready: {}", missing.join(", ")),
     };
-    match &answered.answer {
+    let mut question = answered.settled.question(question);
+    if !missing.is_empty() {
+        let note = format!("catalogs that are not ready: {}", missing.join(", "));
+        for left_out in &mut question.left_out {
+            left_out.explanation.truncate(LINES - 1);
+            left_out.explanation.push(note.clone());
+        }
+    }
+    match &answered.settled.answer {
         Ok(Resolved::Decision(decision)) => {
             let members = current.map(Decision::members).unwrap_or_default();
             let is_of_this_spec = current.is_some_and(|it| Some(it.generation) == resolution.metadata.generation);
@@ -186,7 +202,7 @@ fn conclude(
             let installed: Vec<Installation> = observed.members.iter().chain(&observed.others).cloned().collect();
             let image =
                 |package: &str, bundle: &str| answered.images.get(&(package.to_owned(), bundle.to_owned())).cloned();
-            match plan::plan(decision, question, &installed, &current, image) {
+            match plan::plan(decision, &question, &installed, &current, image) {
                 Ok(plan) => Answer::Plan(plan),
                 Err(error) => Answer::Failed { reason: Reason::CatalogInvalid, message: error.to_string() },
             }

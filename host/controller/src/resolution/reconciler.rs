@@ -363,11 +363,13 @@ impl Reconciler for Resolutions {
 
     fn observed(&self, resolution: &Resolution) {
         self.generations.observe(resolution);
+        self.context.platform.resolution_changed(&resolution.name_any());
     }
 
     fn removed(&self, resolution: &ObjectMeta) {
         let name = resolution.name.as_deref().unwrap_or_default();
         self.generations.cancel(name);
         self.forget(name);
+        self.context.platform.resolution_changed(name);
     }
 }

@@ -17,7 +17,7 @@ use super::decisions::{Decision, owner};
 const PREFIX: &str = "resolveset-";
 
 /// The name of the BundleDeployment of the set of a Resolution.
-pub(super) fn deployment_name(resolution: &str) -> String {
+pub(crate) fn deployment_name(resolution: &str) -> String {
     format!("{PREFIX}{resolution}")
 }
 

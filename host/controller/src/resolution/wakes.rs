@@ -79,6 +79,16 @@ impl ResolutionWakes {
         }
     }
 
+    /// Waits for the first list of the Resolutions. False means that the controller is stopping.
+    pub(crate) async fn ready(&self) -> bool {
+        self.objects.wait_until_ready().await.is_ok()
+    }
+
+    /// A Resolution as the watch brought it last.
+    pub(crate) fn get(&self, name: &str) -> Option<Resolution> {
+        self.objects.get(&ObjectRef::new(name))?.0.as_ref().ok().cloned()
+    }
+
     /// Reconciles a Resolution again.
     pub(super) fn wake(&self, name: &str) {
         // A trigger without a receiver means that the controller is stopping.

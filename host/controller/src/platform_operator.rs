@@ -1,0 +1,17 @@
+//! The reconciler of PlatformOperators: one Resolution asks for the packages of all of them, and its set installs them.
+//!
+//! | module | contents | I/O |
+//! |---|---|---|
+//! | `reconciler` | the reconcile of one PlatformOperator, and its deletion | yes |
+//! | `platform` | makes the Resolution of all PlatformOperators what it is to be | yes |
+//! | `namespaces` | the namespaces of packages: which they are, and their creation | yes |
+//! | `wakes` | which changes of other objects concern a PlatformOperator | no |
+//!
+//! What they want together, the Resolution and the status are decided in `host/platform`.
+
+mod namespaces;
+mod platform;
+mod reconciler;
+mod wakes;
+
+pub(crate) use self::{reconciler::PlatformOperators, wakes::PlatformWakes};

@@ -1,0 +1,124 @@
+//! The namespaces of packages: which they are, and their creation.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
+};
+
+use chandler_catalog::Indexes;
+use chandler_catalogs::namespace;
+use chandler_core::Digest;
+use chandler_platform::{Refused, Wanted, plan::namespace_of};
+use chandler_resolution::question;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api, Client,
+    api::{ObjectMeta, PostParams},
+};
+
+use crate::catalog::KnownCatalog;
+
+/// Marks what Chandler created.
+const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "chandler");
+
+/// What catalogs suggest, and the namespaces that are known to exist.
+pub(super) struct Namespaces {
+    indexes: Indexes,
+    /// What a catalog suggests for a package, by the digest of its content; none where it has no such package.
+    suggested: Mutex<BTreeMap<(Digest, String), Option<String>>>,
+    existing: Mutex<BTreeSet<String>>,
+}
+
+impl Namespaces {
+    pub(super) fn new(indexes: &Indexes) -> Self {
+        Self { indexes: indexes.clone(), suggested: Mutex::default(), existing: Mutex::default() }
+    }
+
+    /// The namespace that catalogs suggest for a package, or the one with its name. Refused if no catalog has the package.
+    pub(super) async fn suggested(&self, wanted: &Wanted, catalogs: &[KnownCatalog]) -> Result<String, Refused> {
+        let package = &wanted.request.name;
+        let selects = question::selected(wanted.request.catalogs.as_ref());
+        let selected = catalogs.iter().filter(|it| selects.matches(&it.source.name, &it.source.labels));
+        let (mut found, mut read, mut not_ready) = (Vec::new(), Vec::new(), Vec::new());
+        for catalog in selected {
+            let suggestion = match &catalog.digest {
+                Some(digest) => self.look_up(digest, package).await,
+                None => Err(()),
+            };
+            match suggestion {
+                Ok(suggestion) => {
+                    found.extend(suggestion.map(|suggestion| (catalog.source.priority, suggestion)));
+                    read.push(catalog.source.name.clone());
+                }
+                Err(()) => not_ready.push(catalog.source.name.clone()),
+            }
+        }
+        namespace_of(package, found).ok_or_else(|| Refused::Unknown {
+            package: package.clone(),
+            catalogs: read,
+            not_ready,
+        })
+    }
+
+    async fn look_up(&self, digest: &Digest, package: &str) -> Result<Option<String>, ()> {
+        let key = (digest.clone(), package.to_owned());
+        let known = || self.suggested.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known().get(&key) {
+            return Ok(known.clone());
+        }
+        let (indexes, (digest, package)) = (self.indexes.clone(), key.clone());
+        let asked = tokio::task::spawn_blocking(move || {
+            let index = indexes.get(&digest).map_err(|error| error.to_string())?;
+            let index = index.ok_or_else(|| "its index is gone from the cache".to_owned())?;
+            namespace::suggested(&index, &package).map_err(|error| error.to_string())
+        });
+        let suggestion = match asked.await {
+            Ok(Ok(suggestion)) => suggestion,
+            Ok(Err(error)) => {
+                tracing::debug!(digest = %key.0, error, "the index of a catalog cannot be read");
+                return Err(());
+            }
+            Err(_) => return Err(()),
+        };
+        known().insert(key, suggestion.clone());
+        Ok(suggestion)
+    }
+
+    /// Forgets what catalogs suggest that are not among these any more.
+    pub(super) fn retain(&self, catalogs: &[KnownCatalog]) {
+        let used: BTreeSet<&Digest> = catalogs.iter().filter_map(|it| it.digest.as_ref()).collect();
+        let mut suggested = self.suggested.lock().unwrap_or_else(PoisonError::into_inner);
+        suggested.retain(|(digest, _), _| used.contains(digest));
+    }
+
+    /// Forgets that a namespace exists: a BundleDeployment does not find it.
+    pub(super) fn missing(&self, namespace: &str) {
+        self.existing.lock().unwrap_or_else(PoisonError::into_inner).remove(namespace);
+    }
+
+    /// Creates a namespace that does not exist.
+    pub(super) async fn ensure(
+        &self,
+        client: &Client,
+        name: &str,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<(), kube::Error> {
+        let existing = || self.existing.lock().unwrap_or_else(PoisonError::into_inner);
+        if existing().contains(name) {
+            return Ok(());
+        }
+        let api: Api<Namespace> = Api::all(client.clone());
+        if api.get_opt(name).await?.is_none() {
+            let mut labels = labels.clone();
+            labels.insert(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned());
+            let metadata = ObjectMeta { name: Some(name.to_owned()), labels: Some(labels), ..ObjectMeta::default() };
+            let namespace = Namespace { metadata, ..Namespace::default() };
+            match api.create(&PostParams::default(), &namespace).await {
+                Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+                created => drop(created?),
+            }
+        }
+        existing().insert(name.to_owned());
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! Makes the Resolution of all PlatformOperators what it is to be.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use chandler_api::{
+    BundleDeployment, ConditionType, PlatformOperator, Reason, Resolution, ServiceAccountReference, find_condition,
+    names::OWNER_NAME_LABEL,
+};
+use chandler_catalog::Indexes;
+use chandler_platform::{Plan, Refused, Settings, plan::plan, resolution};
+use chandler_resolution::manifests::deployment_name;
+use chandler_runtime::GenerationTracker;
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+    runtime::reflector::ObjectRef,
+};
+use tokio::sync::Mutex;
+
+use super::namespaces::Namespaces;
+use crate::{context::Context, resolution::deployment_name as set_name};
+
+/// What all reconciles of PlatformOperators share.
+pub(super) struct Platform {
+    pub(super) context: Arc<Context>,
+    pub(super) generations: GenerationTracker,
+    namespaces: Namespaces,
+    /// Locked while the Resolution is planned and written. Whether this controller has created it, and the watch has not brought it yet.
+    writing: Mutex<bool>,
+}
+
+/// What all PlatformOperators want, and what became of it.
+pub(super) struct Planned {
+    pub(super) plan: Plan,
+    /// The Resolution, if it belongs to PlatformOperators.
+    pub(super) resolution: Option<Resolution>,
+    /// Whether it is as it is to be.
+    pub(super) is_current: bool,
+    /// Why the Resolution cannot be written.
+    pub(super) blocked: Option<String>,
+    /// Why the namespace of a package could not be created, by package.
+    pub(super) failed: BTreeMap<String, kube::Error>,
+}
+
+impl Platform {
+    pub(super) fn new(context: &Arc<Context>, indexes: &Indexes) -> Self {
+        Self {
+            context: Arc::clone(context),
+            generations: GenerationTracker::default(),
+            namespaces: Namespaces::new(indexes),
+            writing: Mutex::default(),
+        }
+    }
+
+    /// Waits for the first lists: before them nothing would seem to be installed, and no catalog to exist. False means that the controller
+    /// is stopping.
+    pub(super) async fn ready(&self) -> bool {
+        let context = &self.context;
+        context.deployments.wait_until_ready().await.is_ok()
+            && context.catalogs.ready().await
+            && context.resolutions.ready().await
+    }
+
+    /// Plans the Resolution, and writes what differs.
+    pub(super) async fn apply(&self) -> Result<Planned, kube::Error> {
+        let mut is_created = self.writing.lock().await;
+        let guarded = self.context.platform.operators();
+        let operators: Vec<&PlatformOperator> = guarded.iter().filter_map(|it| it.0.as_ref().ok()).collect();
+        let name = &self.context.options.platform_resolution;
+        let existing = self.context.resolutions.get(name);
+        if existing.is_some() {
+            *is_created = false;
+        }
+        let is_foreign = existing.as_ref().is_some_and(|existing| !resolution::is_managed(existing));
+        let settings = self.settings(&operators);
+        let mut planned = Planned {
+            plan: plan(&operators),
+            resolution: existing.filter(resolution::is_managed),
+            is_current: false,
+            blocked: None,
+            failed: BTreeMap::new(),
+        };
+        let namespaces = self.place(&operators, &mut planned).await;
+        if is_foreign {
+            planned.blocked = Some(foreign(name));
+            return Ok(planned);
+        }
+        let orphaned = self.orphaned(&operators);
+        let existing = planned.resolution.as_ref();
+        let all = operators.len() < guarded.len();
+        let kept = resolution::kept(existing, &orphaned, all, &planned.plan);
+        let wanted = resolution::wanted(&planned.plan, &kept, &namespaces, &settings);
+        if let Some(wanted) = &wanted {
+            self.create_namespaces(wanted, &settings, &mut planned).await;
+        }
+        self.write(wanted, &mut planned, &mut is_created).await?;
+        Ok(planned)
+    }
+
+    /// Creates, changes or deletes the Resolution, where it differs.
+    async fn write(
+        &self,
+        wanted: Option<Resolution>,
+        planned: &mut Planned,
+        is_created: &mut bool,
+    ) -> Result<(), kube::Error> {
+        let api: Api<Resolution> = Api::all(self.context.client.clone());
+        let name = &self.context.options.platform_resolution;
+        match (planned.resolution.as_ref(), wanted) {
+            (None, None) => planned.is_current = true,
+            (Some(existing), _) if existing.metadata.deletion_timestamp.is_some() => {}
+            (Some(existing), None) => {
+                let preconditions = Preconditions { uid: existing.uid(), resource_version: None };
+                let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+                match api.delete(name, &parameters).await {
+                    Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                    deleted => drop(deleted?),
+                }
+            }
+            (Some(existing), Some(wanted)) => {
+                let change = resolution::change(existing, &wanted).map_err(kube::Error::SerdeError)?;
+                planned.is_current = change.is_none();
+                if let Some(change) = change {
+                    api.patch(name, &PatchParams::default(), &Patch::Merge(change)).await?;
+                }
+            }
+            (None, Some(wanted)) => match api.create(&PostParams::default(), &wanted).await {
+                Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                    planned.blocked = (!*is_created).then(|| foreign(name));
+                }
+                created => {
+                    drop(created?);
+                    *is_created = true;
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// The BundleDeployment of the set that installs a package.
+    pub(super) fn member(&self, package: &str) -> Option<BundleDeployment> {
+        let set = set_name(&self.context.options.platform_resolution);
+        let deployment = self.deployment(&deployment_name(package))?;
+        (deployment.labels().get(OWNER_NAME_LABEL) == Some(&set)).then_some(deployment)
+    }
+
+    pub(super) fn deployment(&self, name: &str) -> Option<BundleDeployment> {
+        let guarded = self.context.deployments.get(&ObjectRef::new(name))?;
+        guarded.0.as_ref().ok().cloned()
+    }
+
+    fn settings(&self, operators: &[&PlatformOperator]) -> Settings {
+        let options = &self.context.options;
+        let account = options.platform_account.as_ref().map(|name| ServiceAccountReference {
+            name: name.clone(),
+            namespace: Some(options.system_namespace.clone()),
+        });
+        // The controller sees the Resolution only if it is selected like the PlatformOperators.
+        let first = operators.iter().min_by_key(|it| (it.creation_timestamp().map(|time| time.0), it.name_any()));
+        let labels = first.map(|first| options.watch_selector.needed(first.labels())).unwrap_or_default();
+        Settings { name: options.platform_resolution.clone(), service_account: account, labels }
+    }
+
+    /// The namespace of each package. One that is in no catalog is refused, unless it was there before: then the resolver decides.
+    async fn place(&self, operators: &[&PlatformOperator], planned: &mut Planned) -> BTreeMap<String, String> {
+        let catalogs = self.context.catalogs.known();
+        self.namespaces.retain(&catalogs);
+        let (mut namespaces, mut refused) = (BTreeMap::new(), BTreeMap::<String, Refused>::new());
+        for wanted in &planned.plan.packages {
+            let package = &wanted.request.name;
+            let installed = || self.member(package).map(|member| member.spec.install_namespace);
+            let before = || {
+                let resolution = planned.resolution.as_ref()?;
+                resolution::namespace(resolution, package)
+                    .filter(|_| resolution::asks_for(resolution, package))
+                    .cloned()
+            };
+            let known = wanted.namespace.clone().or_else(installed).or_else(before);
+            let namespace = match known {
+                Some(namespace) => Ok(namespace),
+                None => self.namespaces.suggested(wanted, &catalogs).await,
+            };
+            match namespace {
+                Ok(namespace) => drop(namespaces.insert(package.clone(), namespace)),
+                Err(reason) => drop(refused.insert(package.clone(), reason)),
+            }
+        }
+        planned.plan.refuse(operators, |wanted| refused.get(&wanted.request.name).cloned());
+        namespaces
+    }
+
+    /// The packages of PlatformOperators that are deleted with `--cascade=orphan`.
+    fn orphaned(&self, operators: &[&PlatformOperator]) -> BTreeSet<String> {
+        let orphaned = operators.iter().filter(|it| it.metadata.deletion_timestamp.is_some());
+        orphaned.filter(|it| self.generations.is_orphaning(**it)).map(|it| it.spec.package.name.clone()).collect()
+    }
+
+    async fn create_namespaces(&self, wanted: &Resolution, settings: &Settings, planned: &mut Planned) {
+        let Some(set) = wanted.spec.output.as_ref().and_then(|output| output.resolve_set.as_ref()) else { return };
+        let shared = [(String::new(), &set.install_namespace)];
+        let own = set.namespaces.iter().map(|(package, namespace)| (package.clone(), namespace));
+        for (package, namespace) in shared.into_iter().chain(own) {
+            if self.member(&package).is_some_and(|member| lacks_namespace(&member)) {
+                self.namespaces.missing(namespace);
+            }
+            if let Err(error) = self.namespaces.ensure(&self.context.client, namespace, &settings.labels).await {
+                tracing::debug!(namespace, %error, "the namespace could not be created");
+                planned.failed.insert(package, error);
+            }
+        }
+    }
+}
+
+fn lacks_namespace(deployment: &BundleDeployment) -> bool {
+    let ready = deployment.status.as_ref().and_then(|status| find_condition(&status.conditions, ConditionType::Ready));
+    ready.is_some_and(|ready| ready.reason == Reason::InstallNamespaceNotFound.as_str())
+}
+
+fn foreign(name: &str) -> String {
+    format!(
+        "Resolution {name} exists, and the controller did not create it for PlatformOperators: delete it, or run the controller with \
+         another name (--platform-resolution)"
+    )
+}

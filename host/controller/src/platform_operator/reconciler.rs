@@ -1,0 +1,212 @@
+//! The reconcile of one PlatformOperator, and its deletion.
+
+use std::sync::Arc;
+
+use chandler_api::{PlatformOperator, names::TEARDOWN_FINALIZER};
+use chandler_catalog::Indexes;
+use chandler_platform::{
+    Outcome,
+    removal::{Removal, is_complete},
+    status,
+};
+use chandler_runtime::{
+    Backoff, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, finalizers, status_patch,
+};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
+use kube::{Api, ResourceExt as _, runtime::controller::Action};
+
+use super::platform::{Planned, Platform};
+use crate::{context::Context, events};
+
+/// A request to the API server failed.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to write a PlatformOperator, its Resolution or its namespace: {}", chandler_source::api_message(.0))]
+pub(crate) struct ReconcileError(#[from] kube::Error);
+
+impl chandler_runtime::ReconcileError for ReconcileError {
+    fn is_conflict(&self) -> bool {
+        matches!(&self.0, kube::Error::Api(status) if status.is_conflict() || status.is_not_found())
+    }
+}
+
+/// The reconciler of PlatformOperators.
+pub(crate) struct PlatformOperators {
+    platform: Arc<Platform>,
+    own_writes: OwnWrites<PlatformOperator>,
+    backoff: Backoff,
+}
+
+impl PlatformOperators {
+    /// The reconciler, with the indexes of catalogs.
+    pub(crate) fn new(context: &Arc<Context>, indexes: &Indexes, reflector: &Reflector<PlatformOperator>) -> Self {
+        let platform = Arc::new(Platform::new(context, indexes));
+        Self { platform, own_writes: reflector.own_writes(), backoff: Backoff::default() }
+    }
+
+    /// The controller.
+    pub(crate) fn controller(
+        self,
+        reflector: Reflector<PlatformOperator>,
+        metrics: Arc<dyn Metrics>,
+        shutdown: &Shutdown,
+    ) -> KindController<Self> {
+        let selection = self.context().options.watch_selector.watch();
+        let api = Api::all(self.context().client.clone());
+        KindController::new(reflector, api, selection, Arc::new(self), metrics, shutdown)
+    }
+
+    fn context(&self) -> &Context {
+        &self.platform.context
+    }
+
+    fn api(&self) -> Api<PlatformOperator> {
+        Api::all(self.context().client.clone())
+    }
+
+    /// Adds the finalizer, without which the package of a PlatformOperator would stay.
+    async fn finalize(&self, operator: &PlatformOperator) -> Result<(), ReconcileError> {
+        if !has_finalizer(operator) {
+            let mut names = operator.finalizers().to_vec();
+            names.push(TEARDOWN_FINALIZER.to_owned());
+            self.own_writes.finalizers(finalizers::write(&self.api(), operator, &names).await?);
+        }
+        Ok(())
+    }
+
+    /// Writes the status and publishes what changed.
+    async fn report(&self, operator: &PlatformOperator, outcome: &Outcome<'_>) -> Result<(), ReconcileError> {
+        let status = status::derive(operator, outcome, Timestamp::now());
+        let (api, name) = (self.api(), operator.name_any());
+        if let Some(written) = status_patch::write(&api, &name, operator.status.as_ref(), &status).await? {
+            self.own_writes.status(written, &status);
+            let old = operator.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+            events::publish(&self.context().events, operator, old, &status.conditions).await;
+        }
+        Ok(())
+    }
+
+    /// Reports what became of a PlatformOperator.
+    async fn settle(&self, operator: &PlatformOperator, mut planned: Planned) -> Result<(), ReconcileError> {
+        let package = &operator.spec.package.name;
+        if let Some(refused) = planned.plan.refused.get(&operator.name_any()) {
+            return self.report(operator, &Outcome::Refused(refused.to_string())).await;
+        }
+        if let Some(blocked) = planned.blocked {
+            return self.report(operator, &Outcome::Failed(blocked)).await;
+        }
+        // What the package needs may be in the namespace that all share, which has no name of a package.
+        let failed = planned.failed.remove(package).or_else(|| planned.failed.remove(""));
+        if let Some(error) = failed {
+            self.report(
+                operator,
+                &Outcome::Failed(format!("failed to create the namespace: {}", chandler_source::api_message(&error))),
+            )
+            .await?;
+            return Err(error.into());
+        }
+        let members = planned.resolution.iter().filter_map(|it| it.status.as_ref()).flat_map(|status| &status.members);
+        let name = members.into_iter().find(|it| it.package == *package).and_then(|it| it.bundle_deployment.as_ref());
+        let deployment = match name {
+            Some(name) => self.platform.deployment(name),
+            None => self.platform.member(package),
+        };
+        let resolution = planned.resolution.as_ref().filter(|_| planned.is_current);
+        self.report(operator, &Outcome::Asked { resolution, deployment: deployment.as_ref() }).await
+    }
+
+    /// Removes the finalizer once the package is uninstalled, or something else needs it.
+    async fn tear_down(&self, operator: &PlatformOperator, planned: &Planned) -> Result<(), ReconcileError> {
+        if !has_finalizer(operator) {
+            return Ok(());
+        }
+        let package = operator.spec.package.name.as_str();
+        let deployment = self.platform.member(package).filter(|_| planned.blocked.is_none());
+        let removal = Removal {
+            package,
+            is_wanted: planned.plan.wanted(package).is_some(),
+            is_orphaned: self.platform.generations.is_orphaning(operator),
+            resolution: planned.resolution.as_ref(),
+            deployment: deployment.as_ref(),
+        };
+        if !is_complete(&removal) {
+            return self.report(operator, &Outcome::Deleting { deployment: deployment.as_ref() }).await;
+        }
+        let mut names = operator.finalizers().to_vec();
+        names.retain(|finalizer| finalizer != TEARDOWN_FINALIZER);
+        match finalizers::write(&self.api(), operator, &names).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            written => Ok(written.map(drop)?),
+        }
+    }
+
+    /// A PlatformOperator is gone: what it wanted is not wanted any more.
+    fn plan_without(&self) {
+        if !self.context().platform.operators().is_empty() {
+            return self.context().platform.all();
+        }
+        let platform = Arc::clone(&self.platform);
+        tokio::spawn(async move {
+            if platform.ready().await
+                && let Err(error) = platform.apply().await
+            {
+                tracing::warn!(%error, "failed to delete the Resolution of PlatformOperators, of which there are none");
+            }
+        });
+    }
+}
+
+impl Reconciler for PlatformOperators {
+    type Object = PlatformOperator;
+    type Error = ReconcileError;
+
+    async fn reconcile(&self, operator: &PlatformOperator) -> Result<Action, ReconcileError> {
+        if !self.platform.ready().await {
+            return Ok(Action::await_change());
+        }
+        let is_deleted = operator.metadata.deletion_timestamp.is_some();
+        if !is_deleted {
+            self.finalize(operator).await?;
+        }
+        let planned = match self.platform.apply().await {
+            Ok(planned) => planned,
+            Err(error) => {
+                if matches!(&error, kube::Error::Api(status) if !status.is_conflict()) && !is_deleted {
+                    self.report(operator, &Outcome::Failed(chandler_source::api_message(&error))).await?;
+                }
+                return Err(error.into());
+            }
+        };
+        if is_deleted {
+            self.tear_down(operator, &planned).await?;
+        } else {
+            self.settle(operator, planned).await?;
+        }
+        self.backoff.succeeded(&operator.name_any());
+        Ok(Action::await_change())
+    }
+
+    fn backoff(&self) -> &Backoff {
+        &self.backoff
+    }
+
+    fn observed(&self, operator: &PlatformOperator) {
+        self.platform.generations.observe(operator);
+    }
+
+    fn removed(&self, operator: &ObjectMeta) {
+        let name = operator.name.as_deref().unwrap_or_default();
+        self.platform.generations.cancel(name);
+        self.backoff.succeeded(name);
+        self.plan_without();
+    }
+
+    fn listed(&self) {
+        if self.context().platform.operators().is_empty() {
+            self.plan_without();
+        }
+    }
+}
+
+fn has_finalizer(operator: &PlatformOperator) -> bool {
+    operator.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER)
+}

@@ -1,0 +1,172 @@
+//! What all PlatformOperators want, and which of them are refused before any question.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, btree_map::Entry},
+};
+
+use chandler_api::{PackageRequest, PlatformOperator, PlatformOperatorSpec, resolution::PACKAGES};
+use kube::ResourceExt as _;
+use serde_json::{Map, Value};
+
+/// What all PlatformOperators want.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// The packages, that of the oldest PlatformOperator first.
+    pub packages: Vec<Wanted>,
+    /// The PlatformOperators that take no part, by name.
+    pub refused: BTreeMap<String, Refused>,
+}
+
+/// A package that PlatformOperators want.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wanted {
+    /// The oldest PlatformOperator that wants it.
+    pub operator: String,
+    /// The request for the resolver.
+    pub request: PackageRequest,
+    /// The configuration.
+    pub config: Map<String, Value>,
+    /// The namespace that the PlatformOperator names.
+    pub namespace: Option<String>,
+}
+
+/// A PlatformOperator takes no part in the resolution.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// No package can have the name.
+    #[error(
+        "{0:?} cannot be the name of a package: names have lower case letters, digits, `-` and `.`, and begin and end with a letter or a digit"
+    )]
+    Name(String),
+    /// An older PlatformOperator wants the same package in another way.
+    #[error(
+        "PlatformOperator {earlier}, which is older, wants package {package} too, and its spec is different: make the specs equal, or delete one of the two"
+    )]
+    Taken {
+        /// The package.
+        package: String,
+        /// The other PlatformOperator.
+        earlier: String,
+    },
+    /// There are too many.
+    #[error("older PlatformOperators want {PACKAGES} packages, which is the most")]
+    TooMany,
+    /// No catalog has the package.
+    #[error("package {package} is in no catalog{}", read(.catalogs, .not_ready))]
+    Unknown {
+        /// The package.
+        package: String,
+        /// The catalogs that were read.
+        catalogs: Vec<String>,
+        /// The catalogs that are not ready.
+        not_ready: Vec<String>,
+    },
+}
+
+fn read(catalogs: &[String], not_ready: &[String]) -> String {
+    let list = |what: &str, names: &[String]| match names {
+        [] => String::new(),
+        names => format!("; {what}: {}", names.join(", ")),
+    };
+    format!("{}{}", list("catalogs that were read", catalogs), list("catalogs that are not ready", not_ready))
+}
+
+impl Plan {
+    /// The package of this name.
+    pub fn wanted(&self, package: &str) -> Option<&Wanted> {
+        self.packages.iter().find(|wanted| wanted.request.name == package)
+    }
+
+    /// Leaves out the packages that are refused, with all PlatformOperators that want them.
+    pub fn refuse(&mut self, operators: &[&PlatformOperator], refuse: impl Fn(&Wanted) -> Option<Refused>) {
+        let refused: BTreeMap<String, Refused> =
+            self.packages.iter().filter_map(|wanted| Some((wanted.request.name.clone(), refuse(wanted)?))).collect();
+        self.packages.retain(|wanted| !refused.contains_key(&wanted.request.name));
+        for operator in operators.iter().filter(|operator| is_live(operator)) {
+            if let Some(reason) = refused.get(&operator.spec.package.name) {
+                self.refused.entry(operator.name_any()).or_insert_with(|| reason.clone());
+            }
+        }
+    }
+}
+
+/// What these PlatformOperators want; those that are being deleted want nothing.
+pub fn plan(operators: &[&PlatformOperator]) -> Plan {
+    let mut ordered: Vec<&PlatformOperator> = operators.iter().copied().filter(|it| is_live(it)).collect();
+    ordered.sort_by_cached_key(|it| (it.metadata.creation_timestamp.as_ref().map(|time| time.0), it.name_any()));
+    let mut plan = Plan::default();
+    let mut first: BTreeMap<&str, &PlatformOperator> = BTreeMap::new();
+    for operator in ordered {
+        let package = operator.spec.package.name.as_str();
+        let refused = match first.entry(package) {
+            _ if !is_package(package) => Some(Refused::Name(package.to_owned())),
+            Entry::Occupied(earlier) if earlier.get().spec == operator.spec => None,
+            Entry::Occupied(earlier) => {
+                Some(Refused::Taken { package: package.to_owned(), earlier: earlier.get().name_any() })
+            }
+            Entry::Vacant(_) if plan.packages.len() >= PACKAGES => Some(Refused::TooMany),
+            Entry::Vacant(vacant) => {
+                vacant.insert(operator);
+                plan.packages.push(wanted(operator));
+                None
+            }
+        };
+        plan.refused.extend(refused.map(|refused| (operator.name_any(), refused)));
+    }
+    plan
+}
+
+fn is_live(operator: &PlatformOperator) -> bool {
+    operator.metadata.deletion_timestamp.is_none()
+}
+
+fn wanted(operator: &PlatformOperator) -> Wanted {
+    let PlatformOperatorSpec { package, version, channels, catalogs, config, install_namespace } = &operator.spec;
+    Wanted {
+        operator: operator.name_any(),
+        request: PackageRequest {
+            name: package.name.clone(),
+            version: version.clone(),
+            channels: channels.clone(),
+            catalogs: catalogs.clone(),
+            optional: true,
+        },
+        config: without_nulls(config),
+        namespace: install_namespace.clone(),
+    }
+}
+
+/// A null means what an absent value means, and a merge patch cannot write it.
+fn without_nulls(config: &Map<String, Value>) -> Map<String, Value> {
+    let kept = config.iter().filter(|(_, value)| !value.is_null());
+    kept.map(|(key, value)| {
+        (key.clone(), value.as_object().map_or_else(|| value.clone(), |inner| without_nulls(inner).into()))
+    })
+    .collect()
+}
+
+/// Whether a package can have this name: the pattern of the CRD, which is that of OpenShift, is not anchored.
+fn is_package(name: &str) -> bool {
+    let is_alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let edge = |byte: Option<u8>| byte.is_some_and(is_alphanumeric);
+    edge(name.bytes().next())
+        && edge(name.bytes().next_back())
+        && name.bytes().all(|byte| is_alphanumeric(byte) || matches!(byte, b'-' | b'.'))
+}
+
+/// The namespace of a package, of what the catalogs that have it suggest, each with its priority: the suggestion of the highest priority,
+/// or the name of the package. None if no catalog has the package.
+pub fn namespace_of(package: &str, mut found: Vec<(i32, String)>) -> Option<String> {
+    found.first()?;
+    found.retain(|(_, suggestion)| is_label(suggestion));
+    let best = found.into_iter().min_by_key(|(priority, suggestion)| (Reverse(*priority), suggestion.clone()));
+    Some(best.map_or_else(|| package.replace('.', "-"), |(_, suggestion)| suggestion))
+}
+
+fn is_label(name: &str) -> bool {
+    is_package(name) && !name.contains('.') && name.len() <= 63
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! The status of a PlatformOperator. The clock comes in as an argument.
+//!
+//! The condition `Installed` has the reasons of OpenShift's controller: `SourceFailed`, `UnpackPending`, `InstallPending`, `InstallFailed`,
+//! those of the BundleDeployment, and `InstallSuccessful`.
+
+use chandler_api::{
+    ActiveBundleDeployment, BundleDeployment, ConditionType as Type, NewCondition, PlatformOperator,
+    PlatformOperatorStatus, Reason, Resolution, ResolutionStatus, ResolvedMember, conditions::whole_seconds,
+    find_condition, set_condition,
+};
+use chandler_resolver::version::{VersionRelease, masterminds::Range};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
+use kube::ResourceExt as _;
+
+const UNPACK_PENDING: &str = "Waiting for the bundle to be unpacked";
+const INSTALL_PENDING: &str = "Waiting for the bundle to be installed";
+
+/// What became of a PlatformOperator.
+#[derive(Clone, Debug)]
+pub enum Outcome<'a> {
+    /// It takes no part in the resolution.
+    Refused(String),
+    /// What it needs could not be created.
+    Failed(String),
+    /// It is part of the question of a Resolution.
+    Asked {
+        /// The Resolution, if its spec is as it is to be.
+        resolution: Option<&'a Resolution>,
+        /// The BundleDeployment that has the package.
+        deployment: Option<&'a BundleDeployment>,
+    },
+    /// It is being deleted.
+    Deleting {
+        /// The BundleDeployment that is still there.
+        deployment: Option<&'a BundleDeployment>,
+    },
+}
+
+/// The status after a reconcile.
+pub fn derive(operator: &PlatformOperator, outcome: &Outcome<'_>, now: Timestamp) -> PlatformOperatorStatus {
+    let mut status = operator.status.clone().unwrap_or_default();
+    let condition = match outcome {
+        Outcome::Refused(message) => {
+            (status.version, status.active_bundle_deployment) = (None, None);
+            Some(unmet(message.clone()))
+        }
+        Outcome::Failed(message) => Some(NewCondition::is_false(Type::Installed, Reason::InstallFailed, message)),
+        Outcome::Asked { resolution, deployment } => {
+            let answered = resolution.and_then(answered);
+            let Some((resolution, answer)) = answered else {
+                // Until there is an answer to the current question, the last one stands.
+                if status.conditions.is_empty() {
+                    set(&mut status, operator, pending(Reason::UnpackPending, UNPACK_PENDING), now);
+                }
+                return status;
+            };
+            let member = answer.members.iter().find(|member| member.package == operator.spec.package.name);
+            status.version = member.map(|member| member.version.clone());
+            status.active_bundle_deployment =
+                deployment.filter(|_| member.is_some()).map(|it| ActiveBundleDeployment { name: it.name_any() });
+            Some(installed(operator, resolution, answer, member, *deployment))
+        }
+        Outcome::Deleting { deployment } => {
+            let ready = deployment.and_then(|it| condition_of(it, Type::Ready)).filter(|ready| ready.status == "False");
+            ready.map(copied)
+        }
+    };
+    if let Some(condition) = condition {
+        set(&mut status, operator, condition, now);
+    }
+    status
+}
+
+fn set(status: &mut PlatformOperatorStatus, operator: &PlatformOperator, condition: NewCondition, now: Timestamp) {
+    let generation = operator.metadata.generation;
+    status.observed_generation = generation;
+    set_condition(&mut status.conditions, condition, generation, whole_seconds(now));
+}
+
+/// A Resolution with its status, if that describes its spec.
+fn answered(resolution: &Resolution) -> Option<(&Resolution, &ResolutionStatus)> {
+    let status = resolution.status.as_ref()?;
+    let is_current = status.observed_generation == resolution.metadata.generation;
+    (is_current && resolution.metadata.deletion_timestamp.is_none()).then_some((resolution, status))
+}
+
+fn installed(
+    operator: &PlatformOperator,
+    resolution: &Resolution,
+    answer: &ResolutionStatus,
+    member: Option<&ResolvedMember>,
+    deployment: Option<&BundleDeployment>,
+) -> NewCondition {
+    if let Some(left_out) = answer.left_out.iter().find(|it| it.package == operator.spec.package.name) {
+        return unmet(left_out.explanation.join("; "));
+    }
+    let unresolved = find_condition(&answer.conditions, Type::Resolved).filter(|resolved| resolved.status != "True");
+    let meets = |member: &ResolvedMember| meets(&member.version, operator.spec.version.as_deref());
+    match (member, unresolved) {
+        // Without an answer, what is installed stays.
+        (member, Some(unresolved)) if !member.is_some_and(meets) => {
+            let name = resolution.name_any();
+            unmet(format!("Resolution {name} has no answer: {}", unresolved.message))
+        }
+        (None, _) => pending(Reason::UnpackPending, UNPACK_PENDING),
+        (Some(_), _) => match deployment {
+            Some(deployment) => progress(deployment),
+            None => not_created(answer),
+        },
+    }
+}
+
+/// Whether a version is in a range.
+fn meets(version: &str, range: Option<&str>) -> bool {
+    let Some(range) = range.filter(|range| !range.is_empty()) else { return true };
+    match (Range::parse(range), VersionRelease::parse(version, None)) {
+        (Ok(range), Ok(version)) => range.matches(version.version()),
+        _ => false,
+    }
+}
+
+/// There is no BundleDeployment yet: the set creates it.
+fn not_created(answer: &ResolutionStatus) -> NewCondition {
+    if let Some(waits) = &answer.pending {
+        return pending(Reason::InstallPending, &format!("{INSTALL_PENDING}: {}", waits.message));
+    }
+    let set = find_condition(&answer.conditions, Type::Installed).filter(|installed| installed.status == "False");
+    match set.filter(|set| set.reason != Reason::Installing.as_str()) {
+        Some(failed) => NewCondition::is_false(Type::Installed, Reason::InstallFailed, failed.message.clone()),
+        None => pending(Reason::UnpackPending, UNPACK_PENDING),
+    }
+}
+
+/// What the BundleDeployment says. While an upgrade is rolled out, the old version runs.
+fn progress(deployment: &BundleDeployment) -> NewCondition {
+    let name = deployment.name_any();
+    let condition = |kind| condition_of(deployment, kind);
+    if deployment.metadata.deletion_timestamp.is_some() {
+        return pending(Reason::InstallPending, INSTALL_PENDING);
+    }
+    if condition(Type::Installed).is_some_and(|installed| installed.status == "True") {
+        let message = format!("Successfully applied the {name} BundleDeployment resource");
+        return NewCondition::is_true(Type::Installed, Reason::InstallSuccessful, message);
+    }
+    let mut failed = [Type::Unpacked, Type::HasValidBundle].into_iter().filter_map(condition);
+    if let Some(failed) = failed.find(|it| it.status == "False" && it.reason != Reason::Unpacking.as_str()) {
+        return copied(failed);
+    }
+    if condition(Type::HasValidBundle).is_none_or(|valid| valid.status != "True") {
+        return pending(Reason::UnpackPending, UNPACK_PENDING);
+    }
+    match condition(Type::Installed).filter(|installed| installed.status == "False") {
+        Some(installed) => copied(installed),
+        None => pending(Reason::InstallPending, INSTALL_PENDING),
+    }
+}
+
+fn condition_of(deployment: &BundleDeployment, kind: Type) -> Option<&Condition> {
+    find_condition(&deployment.status.as_ref()?.conditions, kind)
+}
+
+/// The condition of a BundleDeployment as one of the PlatformOperator.
+fn copied(condition: &Condition) -> NewCondition {
+    let reason = Reason::from_name(&condition.reason).unwrap_or(Reason::InstallFailed);
+    NewCondition::is_false(Type::Installed, reason, condition.message.clone())
+}
+
+fn unmet(message: String) -> NewCondition {
+    NewCondition::is_false(Type::Installed, Reason::SourceFailed, message)
+}
+
+fn pending(reason: Reason, message: &str) -> NewCondition {
+    NewCondition::is_false(Type::Installed, reason, message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,346 @@
+//! PlatformOperators: what all of them want is resolved together, and each says what became of it.
+
+use std::collections::BTreeSet;
+
+use chandler_api::{
+    BundleDeployment, ConditionType, PlatformOperator, PlatformOperatorStatus, Resolution, find_condition,
+};
+use chandler_tests::{World, wait, wait::eventually};
+use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::Condition};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    idle_cost::Requests,
+    shop::{Shop, catalog},
+};
+
+const INSTALLED: &str = "True/InstallSuccessful";
+
+fn operators(world: &World) -> Api<PlatformOperator> {
+    Api::all(world.client.clone())
+}
+
+fn resolutions(world: &World) -> Api<Resolution> {
+    Api::all(world.client.clone())
+}
+
+/// Creates a PlatformOperator of a package. More fields of the spec may follow.
+async fn create(shop: &Shop<'_>, name: &str, package: &str, more: Value) -> String {
+    let (name, mut spec) = (shop.name(name), json!({"package": {"name": shop.name(package)}}));
+    for (field, value) in more.as_object().into_iter().flatten() {
+        spec[field] = value.clone();
+    }
+    let _: PlatformOperator = shop.world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
+    name
+}
+
+/// Creates a PlatformOperator of a package in the namespace of the test.
+async fn create_here(shop: &Shop<'_>, name: &str, package: &str) -> String {
+    create(shop, name, package, json!({"installNamespace": shop.world.namespace})).await
+}
+
+async fn patch(world: &World, name: &str, spec: Value) {
+    let patch = Patch::Merge(json!({"spec": spec}));
+    operators(world).patch(name, &PatchParams::default(), &patch).await.expect("the spec is accepted");
+}
+
+fn installed_condition(operator: &PlatformOperator) -> Option<&Condition> {
+    let status = operator.status.as_ref().filter(|it| it.observed_generation == operator.metadata.generation)?;
+    find_condition(&status.conditions, ConditionType::Installed)
+}
+
+/// Waits until the condition Installed of the current generation has this status and reason, and the version is this one.
+async fn until(world: &World, name: &str, expected: &str, version: &str) -> PlatformOperator {
+    let what = format!("{expected} {version}");
+    let api = operators(world);
+    let found = wait::until(&api, name, &what, |operator| {
+        operator.is_some_and(|operator| {
+            let installed = installed_condition(operator);
+            let chosen = operator.status.as_ref().and_then(|status| status.version.as_deref()).unwrap_or_default();
+            installed.is_some_and(|it| format!("{}/{}", it.status, it.reason) == expected) && chosen == version
+        })
+    });
+    found.await.expect("the PlatformOperator")
+}
+
+fn status(operator: &PlatformOperator) -> &PlatformOperatorStatus {
+    operator.status.as_ref().expect("a status")
+}
+
+fn message(operator: &PlatformOperator) -> &str {
+    &installed_condition(operator).expect("the condition").message
+}
+
+async fn delete(world: &World, name: &str) {
+    operators(world).delete(name, &DeleteParams::default()).await.expect("the PlatformOperator exists");
+    wait::until(&operators(world), name, "gone", |operator| operator.is_none()).await;
+}
+
+async fn version_of(world: &World, name: &str) -> Option<String> {
+    let deployment = world.deployments().get_opt(name).await.expect("an answer");
+    deployment.map(|it: BundleDeployment| it.annotations()["resolution.chandler.dev/version"].clone())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packages_of_two_catalogs_are_installed_and_go_with_their_platform_operators() {
+    let world = World::new().await;
+    let suggested = format!("{}-suggested", world.run());
+    let shop = Shop::new(&world).with("app", "1.0.0", &["base"]).await.with("base", "1.0.0", &[]).await;
+    let shop = shop.suggesting("app", &suggested);
+    let annex = Shop::titled(&world, "annex").with("tool", "2.0.0", &[]).await;
+    catalog(&shop).await;
+    catalog(&annex).await;
+    let app = create(&shop, "one", "app", json!({})).await;
+    let tool = create(&annex, "two", "tool", json!({})).await;
+    let first = until(&world, &app, INSTALLED, "1.0.0").await;
+    until(&world, &tool, INSTALLED, "2.0.0").await;
+    assert_eq!(message(&first), format!("Successfully applied the {} BundleDeployment resource", shop.name("app")));
+    let active = status(&first).active_bundle_deployment.as_ref().map(|it| it.name.as_str());
+    assert_eq!(active, Some(shop.name("app").as_str()));
+
+    // The namespace that the bundle suggests, that of the package, and that of what nobody asked for.
+    assert_eq!(shop.installed_in(&suggested, "app").await.as_deref(), Some("1.0.0"));
+    assert_eq!(shop.installed_in(&shop.name("tool"), "tool").await.as_deref(), Some("2.0.0"));
+    assert_eq!(shop.installed_in(&world.platform(), "base").await.as_deref(), Some("1.0.0"));
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    let namespace = namespaces.get(&suggested).await.expect("the namespace");
+    assert_eq!(namespace.labels()["app.kubernetes.io/managed-by"], "chandler");
+
+    // The dependency gets a PlatformOperator, and needs none when that goes.
+    let base = create(&shop, "three", "base", json!({})).await;
+    until(&world, &base, INSTALLED, "1.0.0").await;
+    assert_eq!(shop.installed_in(&world.platform(), "base").await.as_deref(), Some("1.0.0"), "it does not move");
+    delete(&world, &base).await;
+    assert_eq!(version_of(&world, &shop.name("base")).await.as_deref(), Some("1.0.0"), "app needs it");
+
+    delete(&world, &app).await;
+    assert_eq!(version_of(&world, &shop.name("app")).await, None);
+    assert_eq!(version_of(&world, &shop.name("tool")).await.as_deref(), Some("2.0.0"));
+    delete(&world, &tool).await;
+    assert_eq!(version_of(&world, &shop.name("tool")).await, None);
+    assert!(resolutions(&world).get_opt(&world.platform()).await.expect("an answer").is_none());
+    assert!(namespaces.get_opt(&suggested).await.expect("an answer").is_some(), "namespaces stay");
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_follows_the_catalog_and_an_edit_of_the_version() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let app = create_here(&shop, "one", "app").await;
+    let before = until(&world, &app, INSTALLED, "1.0.0").await;
+    let shop = shop.with("app", "1.1.0", &[]).await.with("app", "1.2.0", &[]).await;
+    shop.publish().await;
+    let after = until(&world, &app, INSTALLED, "1.2.0").await;
+    eventually("the new version runs", || async { shop.installed("app").await.as_deref() == Some("1.2.0") }).await;
+    let time = |operator: &PlatformOperator| installed_condition(operator).expect("it").last_transition_time.clone();
+    assert_eq!(time(&before), time(&after), "the old version ran all the time");
+
+    // A range that nothing meets says so, and what is installed stays.
+    patch(&world, &app, json!({"version": ">=9"})).await;
+    let refused = until(&world, &app, "False/SourceFailed", "1.2.0").await;
+    assert!(message(&refused).contains(">=9") && message(&refused).contains("stays installed"), "{refused:?}");
+    assert_eq!(shop.installed("app").await.as_deref(), Some("1.2.0"));
+    patch(&world, &app, json!({"version": ">=1.2"})).await;
+    until(&world, &app, INSTALLED, "1.2.0").await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_cannot_be_satisfied_says_so_and_the_others_go_on() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await.with("needy", "1.0.0", &["nothing"]).await;
+    catalog(&shop).await;
+    let missing = create_here(&shop, "one", "missing").await;
+    let unknown = create(&shop, "two", "unknown", json!({})).await;
+    let needy = create_here(&shop, "three", "needy").await;
+    let invalid = create(&shop, "four", "app", json!({"package": {"name": format!("{}_App", world.run())}})).await;
+    let range =
+        create(&shop, "five", "app", json!({"version": "not a range", "installNamespace": world.namespace})).await;
+    for (name, expected) in [
+        (&missing, "no catalog has package"),
+        (&unknown, "is in no catalog"),
+        (&needy, "needs package"),
+        (&invalid, "cannot be the name of a package"),
+        (&range, "is invalid"),
+    ] {
+        let refused = until(&world, name, "False/SourceFailed", "").await;
+        assert!(message(&refused).contains(expected), "{refused:?}");
+        assert!(status(&refused).active_bundle_deployment.is_none());
+    }
+    delete(&world, &range).await;
+    let app = create_here(&shop, "six", "app").await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+
+    // The catalog gets what was missing.
+    let shop = shop.with("unknown", "1.0.0", &[]).await.with("nothing", "1.0.0", &[]).await;
+    shop.publish().await;
+    until(&world, &unknown, INSTALLED, "1.0.0").await;
+    until(&world, &needy, INSTALLED, "1.0.0").await;
+    for name in [&missing, &unknown, &needy, &invalid, &app] {
+        delete(&world, name).await;
+    }
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_order_of_creation_decides_between_those_that_do_not_fit_together() {
+    let world = World::new().await;
+    let shop =
+        Shop::new(&world).with("old", "1.0.0", &["base <2.0.0"]).await.with("new", "1.0.0", &["base >=2.0.0"]).await;
+    let shop = shop.with("base", "1.0.0", &[]).await.with("base", "2.0.0", &[]).await;
+    catalog(&shop).await;
+    let new = create_here(&shop, "z", "new").await;
+    let created = operators(&world).get(&new).await.expect("it").creation_timestamp().expect("a time").0;
+    // Times are whole seconds, and the name decides between equal ones.
+    eventually("the next second", || async { k8s_openapi::jiff::Timestamp::now().as_second() > created.as_second() })
+        .await;
+    let old = create_here(&shop, "a", "old").await;
+    until(&world, &new, INSTALLED, "1.0.0").await;
+    let refused = until(&world, &old, "False/SourceFailed", "").await;
+    assert!(message(&refused).contains(&shop.name("base")), "{refused:?}");
+    assert_eq!(version_of(&world, &shop.name("base")).await.as_deref(), Some("2.0.0"));
+
+    delete(&world, &new).await;
+    until(&world, &old, INSTALLED, "1.0.0").await;
+    assert_eq!(version_of(&world, &shop.name("base")).await.as_deref(), Some("1.0.0"));
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn equal_wishes_share_a_package_and_a_different_one_is_refused() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let first = create_here(&shop, "a", "app").await;
+    until(&world, &first, INSTALLED, "1.0.0").await;
+    let second = create_here(&shop, "b", "app").await;
+    until(&world, &second, INSTALLED, "1.0.0").await;
+    let third = create(&shop, "c", "app", json!({"version": "<2", "installNamespace": world.namespace})).await;
+    let refused = until(&world, &third, "False/SourceFailed", "").await;
+    assert!(message(&refused).contains(&format!("PlatformOperator {first}")), "{refused:?}");
+    delete(&world, &first).await;
+    assert_eq!(shop.installed("app").await.as_deref(), Some("1.0.0"), "another one wants it");
+    delete(&world, &second).await;
+    until(&world, &third, INSTALLED, "1.0.0").await;
+    assert_eq!(shop.installed("app").await.as_deref(), Some("1.0.0"));
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_of_the_catalog_changes_nothing_even_across_a_restart() {
+    let mut world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
+    let (published, name) = (catalog(&shop).await, shop.name("app"));
+    let app = create_here(&shop, "one", "app").await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    let uid = world.deployments().get(&name).await.expect("it").uid();
+    let catalogs: Api<chandler_api::Catalog> = Api::all(world.client.clone());
+    let away = json!({"spec": {"source": {"image": {"ref": format!("{}/away:v1", world.registry.address())}}}});
+    catalogs.patch(&published, &PatchParams::default(), &Patch::Merge(away)).await.expect("the Catalog exists");
+    wait::until(&catalogs, &published, "stale", |catalog| {
+        let conditions =
+            catalog.and_then(|it| it.status.as_ref()).map(|status| status.conditions.as_slice()).unwrap_or_default();
+        find_condition(conditions, ConditionType::Ready).is_some_and(|ready| ready.reason == "CatalogStale")
+    })
+    .await;
+    world.stop_controller().await;
+    world.start_controller();
+    patch(&world, &app, json!({"version": "<3"})).await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    catalogs.delete(&published, &DeleteParams::default()).await.expect("the Catalog exists");
+    patch(&world, &app, json!({"version": "<4"})).await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    patch(&world, &app, json!({"version": ">=9"})).await;
+    let refused = until(&world, &app, "False/SourceFailed", "1.0.0").await;
+    assert!(message(&refused).contains("stays installed"), "{refused:?}");
+    assert_eq!(world.deployments().get(&name).await.expect("it").uid(), uid);
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resolution_that_others_made_is_left_alone_and_an_orphan_stays_installed() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await.with("other", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let spec = json!({"packages": [{"name": shop.name("other")}]});
+    let _: Resolution = world.create(json!({"metadata": {"name": world.platform()}, "spec": spec})).await;
+    let app = create_here(&shop, "one", "app").await;
+    let refused = until(&world, &app, "False/InstallFailed", "").await;
+    assert!(message(&refused).contains(&format!("Resolution {}", world.platform())), "{refused:?}");
+    resolutions(&world).delete(&world.platform(), &DeleteParams::default()).await.expect("it exists");
+    until(&world, &app, INSTALLED, "1.0.0").await;
+
+    operators(&world)
+        .delete(
+            &app,
+            &DeleteParams { propagation_policy: Some(kube::api::PropagationPolicy::Orphan), ..DeleteParams::default() },
+        )
+        .await
+        .expect("it exists");
+    if !world.collects_garbage() {
+        // The garbage collector removes its finalizer.
+        let deleted = operators(&world).get(&app).await.expect("it is being deleted");
+        let kept: Vec<&String> = deleted.finalizers().iter().filter(|name| *name != "orphan").collect();
+        let patch = Patch::Merge(json!({"metadata": {"finalizers": kept}}));
+        operators(&world).patch(&app, &PatchParams::default(), &patch).await.expect("an update");
+    }
+    wait::until(&operators(&world), &app, "gone", |operator| operator.is_none()).await;
+    let other = create_here(&shop, "two", "other").await;
+    until(&world, &other, INSTALLED, "1.0.0").await;
+    assert_eq!(shop.installed("app").await.as_deref(), Some("1.0.0"));
+
+    // A new PlatformOperator takes it over.
+    let app = create_here(&shop, "three", "app").await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    delete(&world, &app).await;
+    assert_eq!(shop.installed("app").await, None);
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_controller_writes_nothing() {
+    let mut world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let (app, missing) = (create_here(&shop, "one", "app").await, create(&shop, "two", "missing", json!({})).await);
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    until(&world, &missing, "False/SourceFailed", "").await;
+    wait::until(&resolutions(&world), &world.platform(), "ready", |resolution| {
+        let status = resolution.and_then(|it| it.status.as_ref());
+        let ready = status.and_then(|status| find_condition(&status.conditions, ConditionType::Ready));
+        ready.is_some_and(|ready| ready.status == "True")
+    })
+    .await;
+    world.stop_controller().await;
+    let before = versions(&world, &[&app, &missing]).await;
+    let requests = Requests::default();
+    world.start_controller_on(requests.recording(&world.client));
+    // Another PlatformOperator makes the controller look at all of them.
+    let other = create(&Shop::new(&world), "three", "absent", json!({})).await;
+    until(&world, &other, "False/SourceFailed", "").await;
+    delete(&world, &other).await;
+    assert_eq!(versions(&world, &[&app, &missing]).await, before);
+    let writes = requests.writes(&other);
+    let about: Vec<&String> =
+        writes.iter().filter(|text| text.contains("platformoperators") || text.contains("/resolutions")).collect();
+    assert_eq!(about, [""; 0]);
+    world.stop_controller().await;
+    world.start_controller();
+    world.finish().await;
+}
+
+/// The versions of PlatformOperators and their Resolution.
+async fn versions(world: &World, names: &[&str]) -> BTreeSet<Option<String>> {
+    let mut versions = BTreeSet::new();
+    for name in names {
+        versions.insert(operators(world).get(name).await.expect("it exists").resource_version());
+    }
+    versions.insert(resolutions(world).get(&world.platform()).await.expect("it exists").resource_version());
+    versions
+}

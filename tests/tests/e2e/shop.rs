@@ -1,0 +1,167 @@
+//! A catalog with packages of the run, whose bundles have a ConfigMap each.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use chandler_api::Catalog;
+use chandler_tests::{World, bundles::Bundle};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use serde_json::json;
+
+use crate::catalogs;
+
+/// A version of a package: its dependencies by package with their ranges, and the image.
+pub(crate) struct Version {
+    number: &'static str,
+    needs: Vec<(String, String)>,
+    pub(crate) image: String,
+}
+
+/// Packages with names of the run, and their versions, oldest first: each replaces the one before.
+pub(crate) struct Shop<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) packages: BTreeMap<&'static str, Vec<Version>>,
+    /// The last part of the name of its Catalog.
+    title: &'static str,
+    /// The namespaces that bundles suggest, by package.
+    namespaces: BTreeMap<&'static str, String>,
+}
+
+impl<'a> Shop<'a> {
+    pub(crate) fn new(world: &'a World) -> Self {
+        Self::titled(world, "shop")
+    }
+
+    /// One of several.
+    pub(crate) fn titled(world: &'a World, title: &'static str) -> Self {
+        Self { world, packages: BTreeMap::new(), title, namespaces: BTreeMap::new() }
+    }
+
+    /// The bundles of a package suggest a namespace.
+    pub(crate) fn suggesting(mut self, package: &'static str, namespace: &str) -> Self {
+        self.namespaces.insert(package, namespace.to_owned());
+        self
+    }
+
+    /// The name of a package, which is that of its BundleDeployment.
+    pub(crate) fn name(&self, package: &str) -> String {
+        format!("{}-{package}", self.world.run())
+    }
+
+    /// Adds a version whose bundle has one ConfigMap. It needs packages, or packages and ranges: `base`, `base <2.0.0`.
+    pub(crate) async fn with(mut self, package: &'static str, version: &'static str, needs: &[&str]) -> Self {
+        let image = self.world.push(&self.bundle(package, version)).await;
+        self.add(package, version, needs, image);
+        self
+    }
+
+    /// Adds a version whose image cannot be fetched.
+    pub(crate) fn with_broken(mut self, package: &'static str, version: &'static str, needs: &[&str]) -> Self {
+        self.add(package, version, needs, format!("{}/broken:v{version}", self.world.registry.address()));
+        self
+    }
+
+    fn add(&mut self, package: &'static str, version: &'static str, needs: &[&str], image: String) {
+        let needed = |text: &&str| {
+            let (needed, range) = text.split_once(' ').unwrap_or((text, ">=0.0.0"));
+            (self.name(needed), range.to_owned())
+        };
+        let needs = needs.iter().map(needed).collect();
+        self.packages.entry(package).or_default().push(Version { number: version, needs, image });
+    }
+
+    fn bundle(&self, package: &str, version: &str) -> Bundle {
+        let name = self.name(package);
+        let annotation =
+            |key: &str, value: &str| format!("  operators.operatorframework.io.bundle.{key}.v1: {value}\n");
+        let annotations = [
+            annotation("mediatype", "registry+v1"),
+            annotation("manifests", "manifests/"),
+            annotation("metadata", "metadata/"),
+            annotation("package", &name),
+            annotation("channels", "stable"),
+            annotation("channel.default", "stable"),
+        ];
+        let csv = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {"name": format!("{name}.v{version}")},
+            "spec": {
+                "version": version, "displayName": name,
+                "installModes": [{"type": "AllNamespaces", "supported": true}],
+                "install": {"strategy": "deployment", "spec": {"deployments": []}},
+            },
+        });
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": package}, "data": {"version": version}});
+        Bundle::empty()
+            .with("metadata/annotations.yaml", &format!("annotations:\n{}", annotations.concat()))
+            .with("manifests/csv.json", &csv.to_string())
+            .with("manifests/map.json", &map.to_string())
+    }
+
+    /// The documents of the catalog.
+    fn catalog(&self) -> String {
+        let mut documents = String::new();
+        for (package, versions) in &self.packages {
+            let name = self.name(package);
+            let mut entries = Vec::new();
+            let mut before: Option<&str> = None;
+            for Version { number: version, needs, image } in versions {
+                let replaces = before.map(|it| format!(", replaces: {name}.v{it}")).unwrap_or_default();
+                entries.push(format!("{{name: {name}.v{version}{replaces}}}"));
+                before = Some(version);
+                let mut more = needs.iter().fold(String::new(), |mut text, (needed, range)| {
+                    let _ = write!(
+                        text,
+                        ", {{type: olm.package.required, value: {{packageName: {needed}, versionRange: '{range}'}}}}"
+                    );
+                    text
+                });
+                if let Some(namespace) = self.namespaces.get(package) {
+                    let annotation = format!("{{operatorframework.io/suggested-namespace: {namespace}}}");
+                    let _ = write!(more, ", {{type: olm.csv.metadata, value: {{annotations: {annotation}}}}}");
+                }
+                let _ = write!(
+                    documents,
+                    "---\nschema: olm.bundle\npackage: {name}\nname: {name}.v{version}\nimage: {image}\nproperties: \
+                     [{{type: olm.package, value: {{packageName: {name}, version: {version}}}}}{more}]\n"
+                );
+            }
+            let entries = entries.join(", ");
+            let _ = write!(
+                documents,
+                "---\nschema: olm.package\nname: {name}\ndefaultChannel: stable\n---\nschema: olm.channel\npackage: \
+                 {name}\nname: stable\nentries: [{entries}]\n"
+            );
+        }
+        documents
+    }
+
+    /// Pushes the catalog; a Catalog of the cluster that polls it has it soon.
+    pub(crate) async fn publish(&self) -> String {
+        let repository = format!("catalogs/{}", self.title);
+        catalogs::push_to(&self.world.registry, &repository, &[("catalog.yaml", &self.catalog())]).await
+    }
+
+    /// The version that the ConfigMap of a package has.
+    pub(crate) async fn installed(&self, package: &str) -> Option<String> {
+        self.installed_in(&self.world.namespace, package).await
+    }
+
+    /// The same, in another namespace.
+    pub(crate) async fn installed_in(&self, namespace: &str, package: &str) -> Option<String> {
+        let maps: Api<ConfigMap> = Api::namespaced(self.world.client.clone(), namespace);
+        let map = maps.get_opt(package).await.expect("the API server answers")?;
+        map.data?.remove("version")
+    }
+}
+
+/// Creates the Catalog, and waits until it can be used.
+pub(crate) async fn catalog(shop: &Shop<'_>) -> String {
+    let (world, name) = (shop.world, shop.name(shop.title));
+    let reference = shop.publish().await;
+    let source = json!({"type": "image", "image": {"ref": reference}});
+    let spec = json!({"source": source, "pollInterval": "1s"});
+    let _: Catalog = world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
+    catalogs::ready(world, &name).await;
+    name
+}
