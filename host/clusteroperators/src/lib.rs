@@ -42,6 +42,7 @@ pub use memory::Memory;
 pub use names::Names;
 pub use package::Package;
 pub use packages::Packages;
+pub use report::continued;
 
 /// How long something is wrong until it is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -56,7 +56,6 @@ impl Report {
         ];
         let own = verdicts.map(|(kind, verdict)| condition(kind, verdict, find(before, kind), now));
         let mut status = before.cloned().unwrap_or_default();
-        let is_own = |kind: &str| [AVAILABLE, PROGRESSING, DEGRADED, UPGRADEABLE].contains(&kind);
         let others = std::mem::take(&mut status.conditions).into_iter().filter(|condition| !is_own(&condition.kind));
         status.conditions = own.into_iter().chain(others).collect();
         if let Some(version) = self.version {
@@ -65,6 +64,19 @@ impl Report {
         status.related_objects = self.related;
         status
     }
+}
+
+/// The status that the proxy wrote last, with what other writers have added to it since.
+pub fn continued(written: &ClusterOperatorStatus, live: &ClusterOperatorStatus) -> ClusterOperatorStatus {
+    let mut status = written.clone();
+    status.conditions.retain(|condition| is_own(&condition.kind));
+    status.conditions.extend(live.conditions.iter().filter(|condition| !is_own(&condition.kind)).cloned());
+    status.extension.clone_from(&live.extension);
+    status
+}
+
+fn is_own(kind: &str) -> bool {
+    [AVAILABLE, PROGRESSING, DEGRADED, UPGRADEABLE].contains(&kind)
 }
 
 /// A condition of a status.

@@ -26,6 +26,7 @@ use crate::{
     Options,
     bundle_deployment::{Approvals, BundleDeployments},
     catalog::{CatalogCacheError, CatalogStates, Catalogs},
+    cluster_operator::{self, ClusterOperatorWakes},
     contents::{Contents, Held},
     context::Context,
     grants, housekeeping,
@@ -128,6 +129,7 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     let classes = provisioner_classes.controller(classes, Arc::clone(&metrics), &shutdown);
     let resolution_reconciler = Resolutions::new(&context, catalog_reconciler.indexes(), &resolutions);
     let resolutions = resolution_reconciler.controller(resolutions, Arc::clone(&metrics), &shutdown);
+    let cluster_operators = cluster_operator::Proxy::new(&context, platform.store());
     let platform_reconciler = PlatformOperators::new(&context, catalog_reconciler.indexes(), &platform);
     let platform = platform_reconciler.controller(platform, Arc::clone(&metrics), &shutdown);
     let catalogs = catalog_reconciler.controller(catalogs, Arc::clone(&metrics), &shutdown);
@@ -140,6 +142,7 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
         () = polls::run(&context) => {}
         () = registries::run(&context) => {}
         () = grants::run(&context) => {}
+        () = Box::pin(cluster_operators.run()) => {}
         () = Box::pin(mirrors.run()) => {}
         () = context.cluster_info.run(context.options.cluster_poll_interval) => {}
         () = close_slots(&context, shutdown) => {}
@@ -245,6 +248,7 @@ pub(crate) fn context(
         catalogs: CatalogStates::new(catalogs.store(), catalogs.triggers()),
         resolutions,
         platform: PlatformWakes::default(),
+        cluster_operators: ClusterOperatorWakes::default(),
         approvals,
         engine,
         releases,
