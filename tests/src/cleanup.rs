@@ -5,8 +5,8 @@
 
 use std::{collections::BTreeSet, fmt::Debug, time::Duration};
 
-use chandler_api::{BundleDeployment, Catalog, PlatformOperator, ProvisionerClass, Resolution};
-use chandler_controller::Options;
+use chandler_api::{BundleDeployment, Catalog, ClusterOperator, PlatformOperator, ProvisionerClass, Resolution};
+use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings, Options};
 use futures::future::Either;
 use k8s_openapi::{
     api::{
@@ -57,6 +57,7 @@ pub async fn remove(client: &Client, runs: &BTreeSet<Run>, patience: Duration) -
     }
     delete_all::<ProvisionerClass>(client, runs).await;
     delete_all::<Catalog>(client, runs).await;
+    delete_all::<ClusterOperator>(client, runs).await;
     delete_all::<ClusterRoleBinding>(client, runs).await;
     delete_all::<ClusterRole>(client, runs).await;
     delete_all::<CustomResourceDefinition>(client, runs).await;
@@ -90,6 +91,10 @@ pub async fn remove_alone(config: Config, runs: &BTreeSet<Run>, bare: bool) -> a
         system_namespace: "default".to_owned(),
         cache_directory: cache.path().to_path_buf(),
         platform_resolution: runs.first().map(Run::platform).unwrap_or_default(),
+        cluster_operators: ClusterOperatorSettings {
+            mode: ClusterOperatorMode::None,
+            ..ClusterOperatorSettings::default()
+        },
         ..Options::default()
     };
     let (stop, stopped) = oneshot::channel::<()>();
@@ -151,6 +156,7 @@ pub async fn killed_runs(client: &Client, now: Timestamp) -> BTreeSet<Run> {
     runs.extend(left_over::<Catalog>(client, now).await);
     runs.extend(left_over::<Resolution>(client, now).await);
     runs.extend(left_over::<PlatformOperator>(client, now).await);
+    runs.extend(left_over::<ClusterOperator>(client, now).await);
     runs.extend(left_over::<ClusterRoleBinding>(client, now).await);
     runs.extend(left_over::<ClusterRole>(client, now).await);
     runs.extend(left_over::<CustomResourceDefinition>(client, now).await);

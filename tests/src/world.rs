@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Debug, path::Path};
 
 use chandler_api::BundleDeployment;
-use chandler_controller::Options;
+use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings, Options};
 use chandler_devcluster::DevCluster;
 use chandler_devregistry::Registry;
 use k8s_openapi::{
@@ -177,6 +177,10 @@ impl World {
             cache_directory: self.cache().to_path_buf(),
             allow_unsigned: true,
             platform_resolution: self.platform(),
+            cluster_operators: ClusterOperatorSettings {
+                mode: ClusterOperatorMode::None,
+                ..ClusterOperatorSettings::default()
+            },
             ..Options::default()
         }
     }

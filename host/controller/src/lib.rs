@@ -13,6 +13,7 @@
 //! | `catalog` | the reconciler of Catalogs |
 //! | `resolution` | the reconciler of Resolutions |
 //! | `platform_operator` | the reconciler of PlatformOperators |
+//! | `cluster_operator` | the ClusterOperators that report PlatformOperators and the controller to OpenShift |
 //! | `context` | the handles that all share |
 //! | `memory` | state between reconciles that may be lost |
 //! | `contention` | managed objects that another field manager changes repeatedly |
@@ -32,6 +33,7 @@
 mod bundle_deployment;
 mod catalog;
 pub mod certificates;
+mod cluster_operator;
 mod collisions;
 mod contention;
 mod contents;
@@ -55,8 +57,10 @@ mod values;
 
 pub use bundle_deployment::drift::{ignored_fields, of_rollout as drift_policy};
 pub use bundle_deployment::owner_of;
+pub use chandler_cluster_operators::{Names as ClusterOperatorNames, Thresholds as ClusterOperatorThresholds};
 pub use chandler_runtime::{Election, ElectionError, Timing, WatchSelector, cluster_info::kinds};
 pub use chandler_serve::Options as ContentOptions;
+pub use cluster_operator::{ClusterOperatorMode, ClusterOperatorSettings};
 pub use mirror_sets::{MirrorSets, UnknownMirrorSets};
 pub use options::Options;
 pub use run::{ControllerError, run};

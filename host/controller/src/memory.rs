@@ -358,6 +358,7 @@ mod tests {
         let cluster = |version: &str, kinds: &[&str]| ClusterInfo {
             kubernetes_version: version.to_owned(),
             api_kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+            openshift_version: None,
         };
         let before = Target {
             namespace: "n".into(),

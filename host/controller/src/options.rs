@@ -12,7 +12,7 @@ use chandler_releases::Budget;
 use chandler_runtime::{Election, WatchSelector};
 use chandler_source::ImageRules;
 
-use crate::MirrorSets;
+use crate::{ClusterOperatorSettings, MirrorSets};
 
 /// The Lease of controllers without a selector.
 pub const LEASE: &str = "chandler-controller";
@@ -81,6 +81,8 @@ pub struct Options {
     /// The ServiceAccount of the system namespace that installs the packages of PlatformOperators. Default: as for a BundleDeployment that
     /// names none.
     pub platform_account: Option<String>,
+    /// The ClusterOperators that report PlatformOperators and the controller, where the cluster serves the kind.
+    pub cluster_operators: ClusterOperatorSettings,
     /// The upper bounds of the limits that a class sets for one call of its provisioner.
     pub ceiling: Limits,
 }
@@ -123,6 +125,7 @@ impl Default for Options {
             certificates: Policy::default(),
             platform_resolution: "platform-operators".to_owned(),
             platform_account: None,
+            cluster_operators: ClusterOperatorSettings::default(),
             ceiling: Limits::default(),
         }
     }

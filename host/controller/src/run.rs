@@ -26,6 +26,7 @@ use crate::{
     Options,
     bundle_deployment::{Approvals, BundleDeployments},
     catalog::{CatalogCacheError, CatalogStates, Catalogs},
+    cluster_operator::{self, ClusterOperatorWakes},
     contents::{Contents, Held},
     context::Context,
     grants, housekeeping,
@@ -129,6 +130,7 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     let resolution_reconciler = Resolutions::new(&context, catalog_reconciler.indexes(), &resolutions);
     let resolutions = resolution_reconciler.controller(resolutions, Arc::clone(&metrics), &shutdown);
     let olm_catalogs = Arc::clone(&catalog_reconciler).follow_olm();
+    let cluster_operators = cluster_operator::Proxy::new(&context, platform.store());
     let platform_reconciler = PlatformOperators::new(&context, catalog_reconciler.indexes(), &platform);
     let platform = platform_reconciler.controller(platform, Arc::clone(&metrics), &shutdown);
     let catalogs = catalog_reconciler.controller(catalogs, Arc::clone(&metrics), &shutdown);
@@ -141,6 +143,7 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
         () = polls::run(&context) => {}
         () = registries::run(&context) => {}
         () = grants::run(&context) => {}
+        () = Box::pin(cluster_operators.run()) => {}
         () = Box::pin(mirrors.run()) => {}
         () = Box::pin(olm_catalogs) => {}
         () = context.cluster_info.run(context.options.cluster_poll_interval) => {}
@@ -247,6 +250,7 @@ pub(crate) fn context(
         catalogs: CatalogStates::new(catalogs.store(), catalogs.triggers()),
         resolutions,
         platform: PlatformWakes::default(),
+        cluster_operators: ClusterOperatorWakes::default(),
         approvals,
         engine,
         releases,

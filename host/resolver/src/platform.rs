@@ -19,14 +19,25 @@ impl OpenShift {
     /// Reads a version such as `4.20` or `4.20.3`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim().trim_start_matches('v').splitn(3, '.');
-        let (major, minor) = (number(parts.next()?)?, number(parts.next()?)?);
+        Some(Self::normal(number(parts.next()?)?, number(parts.next()?)?))
+    }
+
+    /// The minor version after this one.
+    pub fn next_minor(self) -> Self {
+        Self::normal(self.major, self.minor.saturating_add(1))
+    }
+
+    fn normal(major: u64, minor: u64) -> Self {
         let five = major == 4 && minor >= FIVE;
-        Some(if five { Self { major: 5, minor: minor - FIVE } } else { Self { major, minor } })
+        if five { Self { major: 5, minor: minor - FIVE } } else { Self { major, minor } }
     }
 
     /// Reads the value of a property `olm.maxOpenShiftVersion`: `"4.20"`, which may be quoted twice. A number is refused,
     /// since 4.20 would be 4.2.
-    pub(crate) fn from_property(value: &Value) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// With a message for people.
+    pub fn from_property(value: &Value) -> Result<Self, String> {
         let text = value.as_str().ok_or_else(|| format!("{value} is not a string such as \"4.20\""))?;
         let text = text.trim_matches('"');
         let parsed = Self::parse(text).filter(|_| text.split('.').count() == 2);
@@ -64,6 +75,7 @@ mod tests {
     fn versions_of_the_platform_are_read() {
         assert_eq!(OpenShift::parse("4.23"), OpenShift::parse("5.0.1"));
         assert!(OpenShift::parse("4.9") < OpenShift::parse("4.10"));
+        assert_eq!(OpenShift::parse("4.22").map(OpenShift::next_minor), OpenShift::parse("5.0"));
         assert_eq!(OpenShift::from_property(&json!("\"4.20\"")), Ok(OpenShift { major: 4, minor: 20 }));
         for value in [json!(4.20), json!("4"), json!("4.20.1"), json!("a.b"), json!("")] {
             assert!(OpenShift::from_property(&value).is_err(), "{value}");

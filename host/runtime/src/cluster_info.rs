@@ -7,7 +7,12 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use chandler_client::Availability;
 use futures::Stream;
-use kube::{Client, Discovery, discovery::verbs};
+use kube::{
+    Api, Client, Discovery,
+    api::{ApiResource, DynamicObject, GroupVersionKind},
+    discovery::verbs,
+};
+use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 use tokio_stream::wrappers::WatchStream;
 
@@ -21,6 +26,19 @@ pub struct ClusterInfo {
     pub kubernetes_version: String,
     /// `group/version/Kind`, or `v1/Kind` for the core group, sorted; empty where the API server does not report it.
     pub api_kinds: Vec<String>,
+    /// The version of OpenShift that the cluster has or is being updated to, such as `4.20.3`; none where the cluster is no OpenShift,
+    /// or where the controller may not read it.
+    pub openshift_version: Option<String>,
+}
+
+/// The kind that an OpenShift serves, whose object `version` has the version of OpenShift.
+pub const CLUSTER_VERSION: &str = "config.openshift.io/v1/ClusterVersion";
+
+impl ClusterInfo {
+    /// Whether the cluster serves a kind, written as [`Self::api_kinds`] has it.
+    pub fn serves(&self, kind: &str) -> bool {
+        self.api_kinds.iter().any(|served| served == kind)
+    }
 }
 
 /// Caches the cluster info and refreshes it.
@@ -96,8 +114,38 @@ impl ClusterInfoWatch {
                 complete = false;
             }
         }
+        match self.openshift(&info).await {
+            Ok(version) => info.openshift_version = version,
+            Err(error) => {
+                tracing::warn!(%error, "failed to read the version of OpenShift");
+                // A refusal lasts, so that the next attempt is not sooner.
+                complete &= matches!(&error, kube::Error::Api(status) if status.code == 403);
+            }
+        }
         (info, complete)
     }
+
+    /// The version of OpenShift. Asks only where the cluster serves it.
+    async fn openshift(&self, info: &ClusterInfo) -> Result<Option<String>, kube::Error> {
+        if !info.serves(CLUSTER_VERSION) {
+            return Ok(None);
+        }
+        let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "ClusterVersion");
+        let kind = ApiResource::from_gvk_with_plural(&kind, "clusterversions");
+        let version = Api::<DynamicObject>::all_with(self.client.clone(), &kind).get_opt("version").await?;
+        Ok(version.as_ref().and_then(|version| openshift_version(&version.data)).map(str::to_owned))
+    }
+}
+
+/// The version that a ClusterVersion has or is being updated to: bundles must run on both, and the later one limits more.
+fn openshift_version(cluster_version: &Value) -> Option<&str> {
+    let status = cluster_version.get("status")?;
+    let newest = status.get("history").and_then(|history| history.get(0));
+    [status.get("desired"), newest]
+        .into_iter()
+        .flatten()
+        .filter_map(|release| release.get("version")?.as_str())
+        .find(|version| !version.is_empty())
 }
 
 /// The kinds that the cluster serves and that support `get`, as [`ClusterInfo::api_kinds`] lists them.
@@ -118,6 +166,8 @@ pub fn kinds(discovery: &Discovery) -> Vec<String> {
 struct Change {
     /// The versions before and after, where they differ.
     versions: Option<(String, String)>,
+    /// The same for OpenShift.
+    openshift: Option<(String, String)>,
     added: Vec<String>,
     removed: Vec<String>,
 }
@@ -131,6 +181,10 @@ impl Change {
         Self {
             versions: (before.kubernetes_version != now.kubernetes_version)
                 .then(|| (before.kubernetes_version.clone(), now.kubernetes_version.clone())),
+            openshift: (before.openshift_version != now.openshift_version).then(|| {
+                let text = |version: &Option<String>| version.clone().unwrap_or_else(|| "unknown".to_owned());
+                (text(&before.openshift_version), text(&now.openshift_version))
+            }),
             added: only_in(&now.api_kinds, &before.api_kinds),
             removed: only_in(&before.api_kinds, &now.api_kinds),
         }
@@ -148,6 +202,9 @@ impl fmt::Display for Change {
         let mut parts = Vec::new();
         if let Some((before, now)) = &self.versions {
             parts.push(format!("Kubernetes {before} -> {now}"));
+        }
+        if let Some((before, now)) = &self.openshift {
+            parts.push(format!("OpenShift {before} -> {now}"));
         }
         for (change, kinds) in [("serves", &self.added), ("no longer serves", &self.removed)] {
             if !kinds.is_empty() {

@@ -49,6 +49,17 @@ impl WatchSelector {
         needed
     }
 
+    /// The labels that every selected object has, with these values.
+    pub fn implied(&self) -> BTreeMap<String, String> {
+        let requirements = self.0.clone().into_iter();
+        let pairs = requirements.filter_map(|requirement| match requirement {
+            Expression::Equal(key, value) => Some((key, value)),
+            Expression::In(key, values) if values.len() == 1 => Some((key, values.into_iter().next()?)),
+            _ => None,
+        });
+        pairs.collect()
+    }
+
     /// The parameters of a watch of the selected objects.
     pub fn watch(&self) -> watcher::Config {
         let config = watcher::Config::default();
@@ -179,6 +190,8 @@ mod tests {
             let selector: WatchSelector = selector.parse().unwrap();
             assert_eq!(selector.needed(&labels(all)), labels(needed), "{selector}");
         }
+        let selector: WatchSelector = "a=1,b in (2),c in (3,4),d,!e".parse().unwrap();
+        assert_eq!(selector.implied(), labels("a=1,b=2"));
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Requests {
     }
 
     /// The requests that mention one of these.
-    fn about(&self, about: &[&str]) -> Vec<String> {
+    pub(crate) fn about(&self, about: &[&str]) -> Vec<String> {
         let requests = self.0.lock().expect("no other thread panics");
         requests.iter().filter(|text| about.iter().any(|about| text.contains(about))).cloned().collect()
     }
@@ -54,7 +54,7 @@ impl Requests {
         writes.filter(|text| !text.contains(without) && !made(text)).cloned().collect()
     }
 
-    fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.0.lock().expect("no other thread panics").clear();
     }
 }

@@ -19,6 +19,7 @@ mod catalogs;
 mod causes;
 mod certificates;
 mod cluster_changes;
+mod cluster_operators;
 mod config_map_source;
 mod content_service;
 mod controller_rights;

@@ -25,6 +25,8 @@ pub(crate) struct Shop<'a> {
     title: &'static str,
     /// The namespaces that bundles suggest, by package.
     namespaces: BTreeMap<&'static str, String>,
+    /// The highest version of OpenShift that bundles run on, by package.
+    openshift: BTreeMap<&'static str, &'static str>,
 }
 
 impl<'a> Shop<'a> {
@@ -34,12 +36,18 @@ impl<'a> Shop<'a> {
 
     /// One of several.
     pub(crate) fn titled(world: &'a World, title: &'static str) -> Self {
-        Self { world, packages: BTreeMap::new(), title, namespaces: BTreeMap::new() }
+        Self { world, packages: BTreeMap::new(), title, namespaces: BTreeMap::new(), openshift: BTreeMap::new() }
     }
 
     /// The bundles of a package suggest a namespace.
     pub(crate) fn suggesting(mut self, package: &'static str, namespace: &str) -> Self {
         self.namespaces.insert(package, namespace.to_owned());
+        self
+    }
+
+    /// The bundles of a package that are added from now on run on OpenShift up to this version.
+    pub(crate) fn up_to(mut self, package: &'static str, openshift: &'static str) -> Self {
+        self.openshift.insert(package, openshift);
         self
     }
 
@@ -115,7 +123,10 @@ impl<'a> Shop<'a> {
             },
         });
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": package}, "data": {"version": version}});
+        let limit = self.openshift.get(package).map(|most| json!([{"type": "olm.maxOpenShiftVersion", "value": most}]));
+        let properties = json!({"properties": limit.unwrap_or_else(|| json!([]))});
         Bundle::empty()
+            .with("metadata/properties.yaml", &properties.to_string())
             .with("metadata/annotations.yaml", &format!("annotations:\n{}", annotations.concat()))
             .with("manifests/csv.json", &csv.to_string())
             .with("manifests/map.json", &map.to_string())
@@ -139,6 +150,9 @@ impl<'a> Shop<'a> {
                     );
                     text
                 });
+                if let Some(most) = self.openshift.get(package) {
+                    let _ = write!(more, ", {{type: olm.maxOpenShiftVersion, value: '{most}'}}");
+                }
                 if let Some(namespace) = self.namespaces.get(package) {
                     let annotation = format!("{{operatorframework.io/suggested-namespace: {namespace}}}");
                     let _ = write!(more, ", {{type: olm.csv.metadata, value: {{annotations: {annotation}}}}}");

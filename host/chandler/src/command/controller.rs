@@ -4,7 +4,8 @@ use std::{path::PathBuf, pin::pin, time::Duration};
 
 use chandler_api::OlmCatalogs;
 use chandler_controller::{
-    ControllerError, Election, ElectionError, MirrorSets, Options, WatchSelector, options::lease_name,
+    ClusterOperatorMode, ClusterOperatorNames, ClusterOperatorSettings, ControllerError, Election, ElectionError,
+    MirrorSets, Options, WatchSelector, options::lease_name,
 };
 use chandler_permissions::{AccountPolicy, DefaultAccount};
 use chandler_registries::Registries;
@@ -163,6 +164,25 @@ pub struct Controller {
     #[arg(long, value_name = "SERVICEACCOUNT", value_parser = values::dns_label)]
     pub platform_service_account: Option<String>,
 
+    /// ClusterOperators that report PlatformOperators and the controller to OpenShift: one for all packages and one for the controller, these
+    /// and one for each package, or none (docs/cluster-operators.md)
+    ///
+    /// Nothing is written where the cluster does not serve the kind. The controller needs the permissions of deploy/rbac-openshift.yaml.
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = ClusterOperators::Aggregated)]
+    pub cluster_operators: ClusterOperators,
+
+    /// Text behind the names of ClusterOperators, for controllers that share a cluster [default: none]
+    #[arg(long, value_name = "TEXT")]
+    pub cluster_operator_suffix: Option<String>,
+
+    /// Version that the ClusterOperators report once everything is rolled out [default: the version of this command]
+    #[arg(long, value_name = "VERSION", env = "RELEASE_VERSION", hide_env_values = true)]
+    pub release_version: Option<String>,
+
+    /// Report Upgradeable=False while a bundle is installed that its catalog deprecates
+    #[arg(long)]
+    pub deprecated_blocks_upgrades: bool,
+
     /// Use a pull secret only for the BundleDeployments, ProvisionerClasses and Catalogs that its annotations
     /// chandler.dev/bundledeployments, chandler.dev/provisionerclasses and chandler.dev/catalogs list
     #[arg(long)]
@@ -175,6 +195,17 @@ pub struct Controller {
 
 /// How long running reconciles may take after a signal: less than the 30 s that a kubelet waits by default.
 const GRACE_PERIOD: Duration = Duration::from_secs(25);
+
+/// Which ClusterOperators there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ClusterOperators {
+    /// One for all packages, and one for the controller
+    Aggregated,
+    /// The same, and one for each package
+    Each,
+    /// None
+    None,
+}
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -216,6 +247,7 @@ impl Controller {
             require_pull_secret_grant: self.require_pull_secret_grant,
             platform_resolution: self.platform_resolution.clone(),
             platform_account: self.platform_service_account.clone(),
+            cluster_operators: self.cluster_operators(),
             ..Options::default()
         };
         let (stop, stopped) = oneshot::channel::<()>();
@@ -241,6 +273,22 @@ impl Controller {
 }
 
 impl Controller {
+    /// How PlatformOperators and this controller are reported.
+    fn cluster_operators(&self) -> ClusterOperatorSettings {
+        let defaults = ClusterOperatorSettings::default();
+        ClusterOperatorSettings {
+            mode: match self.cluster_operators {
+                ClusterOperators::Aggregated => ClusterOperatorMode::Aggregated,
+                ClusterOperators::Each => ClusterOperatorMode::Each,
+                ClusterOperators::None => ClusterOperatorMode::None,
+            },
+            names: ClusterOperatorNames::with_suffix(self.cluster_operator_suffix.clone().unwrap_or_default()),
+            version: self.release_version.clone().unwrap_or(defaults.version),
+            deprecated_blocks_upgrades: self.deprecated_blocks_upgrades,
+            ..defaults
+        }
+    }
+
     /// The settings for registries.
     fn registries(&self) -> Result<Registries, CommandError> {
         Registries::read(self.registries_conf.as_deref(), &[]).map_err(|error| {

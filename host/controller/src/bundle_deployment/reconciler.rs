@@ -92,12 +92,14 @@ impl Reconciler for BundleDeployments {
     fn observed(&self, deployment: &BundleDeployment) {
         self.0.resolutions.deployment_changed(deployment);
         self.0.platform.deployment_changed(&deployment.name_any());
+        self.0.cluster_operators.changed();
         self.0.generations.observe(deployment);
     }
 
     /// Cancels the reconcile in progress of a BundleDeployment that is no longer selected, or was deleted before it had our finalizer,
     /// and drops its state. Others that are deleted end by the finalizer.
     fn removed(&self, deployment: &ObjectMeta) {
+        self.0.cluster_operators.changed();
         self.0.resolutions.deployment_gone(deployment.name.as_deref().unwrap_or_default());
         self.0.platform.deployment_changed(deployment.name.as_deref().unwrap_or_default());
         let Some(name) = deployment.name.as_deref().filter(|_| deployment.deletion_timestamp.is_none()) else { return };

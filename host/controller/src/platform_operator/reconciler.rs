@@ -190,10 +190,12 @@ impl Reconciler for PlatformOperators {
     }
 
     fn observed(&self, operator: &PlatformOperator) {
+        self.context().cluster_operators.changed();
         self.platform.generations.observe(operator);
     }
 
     fn removed(&self, operator: &ObjectMeta) {
+        self.context().cluster_operators.changed();
         let name = operator.name.as_deref().unwrap_or_default();
         self.platform.generations.cancel(name);
         self.backoff.succeeded(name);
@@ -201,6 +203,7 @@ impl Reconciler for PlatformOperators {
     }
 
     fn listed(&self) {
+        self.context().cluster_operators.changed();
         if self.context().platform.operators().is_empty() {
             self.plan_without();
         }

@@ -14,7 +14,8 @@ use chandler_resolution::{
     status::Answer,
 };
 use chandler_resolver::{
-    Answer as Resolved, Catalogs as _, Cluster, Decision as Chosen, Explanation, Kind, Problem, ResolveError, resolve,
+    Answer as Resolved, Catalogs as _, Cluster, Decision as Chosen, Explanation, Kind, Problem, ResolveError,
+    platform::OpenShift, resolve,
 };
 use kube::ResourceExt as _;
 
@@ -153,7 +154,9 @@ impl Resolutions {
     async fn cluster(&self) -> Cluster {
         let info = self.context.cluster_info.get().await;
         let kubernetes = Some(info.kubernetes_version.clone()).filter(|version| !version.is_empty());
-        Cluster { kubernetes, openshift: None, kinds: info.api_kinds.iter().filter_map(|it| Kind::parse(it)).collect() }
+        // A version that cannot be read limits nothing; the resolver would refuse the question.
+        let openshift = info.openshift_version.clone().filter(|version| OpenShift::parse(version).is_some());
+        Cluster { kubernetes, openshift, kinds: info.api_kinds.iter().filter_map(|it| Kind::parse(it)).collect() }
     }
 }
 

@@ -21,6 +21,7 @@ use chandler_resolution::{
 use chandler_runtime::{
     Backoff, GenerationTracker, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, status_patch,
 };
+use futures::StreamExt as _;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{
     Api, ResourceExt as _,
@@ -110,7 +111,10 @@ impl Resolutions {
     ) -> KindController<Self> {
         let api = Api::all(self.context.client.clone());
         let selection = self.context.options.watch_selector.watch();
+        // The answer depends on the versions and the kinds of the cluster.
+        let cluster_changed = self.context.cluster_info.changes().map(drop);
         KindController::new(reflector, api, selection, Arc::new(self), metrics, shutdown)
+            .reconcile_all_on(cluster_changed)
     }
 
     pub(super) fn api(&self) -> Api<Resolution> {
@@ -414,11 +418,13 @@ impl Reconciler for Resolutions {
     }
 
     fn observed(&self, resolution: &Resolution) {
+        self.context.cluster_operators.changed();
         self.generations.observe(resolution);
         self.context.platform.resolution_changed(&resolution.name_any());
     }
 
     fn removed(&self, resolution: &ObjectMeta) {
+        self.context.cluster_operators.changed();
         let name = resolution.name.as_deref().unwrap_or_default();
         self.generations.cancel(name);
         self.forget(name);

@@ -100,6 +100,17 @@ impl ResolutionWakes {
         self.objects.get(&ObjectRef::new(name)).is_some_and(|object| object.uid().as_deref() == uid)
     }
 
+    /// What catalogs say of deprecated bundles that were chosen, by BundleDeployment.
+    pub(crate) fn deprecations(&self) -> BTreeMap<String, String> {
+        let all = self.objects.state();
+        let statuses = all.iter().filter_map(|guarded| guarded.0.as_ref().ok()?.status.as_ref());
+        let deprecated = statuses.flat_map(|status| &status.members).filter_map(|member| {
+            let name = member.bundle_deployment.clone()?;
+            Some((name, format!("{} {}: {}", member.package, member.version, member.deprecated.as_ref()?)))
+        });
+        deprecated.collect()
+    }
+
     fn owner(&self, name: &str, label: Option<&String>) {
         let sets = [Some(name), label.map(String::as_str)];
         for resolution in sets.into_iter().flatten().filter_map(set::resolution_of) {

@@ -11,6 +11,7 @@ fn cluster_info(version: &str, kinds: &[&str]) -> ClusterInfo {
     ClusterInfo {
         kubernetes_version: version.to_owned(),
         api_kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+        openshift_version: None,
     }
 }
 
@@ -101,4 +102,64 @@ async fn a_change_is_notified_once_and_an_outage_changes_nothing() {
     set(Some("v1.34.0"), vec!["A", "B"]);
     assert!(cluster.refresh().await && is_notified().await);
     assert_eq!(*cluster.get().await, cluster_info("v1.34.0", &["x.io/v1/A", "x.io/v1/B"]));
+}
+
+#[test]
+fn the_version_of_openshift_is_the_one_that_is_wanted() {
+    let history = json!([{"state": "Partial", "version": "4.20.1"}, {"state": "Completed", "version": "4.19.9"}]);
+    for (status, expected) in [
+        (json!({"desired": {"version": "4.20.1"}, "history": history}), Some("4.20.1")),
+        (json!({"desired": {"version": ""}, "history": history}), Some("4.20.1")),
+        (json!({"history": history}), Some("4.20.1")),
+        (json!({"history": []}), None),
+        (json!({}), None),
+    ] {
+        assert_eq!(openshift_version(&json!({"status": status})), expected, "{status}");
+    }
+    assert_eq!(openshift_version(&json!({})), None);
+    let after = ClusterInfo { openshift_version: Some("4.20.1".to_owned()), ..cluster_info("v1.33.0", &[]) };
+    let change = Change::between(&cluster_info("v1.33.0", &[]), &after);
+    assert_eq!(change.to_string(), "OpenShift unknown -> 4.20.1");
+}
+
+#[tokio::test]
+async fn only_an_openshift_is_asked_for_its_version() {
+    let asked = Arc::<Shared<Vec<String>>>::default();
+    for (kind, refused, expected) in
+        [("Widget", false, None), ("ClusterVersion", false, Some("4.20.1")), ("ClusterVersion", true, None)]
+    {
+        let paths = Arc::clone(&asked);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let path = request.uri().path().to_owned();
+            paths.lock().unwrap().push(path.clone());
+            let response = if path.ends_with("/clusterversions/version") {
+                let object = json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"},
+                                    "status": {"desired": {"version": "4.20.1"}}});
+                let refusal = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,
+                                     "reason": "Forbidden", "message": "no"});
+                let body = if refused { refusal } else { object };
+                let code = if refused { 403 } else { 200 };
+                Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap()
+            } else {
+                let mut response = answer(&path, Some("v1.33.0"), &[kind]);
+                if path == "/apis" {
+                    let groups = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": [{
+                        "metadata": {"name": "config.openshift.io"},
+                        "versions": [{"version": "v1", "resources": [{
+                            "resource": "things", "scope": "Cluster", "verbs": ["get"],
+                            "responseKind": {"group": "config.openshift.io", "version": "v1", "kind": kind}
+                        }]}]
+                    }]});
+                    response = Response::new(Body::from(groups.to_string().into_bytes()));
+                }
+                response
+            };
+            async move { Ok::<_, std::convert::Infallible>(response) }
+        });
+        let cluster = ClusterInfoWatch::new(Client::new(service, "default"), Availability::default());
+        assert!(cluster.refresh().await, "a refusal is no reason to hurry");
+        assert_eq!(cluster.get().await.openshift_version.as_deref(), expected);
+        let asks = std::mem::take(&mut *asked.lock().unwrap());
+        assert_eq!(asks.iter().any(|path| path.contains("clusterversions")), kind == "ClusterVersion", "{asks:?}");
+    }
 }

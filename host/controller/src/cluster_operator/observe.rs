@@ -1,0 +1,50 @@
+//! The packages, as the caches hold their objects.
+
+use chandler_api::{BundleDeployment, PlatformOperator};
+use chandler_cluster_operators::{Package, Platform};
+use chandler_runtime::{Guarded, cluster_info::CLUSTER_VERSION};
+use kube::{
+    ResourceExt as _,
+    runtime::reflector::{ObjectRef, Store},
+};
+
+use crate::context::Context;
+
+/// What the ClusterOperators report of.
+pub(super) struct Observed {
+    /// Sorted by the name of the PlatformOperator.
+    pub(super) packages: Vec<Package>,
+    pub(super) platform: Platform,
+    /// The Resolution of all PlatformOperators, if it exists.
+    pub(super) resolution: Option<String>,
+}
+
+pub(super) async fn observe(context: &Context, operators: &Store<Guarded<PlatformOperator>>) -> Observed {
+    let deprecations = context.resolutions.deprecations();
+    let package = |guarded: &Guarded<PlatformOperator>| match &guarded.0 {
+        Ok(operator) => {
+            let active = operator.status.as_ref().and_then(|status| status.active_bundle_deployment.as_ref());
+            let deployment = active.and_then(|active| deployment(context, &active.name));
+            let deprecated = active.and_then(|active| deprecations.get(&active.name)).map(String::as_str);
+            Package::of(operator, deployment.as_ref(), deprecated)
+        }
+        Err(invalid) => Package::undecodable(&guarded.name_any(), &invalid.error),
+    };
+    let mut packages: Vec<Package> = operators.state().iter().map(|guarded| package(guarded)).collect();
+    packages.sort_by(|one, other| one.operator.cmp(&other.operator));
+    let info = context.cluster_info.get().await;
+    let platform = Platform {
+        is_openshift: info.serves(CLUSTER_VERSION),
+        openshift: info.openshift_version.clone(),
+        kubernetes: Some(info.kubernetes_version.clone()).filter(|version| !version.is_empty()),
+        deprecated_blocks: context.options.cluster_operators.deprecated_blocks_upgrades,
+    };
+    let resolution =
+        Some(context.options.platform_resolution.clone()).filter(|name| context.resolutions.get(name).is_some());
+    Observed { packages, platform, resolution }
+}
+
+fn deployment(context: &Context, name: &str) -> Option<BundleDeployment> {
+    let guarded = context.deployments.get(&ObjectRef::new(name))?;
+    guarded.0.as_ref().ok().cloned()
+}

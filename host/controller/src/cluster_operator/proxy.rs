@@ -1,0 +1,236 @@
+//! Waits for a change or a deadline, and has everything written that differs.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use chandler_api::{ClusterOperator, ClusterOperatorStatus, PlatformOperator};
+use chandler_runtime::{Backoff, ClusterInfo, Guarded, reconnecting};
+use futures::{Stream, StreamExt as _};
+use k8s_openapi::jiff::Timestamp;
+use kube::{
+    Api, ResourceExt as _,
+    runtime::{
+        reflector::Store,
+        watcher::{self, Event, watcher},
+    },
+};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::{
+    kept::Kept,
+    observe::observe,
+    probe,
+    settings::ClusterOperatorMode,
+    wanted::{Input, Memories},
+    write::Writer,
+};
+use crate::context::Context;
+
+/// The kind, as the cluster info lists it.
+const KIND: &str = "config.openshift.io/v1/ClusterOperator";
+/// How long changes are collected before they are reported.
+const DEBOUNCE: Duration = Duration::from_millis(500);
+/// The time between two probes while one fails, unless the interval is shorter.
+const FAILED_PROBE: Duration = Duration::from_secs(30);
+/// The longest wait for a deadline: clocks are changed.
+const LONGEST_WAIT: Duration = Duration::from_hours(1);
+
+/// Keeps the ClusterOperators as they are to be.
+pub(crate) struct Proxy {
+    context: Arc<Context>,
+    operators: Store<Guarded<PlatformOperator>>,
+    writer: Writer,
+    kept: Kept,
+    memories: Memories,
+    /// Why the controller cannot read what it reconciles.
+    problem: Option<String>,
+    /// The ClusterOperators that may not be written before these times: a write failed, or someone else changes them again and again.
+    held: BTreeMap<String, Instant>,
+    backoff: Backoff,
+}
+
+impl Proxy {
+    /// Makes no request yet.
+    pub(crate) fn new(context: &Arc<Context>, operators: Store<Guarded<PlatformOperator>>) -> Self {
+        let options = &context.options;
+        Self {
+            writer: Writer {
+                api: Api::all(context.client.clone()),
+                system_namespace: options.system_namespace.clone(),
+                labels: options.watch_selector.implied(),
+            },
+            kept: Kept::new(options.cluster_operators.names.clone()),
+            memories: Memories::default(),
+            problem: None,
+            held: BTreeMap::new(),
+            backoff: Backoff::default(),
+            operators,
+            context: Arc::clone(context),
+        }
+    }
+
+    /// Runs while the cluster serves the kind. Never ends.
+    pub(crate) async fn run(mut self) {
+        if self.context.options.cluster_operators.mode == ClusterOperatorMode::None || !self.is_ready().await {
+            return std::future::pending().await;
+        }
+        let context = Arc::clone(&self.context);
+        let mut changes = context.cluster_info.changes();
+        loop {
+            if context.cluster_info.get().await.serves(KIND) {
+                self.serve(&mut changes).await;
+            } else if changes.next().await.is_none() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Waits until the caches hold what there is. False if the controller is stopping.
+    async fn is_ready(&self) -> bool {
+        let context = &self.context;
+        self.operators.wait_until_ready().await.is_ok()
+            && context.deployments.wait_until_ready().await.is_ok()
+            && context.resolutions.ready().await
+    }
+
+    /// Keeps the ClusterOperators until the cluster does not serve the kind any more.
+    async fn serve(&mut self, changes: &mut (impl Stream<Item = Arc<ClusterInfo>> + Unpin)) {
+        let context = Arc::clone(&self.context);
+        let watch = watcher(self.writer.api.clone(), watcher::Config::default());
+        let mut events = Box::pin(reconnecting(watch, context.availability.clone()));
+        let interval = context.options.cluster_poll_interval;
+        let mut next_probe = Instant::now() + interval;
+        let mut deadline = None;
+        self.kept = Kept::new(context.options.cluster_operators.names.clone());
+        loop {
+            let due = deadline.unwrap_or_else(|| Instant::now() + LONGEST_WAIT);
+            let changed = tokio::select! {
+                event = events.next() => match event {
+                    Some(event) => self.kept.take(without_managers(event)),
+                    None => return,
+                },
+                change = changes.next() => match change {
+                    Some(info) if info.serves(KIND) => true,
+                    Some(_) => return,
+                    None => return std::future::pending().await,
+                },
+                () = context.cluster_operators.wait() => true,
+                () = sleep_until(due) => true,
+                () = sleep_until(next_probe) => {
+                    self.problem = probe::problem(&context).await;
+                    let pause = if self.problem.is_some() { interval.min(FAILED_PROBE) } else { interval };
+                    next_probe = Instant::now() + pause;
+                    true
+                }
+            };
+            if changed && self.kept.is_ready() {
+                sleep(DEBOUNCE).await;
+                // What came meanwhile.
+                while let Some(Some(event)) = futures::FutureExt::now_or_never(events.next()) {
+                    self.kept.take(without_managers(event));
+                }
+                deadline = self.reconcile().await;
+            }
+        }
+    }
+
+    /// Writes what differs. Returns when to do so again although nothing changed.
+    async fn reconcile(&mut self) -> Option<Instant> {
+        let context = Arc::clone(&self.context);
+        let observed = observe(&context, &self.operators).await;
+        let input = Input {
+            observed: &observed,
+            problem: self.problem.as_deref(),
+            settings: &context.options.cluster_operators,
+            system_namespace: &context.options.system_namespace,
+        };
+        let now = Timestamp::now();
+        let wanted = self.memories.derive(&input, |name| self.kept.before(name), now);
+        let mut again: Option<Instant> = None;
+        let mut look = |at: Instant| again = Some(again.map_or(at, |again| again.min(at)));
+        for (name, derived) in &wanted {
+            if let Some(due) = derived.again {
+                let wait = Duration::try_from(due.duration_since(now)).unwrap_or_default().min(LONGEST_WAIT);
+                // A moment later, so that the time has come by this clock.
+                look(Instant::now() + wait + DEBOUNCE);
+            }
+            if let Some(held) = self.keep(name, &derived.status).await {
+                look(held);
+            }
+        }
+        let surplus = self.kept.all().filter(|object| !wanted.contains_key(&object.name_any()));
+        let surplus: Vec<ClusterOperator> = surplus.filter(|object| self.writer.created(object)).cloned().collect();
+        for object in surplus {
+            let name = object.name_any();
+            if let Err(error) = self.writer.delete(&object).await {
+                look(self.failed(&name, "delete", &error));
+            } else {
+                self.kept.deleted(&name);
+            }
+        }
+        again
+    }
+
+    /// Has a ClusterOperator this status. Returns when to try again, if it may not be written now.
+    async fn keep(&mut self, name: &str, status: &ClusterOperatorStatus) -> Option<Instant> {
+        let live = self.kept.live(name).cloned();
+        if live.as_ref().is_some_and(|live| live.status.as_ref() == Some(status)) {
+            self.kept.agrees(name, status);
+            // What was edited is forgotten once nobody has edited it for a while.
+            if self.held.get(name).is_some_and(|held| *held + LONGEST_WAIT < Instant::now()) {
+                self.held.remove(name);
+                self.backoff.succeeded(name);
+            }
+            return None;
+        }
+        if let Some(held) = self.held.get(name).filter(|held| **held > Instant::now()) {
+            return Some(*held);
+        }
+        let is_repair = self.kept.is_repair(name, status);
+        match self.write(name, live, status).await {
+            Ok(()) if is_repair => {
+                tracing::info!(name, "the status of a ClusterOperator was changed by someone else, and is repaired");
+                self.held.insert(name.to_owned(), Instant::now() + self.backoff.failed(name));
+                None
+            }
+            Ok(()) => None,
+            Err(error) => Some(self.failed(name, "write", &error)),
+        }
+    }
+
+    async fn write(
+        &mut self,
+        name: &str,
+        live: Option<ClusterOperator>,
+        status: &ClusterOperatorStatus,
+    ) -> Result<(), kube::Error> {
+        let live = match live {
+            Some(live) => live,
+            None => match self.writer.create(name).await? {
+                Some(created) => created,
+                // The watch delivers it.
+                None => return Ok(()),
+            },
+        };
+        if let Some(written) = self.writer.status(&live, status).await? {
+            self.kept.wrote(written, status);
+        }
+        Ok(())
+    }
+
+    /// Notes a failed request. Returns when to try again.
+    fn failed(&mut self, name: &str, what: &str, error: &kube::Error) -> Instant {
+        let message = chandler_source::api_message(error);
+        tracing::warn!(name, error = message, "failed to {what} a ClusterOperator");
+        let at = Instant::now() + self.backoff.failed(name);
+        self.held.insert(name.to_owned(), at);
+        at
+    }
+}
+
+/// An event without the managed fields, which nothing reads.
+fn without_managers(mut event: Event<ClusterOperator>) -> Event<ClusterOperator> {
+    if let Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) = &mut event {
+        object.metadata.managed_fields = None;
+    }
+    event
+}

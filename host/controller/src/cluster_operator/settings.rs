@@ -1,0 +1,42 @@
+//! The options that an administrator sets.
+
+use chandler_cluster_operators::{Names, Thresholds};
+
+/// Which ClusterOperators there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClusterOperatorMode {
+    /// None.
+    None,
+    /// One for all packages, and one for the controller.
+    #[default]
+    Aggregated,
+    /// These two, and one for each package.
+    Each,
+}
+
+/// How PlatformOperators and the controller are reported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterOperatorSettings {
+    /// Which ClusterOperators there are. Default: one for all packages, and one for the controller.
+    pub mode: ClusterOperatorMode,
+    /// Their names. Default: those of OpenShift.
+    pub names: Names,
+    /// The version that they report once everything is rolled out. Default: that of this build.
+    pub version: String,
+    /// How long something is wrong until it is reported.
+    pub thresholds: Thresholds,
+    /// Whether an installed bundle that its catalog deprecates forbids the next minor version of OpenShift. Default: no.
+    pub deprecated_blocks_upgrades: bool,
+}
+
+impl Default for ClusterOperatorSettings {
+    fn default() -> Self {
+        Self {
+            mode: ClusterOperatorMode::default(),
+            names: Names::default(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            thresholds: Thresholds::default(),
+            deprecated_blocks_upgrades: false,
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! ClusterOperators report PlatformOperators to OpenShift, under its contract, and nothing is written where nothing is to report.
+
+use std::time::Duration;
+
+use chandler_api::{ClusterOperator, ClusterOperatorStatus, OperandVersion, PlatformOperator};
+use chandler_cluster_operators::{
+    Names, Thresholds,
+    judge::{Effect, Mode, judge, permits_minor_update},
+};
+use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings};
+use chandler_tests::{World, wait, wait::eventually};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client, CustomResourceExt as _, ResourceExt as _,
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    controller_rights::{controller, deployed},
+    idle_cost::Requests,
+    permissions,
+    shop::{Shop, catalog},
+};
+
+const VERSION: &str = "4.19.8-platform";
+
+fn cluster_operators(world: &World) -> Api<ClusterOperator> {
+    Api::all(world.client.clone())
+}
+
+fn names(world: &World) -> Names {
+    Names::with_suffix(format!("-{}", world.run()))
+}
+
+fn settings(world: &World, mode: ClusterOperatorMode) -> ClusterOperatorSettings {
+    ClusterOperatorSettings {
+        mode,
+        names: names(world),
+        version: VERSION.to_owned(),
+        // Everything that is wrong is reported at once.
+        thresholds: Thresholds { outage: Duration::ZERO, failure: Duration::ZERO },
+        ..ClusterOperatorSettings::default()
+    }
+}
+
+/// Installs a CRD, unless the cluster has it. It stays: others may have objects of it.
+async fn install(world: &World, crd: &CustomResourceDefinition) {
+    let api: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    if api.get_opt(&crd.name_any()).await.expect("an answer").is_none() {
+        api.create(&PostParams::default(), crd).await.expect("the CRD is accepted");
+    }
+    wait::until(&api, &crd.name_any(), "established", |crd| {
+        let conditions = crd.and_then(|crd| crd.status.as_ref()?.conditions.as_ref());
+        conditions.into_iter().flatten().any(|it| it.type_ == "Established" && it.status == "True")
+    })
+    .await;
+}
+
+/// A world with the CRD of ClusterOperators, whose controller writes them.
+async fn world(mode: ClusterOperatorMode) -> World {
+    let mut world = World::new().await;
+    world.stop_controller().await;
+    install(&world, &ClusterOperator::crd()).await;
+    start(&mut world, mode);
+    world
+}
+
+fn start(world: &mut World, mode: ClusterOperatorMode) {
+    start_on(world, world.client.clone(), mode);
+}
+
+fn start_on(world: &mut World, client: Client, mode: ClusterOperatorMode) {
+    let settings = settings(world, mode);
+    world.start_controller_with(client, |options| options.cluster_operators = settings);
+}
+
+/// Deletes what the test created, while a controller runs that does not create ClusterOperators again.
+async fn finish(mut world: World) {
+    world.stop_controller().await;
+    world.start_controller();
+    world.finish().await;
+}
+
+fn expected(version: &str) -> [OperandVersion; 1] {
+    [OperandVersion { name: "operator".to_owned(), version: version.to_owned() }]
+}
+
+/// Whether the cluster-version operator is content, and an upgrade to the next minor version may begin.
+fn is_accepted(status: &ClusterOperatorStatus, version: &str) -> bool {
+    judge(&expected(version), status, Mode::Updating).is_ok() && permits_minor_update(status).is_ok()
+}
+
+async fn until(
+    world: &World,
+    name: &str,
+    what: &str,
+    holds: impl Fn(&ClusterOperatorStatus) -> bool,
+) -> ClusterOperator {
+    let api = cluster_operators(world);
+    let found = wait::until(&api, name, what, |operator| {
+        operator.and_then(|operator| operator.status.as_ref()).is_some_and(&holds)
+    });
+    found.await.expect("the ClusterOperator")
+}
+
+fn condition(status: &ClusterOperatorStatus, kind: &str) -> String {
+    let condition = status.conditions.iter().find(|it| it.kind == kind);
+    condition.map(|it| format!("{}/{}: {}", it.status, it.reason, it.message)).unwrap_or_default()
+}
+
+/// Creates a PlatformOperator of a package.
+async fn wish(shop: &Shop<'_>, name: &str, package: &str) -> String {
+    let name = shop.name(name);
+    let spec = json!({"package": {"name": shop.name(package)}, "installNamespace": shop.world.namespace});
+    let _: PlatformOperator = shop.world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
+    name
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packages_are_reported_until_they_are_gone() {
+    let world = world(ClusterOperatorMode::Each).await;
+    let (all, core) = (names(&world).aggregated(), names(&world).core());
+    let none = until(&world, &all, "accepted", |status| is_accepted(status, VERSION)).await;
+    let status = none.status.as_ref().expect("a status");
+    assert_eq!(condition(status, "Available"), "True/AsExpected: No platform operators are present in the cluster");
+    until(&world, &core, "accepted", |status| is_accepted(status, VERSION)).await;
+
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await.with_broken("lost", "1.0.0", &[]);
+    catalog(&shop).await;
+    let app = wish(&shop, "one", "app").await;
+    let each = names(&world).package(&app);
+    until(&world, &each, "accepted", |status| is_accepted(status, "1.0.0")).await;
+    let installed = until(&world, &all, "accepted with a package", |status| {
+        is_accepted(status, VERSION) && condition(status, "Available").contains("successful state")
+    })
+    .await;
+    let related = installed.status.expect("a status").related_objects;
+    for (resource, name) in [
+        ("bundledeployments", shop.name("app")),
+        ("namespaces", world.namespace.clone()),
+        ("namespaces", world.system_namespace.clone()),
+        ("platformoperators", String::new()),
+        ("resolutions", world.platform()),
+    ] {
+        assert!(related.iter().any(|it| it.resource == resource && it.name == name), "{resource} {name}: {related:?}");
+    }
+
+    // One that cannot be installed fails the update of the cluster; the other one is as it was.
+    let lost = wish(&shop, "two", "lost").await;
+    let failed = until(&world, &all, "unavailable", |status| {
+        judge(&expected(VERSION), status, Mode::Updating).is_err_and(|it| it.effect == Effect::Fail)
+    })
+    .await;
+    let status = failed.status.as_ref().expect("a status");
+    assert!(
+        condition(status, "Degraded").starts_with(&format!("True/PlatformOperatorError: Platform operator {lost} "))
+    );
+    let alone = until(&world, &each, "accepted", |status| is_accepted(status, "1.0.0")).await;
+    assert!(alone.labels().contains_key("chandler.dev/cluster-operator-of"));
+
+    for operator in [&app, &lost] {
+        let operators: Api<PlatformOperator> = Api::all(world.client.clone());
+        operators.delete(operator, &DeleteParams::default()).await.expect("it exists");
+        wait::until(&cluster_operators(&world), &names(&world).package(operator), "gone", |it| it.is_none()).await;
+    }
+    until(&world, &all, "as at first", |status| condition(status, "Available").contains("No platform operators")).await;
+    finish(world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_is_repaired_and_an_idle_controller_writes_nothing() {
+    let mut world = world(ClusterOperatorMode::Aggregated).await;
+    let (api, all, core) = (cluster_operators(&world), names(&world).aggregated(), names(&world).core());
+    let before = until(&world, &all, "accepted", |status| is_accepted(status, VERSION)).await;
+    until(&world, &core, "accepted", |status| is_accepted(status, VERSION)).await;
+    world.stop_controller().await;
+
+    // A restart finds everything as it is.
+    let requests = Requests::default();
+    let client = requests.recording(&world.client);
+    start_on(&mut world, client, ClusterOperatorMode::Aggregated);
+    let edit = Patch::Merge(json!({"status": {"conditions": [
+        {"type": "Available", "status": "False", "lastTransitionTime": "2020-01-01T00:00:00Z"},
+        {"type": "Curious", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"},
+    ]}}));
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    wish(&shop, "one", "app").await;
+    until(&world, &all, "accepted with a package", |status| {
+        is_accepted(status, VERSION) && condition(status, "Available").contains("successful state")
+    })
+    .await;
+    let about_core = requests.about(&[&format!("/{core}")]);
+    assert_eq!(about_core, [""; 0], "nothing about the controller changed");
+
+    api.patch_status(&all, &PatchParams::default(), &edit).await.expect("an edit");
+    let repaired = until(&world, &all, "repaired", |status| is_accepted(status, VERSION)).await;
+    let time = |operator: &ClusterOperator| {
+        let status = operator.status.as_ref().expect("a status");
+        let available = status.conditions.iter().find(|it| it.kind == "Available").expect("Available");
+        available.last_transition_time.clone()
+    };
+    assert_eq!(time(&before), time(&repaired), "it was available all the time");
+    assert!(condition(repaired.status.as_ref().expect("a status"), "Curious").starts_with("True"), "others may add");
+
+    // One that someone deletes is created again.
+    api.delete(&core, &DeleteParams::default()).await.expect("it exists");
+    until(&world, &core, "accepted again", |status| is_accepted(status, VERSION)).await;
+
+    // What changes without a difference for the platform has nothing written.
+    requests.forget();
+    let label = Patch::Merge(json!({"metadata": {"annotations": {"note": "changed"}}}));
+    world.deployments().patch(&shop.name("app"), &PatchParams::default(), &label).await.expect("an annotation");
+    let deployed = Patch::Merge(json!({"metadata": {"annotations": {"reconcile.chandler.dev/requestedAt": "now"}}}));
+    world.deployments().patch(&shop.name("app"), &PatchParams::default(), &deployed).await.expect("an annotation");
+    wait::until(&world.deployments(), &shop.name("app"), "reconciled", |deployment| {
+        let status = deployment.and_then(|it| it.status.as_ref());
+        status.is_some_and(|status| status.last_handled_reconcile_at.as_deref() == Some("now"))
+    })
+    .await;
+    assert_eq!(requests.about(&["clusteroperators"]), [""; 0]);
+    finish(world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_asked_or_written_where_the_kind_is_not_served() {
+    let mut world = World::new().await;
+    world.stop_controller().await;
+    let api: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let is_served = api.get_opt(&ClusterOperator::crd().name_any()).await.expect("an answer").is_some();
+    let mode = if is_served { ClusterOperatorMode::None } else { ClusterOperatorMode::Each };
+    let requests = Requests::default();
+    let client = requests.recording(&world.client);
+    let settings = settings(&world, mode);
+    world.start_controller_with(client, |options| {
+        options.cluster_operators = settings;
+        options.cluster_poll_interval = Duration::from_millis(100);
+    });
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    wish(&shop, "one", "app").await;
+    world.ready(&shop.name("app")).await;
+    assert_eq!(requests.about(&["config.openshift.io"]), [""; 0]);
+
+    if !is_served {
+        // It is noticed when the cluster serves it.
+        install(&world, &ClusterOperator::crd()).await;
+        until(&world, &names(&world).aggregated(), "accepted", |status| is_accepted(status, VERSION)).await;
+    }
+    finish(world).await;
+}
+
+/// The CRD of ClusterVersions, as far as the tests need it.
+fn cluster_versions() -> CustomResourceDefinition {
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    serde_json::from_value(json!({
+        "metadata": {"name": "clusterversions.config.openshift.io"},
+        "spec": {
+            "group": "config.openshift.io", "scope": "Cluster",
+            "names": {"kind": "ClusterVersion", "plural": "clusterversions", "singular": "clusterversion"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": open}}],
+        },
+    }))
+    .expect("a CRD")
+}
+
+async fn openshift(world: &World, version: &str) {
+    let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "ClusterVersion");
+    let kind = ApiResource::from_gvk_with_plural(&kind, "clusterversions");
+    let api: Api<DynamicObject> = Api::all_with(world.client.clone(), &kind);
+    let object: Value = json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"},
+                               "status": {"desired": {"version": version}}});
+    let parameters = PatchParams::apply("e2e").force();
+    api.patch("version", &parameters, &Patch::Apply(object)).await.expect("the object is accepted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_package_holds_the_next_minor_version_of_openshift_back() {
+    let mut world = World::new().await;
+    if !world.is_embedded() {
+        // The version of a cluster belongs to it.
+        return world.finish().await;
+    }
+    world.stop_controller().await;
+    for crd in [ClusterOperator::crd(), cluster_versions()] {
+        install(&world, &crd).await;
+    }
+    openshift(&world, "4.18.3").await;
+    let rights = ["rbac.yaml", "rbac-cluster-admin.yaml"];
+    for file in rights.into_iter().chain(["rbac-openshift.yaml"]) {
+        permissions::apply(&world, &deployed(&world, file)).await;
+    }
+    let settings = settings(&world, ClusterOperatorMode::Aggregated);
+    let client = controller(&world).await;
+    world.start_controller_with(client, |options| {
+        options.cluster_operators = settings;
+        options.cluster_poll_interval = Duration::from_millis(100);
+    });
+    let shop = Shop::new(&world).up_to("app", "4.19").with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let app = wish(&shop, "one", "app").await;
+    let all = names(&world).aggregated();
+    until(&world, &all, "accepted with a package", |status| {
+        is_accepted(status, VERSION) && condition(status, "Available").contains("successful state")
+    })
+    .await;
+
+    openshift(&world, "4.19.0").await;
+    let held = until(&world, &all, "held back", |status| permits_minor_update(status).is_err()).await;
+    let status = held.status.as_ref().expect("a status");
+    assert_eq!(
+        condition(status, "Upgradeable"),
+        format!(
+            "False/IncompatibleOperatorsInstalled: Platform operators blocking minor version upgrades to 4.20:\n- maximum \
+             supported OCP version for platform operator {app} is 4.19"
+        )
+    );
+    assert_eq!(judge(&expected(VERSION), status, Mode::Updating), Ok(()), "patch versions are not held back");
+
+    // The resolver knows the version, too: it installs nothing that does not run on it.
+    openshift(&world, "4.20.0").await;
+    let shop = shop.with("other", "1.0.0", &[]).await.up_to("late", "4.19").with("late", "1.0.0", &[]).await;
+    shop.publish().await;
+    wish(&shop, "two", "late").await;
+    let operators: Api<PlatformOperator> = Api::all(world.client.clone());
+    wait::until(&operators, &shop.name("two"), "refused", |operator| {
+        let status = operator.and_then(|it| it.status.as_ref());
+        let message = status.and_then(|it| it.conditions.first()).map(|it| it.message.clone()).unwrap_or_default();
+        message.contains("runs on OpenShift up to 4.19, and the cluster has 4.20.0")
+    })
+    .await;
+    finish(world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_two_are_created_at_most_once_and_named_by_the_run() {
+    let world = world(ClusterOperatorMode::Aggregated).await;
+    let (all, core) = (names(&world).aggregated(), names(&world).core());
+    until(&world, &core, "accepted", |status| is_accepted(status, VERSION)).await;
+    until(&world, &all, "accepted", |status| is_accepted(status, VERSION)).await;
+    eventually("only these two", || async {
+        let list = cluster_operators(&world).list(&kube::api::ListParams::default()).await.expect("a list");
+        let mut own: Vec<String> =
+            list.iter().map(|it| it.name_any()).filter(|name| name.contains(world.run().name())).collect();
+        own.sort();
+        own == [all.clone(), core.clone()]
+    })
+    .await;
+    finish(world).await;
+}
