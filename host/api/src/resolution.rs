@@ -36,7 +36,9 @@ pub const DECISIONS: i32 = 5;
     printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].reason"}"#,
     printcolumn = r#"{"name": "Decision", "type": "integer", "jsonPath": ".status.decision"}"#,
+    printcolumn = r#"{"name": "Pending", "type": "string", "jsonPath": ".status.pending.reason"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name": "Bundles", "type": "string", "jsonPath": ".status.members[*].bundle", "priority": 1}"#,
     printcolumn = r#"{"name": "Message", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].message", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]

@@ -385,7 +385,7 @@ fn difference(current: Option<&Decision>, plan: &Plan) -> Vec<String> {
 
 /// The change of the set that waits for approval.
 fn approval(deployment: &BundleDeployment) -> Option<PendingDecision> {
-    let change = deployment.status.as_ref()?.pending_change.as_ref()?;
+    let change = set::awaited_change(deployment)?;
     let name = deployment.name_any();
     let message = format!("the change waits for approval: `chandler approve {name}`");
     Some(PendingDecision { reason: Reason::ApprovalRequired.to_string(), message, changes: change.objects.clone() })

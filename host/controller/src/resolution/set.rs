@@ -1,8 +1,8 @@
 //! The BundleDeployment of a set, whose bundle is the manifests of a decision.
 
 use chandler_api::{
-    BundleDeployment, BundleDeploymentSpec, BundleSource, ConfigMapSource, LocalObjectReference, Resolution,
-    ResolveSetOutput, RolloutSettings, names::RESOLVESET_CLASS,
+    BundleDeployment, BundleDeploymentSpec, BundleSource, ConfigMapSource, LocalObjectReference, PendingChange,
+    Resolution, ResolveSetOutput, RolloutSettings, names::RESOLVESET_CLASS,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
@@ -94,6 +94,12 @@ pub(super) fn rolled_back_to(deployment: &BundleDeployment) -> Option<&str> {
     }
 }
 
+/// The change of the current spec that waits for approval. One of an earlier spec may still be in the status.
+pub(super) fn awaited_change(deployment: &BundleDeployment) -> Option<&PendingChange> {
+    let status = deployment.status.as_ref()?;
+    status.pending_change.as_ref().filter(|_| status.observed_generation == deployment.metadata.generation)
+}
+
 /// The merge patch that makes the fields what they are to be; none where they are.
 fn difference(now: &Value, wanted: &Value) -> Option<Value> {
     let differs = |field: &&str| now.get(*field) != wanted.get(*field);
@@ -119,6 +125,8 @@ fn difference(now: &Value, wanted: &Value) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use chandler_api::BundleDeploymentStatus;
+
     use super::*;
 
     #[test]
@@ -135,6 +143,19 @@ mod tests {
         assert_eq!(difference(&settings, &json!({})), Some(json!({"rollout": {"onFailure": null}})));
         let suspended = json!({"suspend": true, "installNamespace": "shop"});
         assert_eq!(difference(&suspended, &json!({"installNamespace": "shop"})), None);
+    }
+
+    #[test]
+    fn a_change_of_an_earlier_spec_waits_for_nothing() {
+        let mut deployment = BundleDeployment::new("resolveset-shop", BundleDeploymentSpec::default());
+        deployment.metadata.generation = Some(2);
+        let change = Some(PendingChange::default());
+        let mut status = BundleDeploymentStatus { pending_change: change, ..BundleDeploymentStatus::default() };
+        for (observed, waits) in [(1, false), (2, true)] {
+            status.observed_generation = Some(observed);
+            deployment.status = Some(status.clone());
+            assert_eq!(awaited_change(&deployment).is_some(), waits, "{observed}");
+        }
     }
 
     #[test]
