@@ -80,7 +80,7 @@ mod tests {
                 report::find(Some(&derived.status), kind).map(|it| format!("{}={}/{}", kind, it.status, it.reason))
             });
             status = Some(derived.status);
-            let again = derived.again.map(|again| again.as_second());
+            let again = derived.again.map(Timestamp::as_second);
             (seen.into_iter().flatten().collect::<Vec<_>>().join(" "), again)
         };
         let refused = Some("the API server refuses to list PlatformOperators");

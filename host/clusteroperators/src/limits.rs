@@ -104,7 +104,10 @@ fn next(platform: &Platform) -> Option<OpenShift> {
 /// Whether the packages permit the next minor version.
 pub(crate) fn upgradeable(packages: &[&Package], platform: &Platform) -> Verdict {
     let name = |package: &Package| format!("platform operator {}", package.operator);
-    let listed = |lines: Vec<String>| lines.iter().map(|line| format!("\n- {line}")).collect::<String>();
+    let listed = |lines: Vec<String>| {
+        let each: Vec<String> = lines.iter().map(|line| format!("\n- {line}")).collect();
+        each.concat()
+    };
     let errors: Vec<String> = packages
         .iter()
         .filter_map(|package| Some(format!("{} {}", name(package), package.limits.error(platform)?)))

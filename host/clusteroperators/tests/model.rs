@@ -1,7 +1,7 @@
 //! Random histories of PlatformOperators drive the proxy. After every step, the cluster-version operator judges its ClusterOperator, and
 //! the judgement must fit what happened.
 
-#![expect(clippy::indexing_slicing, reason = "a test panics")]
+#![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a failed test panics")]
 
 #[path = "model/operator.rs"]
 mod operator;

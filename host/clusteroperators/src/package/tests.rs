@@ -48,9 +48,8 @@ fn seen(operator: &PlatformOperator, deployment: Option<&BundleDeployment>) -> S
     let state = match &package.state {
         State::Settled => "settled".to_owned(),
         State::Moving { to, message } => format!("{to:?}: {message}"),
-        State::Waiting { message } => message.clone(),
         State::Failed { is_under_way: true, message } => format!("{message}, under way"),
-        State::Failed { is_under_way: false, message } => message.clone(),
+        State::Waiting { message } | State::Failed { is_under_way: false, message } => message.clone(),
     };
     let installed = if package.is_installed { "installed" } else { "not installed" };
     let outage = package.outage.map(|outage| format!("; {outage}")).unwrap_or_default();
@@ -67,7 +66,7 @@ fn states_follow_from_both_objects() {
     let sick = Some(("Unhealthy", "Deployment x: 0 of 1"));
     let rolling = Some(("RollingOut", "1 of 3"));
     let deployed = |ready, healthy, was_complete| Some(deployment(ready, healthy, was_complete, false));
-    let lines: Vec<String> = [
+    let lines: Vec<String> = vec![
         ("new", operator(None, false), None),
         ("resolving", operator(no("UnpackPending", "Waiting"), false), None),
         ("unresolved", operator(source, false), None),
