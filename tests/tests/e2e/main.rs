@@ -61,6 +61,7 @@ mod recovery;
 mod registries;
 mod repair_isolation;
 mod request_counts;
+mod resolution_crashes;
 mod resolutions;
 mod revisions;
 mod shared_cache;

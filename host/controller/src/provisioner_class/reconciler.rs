@@ -8,7 +8,10 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp
 use kube::{
     Api, ResourceExt as _,
     core::error_boundary::InvalidObject,
-    runtime::{controller::Action, reflector::Store},
+    runtime::{
+        controller::Action,
+        reflector::{ObjectRef, Store},
+    },
 };
 
 use super::{load::LoadOutcome, served::ServedArtifacts, status, users::may_use};
@@ -95,6 +98,12 @@ impl Reconciler for ProvisionerClasses {
             return Ok(Action::await_change());
         };
         let outcome = self.load(class).await;
+        let exists = self.store.get(&ObjectRef::new(&name)).is_some_and(|stored| stored.uid() == class.uid());
+        if !exists {
+            // It was deleted while its component was loaded, which put it into use again.
+            self.forget(&name);
+            return Ok(Action::await_change());
+        }
         let status = status::derive(class, &outcome, &users, Timestamp::now());
         let api: Api<ProvisionerClass> = Api::all(context.client.clone());
         if let Some(written) = status_patch::write(&api, &name, class.status.as_ref(), &status).await? {

@@ -14,7 +14,7 @@ use chandler_resolution::{
     status::Answer,
 };
 use chandler_resolver::{
-    Answer as Resolved, Catalogs as _, Cluster, Decision as Chosen, Explanation, Kind, ResolveError, resolve,
+    Answer as Resolved, Catalogs as _, Cluster, Decision as Chosen, Explanation, Kind, Problem, ResolveError, resolve,
 };
 use kube::ResourceExt as _;
 
