@@ -2,7 +2,7 @@
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, format::DataFormat, target::Target},
+    arguments::{connection::Connection, format::OutputFormat, target::Target},
     read::{cluster, explained},
     view::{output, path::Path, terminal::Terminal},
 };
@@ -35,8 +35,8 @@ pub struct Explain {
     pub name: Target,
 
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
-    pub output: DataFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
+    pub output: OutputFormat,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -48,6 +48,9 @@ impl Explain {
     pub async fn run(&self) -> Result<(), CommandError> {
         let client = cluster::client(&self.connection).await?;
         let path = Path::new(&explained::find(&client, &self.name).await?);
-        output::print(&output::data(&path, self.output, || path.text(Terminal::output().columns()))?)
+        match self.output {
+            OutputFormat::Text => output::print(&path.text(Terminal::output().columns())),
+            OutputFormat::Json => output::print(&output::json(&path)?),
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  A table on standard output, oldest revision or decision first. On a narrow terminal it leaves out digests.
+  A table on standard output, the oldest first. On a narrow terminal it leaves out digests.
 
 Exit codes: 0 success, 1 failed, 2 wrong usage
 
