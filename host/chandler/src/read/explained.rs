@@ -74,14 +74,11 @@ async fn add_deployments(client: &Client, found: &mut Found) -> Result<(), Comma
         return Ok(());
     };
     let members = status.members.iter().filter_map(|member| member.bundle_deployment.as_ref());
-    let names: Vec<&String> = members.chain(&status.bundle_deployment).collect();
-    let deployments = all::<BundleDeployment>(client, "BundleDeployments").await?;
-    let named: BTreeMap<String, BundleDeployment> = deployments
-        .into_iter()
-        .map(|deployment| (deployment.name_any(), deployment))
-        .filter(|(name, _)| names.contains(&name))
-        .collect();
-    found.deployments = named;
+    let wanted: Vec<&String> = members.chain(&status.bundle_deployment).collect();
+    let listed = all::<BundleDeployment>(client, "BundleDeployments").await?;
+    let listed = listed.into_iter().map(|deployment| (deployment.name_any(), deployment));
+    let deployments: BTreeMap<String, BundleDeployment> = listed.filter(|(name, _)| wanted.contains(&name)).collect();
+    found.deployments = deployments;
     Ok(())
 }
 

@@ -51,12 +51,12 @@ async fn add_catalog(session: &Session, package: &str) {
     ];
     for version in ["1.0.0", "1.1.0"] {
         let files = bundle(package, version);
-        let pushed =
-            session.world.registry.push_bundle_directory("bundles/tide", version, files.path(), &BTreeMap::new());
+        let registry = &session.world.registry;
+        let pushed = registry.push_bundle_directory("bundles/tide", version, files.path(), &BTreeMap::new()).await;
         documents.push(format!(
             "schema: olm.bundle\npackage: {package}\nname: {package}.v{version}\nimage: {}\n\
              properties: [{{type: olm.package, value: {{packageName: {package}, version: {version}}}}}]\n",
-            pushed.await.unwrap().reference
+            pushed.unwrap().reference
         ));
     }
     let directory = tempfile::tempdir().unwrap();
