@@ -16,6 +16,7 @@ pub mod kind_set;
 pub mod naming;
 pub mod registry;
 pub mod system_namespace;
+pub mod target;
 pub mod values;
 pub mod wait;
 

@@ -23,6 +23,7 @@ pub mod dev;
 #[path = "command/without_dev.rs"]
 pub mod dev;
 pub mod diff;
+pub mod explain;
 pub mod get;
 pub mod history;
 pub mod install;
@@ -130,6 +131,7 @@ pub enum Command {
     Resolve(Box<resolve::Resolve>),
     Rbac(rbac::Rbac),
     Status(status::Status),
+    Explain(explain::Explain),
     Tree(tree::Tree),
     Diff(diff::Diff),
     Approve(approve::Approve),
@@ -166,6 +168,7 @@ impl Command {
             Self::Resolve(resolve) => resolve.run(terminal).await?,
             Self::Rbac(rbac) => Box::pin(rbac.run(terminal)).await?,
             Self::Status(status) => return status.run(terminal).await,
+            Self::Explain(explain) => explain.run().await?,
             Self::Tree(tree) => tree.run(terminal).await?,
             Self::Diff(diff) => return Ok(ExitCode::from(Box::pin(diff.run(terminal)).await?)),
             Self::Approve(approve) => Box::pin(approve.run(terminal)).await?,
@@ -175,7 +178,7 @@ impl Command {
             Self::Resume(resume) => resume.run(terminal).await?,
             Self::Reconcile(reconcile) => reconcile.run(terminal).await?,
             Self::History(history) => history.run().await?,
-            Self::Rollback(rollback) => rollback.run(terminal).await?,
+            Self::Rollback(rollback) => Box::pin(rollback.run(terminal)).await?,
             Self::Controller(controller) => Box::pin(controller.run()).await?,
             Self::Crds(crds) => crds.run()?,
             Self::Completion(completion) => completion.run()?,

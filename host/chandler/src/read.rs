@@ -13,6 +13,7 @@ pub mod deployed;
 pub mod dev_controller;
 #[cfg(feature = "dev")]
 pub mod expected_kinds;
+pub mod explained;
 pub mod file;
 pub mod follow;
 pub mod foreign_catalogs;
@@ -30,6 +31,7 @@ pub mod provisioner;
 pub mod question;
 pub mod registry_settings;
 pub mod rendering;
+pub mod resolutions;
 pub mod settled;
 pub mod source;
 pub mod unrecognised;

@@ -18,5 +18,6 @@ pub mod installation;
 #[cfg(feature = "dev")]
 pub mod kubeconfig_file;
 pub mod namespace;
+pub mod resolution;
 pub mod rollback;
 pub mod upload;

@@ -10,7 +10,7 @@ use crate::{
     CommandError,
     arguments::{
         bundle::BundleArguments, configuration::ConfigurationArguments, connection::Connection,
-        registry::RegistryArguments, system_namespace::SystemNamespaceArguments,
+        registry::RegistryArguments, system_namespace::SystemNamespaceArguments, target,
     },
     confirmation,
     read::{cluster, deployed, preview},
@@ -43,6 +43,8 @@ Examples:
     chandler diff my-operator
   Approve it:
     chandler approve my-operator
+  Approve the change of the set of a Resolution:
+    chandler approve resolution/shop
   Approve it only if it is the reviewed change, without confirmation:
     chandler approve my-operator --digest sha256:… --yes --reason 'CHG-1234'
   Approve it although its rollout would be refused now:
@@ -53,8 +55,8 @@ Examples:
   Approve the findings and the pending change that were reviewed, without confirmation:
     chandler approve my-operator --findings=sha256:… --digest sha256:… --yes")]
 pub struct Approve {
-    /// Name of the BundleDeployment
-    #[arg(value_name = "NAME")]
+    /// Name of the BundleDeployment; `resolution/NAME` is that of the set
+    #[arg(value_name = "NAME", value_parser = target::deployment)]
     pub name: String,
 
     /// Digest of the change. If another change is pending, the command fails. With --findings, the change is approved, too

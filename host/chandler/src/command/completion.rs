@@ -83,12 +83,20 @@ pub fn answer() {
     CompleteEnv::with_factory(command).var(VARIABLE).complete();
 }
 
+/// The commands that take `resolution/NAME`.
+const WITH_RESOLUTIONS: [&str; 8] =
+    ["explain", "status", "history", "rollback", "approve", "suspend", "resume", "reconcile"];
+
 /// The command, with the candidates of arguments whose values are names.
 fn command() -> clap::Command {
     Arguments::command().mut_subcommands(|subcommand| {
         let is_new = subcommand.get_name() == "install";
+        let knows_resolutions = WITH_RESOLUTIONS.contains(&subcommand.get_name());
         subcommand.mut_args(move |argument| match named(&argument) {
             Some(Named::Deployments) if is_new => argument,
+            Some(Named::Deployments) if knows_resolutions => {
+                argument.add(ArgValueCandidates::new(|| candidates(Named::Installed)))
+            }
             Some(named) => argument.add(ArgValueCandidates::new(move || candidates(named))),
             None => argument,
         })

@@ -2,31 +2,33 @@
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, format::OutputFormat},
-    read::cluster,
-    view::{output, revisions, terminal::Terminal},
+    arguments::{connection::Connection, format::OutputFormat, target::Target},
+    read::{cluster, resolutions},
+    view::{decisions, output, revisions, terminal::Terminal},
 };
 
-/// Show the revisions of a BundleDeployment
+/// Show the revisions of a BundleDeployment, or the decisions of a Resolution
 ///
 /// Each revision is a change that was rolled out, with its version, source, release digest, outcome, duration and failure. The version
-/// that the spec describes and that is not installed follows.
+/// that the spec describes and that is not installed follows. The decisions of a Resolution are those that are kept for a rollback, each
+/// with its packages and versions.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  A table on standard output, oldest revision first. On a narrow terminal it leaves out digests.
+  A table on standard output, the oldest first. On a narrow terminal it leaves out digests.
 
 Exit codes: 0 success, 1 failed, 2 wrong usage
 
 Examples:
   chandler history my-operator
+  chandler history resolution/shop
   The digests of all releases that succeeded:
     chandler history my-operator -o json |
       jq '.[] | select(.outcome == \"Succeeded\") | .releaseDigest'")]
 pub struct History {
-    /// Name of the BundleDeployment
-    #[arg(value_name = "NAME")]
-    pub name: String,
+    /// Name of the BundleDeployment, or `resolution/NAME`
+    #[arg(value_name = "NAME", value_parser = Target::parse_installed)]
+    pub name: Target,
 
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
@@ -41,7 +43,14 @@ impl History {
     /// Prints the revisions.
     pub async fn run(&self) -> Result<(), CommandError> {
         let client = cluster::client(&self.connection).await?;
-        let deployment = cluster::deployment(&client, &self.name).await?;
+        if self.name.is_resolution() {
+            let resolution = resolutions::get(&client, &self.name.name).await?;
+            return match self.output {
+                OutputFormat::Text => output::print(&decisions::table(&resolution, Terminal::output().columns())),
+                OutputFormat::Json => output::print(&output::json(&decisions::history(&resolution))?),
+            };
+        }
+        let deployment = cluster::deployment(&client, &self.name.name).await?;
         match self.output {
             OutputFormat::Text => output::print(&revisions::table(&deployment, Terminal::output().columns())),
             OutputFormat::Json => output::print(&output::json(&revisions::history(&deployment))?),

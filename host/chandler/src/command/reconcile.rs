@@ -3,19 +3,21 @@
 use std::time::Instant;
 
 use k8s_openapi::jiff::Timestamp;
+use kube::Client;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, wait::Wait},
-    read::{cluster, settled},
+    arguments::{connection::Connection, target::Target, wait::Wait},
+    read::{cluster, resolutions, settled},
     view::terminal::Terminal,
-    write::deployment,
+    write::{deployment, resolution},
 };
 
-/// Reconcile a BundleDeployment now
+/// Reconcile a BundleDeployment or a Resolution now
 ///
 /// Sets the annotation reconcile.chandler.dev/requestedAt. The controller then resolves the tag of the image again, and retries a revision
-/// that failed and was rolled back. The command waits until the controller has handled the request, and follows the rollout.
+/// that failed and was rolled back. The command waits until the controller has handled the request, and follows the rollout. A Resolution
+/// is decided again, and its set is reconciled.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -27,12 +29,14 @@ Exit codes: 0 healthy, or requested with --wait=false; 1 failed; 2 wrong usage; 
 Examples:
   Install the image that a moved tag refers to now:
     chandler reconcile harbour
+  Ask again whether the catalogs have something better for a Resolution:
+    chandler reconcile resolution/shop
   Repair objects once although spec.drift is Report or Ignore:
     chandler reconcile harbour --repair")]
 pub struct Reconcile {
-    /// Name of the BundleDeployment
-    #[arg(value_name = "NAME")]
-    pub name: String,
+    /// Name of the BundleDeployment, or `resolution/NAME`
+    #[arg(value_name = "NAME", value_parser = Target::parse_installed)]
+    pub name: Target,
 
     /// Also repair drift once, whatever spec.drift says (annotation reconcile.chandler.dev/repairAt)
     #[arg(long)]
@@ -50,8 +54,11 @@ pub struct Reconcile {
 impl Reconcile {
     /// Requests the reconcile, and follows it.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let (name, started) = (&self.name, Instant::now());
+        let (name, started) = (self.name.name.as_str(), Instant::now());
         let client = cluster::client(&self.connection).await?;
+        if self.name.is_resolution() {
+            return self.reconcile_resolution(&client, terminal).await;
+        }
         if cluster::deployment(&client, name).await?.spec.suspend {
             return Err(CommandError::failed(format!("{name} is suspended"))
                 .hint(format!("`chandler resume {name}` resumes and reconciles it")));
@@ -65,5 +72,29 @@ impl Reconcile {
         settled::until_handled(&client, name, &at, self.waiting.timeout).await?;
         let rest = self.waiting.timeout.saturating_sub(started.elapsed());
         settled::until_healthy(&client, name, terminal, rest).await
+    }
+
+    async fn reconcile_resolution(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
+        let (target, name, started) = (&self.name, self.name.name.as_str(), Instant::now());
+        let found = resolutions::get(client, name).await?;
+        if found.spec.suspend {
+            return Err(CommandError::failed(format!("{target} is suspended"))
+                .hint(format!("`chandler resume {target}` resumes and reconciles it")));
+        }
+        let at = Timestamp::now().to_string();
+        resolution::request_reconcile(client, name, &at).await?;
+        let set = found.status.and_then(|status| status.bundle_deployment);
+        if let Some(set) = &set {
+            deployment::request_reconcile(client, set, &at, self.repair).await?;
+        }
+        terminal.line(format!("requested a reconcile of {target}"));
+        if !self.waiting.wait {
+            return Ok(());
+        }
+        if let Some(set) = &set {
+            settled::until_handled(client, set, &at, self.waiting.timeout).await?;
+        }
+        let rest = self.waiting.timeout.saturating_sub(started.elapsed());
+        resolutions::until_ready(client, name, terminal, rest).await
     }
 }

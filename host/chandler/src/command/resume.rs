@@ -1,14 +1,16 @@
 //! `chandler resume`.
 
+use kube::Client;
+
 use crate::{
     CommandError,
-    arguments::{connection::Connection, wait::Wait},
-    read::{cluster, settled},
+    arguments::{connection::Connection, target::Target, wait::Wait},
+    read::{cluster, resolutions, settled},
     view::terminal::Terminal,
-    write::deployment,
+    write::{deployment, resolution},
 };
 
-/// Resume a suspended BundleDeployment
+/// Resume a suspended BundleDeployment or Resolution
 ///
 /// Removes spec.suspend. The controller then rolls out the current spec and repairs the objects; the command follows it.
 #[derive(Debug, clap::Args)]
@@ -21,12 +23,13 @@ Exit codes: 0 healthy, or resumed with --wait=false; 1 failed; 2 wrong usage; 3 
 
 Examples:
   chandler resume harbour
+  chandler resume resolution/shop
   Without waiting:
     chandler resume harbour --wait=false")]
 pub struct Resume {
-    /// Name of the BundleDeployment
-    #[arg(value_name = "NAME")]
-    pub name: String,
+    /// Name of the BundleDeployment, or `resolution/NAME`
+    #[arg(value_name = "NAME", value_parser = Target::parse_installed)]
+    pub name: Target,
 
     /// Whether and how long the command waits.
     #[command(flatten)]
@@ -40,16 +43,33 @@ pub struct Resume {
 impl Resume {
     /// Removes spec.suspend, and follows the BundleDeployment.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let name = &self.name;
+        let (target, name) = (&self.name, self.name.name.as_str());
         let client = cluster::client(&self.connection).await?;
+        if target.is_resolution() {
+            return self.resume_resolution(&client, terminal).await;
+        }
         if cluster::deployment(&client, name).await?.spec.suspend {
             deployment::set_suspend(&client, name, false).await?;
-            terminal.line(format!("resumed {name}"));
+            terminal.line(format!("resumed {target}"));
         } else {
-            terminal.line(format!("{name} is not suspended"));
+            terminal.line(format!("{target} is not suspended"));
         }
         if self.waiting.wait {
             settled::until_healthy(&client, name, terminal, self.waiting.timeout).await?;
+        }
+        Ok(())
+    }
+
+    async fn resume_resolution(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
+        let (target, name) = (&self.name, self.name.name.as_str());
+        if resolutions::get(client, name).await?.spec.suspend {
+            resolution::set_suspend(client, name, false).await?;
+            terminal.line(format!("resumed {target}"));
+        } else {
+            terminal.line(format!("{target} is not suspended"));
+        }
+        if self.waiting.wait {
+            resolutions::until_ready(client, name, terminal, self.waiting.timeout).await?;
         }
         Ok(())
     }

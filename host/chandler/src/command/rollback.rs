@@ -1,23 +1,30 @@
 //! `chandler rollback`.
 
+use std::time::Duration;
+
+use kube::Client;
+
 use crate::{
     CommandError,
-    arguments::connection::Connection,
-    read::cluster,
-    view::{revisions, terminal::Terminal},
-    write::rollback,
+    arguments::{connection::Connection, target::Target, values},
+    read::{cluster, resolutions},
+    view::{decisions, revisions, terminal::Terminal},
+    write::{resolution, rollback},
 };
 
-/// Roll back to an earlier revision
+/// Roll back to an earlier revision, or a Resolution to an earlier decision
 ///
 /// Sets spec.rollout.toRevision. The controller renders that revision again, checks that its release has the same digest, and rolls it
 /// out as a new revision. While the field is set, other changes of the spec are not rolled out. --cancel removes the field.
+///
+/// Of a Resolution it sets spec.output.resolveSet.toDecision, and follows the rollout. While that field is set, nothing new is decided.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  The result on standard error.
+  The result on standard error; for a Resolution, progress too.
 
-Exit codes: 0 the field is set or removed, 1 failed, 2 wrong usage
+Exit codes: 0 the field is set or removed, and the set of a Resolution is healthy; 1 failed; 2 wrong
+  usage; 3 the set is not healthy before the timeout
 
 Examples:
   Roll back to the last revision that succeeded with another release:
@@ -27,19 +34,32 @@ Examples:
   Follow the rollout:
     chandler status my-operator --watch
   Cancel the rollback, and roll out the spec again:
-    chandler rollback my-operator --cancel")]
+    chandler rollback my-operator --cancel
+  Install the decision before the current one again, then follow the catalogs again:
+    chandler rollback resolution/shop
+    chandler rollback resolution/shop --undo")]
 pub struct Rollback {
-    /// Name of the BundleDeployment
-    #[arg(value_name = "NAME")]
-    pub name: String,
+    /// Name of the BundleDeployment, or `resolution/NAME`
+    #[arg(value_name = "NAME", value_parser = Target::parse_installed)]
+    pub name: Target,
 
-    /// Number of the revision [default: the last one that succeeded with another release]
-    #[arg(long, value_name = "REVISION", value_parser = clap::value_parser!(i64).range(1..))]
+    /// Number of the revision or decision [default: the last revision that succeeded with another release; the decision before the
+    /// current one]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
     pub to: Option<i64>,
 
-    /// Cancel a rollback, and roll out the spec again
-    #[arg(long, conflicts_with = "to")]
+    /// Cancel a rollback: roll out the spec again, or let a Resolution follow the catalogs again
+    #[arg(long, visible_alias = "undo", conflicts_with = "to")]
     pub cancel: bool,
+
+    /// Follow the set of a Resolution until it is healthy or waits for a user. `--wait=false` returns at once
+    #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
+          require_equals = true, action = clap::ArgAction::Set)]
+    pub wait: bool,
+
+    /// Timeout of --wait
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = values::duration)]
+    pub timeout: Duration,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -47,10 +67,13 @@ pub struct Rollback {
 }
 
 impl Rollback {
-    /// Sets or removes spec.rollout.toRevision.
+    /// Sets or removes the field.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let name = &self.name;
         let client = cluster::client(&self.connection).await?;
+        if self.name.is_resolution() {
+            return self.roll_resolution(&client, terminal).await;
+        }
+        let name = &self.name.name;
         let deployment = cluster::deployment(&client, name).await?;
         let number = if self.cancel { None } else { Some(revisions::target(&deployment, self.to)?.number) };
         rollback::set_revision(client, &deployment, number).await?;
@@ -63,6 +86,32 @@ impl Rollback {
                 format!("rolling out the spec of {name} again: `chandler status {name} --watch` follows the rollout")
             }
         });
+        Ok(())
+    }
+
+    /// Sets or removes the decision that a Resolution goes back to, and follows its set.
+    async fn roll_resolution(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
+        let (target, name) = (&self.name, self.name.name.as_str());
+        let found = resolutions::get(client, name).await?;
+        if self.cancel {
+            if decisions::pinned(&found).is_none() {
+                terminal.line(format!("{target} follows the catalogs already"));
+                return Ok(());
+            }
+            resolution::set_decision(client, &found, None).await?;
+            terminal.line(format!("{target} follows the catalogs again"));
+        } else {
+            let decision = decisions::target(&found, self.to)?;
+            resolution::set_decision(client, &found, Some(decision.number)).await?;
+            terminal.line(format!(
+                "rolling {target} back to decision {}: nothing new is decided until `chandler rollback {target} --undo` lets it follow \
+                 the catalogs again",
+                decision.number
+            ));
+        }
+        if self.wait {
+            resolutions::until_ready(client, name, terminal, self.timeout).await?;
+        }
         Ok(())
     }
 }

@@ -3,17 +3,20 @@
 use std::{process::ExitCode, time::Duration};
 
 use chandler_api::{Reason, Remedy};
+use kube::Client;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, format::OutputFormat, values},
-    read::{below, cluster, follow},
+    arguments::{connection::Connection, format::OutputFormat, target::Target, values},
+    read::{below, cluster, explained, follow, resolutions},
     view::{
         advice::advice,
         explanation::Explanation,
         output,
         progress::{Progress, seconds},
         progress_reporter::RolloutState,
+        resolution_progress,
+        resolution_status::ResolutionStatusView,
         terminal::Terminal,
     },
 };
@@ -21,7 +24,7 @@ use crate::{
 /// Show status and suggested actions
 ///
 /// Shows the conditions of a BundleDeployment, its resolved source, provisioner and release, the current health of its objects, and
-/// suggested actions.
+/// suggested actions. Of a Resolution it shows the conditions, the members with their states, and what waits.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -35,14 +38,15 @@ Exit codes: 0 healthy, 1 not healthy or failed, 2 wrong usage, 3 neither healthy
 
 Examples:
   chandler status my-operator
+  chandler status resolution/shop
   Follow a rollout:
     chandler status my-operator --watch --timeout 10m
   List the objects that are not healthy:
     chandler status my-operator -o json | jq '.objects[] | select(.health != \"healthy\")'")]
 pub struct Status {
-    /// Name of the BundleDeployment
-    #[arg(value_name = "NAME")]
-    pub name: String,
+    /// Name of the BundleDeployment, or `resolution/NAME`
+    #[arg(value_name = "NAME", value_parser = Target::parse_installed)]
+    pub name: Target,
 
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
@@ -68,20 +72,48 @@ impl Status {
         if self.watch {
             let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
             let mut progress = Progress::new(terminal);
-            let followed = follow::until_settled(&client, &self.name, &mut progress, &mut last);
-            if tokio::time::timeout(self.timeout, followed).await.is_err() {
+            let name = &self.name.name;
+            let in_time = if self.name.is_resolution() {
+                let followed = resolutions::until_settled(&client, name, &mut progress, &mut last);
+                tokio::time::timeout(self.timeout, followed).await.is_ok()
+            } else {
+                let followed = follow::until_settled(&client, name, &mut progress, &mut last);
+                tokio::time::timeout(self.timeout, followed).await.is_ok()
+            };
+            if !in_time {
                 return Err(self.timed_out(&last));
             }
         }
-        let deployment = cluster::deployment(&client, &self.name).await?;
-        let mut members = cluster::members(&client, &deployment).await;
-        below::explain(&client, &mut members).await;
+        let healthy = if self.name.is_resolution() {
+            self.print_resolution(&client).await?
+        } else {
+            self.print_deployment(&client).await?
+        };
+        Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// Prints the status of a Resolution, and returns whether it is healthy.
+    async fn print_resolution(&self, client: &Client) -> Result<bool, CommandError> {
+        let resolution = resolutions::get(client, &self.name.name).await?;
+        let view = ResolutionStatusView::new(&explained::of_resolution(client, resolution).await?);
+        match self.output {
+            OutputFormat::Text => output::print(&view.text(Terminal::output().columns()))?,
+            OutputFormat::Json => output::print(&output::json(&view)?)?,
+        }
+        Ok(view.healthy)
+    }
+
+    /// Prints the status of a BundleDeployment, and returns whether it is healthy.
+    async fn print_deployment(&self, client: &Client) -> Result<bool, CommandError> {
+        let deployment = cluster::deployment(client, &self.name.name).await?;
+        let mut members = cluster::members(client, &deployment).await;
+        below::explain(client, &mut members).await;
         let explanation = Explanation::new(&deployment, members.objects, members.unreadable);
         match self.output {
             OutputFormat::Text => output::print(&explanation.text(Terminal::output().columns()))?,
             OutputFormat::Json => output::print(&output::json(&explanation)?)?,
         }
-        Ok(if explanation.healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(explanation.healthy)
     }
 
     fn timed_out(&self, last: &RolloutState) -> CommandError {
@@ -93,7 +125,13 @@ impl Status {
         let error =
             CommandError::timeout(format!("{} is not healthy after {after}; it is waiting for: {message}", self.name));
         let reason = reason.and_then(Reason::from_name).filter(|reason| reason.remedy() != Remedy::Time);
-        match reason.and_then(|reason| advice(reason, &self.name)) {
+        let name = self.name.name.as_str();
+        let advice = if self.name.is_resolution() {
+            reason.and_then(|reason| resolution_progress::advice(reason, name))
+        } else {
+            reason.and_then(|reason| advice(reason, name))
+        };
+        match advice {
             Some(advice) => error.hint(advice),
             None => error.hint(format!("`chandler status {}` shows what to do; --timeout waits longer", self.name)),
         }

@@ -3,7 +3,7 @@
 
 use std::{fmt::Debug, path::PathBuf, time::Duration};
 
-use chandler_api::{BundleDeployment, ProvisionerClass};
+use chandler_api::{BundleDeployment, ProvisionerClass, Resolution};
 use k8s_openapi::{ClusterResourceScope, api::core::v1::Namespace};
 use kube::{Api, Client, Resource, api::ListParams, core::PartialObjectMeta};
 use serde::de::DeserializeOwned;
@@ -21,6 +21,8 @@ const MOST: u32 = 500;
 pub enum Named {
     /// BundleDeployments.
     Deployments,
+    /// BundleDeployments and, as `resolution/NAME`, Resolutions.
+    Installed,
     /// Namespaces.
     Namespaces,
     /// ProvisionerClasses, the built-in ones included.
@@ -40,6 +42,12 @@ pub fn names(named: Named, connection: &Connection) -> Vec<String> {
             let client = cluster::client(connection).await.ok()?;
             match named {
                 Named::Deployments => list::<BundleDeployment>(client).await,
+                Named::Installed => {
+                    let deployments = list::<BundleDeployment>(client.clone()).await;
+                    let resolutions = list::<Resolution>(client).await.unwrap_or_default();
+                    let resolutions = resolutions.into_iter().map(|name| format!("resolution/{name}"));
+                    Some(deployments.unwrap_or_default().into_iter().chain(resolutions).collect())
+                }
                 Named::Namespaces => list::<Namespace>(client).await,
                 Named::Classes => list::<ProvisionerClass>(client).await,
                 Named::Contexts => None,

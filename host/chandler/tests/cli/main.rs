@@ -18,6 +18,7 @@ mod push;
 mod rbac;
 mod registries;
 mod render;
+mod resolutions;
 mod rollouts;
 mod status_watch;
 mod support;

@@ -84,6 +84,28 @@ fn a_wrong_command_line_names_the_argument() {
             "--service-account NAME",
         ),
         mistake("no revision", &["rollback", "x", "--to", "first"], "invalid value", "--to", "--help"),
+        mistake(
+            "a kind of something else",
+            &["explain", "pod/x"],
+            "no kind that this command knows",
+            "pod",
+            "resolution/NAME",
+        ),
+        mistake(
+            "a mistyped kind",
+            &["status", "resolutoin/x"],
+            "no kind that this command knows",
+            "resolutoin",
+            "--help",
+        ),
+        mistake(
+            "a kind that cannot be rolled back",
+            &["rollback", "po/x"],
+            "is about BundleDeployments and Resolutions",
+            "po/x",
+            "chandler explain platformoperator/x",
+        ),
+        mistake("a kind without a name", &["history", "resolution/"], "is not a valid name", "resolution/", "a-z"),
         mistake("no way to treat CRDs", &["delete", "x", "--crds", "yes"], "invalid value", "--crds", "Keep"),
     ]);
     insta::assert_snapshot!("mistakes.usage", messages.finish());

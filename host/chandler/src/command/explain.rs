@@ -1,0 +1,56 @@
+//! `chandler explain`.
+
+use crate::{
+    CommandError,
+    arguments::{connection::Connection, format::OutputFormat, target::Target},
+    read::{cluster, explained},
+    view::{output, path::Path, terminal::Terminal},
+};
+
+/// Explain where a package stands, from the wish to its objects
+///
+/// Follows a wish through the cluster: what was asked for, which versions were decided and why, the set, its members and their objects.
+/// It names the step that waits or has failed, what helps, and the states that OLM's Subscription, InstallPlan and
+/// ClusterServiceVersion would have. A name without a kind may be that of a BundleDeployment, a Resolution or a PlatformOperator.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Output:
+  The explanation on standard output. Signs: ✓ done, … working or waiting, ✗ does not go on by
+  itself, - not reached.
+
+Exit codes: 0 success, whatever the state; 1 failed; 2 wrong usage
+
+Examples:
+  Why is this version installed, and what comes next?
+    chandler explain prometheus
+  All packages of a Resolution, or of a PlatformOperator:
+    chandler explain resolution/shop
+    chandler explain platformoperator/service-mesh
+  The packages that are not at their best version:
+    chandler explain resolution/shop -o json |
+      jq '.packages[] | select(.subscription != \"AtLatestKnown\") | .package'")]
+pub struct Explain {
+    /// Name of a BundleDeployment, `resolution/NAME` or `platformoperator/NAME` (`po/NAME`)
+    #[arg(value_name = "NAME", value_parser = Target::parse)]
+    pub name: Target,
+
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
+    pub output: OutputFormat,
+
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+impl Explain {
+    /// Prints the explanation.
+    pub async fn run(&self) -> Result<(), CommandError> {
+        let client = cluster::client(&self.connection).await?;
+        let path = Path::new(&explained::find(&client, &self.name).await?);
+        match self.output {
+            OutputFormat::Text => output::print(&path.text(Terminal::output().columns())),
+            OutputFormat::Json => output::print(&output::json(&path)?),
+        }
+    }
+}

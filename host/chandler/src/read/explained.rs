@@ -1,0 +1,162 @@
+//! Finds what `chandler explain` is about: the object, the Resolution that chose it, and the BundleDeployments that install it.
+
+use std::collections::BTreeMap;
+
+use chandler_api::{BundleDeployment, PlatformOperator, Resolution, names::OWNER_NAME_LABEL};
+use kube::{Api, Client, Resource, ResourceExt as _, api::ListParams};
+use serde::de::DeserializeOwned;
+
+use super::{cluster, resolutions};
+use crate::{
+    CommandError,
+    arguments::target::{Target, TargetKind},
+    view::path::Found,
+};
+
+/// Marks the Resolution that the controller makes from PlatformOperators.
+const MANAGED: &str = "platform.chandler.dev/managed";
+
+/// Finds the target. Without a kind, the name must be that of one object only.
+pub async fn find(client: &Client, target: &Target) -> Result<Found, CommandError> {
+    let name = target.name.as_str();
+    let kind = match target.kind {
+        Some(kind) => kind,
+        None => only(name, &named(client, name).await?)?,
+    };
+    match kind {
+        TargetKind::BundleDeployment => of_deployment(client, cluster::deployment(client, name).await?).await,
+        TargetKind::Resolution => of_resolution(client, resolutions::get(client, name).await?).await,
+        TargetKind::PlatformOperator => of_operator(client, name).await,
+    }
+}
+
+/// A Resolution, with its BundleDeployments.
+pub async fn of_resolution(client: &Client, resolution: Resolution) -> Result<Found, CommandError> {
+    let mut found = Found { resolution: Some(resolution), ..Found::default() };
+    add_deployments(client, &mut found).await?;
+    Ok(found)
+}
+
+async fn of_deployment(client: &Client, deployment: BundleDeployment) -> Result<Found, CommandError> {
+    let name = deployment.name_any();
+    let set = deployment.labels().get(OWNER_NAME_LABEL).unwrap_or(&name);
+    let of_set = |resolution: &Resolution| {
+        resolution.status.as_ref().is_some_and(|status| status.bundle_deployment.as_ref() == Some(set))
+    };
+    let resolution = all::<Resolution>(client, "Resolutions").await?.into_iter().find(of_set);
+    let mut found = Found { resolution, deployment: Some(name.clone()), ..Found::default() };
+    add_deployments(client, &mut found).await?;
+    found.deployments.insert(name, deployment);
+    Ok(found)
+}
+
+async fn of_operator(client: &Client, name: &str) -> Result<Found, CommandError> {
+    let operators: Api<PlatformOperator> = Api::all(client.clone());
+    let operator = operators.get(name).await.map_err(|error| {
+        CommandError::failed(format!("failed to read PlatformOperator {name}"))
+            .because(&error)
+            .hint("`kubectl get platformoperators` lists them all")
+    })?;
+    let package = &operator.spec.package.name;
+    let of_package = |resolution: &Resolution| {
+        resolution.annotations().get(MANAGED).is_some_and(|managed| managed == "true")
+            && resolution.spec.packages.iter().any(|request| request.name == *package)
+    };
+    let resolution = all::<Resolution>(client, "Resolutions").await?.into_iter().find(of_package);
+    let mut found = Found { operator: Some(operator), resolution, ..Found::default() };
+    add_deployments(client, &mut found).await?;
+    Ok(found)
+}
+
+/// Adds the BundleDeployments that the status of the Resolution names.
+async fn add_deployments(client: &Client, found: &mut Found) -> Result<(), CommandError> {
+    let Some(status) = found.resolution.as_ref().and_then(|resolution| resolution.status.as_ref()) else {
+        return Ok(());
+    };
+    let members = status.members.iter().filter_map(|member| member.bundle_deployment.as_ref());
+    let wanted: Vec<&String> = members.chain(&status.bundle_deployment).collect();
+    let listed = all::<BundleDeployment>(client, "BundleDeployments").await?;
+    let listed = listed.into_iter().map(|deployment| (deployment.name_any(), deployment));
+    let deployments: BTreeMap<String, BundleDeployment> = listed.filter(|(name, _)| wanted.contains(&name)).collect();
+    found.deployments = deployments;
+    Ok(())
+}
+
+/// The kinds that have an object of this name.
+async fn named(client: &Client, name: &str) -> Result<Vec<TargetKind>, CommandError> {
+    let mut kinds = Vec::new();
+    for kind in TargetKind::ALL {
+        let exists = match kind {
+            TargetKind::BundleDeployment => exists::<BundleDeployment>(client, name).await,
+            TargetKind::Resolution => exists::<Resolution>(client, name).await,
+            TargetKind::PlatformOperator => exists::<PlatformOperator>(client, name).await,
+        };
+        let exists =
+            exists.map_err(|error| CommandError::failed(format!("failed to read {kind} {name}")).because(&error))?;
+        if exists {
+            kinds.push(kind);
+        }
+    }
+    Ok(kinds)
+}
+
+/// The one kind that has an object of this name.
+fn only(name: &str, kinds: &[TargetKind]) -> Result<TargetKind, CommandError> {
+    match kinds {
+        [one] => Ok(*one),
+        [] => Err(CommandError::failed(format!("no BundleDeployment, Resolution or PlatformOperator is named {name}"))
+            .hint("`kubectl get bundledeployments,resolutions,platformoperators` lists them all")),
+        several => {
+            let articles: Vec<String> = several.iter().map(|kind| format!("a {kind}")).collect();
+            let written: Vec<String> =
+                several.iter().map(|kind| format!("`{}/{name}`", kind.as_str().to_lowercase())).collect();
+            Err(CommandError::usage(format!("{name} is the name of {}", articles.join(" and of ")))
+                .hint(format!("write {}", written.join(" or "))))
+        }
+    }
+}
+
+/// Whether an object exists. One that the user may not read, or whose kind the cluster does not serve, does not.
+async fn exists<K>(client: &Client, name: &str) -> Result<bool, kube::Error>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope> + Clone + DeserializeOwned,
+    K: std::fmt::Debug,
+{
+    match Api::<K>::all(client.clone()).get_metadata_opt(name).await {
+        Ok(found) => Ok(found.is_some()),
+        Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// All objects of a kind; none if the user may not list them or the cluster does not serve the kind.
+async fn all<K>(client: &Client, kind: &str) -> Result<Vec<K>, CommandError>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope> + Clone + DeserializeOwned,
+    K: std::fmt::Debug,
+{
+    match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
+        Ok(list) => Ok(list.items),
+        Err(kube::Error::Api(status)) if status.is_forbidden() || status.is_not_found() => Ok(Vec::new()),
+        Err(error) => Err(CommandError::failed(format!("failed to list {kind}")).because(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_without_a_kind_must_be_that_of_one_object() {
+        use TargetKind::{BundleDeployment as B, Resolution as R};
+        assert_eq!(only("shop", &[R]).unwrap(), R);
+        insta::assert_snapshot!(only("shop", &[B, R]).unwrap_err(), @r"
+        error: shop is the name of a BundleDeployment and of a Resolution
+          hint: write `bundledeployment/shop` or `resolution/shop`
+        ");
+        insta::assert_snapshot!(only("shop", &[]).unwrap_err(), @r"
+        error: no BundleDeployment, Resolution or PlatformOperator is named shop
+          hint: `kubectl get bundledeployments,resolutions,platformoperators` lists them all
+        ");
+    }
+}

@@ -1,0 +1,171 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+#[test]
+fn a_subscription_is_at_the_latest_version_once_the_best_one_is_installed() {
+    use Subscription::{AtLatestKnown, UpgradeAvailable, UpgradePending};
+    let of = |installed, in_set, best, waits| subscription(&Followed { installed, in_set, best, waits });
+    for (installed, in_set, best, waits, state) in [
+        (None, None, None, None, None),
+        (None, Some("1"), None, None, Some(UpgradePending)),
+        (Some("1"), Some("1"), None, None, Some(AtLatestKnown)),
+        (Some("1"), Some("1"), Some("1"), None, Some(AtLatestKnown)),
+        (Some("1"), Some("1"), Some("3"), None, Some(UpgradeAvailable)),
+        (Some("1"), Some("2"), Some("3"), None, Some(UpgradePending)),
+        (Some("1"), Some("1"), Some("1"), Some(Reason::OutsideMaintenanceWindow), Some(UpgradeAvailable)),
+        (Some("1"), Some("1"), Some("1"), Some(Reason::PreflightFailed), Some(UpgradeAvailable)),
+        (Some("1"), Some("1"), None, Some(Reason::ApprovalRequired), Some(UpgradePending)),
+    ] {
+        assert_eq!(of(installed, in_set, best, waits), state, "{installed:?} {in_set:?} {best:?} {waits:?}");
+    }
+}
+
+#[test]
+fn a_change_that_waits_concerns_the_packages_that_it_names() {
+    let member = |package: &str| ResolvedMember {
+        package: package.to_owned(),
+        version: "1.0.0".to_owned(),
+        bundle_deployment: Some(package.to_owned()),
+        ..ResolvedMember::default()
+    };
+    let of = |package: &str, change: &str| {
+        let pending = PendingDecision {
+            reason: "OutsideMaintenanceWindow".to_owned(),
+            changes: vec![change.to_owned()],
+            ..PendingDecision::default()
+        };
+        followed(&member(package), Some("1.0.0"), Some(&pending)).waits.is_some()
+    };
+    for (package, change, concerns) in [
+        ("app", "change app from 1.0.0 to 1.1.0", true),
+        ("app", "install app 1.0.0", true),
+        ("app", "change BundleDeployment.core.rukpak.io app", true),
+        ("app", "change my-app from 1.0.0 to 1.1.0", false),
+    ] {
+        assert_eq!(of(package, change), concerns, "{change}");
+    }
+}
+
+fn resolution(status: Value) -> Resolution {
+    serde_json::from_value(json!({
+        "apiVersion": "core.deppy.io/v1alpha1", "kind": "Resolution", "metadata": {"name": "shop"},
+        "spec": {"packages": [], "output": {"type": "ResolveSet", "resolveSet": {"installNamespace": "n"}}},
+        "status": status,
+    }))
+    .unwrap()
+}
+
+fn conditions(all: &[(&str, &str, &str)]) -> Value {
+    let one = |(kind, status, reason): &(&str, &str, &str)| {
+        json!({"type": kind, "status": status, "reason": reason, "message": "", "observedGeneration": 1,
+               "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    all.iter().map(one).collect()
+}
+
+#[test]
+fn an_install_plan_is_the_decision_on_its_way_into_the_cluster() {
+    use InstallPlan::{Complete, Failed, Installing, Planning, RequiresApproval};
+    let pending = |reason: &str| json!({"reason": reason, "message": ""});
+    let installed = conditions(&[("Installed", "True", "InstallationSucceeded")]);
+    for (what, status, phase) in [
+        ("nothing is reported", Value::Null, Some(Planning)),
+        (
+            "no answer yet",
+            json!({"conditions": conditions(&[("Resolved", "Unknown", "CatalogsNotReady")])}),
+            Some(Planning),
+        ),
+        ("nothing fits", json!({"conditions": conditions(&[("Resolved", "False", "NotSatisfiable")])}), None),
+        ("checks", json!({"decision": 1, "pending": pending("Preflighting")}), Some(Planning)),
+        ("checks that refuse", json!({"decision": 1, "pending": pending("PreflightFailed")}), Some(Failed)),
+        ("an approval", json!({"decision": 1, "pending": pending("ApprovalRequired")}), Some(RequiresApproval)),
+        ("a set that is created", json!({"decision": 1}), Some(Installing)),
+        (
+            "a member that cannot be fetched",
+            json!({"decision": 1, "members": [{"package": "a", "bundle": "a.v1", "version": "1", "state": "UnpackFailed"}]}),
+            Some(Failed),
+        ),
+        (
+            "a member on its way",
+            json!({"decision": 1, "members": [{"package": "a", "bundle": "a.v1", "version": "1", "state": "RollingOut"}]}),
+            Some(Installing),
+        ),
+        ("a complete set", json!({"decision": 1, "conditions": installed}), Some(Complete)),
+        (
+            "a complete set, and a window for the next",
+            json!({"decision": 1, "conditions": installed, "pending": pending("OutsideMaintenanceWindow")}),
+            Some(Complete),
+        ),
+    ] {
+        assert_eq!(install_plan(&resolution(status)), phase, "{what}");
+    }
+    let mut reported = resolution(json!({"decision": 1}));
+    reported.spec.output = None;
+    assert_eq!(install_plan(&reported), None, "a decision that is only reported installs nothing");
+}
+
+fn deployment(progressing: &str, installed: bool, healthy: bool, more: Value) -> BundleDeployment {
+    let status = |is: bool| if is { "True" } else { "False" };
+    let mut all = vec![("Installed", status(installed), "x"), ("Healthy", status(healthy), "x")];
+    if !progressing.is_empty() {
+        all.push(("Progressing", "True", progressing));
+    }
+    let mut reported = json!({"conditions": conditions(&all), "observedGeneration": 1});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        reported[key] = value.clone();
+    }
+    serde_json::from_value(json!({
+        "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "app", "generation": 1},
+        "spec": {"installNamespace": "n", "provisionerClassName": "c", "source": {"type": "image"}},
+        "status": reported,
+    }))
+    .unwrap()
+}
+
+#[test]
+fn a_cluster_service_version_has_the_phase_of_its_bundle_deployment() {
+    for (progressing, installed, healthy, phase, plan) in [
+        ("", false, false, Csv::Pending, InstallPlan::Planning),
+        ("Unpacking", false, false, Csv::Pending, InstallPlan::Planning),
+        ("Retrying", false, false, Csv::Pending, InstallPlan::Planning),
+        ("UnpackFailed", false, false, Csv::Failed, InstallPlan::Failed),
+        ("PermissionsMissing", false, false, Csv::Pending, InstallPlan::Failed),
+        ("InstallNamespaceNotFound", false, false, Csv::Pending, InstallPlan::Failed),
+        ("ObjectCollision", false, false, Csv::Failed, InstallPlan::Failed),
+        ("ApprovalRequired", false, false, Csv::InstallReady, InstallPlan::RequiresApproval),
+        ("RollingOut", false, false, Csv::Installing, InstallPlan::Installing),
+        ("Succeeded", true, true, Csv::Succeeded, InstallPlan::Complete),
+        ("Succeeded", true, false, Csv::Failed, InstallPlan::Complete),
+        ("ProgressDeadlineExceeded", false, false, Csv::Failed, InstallPlan::Failed),
+        ("Suspended", true, true, Csv::Succeeded, InstallPlan::Complete),
+        ("Deleting", true, true, Csv::Deleting, InstallPlan::Complete),
+    ] {
+        let deployment = deployment(progressing, installed, healthy, Value::Null);
+        let expected = CsvState { name: "app.v1".to_owned(), phase };
+        assert_eq!(csvs(Some(&deployment), "app.v1"), [expected], "{progressing}");
+        assert_eq!(install_plan_of(&deployment), plan, "{progressing}");
+    }
+    assert_eq!(csvs(None, "app.v1"), [CsvState { name: "app.v1".to_owned(), phase: Csv::Pending }]);
+}
+
+#[test]
+fn an_upgrade_has_two_cluster_service_versions() {
+    let revision = json!({"number": 1, "outcome": "Succeeded", "contentDigest": "", "configDigest": "", "installNamespace": "n",
+        "provisioner": {"class": "c", "digest": ""}, "releaseDigest": "", "source": {"type": "image"}});
+    let more = json!({"bundle": {"name": "app.v1", "version": "1"}, "candidate": {"name": "app.v2", "releaseDigest": ""},
+        "history": [revision]});
+    for (progressing, old, new) in [
+        ("RollingOut", Csv::Replacing, Csv::Installing),
+        ("ApprovalRequired", Csv::Succeeded, Csv::InstallReady),
+        ("PermissionsMissing", Csv::Succeeded, Csv::Pending),
+        ("ObjectCollision", Csv::Succeeded, Csv::Failed),
+    ] {
+        let found = csvs(Some(&deployment(progressing, true, true, more.clone())), "app.v2");
+        let phases: Vec<(&str, Csv)> = found.iter().map(|it| (it.name.as_str(), it.phase)).collect();
+        assert_eq!(phases, [("app.v1", old), ("app.v2", new)], "{progressing}");
+    }
+    let mut deleted = deployment("RollingOut", true, true, more);
+    deleted.metadata.deletion_timestamp = Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
+    assert_eq!(csvs(Some(&deleted), "app.v2"), [CsvState { name: "app.v1".to_owned(), phase: Csv::Deleting }]);
+}

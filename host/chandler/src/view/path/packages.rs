@@ -1,0 +1,142 @@
+//! The packages of a Resolution, each with its state and those that OLM would report.
+
+use chandler_api::{BundleDeployment, Resolution, ResolvedMember};
+use k8s_openapi::jiff::Timestamp;
+use serde::Serialize;
+
+use super::{
+    super::{
+        listing::Row,
+        olm_states::{self, CsvState, Subscription},
+    },
+    Found,
+};
+
+/// A package.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Package {
+    /// The package; for a BundleDeployment whose bundle names none, the BundleDeployment.
+    pub package: String,
+    /// The version that is installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub installed: Option<String>,
+    /// The version that the set has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
+    /// The versions that are still to come, the best one last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<String>,
+    /// The state, as in `chandler list`.
+    pub state: String,
+    /// What it waits for, or what is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The catalog that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub catalog: Option<String>,
+    /// The channel that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+    /// Why it was chosen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
+    /// The message of its deprecation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deprecated: Option<String>,
+    /// The BundleDeployment that installs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle_deployment: Option<String>,
+    /// The state of the Subscription that OLM v0 would have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscription: Option<Subscription>,
+    /// The ClusterServiceVersions that OLM v0 would have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cluster_service_versions: Vec<CsvState>,
+    /// Whether it is installed and healthy, as the current spec says.
+    pub ready: bool,
+    /// The number of objects of its release.
+    pub objects: i64,
+}
+
+/// The packages that the question is about.
+pub(super) fn packages(found: &Found) -> Vec<Package> {
+    let Some(resolution) = &found.resolution else {
+        let deployment = found.deployment.as_ref().and_then(|name| found.deployments.get(name));
+        return deployment.map(alone).into_iter().collect();
+    };
+    let members = resolution.status.iter().flat_map(|status| &status.members);
+    let is_about = |member: &&ResolvedMember| found.focus().is_none_or(|focus| focus == member.package);
+    members.filter(is_about).map(|member| package(member, resolution, found)).collect()
+}
+
+fn package(member: &ResolvedMember, resolution: &Resolution, found: &Found) -> Package {
+    let deployment = member.bundle_deployment.as_ref().and_then(|name| found.deployments.get(name));
+    let row = deployment.map(row);
+    let pending = resolution.status.as_ref().and_then(|status| status.pending.as_ref());
+    let installed = row.as_ref().and_then(|row| row.installed_version.clone());
+    let followed = olm_states::followed(member, installed.as_deref(), pending);
+    let is_installed = member.bundle_deployment.is_some();
+    let state = match &row {
+        Some(row) => row.state_text(),
+        None if is_installed => "Pending".to_owned(),
+        None => "not to be installed".to_owned(),
+    };
+    let missing = "its BundleDeployment does not exist yet: it is created once all that it needs is healthy".to_owned();
+    // The first of them is what the set has now.
+    let path = member.path.iter().filter(|version| **version != member.version).cloned().collect();
+    Package {
+        package: member.package.clone(),
+        chosen: Some(member.version.clone()),
+        path,
+        state,
+        message: match &row {
+            Some(row) => row.message.clone(),
+            None => is_installed.then_some(missing),
+        },
+        catalog: member.catalog.clone(),
+        channel: member.channel.clone(),
+        reasons: member.reasons.clone(),
+        deprecated: member.deprecated.clone(),
+        bundle_deployment: member.bundle_deployment.clone(),
+        subscription: olm_states::subscription(&followed),
+        cluster_service_versions: if is_installed { olm_states::csvs(deployment, &member.bundle) } else { Vec::new() },
+        ready: row.as_ref().is_some_and(|row| row.state == super::super::listing::State::Ready),
+        objects: deployment.map(objects).unwrap_or_default(),
+        installed,
+    }
+}
+
+/// A BundleDeployment that no Resolution chose: its spec names the version, and no catalog is followed.
+fn alone(deployment: &BundleDeployment) -> Package {
+    let row = row(deployment);
+    let bundle = deployment.status.as_ref().and_then(|status| status.bundle.clone()).unwrap_or_default();
+    let package = bundle.package.unwrap_or_else(|| row.name.clone());
+    Package {
+        cluster_service_versions: olm_states::csvs(Some(deployment), &package),
+        package,
+        installed: row.installed_version.clone(),
+        chosen: row.pending_version.clone(),
+        path: Vec::new(),
+        state: row.state_text(),
+        message: row.message.clone(),
+        catalog: None,
+        channel: None,
+        reasons: vec!["the spec of the BundleDeployment names it".to_owned()],
+        deprecated: None,
+        bundle_deployment: Some(row.name.clone()),
+        subscription: None,
+        ready: row.state == super::super::listing::State::Ready,
+        objects: objects(deployment),
+    }
+}
+
+fn row(deployment: &BundleDeployment) -> Row {
+    // The age is not shown.
+    Row::new(deployment, Timestamp::UNIX_EPOCH)
+}
+
+fn objects(deployment: &BundleDeployment) -> i64 {
+    let release = deployment.status.as_ref().and_then(|status| status.release.as_ref());
+    release.map(|release| release.objects).unwrap_or_default()
+}

@@ -1,0 +1,85 @@
+//! The progress of a Resolution: whether its set is complete and healthy, still on its way, or waits for a user.
+
+use chandler_api::{ConditionType, Reason, Resolution, find_condition};
+
+use super::{advice, progress_reporter::RolloutState};
+
+/// The state of a Resolution.
+pub fn state(resolution: &Resolution) -> RolloutState {
+    let waiting = |message: &str, reason: Option<&str>| RolloutState::Waiting {
+        message: message.to_owned(),
+        reason: reason.map(str::to_owned),
+    };
+    let Some(status) = &resolution.status else { return waiting("the controller", None) };
+    if status.observed_generation < resolution.metadata.generation {
+        return waiting("the controller has not observed the current spec yet", None);
+    }
+    let Some(ready) = find_condition(&status.conditions, ConditionType::Ready) else {
+        return waiting("the controller", None);
+    };
+    if ready.status == "True" {
+        return RolloutState::Healthy;
+    }
+    let stalled = find_condition(&status.conditions, ConditionType::Stalled).filter(|stalled| stalled.status == "True");
+    match stalled {
+        Some(stalled) => {
+            RolloutState::Failed { reason: stalled.reason.clone(), message: stalled.message.clone(), is_retried: false }
+        }
+        None => waiting(&ready.message, Some(&ready.reason)),
+    }
+}
+
+/// The suggested action for a Resolution with this reason; `None` where the cause is in one of its BundleDeployments.
+pub fn advice(reason: Reason, name: &str) -> Option<String> {
+    match reason {
+        // The change is that of the set.
+        Reason::ApprovalRequired => advice::advice(reason, &format!("resolveset-{name}")),
+        Reason::NotSatisfiable
+        | Reason::CatalogsNotReady
+        | Reason::OutsideMaintenanceWindow
+        | Reason::Preflighting
+        | Reason::PreflightFailed
+        | Reason::MembersNotHealthy
+        | Reason::DecisionUnavailable
+        | Reason::Suspended => advice::advice(reason, &format!("resolution/{name}")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn of(generation: i64, conditions: &[(&str, &str, &str)]) -> RolloutState {
+        let one = |(kind, status, reason): &(&str, &str, &str)| {
+            json!({"type": kind, "status": status, "reason": reason, "message": "m", "observedGeneration": 1,
+                   "lastTransitionTime": "2026-01-01T00:00:00Z"})
+        };
+        let conditions: Value = conditions.iter().map(one).collect();
+        let resolution = json!({
+            "apiVersion": "core.deppy.io/v1alpha1", "kind": "Resolution",
+            "metadata": {"name": "shop", "generation": generation}, "spec": {"packages": []},
+            "status": {"observedGeneration": 1, "conditions": conditions},
+        });
+        state(&serde_json::from_value(resolution).unwrap())
+    }
+
+    #[test]
+    fn advice_names_the_object_that_the_command_takes() {
+        let text = |reason| advice(reason, "shop").unwrap_or_default();
+        assert!(text(Reason::ApprovalRequired).contains("`chandler approve resolveset-shop`"));
+        assert!(text(Reason::Suspended).contains("`chandler resume resolution/shop`"));
+        assert_eq!(advice(Reason::PermissionsMissing, "shop"), None, "a member lacks them");
+    }
+
+    #[test]
+    fn a_resolution_is_settled_once_it_is_ready_or_waits_for_a_user() {
+        assert_eq!(of(1, &[("Ready", "True", "Succeeded")]), RolloutState::Healthy);
+        assert!(matches!(of(2, &[("Ready", "True", "Succeeded")]), RolloutState::Waiting { .. }), "an older spec");
+        assert!(matches!(of(1, &[("Ready", "False", "RollingOut")]), RolloutState::Waiting { reason: Some(_), .. }));
+        let refused = of(1, &[("Ready", "False", "NotSatisfiable"), ("Stalled", "True", "NotSatisfiable")]);
+        assert!(matches!(refused, RolloutState::Failed { reason, .. } if reason == "NotSatisfiable"));
+    }
+}

@@ -1,0 +1,174 @@
+//! The status of a Resolution, for `chandler status`: conditions, members, what waits, and suggested actions.
+
+use std::fmt::Write as _;
+
+use chandler_api::{PendingDecision, ResolvedMember};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::Serialize;
+
+use super::{
+    conditions,
+    path::{Found, Path},
+    progress_reporter::RolloutState,
+    resolution_progress,
+    table::{self, Fit},
+    text::one_line,
+};
+
+/// The width of the labels.
+const LABEL: usize = 12;
+const HEADER: [&str; 5] = ["PACKAGE", "VERSION", "STATE", "CATALOG", "BUNDLEDEPLOYMENT"];
+const FITS: [Fit; 5] = [Fit::Full, Fit::Full, Fit::End(11), Fit::Drop, Fit::Full];
+
+/// The status of a Resolution.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResolutionStatusView {
+    /// The name.
+    pub name: String,
+    /// Whether the set is complete and healthy, and no upgrade is left.
+    pub healthy: bool,
+    /// Whether time alone will not help: a user or an administrator has to act.
+    pub needs_action: bool,
+    /// The number of the decision that is installed or being installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<i64>,
+    /// The BundleDeployment of the set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle_deployment: Option<String>,
+    /// The conditions.
+    pub conditions: Vec<Condition>,
+    /// What was chosen.
+    pub members: Vec<ResolvedMember>,
+    /// The decision that waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<PendingDecision>,
+    /// Why the packages have no answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub explanation: Vec<String>,
+    /// Suggested actions.
+    pub next_steps: Vec<String>,
+}
+
+impl ResolutionStatusView {
+    /// The status of the Resolution that was found, which is empty if there is none.
+    pub fn new(found: &Found) -> Self {
+        let resolution = found.resolution.clone().unwrap_or_default();
+        let state = resolution_progress::state(&resolution);
+        let status = resolution.status.unwrap_or_default();
+        Self {
+            name: resolution.metadata.name.unwrap_or_default(),
+            healthy: state == RolloutState::Healthy,
+            needs_action: matches!(state, RolloutState::Failed { .. }),
+            decision: status.decision,
+            bundle_deployment: status.bundle_deployment,
+            conditions: status.conditions,
+            members: status.members,
+            pending: status.pending,
+            explanation: status.explanation,
+            next_steps: Path::new(found).next_steps,
+        }
+    }
+
+    /// The status as text, in `width` columns where that is possible.
+    pub fn text(&self, width: Option<usize>) -> String {
+        let (mut text, name) = (String::new(), one_line(&self.name));
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{:<LABEL$}  resolution/{name}", "name");
+        if let Some(decision) = self.decision {
+            let label = "decision";
+            let _ = writeln!(
+                text,
+                "{label:<LABEL$}  {decision}, `chandler history resolution/{name}` lists all that are kept"
+            );
+        }
+        if let Some(set) = &self.bundle_deployment {
+            let _ = writeln!(text, "{:<LABEL$}  BundleDeployment {}", "set", one_line(set));
+        }
+        conditions::write(&mut text, &self.conditions);
+        if !self.members.is_empty() {
+            text.push_str("\nmembers\n");
+            for line in table::lines(&FITS, self.rows(), width.map(|width| width.saturating_sub(2))) {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
+        if let Some(pending) = &self.pending {
+            let _ = writeln!(text, "\npending: {}: {}", one_line(&pending.reason), one_line(&pending.message));
+        }
+        let pending = self.pending.as_ref().map(|pending| pending.changes.as_slice()).unwrap_or_default();
+        for (title, lines, sign) in [
+            ("the next decision would", pending, ""),
+            ("no answer, since", &self.explanation, ""),
+            ("suggested actions", &self.next_steps, "- "),
+        ] {
+            if !lines.is_empty() {
+                let _ = writeln!(text, "\n{title}");
+            }
+            for line in lines {
+                let _ = writeln!(text, "  {sign}{}", one_line(line));
+            }
+        }
+        let health = match (self.healthy, self.needs_action) {
+            (true, _) => "complete and healthy",
+            (false, true) => "not ready, and time alone will not help",
+            (false, false) => "not ready",
+        };
+        let _ = writeln!(text, "\n{health}; `chandler explain resolution/{name}` shows why each version was chosen");
+        text
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
+        rows.extend(self.members.iter().map(|member| {
+            let cell = |text: &Option<String>| text.as_deref().map_or_else(|| "-".to_owned(), one_line);
+            let version = match member.path.last().filter(|best| **best != member.version) {
+                Some(best) => format!("{} -> {best}", member.version),
+                None => member.version.clone(),
+            };
+            vec![
+                one_line(&member.package),
+                one_line(&version),
+                cell(&member.state),
+                cell(&member.catalog),
+                cell(&member.bundle_deployment),
+            ]
+        }));
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_members_stand_in_a_table_and_the_cause_is_below() {
+        let resolution = serde_json::from_value(json!({
+            "apiVersion": "core.deppy.io/v1alpha1", "kind": "Resolution",
+            "metadata": {"name": "shop", "generation": 1},
+            "spec": {"packages": [{"name": "app"}],
+                "output": {"type": "ResolveSet", "resolveSet": {"installNamespace": "n"}}},
+            "status": {
+                "observedGeneration": 1, "decision": 2, "bundleDeployment": "resolveset-shop",
+                "conditions": [
+                    {"type": "Ready", "status": "False", "reason": "ApprovalRequired", "message": "it waits",
+                     "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"},
+                    {"type": "Stalled", "status": "True", "reason": "ApprovalRequired", "message": "it waits",
+                     "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"},
+                ],
+                "members": [
+                    {"package": "app", "bundle": "app.v1.0.0", "version": "1.0.0", "path": ["1.0.0", "2.0.0"],
+                     "catalog": "ours", "bundleDeployment": "app", "state": "Succeeded"},
+                    {"package": "base", "bundle": "base.v1.0.0", "version": "1.0.0", "bundleDeployment": "base"},
+                ],
+                "pending": {"reason": "ApprovalRequired", "message": "it waits",
+                    "changes": ["change app from 1.0.0 to 2.0.0"]},
+            },
+        }))
+        .unwrap();
+        let view = ResolutionStatusView::new(&Found { resolution: Some(resolution), ..Found::default() });
+        insta::assert_snapshot!(view.text(Some(100)));
+    }
+}
