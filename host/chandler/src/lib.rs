@@ -8,6 +8,7 @@
 //! | [`read`] | reads the cluster, a bundle, a configuration or a kubeconfig; it changes nothing in the cluster |
 //! | [`write`](mod@write) | every change that a command makes in the cluster |
 //! | [`confirmation`] | asks the user at the terminal before a change |
+//! | [`migrate`] | translates objects of other installers; it has no client and changes nothing |
 //! | [`signals`] | SIGINT and SIGTERM |
 //!
 //! Dependencies point in one direction: `command` uses `write`, `write` uses `read`, `read` uses `view` and `arguments`.
@@ -18,6 +19,7 @@
 pub mod arguments;
 pub mod command;
 pub mod confirmation;
+pub mod migrate;
 pub mod read;
 pub mod signals;
 pub mod view;
