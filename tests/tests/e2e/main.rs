@@ -2,7 +2,6 @@
 
 // The futures of whole scenarios are nested deeply.
 #![recursion_limit = "256"]
-
 #![expect(
     clippy::expect_used,
     clippy::panic,

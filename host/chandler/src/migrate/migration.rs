@@ -113,7 +113,8 @@ impl Migration {
     /// Sets the image.
     pub fn set_image(&mut self, reference: &str) {
         if let Some(spec) = &mut self.spec {
-            spec.source = BundleSource::image(ImageSource { reference: reference.to_owned(), ..ImageSource::default() });
+            spec.source =
+                BundleSource::image(ImageSource { reference: reference.to_owned(), ..ImageSource::default() });
         }
     }
 

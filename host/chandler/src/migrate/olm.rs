@@ -119,7 +119,9 @@ fn watched(namespace: &str, objects: &Objects, migration: &mut Migration) -> Map
         }
     }
     if group.pointer("/spec/selector").is_some_and(|selector| selector.as_object().is_some_and(|it| !it.is_empty())) {
-        migration.note("the OperatorGroup selects namespaces by labels: the configuration has those of now, and does not follow");
+        migration.note(
+            "the OperatorGroup selects namespaces by labels: the configuration has those of now, and does not follow",
+        );
     }
     match namespaces.as_slice() {
         [] => {}
@@ -132,7 +134,9 @@ fn watched(namespace: &str, objects: &Objects, migration: &mut Migration) -> Map
         }
     }
     if let Some(strategy) = text(group, "/spec/upgradeStrategy").filter(|strategy| *strategy != "Default") {
-        migration.note(format!("upgradeStrategy {strategy} of the OperatorGroup has no equivalent: a failed upgrade can always be replaced"));
+        migration.note(format!(
+            "upgradeStrategy {strategy} of the OperatorGroup has no equivalent: a failed upgrade can always be replaced"
+        ));
     }
     config
 }
@@ -151,7 +155,8 @@ fn service_account(namespace: &str, objects: &Objects) -> Option<ServiceAccountR
 fn deployment_config(subscription: &Value, migration: &mut Migration) -> Option<(String, Value)> {
     let mut config = subscription.pointer("/spec/config")?.as_object()?.clone();
     if config.remove("selector").is_some() {
-        migration.note("spec.config.selector has no equivalent: the configuration is for all Deployments of the bundle");
+        migration
+            .note("spec.config.selector has no equivalent: the configuration is for all Deployments of the bundle");
     }
     (!config.is_empty()).then(|| ("deploymentConfig".to_owned(), config.into()))
 }

@@ -26,10 +26,8 @@ pub fn migrations(extensions: &[Value], sets: &[Value]) -> Vec<Migration> {
 fn migration(extension: &Value, sets: &[Value]) -> Migration {
     let mut migration = Migration::new(ForeignObject::of(extension));
     let namespace = text(extension, "/spec/namespace").unwrap_or_default().to_owned();
-    let account = text(extension, "/spec/serviceAccount/name").map(|name| ServiceAccountReference {
-        name: name.to_owned(),
-        namespace: Some(namespace.clone()),
-    });
+    let account = text(extension, "/spec/serviceAccount/name")
+        .map(|name| ServiceAccountReference { name: name.to_owned(), namespace: Some(namespace.clone()) });
     let config = extension.pointer("/spec/config/inline").and_then(Value::as_object).cloned().unwrap_or_default();
     migration.resolution = resolution(extension, &namespace, account.as_ref(), &config);
     notes(extension, &mut migration);
@@ -52,13 +50,12 @@ fn migration(extension: &Value, sets: &[Value]) -> Migration {
     match image(extension) {
         Some(image) => migration.set_image(image),
         None => {
-            migration.image =
-                text(extension, &format!("{CATALOG}/packageName")).map(|package| CatalogImage {
-                    kind: OlmCatalogs::ClusterCatalogs,
-                    catalog: None,
-                    package: package.to_owned(),
-                    bundle: bundle.to_owned(),
-                });
+            migration.image = text(extension, &format!("{CATALOG}/packageName")).map(|package| CatalogImage {
+                kind: OlmCatalogs::ClusterCatalogs,
+                catalog: None,
+                package: package.to_owned(),
+                bundle: bundle.to_owned(),
+            });
         }
     }
     migration
@@ -100,8 +97,7 @@ fn resolution(
 ) -> Option<ResolutionSpec> {
     let package = text(extension, &format!("{CATALOG}/packageName"))?;
     let selector = extension.pointer(&format!("{CATALOG}/selector"));
-    let selector: Option<CatalogSelector> =
-        selector.and_then(|selector| serde_json::from_value(selector.clone()).ok());
+    let selector: Option<CatalogSelector> = selector.and_then(|selector| serde_json::from_value(selector.clone()).ok());
     let request = PackageRequest {
         name: package.to_owned(),
         version: text(extension, &format!("{CATALOG}/version")).map(str::to_owned),
@@ -123,8 +119,10 @@ fn notes(extension: &Value, migration: &mut Migration) {
     let name = migration.name.clone();
     let package = text(extension, &format!("{CATALOG}/packageName")).unwrap_or_default();
     let range = text(extension, &format!("{CATALOG}/version")).map(|range| format!("@'{range}'")).unwrap_or_default();
-    let channels: String =
-        texts(extension, &format!("{CATALOG}/channels")).iter().map(|channel| format!(" --channel {channel}")).collect();
+    let channels: String = texts(extension, &format!("{CATALOG}/channels"))
+        .iter()
+        .map(|channel| format!(" --channel {channel}"))
+        .collect();
     migration.note(format!(
         "a BundleDeployment stays at its version: `chandler upgrade {name} {package}{range}{channels}` upgrades it; `--as resolution` prints a \
          Resolution, which follows the catalogs"

@@ -52,7 +52,8 @@ fn migration(deployment: &Value, objects: &Objects) -> Migration {
     let class = text(deployment, "/spec/template/spec/provisionerClassName").unwrap_or_default().to_owned();
     let Some(source) = source(deployment, objects, &mut migration) else { return migration };
     if class == HELM {
-        migration.note("Chandler has no provisioner for Helm charts: render the chart as a plain+v0 bundle (docs/plain.md)");
+        migration
+            .note("Chandler has no provisioner for Helm charts: render the chart as a plain+v0 bundle (docs/plain.md)");
     }
     for field in ["labels", "annotations"] {
         if deployment.pointer(&format!("/spec/template/metadata/{field}")).is_some() {
@@ -83,7 +84,9 @@ fn source(deployment: &Value, objects: &Objects, migration: &mut Migration) -> O
     let bundle = active.and_then(|name| objects.bundles.iter().find(|it| text(it, "/metadata/name") == Some(name)));
     let resolved = bundle.and_then(|bundle| bundle.pointer("/status/resolvedSource"));
     if resolved.is_none() {
-        migration.note("the version that is installed is not known (status.activeBundle): the source is that of the template");
+        migration.note(
+            "the version that is installed is not known (status.activeBundle): the source is that of the template",
+        );
     }
     let source = resolved.or_else(|| deployment.pointer("/spec/template/spec/source"))?;
     if text(source, "/type") == Some("upload") {
@@ -153,13 +156,15 @@ mod tests {
     #[test]
     fn a_bundle_deployment_has_the_source_that_rukpak_resolved() {
         let image = |reference: &str| json!({"type": "image", "image": {"ref": reference, "pullSecret": "pull"}});
-        let found = migrations(&objects("core-rukpak-io-registry", &image("q.io/web:v1"), Some(&image("q.io/web@sha256:0"))));
+        let found =
+            migrations(&objects("core-rukpak-io-registry", &image("q.io/web:v1"), Some(&image("q.io/web@sha256:0"))));
         insta::assert_snapshot!(shown(&found.0));
     }
 
     #[test]
     fn everything_that_has_no_equivalent_has_a_note() {
-        let git = json!({"type": "git", "git": {"repository": "https://example.com/web.git", "ref": {"branch": "main"}}});
+        let git =
+            json!({"type": "git", "git": {"repository": "https://example.com/web.git", "ref": {"branch": "main"}}});
         let mut all = objects("core-rukpak-io-plain", &git, None);
         all.workloads.clear();
         all.deployments[0]["spec"]["config"] = json!({"a": 1});

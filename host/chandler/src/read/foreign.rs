@@ -28,7 +28,11 @@ impl ForeignKind {
 }
 
 /// All objects of a kind that have these labels; none if the cluster does not serve the kind.
-pub async fn list(client: &Client, kind: ForeignKind, labels: Option<&str>) -> Result<Option<Vec<Value>>, CommandError> {
+pub async fn list(
+    client: &Client,
+    kind: ForeignKind,
+    labels: Option<&str>,
+) -> Result<Option<Vec<Value>>, CommandError> {
     let resource = kind.resource();
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let mut parameters = ListParams { label_selector: labels.map(str::to_owned), ..ListParams::default() }.limit(PAGE);
@@ -38,13 +42,14 @@ pub async fn list(client: &Client, kind: ForeignKind, labels: Option<&str>) -> R
             Ok(page) => page,
             Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
             Err(error) => {
-                return Err(CommandError::failed(format!("failed to list {}.{}", resource.plural, kind.group)).because(&error));
+                return Err(
+                    CommandError::failed(format!("failed to list {}.{}", resource.plural, kind.group)).because(&error)
+                );
             }
         };
         for mut object in page.items {
             // The items of a list have neither apiVersion nor kind.
-            object.types =
-                Some(TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
+            object.types = Some(TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
             objects.push(serde_json::to_value(object).unwrap_or_default());
         }
         match page.metadata.continue_ {

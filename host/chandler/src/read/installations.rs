@@ -1,6 +1,5 @@
 //! Reads what other installers have installed, and translates it.
 
-use chandler_api::OlmCatalogs;
 use kube::Client;
 use serde_json::Value;
 

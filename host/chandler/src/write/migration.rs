@@ -4,7 +4,10 @@
 use chandler_api::{AdoptedObject, BundleDeployment};
 use kube::{
     Api, Client, ResourceExt as _,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, Preconditions, PropagationPolicy},
+    api::{
+        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, Preconditions,
+        PropagationPolicy,
+    },
     discovery,
 };
 use serde_json::{Value, json};
@@ -28,7 +31,11 @@ pub enum Deleted {
 
 /// Removes the references to these owners from an object. Other references stay. An object that is gone, or another one of its name,
 /// is left alone.
-pub async fn remove_owners(client: &Client, object: &AdoptedObject, owners: &[ForeignObject]) -> Result<(), CommandError> {
+pub async fn remove_owners(
+    client: &Client,
+    object: &AdoptedObject,
+    owners: &[ForeignObject],
+) -> Result<(), CommandError> {
     let AdoptedObject { group, kind, namespace, name, uid } = object;
     let failed = |error: &kube::Error| {
         CommandError::failed(format!("failed to remove the owner references of {kind} {name}"))
@@ -67,12 +74,12 @@ pub async fn delete(client: &Client, object: &ForeignObject) -> Result<Deleted, 
         ..DeleteParams::default()
     };
     match api.delete(&object.name, &parameters).await {
-        Ok(kube::Either::Left(deleting)) => {
-            let finalizers = deleting.finalizers().iter().filter(|finalizer| *finalizer != "orphan").cloned();
-            let finalizers: Vec<String> = finalizers.collect();
+        Ok(answer) => {
+            let finalizers = answer.left().map(|deleting| deleting.finalizers().to_vec()).unwrap_or_default();
+            // The garbage collector removes this one, once it has removed the references to the object.
+            let finalizers: Vec<String> = finalizers.into_iter().filter(|finalizer| finalizer != "orphan").collect();
             Ok(if finalizers.is_empty() { Deleted::Done } else { Deleted::Waits(finalizers) })
         }
-        Ok(kube::Either::Right(_)) => Ok(Deleted::Done),
         // It is gone, or another object has its name.
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(Deleted::Done),
         Err(error) => Err(CommandError::failed(format!("failed to delete {object}"))
