@@ -12,6 +12,7 @@ mod dev_day;
 mod golden;
 mod hints;
 mod lint;
+mod migrate;
 mod mistakes;
 mod push;
 mod rbac;
