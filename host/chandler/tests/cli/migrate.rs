@@ -13,7 +13,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{commands::Session, support::documents};
+use crate::{
+    commands::Session,
+    support::{chandler, documents},
+};
 
 const BUNDLE: &str = "registry/harbour-operator.v0.1.0";
 const COREOS: &str = "operators.coreos.com";
@@ -103,10 +106,11 @@ async fn extension(world: &World, image: &str) -> Vec<ForeignObject> {
 }
 
 /// Creates the namespaced objects of the bundle as an installer does, owned by this object.
-async fn run_bundle(session: &Session, image: &str, owner: &ForeignObject, controller: bool) -> Vec<AdoptedObject> {
-    let world = &session.world;
+async fn run_bundle(world: &World, image: &str, owner: &ForeignObject, controller: bool) -> Vec<AdoptedObject> {
     let name = world.name();
-    let rendered = session.data(&["render", image, "--name", &name, "--namespace", &world.namespace]).await;
+    let arguments = ["render", image, "--name", &name, "--namespace", &world.namespace].map(str::to_owned);
+    // The registry runs on the threads of this test.
+    let rendered = tokio::task::spawn_blocking(move || chandler(arguments, "").data()).await.unwrap();
     let reference = json!({"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid,
         "controller": controller, "blockOwnerDeletion": controller});
     let mut created = Vec::new();
@@ -168,7 +172,7 @@ async fn a_subscription_is_migrated_without_a_restart() {
     let (world, name, label) = (&session.world, session.world.name(), session.label());
     let image = world.push(&sample(BUNDLE)).await;
     let managers = subscription(world, &image).await;
-    run_bundle(&session, &image, &managers[1], false).await;
+    run_bundle(world, &image, &managers[1], false).await;
 
     let by = format!("{}/{name}", world.namespace);
     let dry = session.run(&["migrate", "olm", &by]).await;
@@ -220,7 +224,7 @@ async fn a_cluster_extension_is_migrated_without_a_restart() {
     }
     let image = world.push(&sample(BUNDLE)).await;
     let managers = extension(world, &image).await;
-    run_bundle(&session, &image, &managers[0], true).await;
+    run_bundle(world, &image, &managers[0], true).await;
     let before = state(&workload(world).await);
     let missing = session.run(&["migrate", "olmv1", "no-such"]).await;
     assert_eq!(missing.code, Some(1), "{}", missing.stderr);
@@ -244,7 +248,7 @@ async fn a_migration_that_stopped_half_way_continues() {
     let (world, name, label) = (&session.world, session.world.name(), session.label());
     let image = world.push(&sample(BUNDLE)).await;
     let managers = subscription(world, &image).await;
-    let objects = run_bundle(&session, &image, &managers[1], false).await;
+    let objects = run_bundle(world, &image, &managers[1], false).await;
     let before = state(&workload(world).await);
 
     // As after a run that stopped when it had deleted the Subscription.
@@ -274,7 +278,7 @@ fn what_cannot_be_applied_is_refused() {
         (&["migrate", "olm", "--image", "etcd"], "write `NAME=IMAGE`"),
         (&["migrate", "olm", "--allow-restart"], "--apply"),
     ] {
-        let refused = crate::support::chandler(arguments, "");
+        let refused = chandler(arguments, "");
         assert_eq!(refused.code, Some(2), "{}", refused.stderr);
         assert!(refused.stderr.contains(expected), "{expected}: {}", refused.stderr);
     }
