@@ -35,11 +35,11 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  The objects on standard output, as YAML; the notes, and with --apply the adopted and deleted objects
+  The objects on standard output, as YAML. The notes, and with --apply what is adopted and deleted
   and the progress, on standard error.
 
-Exit codes: 0 translated, nothing to migrate, or with --apply healthy; 1 failed; 2 wrong usage; 3 not
-  healthy before the timeout
+Exit codes: 0 translated, nothing to migrate, or with --apply healthy; 1 failed; 2 wrong usage;
+  3 not healthy before the timeout
 
 Examples:
   Print what Subscriptions amount to:
