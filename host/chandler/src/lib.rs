@@ -11,7 +11,8 @@
 //! | [`migrate`] | translates objects of other installers; it has no client and changes nothing |
 //! | [`signals`] | SIGINT and SIGTERM |
 //!
-//! Dependencies point in one direction: `command` uses `write`, `write` uses `read`, `read` uses `view` and `arguments`.
+//! Dependencies point in one direction: `command` uses `write`, `write` uses `read`, `read` uses `migrate`, `view` and
+//! `arguments`.
 //!
 //! Without the default feature `dev` the command has no `chandler dev`, and links neither the embedded control plane nor the
 //! embedded registry. `cargo xtask dist` builds it so, for clusters.
