@@ -126,7 +126,7 @@ fn check(plans: &[Plan<'_>], allow_restart: bool) -> Result<(), CommandError> {
             return Err(CommandError::failed(format!("the rollout of {name} would be refused; nothing was changed"))
                 .cause(difference::refusal(refusal)));
         }
-        let restarts = restarts(&plan.preview.changes);
+        let restarts = restarts(&plan.adoptees, &plan.preview.changes);
         if !restarts.is_empty() && !allow_restart {
             let failed =
                 CommandError::failed(format!("adopting the objects of {name} would restart Pods; nothing was changed"));
