@@ -238,10 +238,10 @@ impl Migrate {
             for note in &migration.notes {
                 terminal.line(format!("note: {}: {}", migration.from, one_line(note)));
             }
-            if let Some(bundle) = migration.image.as_ref().filter(|_| self.target == Target::Resolution) {
+            if migration.spec.is_some() && self.target == Target::Resolution {
                 terminal.line(format!(
-                    "note: {}: {} is installed; a Resolution may choose another version",
-                    migration.from, bundle.bundle
+                    "note: {}: a Resolution may choose another version than the installed one, and adopts nothing: use it after --apply",
+                    migration.from
                 ));
             }
         }
