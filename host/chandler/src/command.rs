@@ -29,6 +29,7 @@ pub mod history;
 pub mod install;
 pub mod lint;
 pub mod list;
+pub mod migrate;
 pub mod outdated;
 pub mod push;
 pub mod rbac;
@@ -136,6 +137,7 @@ pub enum Command {
     Diff(diff::Diff),
     Approve(approve::Approve),
     Adopt(adopt::Adopt),
+    Migrate(Box<migrate::Migrate>),
     History(history::History),
     Rollback(rollback::Rollback),
     Delete(delete::Delete),
@@ -173,6 +175,7 @@ impl Command {
             Self::Diff(diff) => return Ok(ExitCode::from(Box::pin(diff.run(terminal)).await?)),
             Self::Approve(approve) => Box::pin(approve.run(terminal)).await?,
             Self::Adopt(adopt) => Box::pin(adopt.run(terminal)).await?,
+            Self::Migrate(migrate) => Box::pin(migrate.run(terminal)).await?,
             Self::Delete(delete) => Box::pin(delete.run(terminal)).await?,
             Self::Suspend(suspend) => suspend.run(terminal).await?,
             Self::Resume(resume) => resume.run(terminal).await?,

@@ -8,9 +8,11 @@
 //! | [`read`] | reads the cluster, a bundle, a configuration or a kubeconfig; it changes nothing in the cluster |
 //! | [`write`](mod@write) | every change that a command makes in the cluster |
 //! | [`confirmation`] | asks the user at the terminal before a change |
+//! | [`migrate`] | translates objects of other installers; it has no client and changes nothing |
 //! | [`signals`] | SIGINT and SIGTERM |
 //!
-//! Dependencies point in one direction: `command` uses `write`, `write` uses `read`, `read` uses `view` and `arguments`.
+//! Dependencies point in one direction: `command` uses `write`, `write` uses `read`, `read` uses `migrate`, `view` and
+//! `arguments`.
 //!
 //! Without the default feature `dev` the command has no `chandler dev`, and links neither the embedded control plane nor the
 //! embedded registry. `cargo xtask dist` builds it so, for clusters.
@@ -18,6 +20,7 @@
 pub mod arguments;
 pub mod command;
 pub mod confirmation;
+pub mod migrate;
 pub mod read;
 pub mod signals;
 pub mod view;

@@ -17,6 +17,7 @@ pub mod image;
 pub mod installation;
 #[cfg(feature = "dev")]
 pub mod kubeconfig_file;
+pub mod migration;
 pub mod namespace;
 pub mod resolution;
 pub mod rollback;

@@ -16,8 +16,8 @@ pub fn alternatives(
 ) -> Vec<String> {
     let before = answer.as_ref().ok().and_then(Answer::decision).map(versions).unwrap_or_default();
     let mut lines = Vec::new();
-    for (change, changed) in changes(problem) {
-        let Ok(Answer::Decision(decision)) = ask(&changed) else { continue };
+    for (change, lifted) in changes(problem) {
+        let Ok(Answer::Decision(decision)) = ask(&lifted) else { continue };
         for (package, version) in versions(&decision) {
             match before.get(&package) {
                 Some(now) if *now == version => {}
@@ -38,19 +38,19 @@ pub fn alternatives(
 fn changes(problem: &Problem) -> Vec<(&'static str, Problem)> {
     let mut changes = Vec::new();
     if problem.policy.upgrades == Upgrades::CatalogProvided && !problem.installed.is_empty() {
-        let mut changed = problem.clone();
-        changed.policy.upgrades = Upgrades::SelfCertified;
-        changes.push(("with upgrades: SelfCertified", changed));
+        let mut lifted = problem.clone();
+        lifted.policy.upgrades = Upgrades::SelfCertified;
+        changes.push(("with upgrades: SelfCertified", lifted));
     }
     let is_limited =
         |required: &chandler_resolver::Required| !required.range.is_empty() || !required.channels.is_empty();
     if problem.required.iter().any(is_limited) {
-        let mut changed = problem.clone();
-        for required in &mut changed.required {
+        let mut lifted = problem.clone();
+        for required in &mut lifted.required {
             required.range.clear();
             required.channels.clear();
         }
-        changes.push(("without version and channels", changed));
+        changes.push(("without version and channels", lifted));
     }
     changes
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use chandler_api::{
-    BundleDeployment, ChangeApproval, ConditionType, Deletion, Reason, approved_upgrades, find_condition,
+    BundleDeployment, BundleDeploymentSpec, ChangeApproval, ConditionType, Deletion, Reason, approved_upgrades,
+    find_condition,
 };
 use chandler_certificates::annotations::ROTATE;
 use chandler_controller::certificates::complete;
@@ -21,12 +22,10 @@ pub async fn rollout(
     (name, namespace): (&str, &str),
     release: &Release,
 ) -> Result<Preview, CommandError> {
-    let mut planned = deployment.cloned().unwrap_or_default();
-    if deployment.is_none() {
-        // No object has this UID, so none in the cluster counts as owned.
-        planned.metadata.name = Some(name.to_owned());
-        planned.metadata.uid = Some("00000000-0000-0000-0000-000000000000".to_owned());
-    }
+    let planned = deployment.cloned().unwrap_or_else(|| {
+        let spec = BundleDeploymentSpec::default();
+        unstored(&BundleDeployment::new(name, spec))
+    });
     let ignored =
         chandler_controller::ignored_fields(&planned.spec).map_err(|error| CommandError::failed(error.to_string()))?;
     let approvals = Api::<ChangeApproval>::all(client.clone()).list(&ListParams::default()).await;
@@ -55,6 +54,14 @@ pub async fn adoptees(
     Rollout::new(client, Options::default()).adoptees(&owner, release).await.map_err(|error| {
         CommandError::failed(format!("failed to compare {} with the cluster", deployment.name_any())).because(&error)
     })
+}
+
+/// A BundleDeployment that does not exist yet, for a preview.
+pub fn unstored(deployment: &BundleDeployment) -> BundleDeployment {
+    let mut unstored = deployment.clone();
+    // No object has this UID, so none in the cluster counts as owned.
+    unstored.metadata.uid = Some("00000000-0000-0000-0000-000000000000".to_owned());
+    unstored
 }
 
 /// What deleting a BundleDeployment with these options would delete and keep.

@@ -35,7 +35,8 @@ pub async fn adopt(client: Client, deployment: &BundleDeployment, objects: &[Ado
     })
 }
 
-fn entry(adoptee: &Adoptee) -> AdoptedObject {
+/// An object as an entry of `spec.adopt`.
+pub fn entry(adoptee: &Adoptee) -> AdoptedObject {
     let ObjectKey { group, kind, namespace, name, .. } = adoptee.object.clone();
     AdoptedObject { group, kind, namespace, name, uid: adoptee.uid.clone() }
 }

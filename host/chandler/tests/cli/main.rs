@@ -13,6 +13,7 @@ mod dev_day;
 mod golden;
 mod hints;
 mod lint;
+mod migrate;
 mod mistakes;
 mod push;
 mod rbac;

@@ -29,12 +29,16 @@ use crate::{
 };
 
 impl Rollout {
-    /// The objects of a release that exist and belong to another owner, regardless of the owner's collision protection.
+    /// The objects of a release that exist and belong to another owner, regardless of the owner's collision protection. The owner need
+    /// not exist yet.
     pub async fn adoptees(&self, owner: &Owner, release: &Release) -> Result<Vec<Adoptee>, RolloutError> {
         let actor = account::actor(&self.cluster, &self.recent, owner).await?;
         let options =
             SurveyOptions { lookup: Lookup::ByLabelAndName, drift: DriftPolicy::Ignore, on_refusal: OnRefusal::Stop };
-        let parent = parent::living_parent_of(&self.cluster, &self.parents, owner).await?;
+        let parent = match parent::living_parent_of(&self.cluster, &self.parents, owner).await {
+            Err(RolloutError::OwnerGone(_)) => Value::Null,
+            parent => parent?,
+        };
         let request = RolloutRequest::new(owner, release);
         let Survey { desired, snapshot, situations, .. } = self.survey(&actor, &request, parent, options).await?;
         Ok(adoption::find(&actor, &desired, &situations, &snapshot.live).await)

@@ -1,0 +1,287 @@
+//! `chandler migrate`.
+
+mod handover;
+
+use chandler_api::BundleDeployment;
+use kube::{Api, Client, api::ListParams};
+use serde_json::Value;
+
+use crate::{
+    CommandError,
+    arguments::{
+        catalogs::Fetching, connection::Connection, system_namespace::SystemNamespaceArguments, values, wait::Wait,
+    },
+    migrate::{Migration, pending},
+    read::{
+        cluster, installations,
+        installations::{Installations, Installer},
+    },
+    view::{
+        manifest, output,
+        terminal::Terminal,
+        text::{count, one_line},
+    },
+};
+
+/// Migrate from OLM or rukpak
+///
+/// Reads the Subscriptions, ClusterExtensions or BundleDeployments (v1alpha1) of a cluster, and prints BundleDeployments that install the
+/// same versions, with a note for everything that has no equivalent. Nothing is changed.
+///
+/// With --apply, the command creates these BundleDeployments and hands over to them what runs: it renders each bundle, lists
+/// the objects that exist in spec.adopt, refuses if a Pod template would change, creates the BundleDeployment suspended, deletes the
+/// objects of the old installer without what depends on them, and lets the BundleDeployment adopt the rest. After a failure, run the
+/// command again: it continues. Stop the controllers of the old installer before, since they would restore what they own.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Output:
+  The objects on standard output, as YAML. The notes, and with --apply what is adopted and deleted
+  and the progress, on standard error.
+
+Exit codes: 0 translated, nothing to migrate, or with --apply healthy; 1 failed; 2 wrong usage;
+  3 not healthy before the timeout
+
+Examples:
+  Print what Subscriptions amount to:
+    chandler migrate olm
+  The same as Resolutions, which follow channels and ranges:
+    chandler migrate olm --as resolution
+  Migrate one Subscription:
+    chandler migrate olm operators/etcd --apply
+  Migrate all ClusterExtensions, without a question:
+    chandler migrate olmv1 --apply --yes")]
+pub struct Migrate {
+    /// What installed the bundles
+    #[arg(value_enum, value_name = "INSTALLER")]
+    pub installer: Installer,
+
+    /// Objects to migrate [default: all]
+    #[arg(value_name = "[NAMESPACE/]NAME")]
+    pub objects: Vec<String>,
+
+    /// What to print
+    #[arg(long = "as", value_enum, value_name = "KIND", default_value_t = Target::BundleDeployment)]
+    pub target: Target,
+
+    /// Create the BundleDeployments, and let them adopt what runs
+    #[arg(long)]
+    pub apply: bool,
+
+    /// Migrate even if Pods restart
+    #[arg(long, requires = "apply")]
+    pub allow_restart: bool,
+
+    /// Do not ask for confirmation
+    #[arg(short, long)]
+    pub yes: bool,
+
+    /// Image of the bundle of an object, where neither its status nor a catalog has it. Repeatable
+    #[arg(long = "image", value_name = "NAME=IMAGE", value_parser = image)]
+    pub images: Vec<(String, String)>,
+
+    /// Label of the objects. Repeatable
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = values::label)]
+    pub labels: Vec<(String, String)>,
+
+    /// Whether the command waits.
+    #[command(flatten)]
+    pub waiting: Wait,
+
+    /// How images and catalogs are fetched.
+    #[command(flatten)]
+    pub fetching: Fetching,
+
+    /// Where the controller is.
+    #[command(flatten)]
+    pub system: SystemNamespaceArguments,
+
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// What a foreign object is translated into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "lower")]
+pub enum Target {
+    /// BundleDeployments, which install what is installed
+    BundleDeployment,
+    /// Resolutions, which ask for the package, its channels and its range
+    Resolution,
+}
+
+fn image(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=').filter(|(name, image)| !name.is_empty() && !image.is_empty()) {
+        Some((name, image)) => Ok((name.to_owned(), image.to_owned())),
+        None => Err(format!("{text:?} is no image of an object: write `NAME=IMAGE`")),
+    }
+}
+
+impl Migrate {
+    /// Prints the translation, and with `--apply` carries it out.
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        self.check()?;
+        let client = cluster::client(&self.connection).await?;
+        let begun = if self.apply { self.begun(&client).await? } else { Vec::new() };
+        let kind = self.installer.kind();
+        let found = installations::read(&client, self.installer).await?;
+        if found.is_none() && begun.is_empty() {
+            terminal.line(format!(
+                "nothing to migrate: the cluster does not serve {}/{} {}",
+                kind.group, kind.version, kind.kind
+            ));
+            return Ok(());
+        }
+        let Installations { migrations, notes } = found.unwrap_or_default();
+        let mut migrations = self.selected(migrations, &begun)?;
+        if migrations.is_empty() && begun.is_empty() {
+            terminal.line(format!("nothing to migrate: the cluster has no {}", kind.kind));
+        }
+        self.find_images(&client, &mut migrations).await;
+        self.print(&migrations, terminal)?;
+        for note in &notes {
+            terminal.line(format!("note: {}", one_line(note)));
+        }
+        self.check_translated(&migrations)?;
+        if self.apply && !(migrations.is_empty() && begun.is_empty()) {
+            return handover::run(self, &client, &migrations, &begun, terminal).await;
+        }
+        if !migrations.is_empty() {
+            terminal.line("nothing was changed: --apply migrates");
+        }
+        Ok(())
+    }
+
+    /// Refuses combinations that cannot work.
+    fn check(&self) -> Result<(), CommandError> {
+        if self.apply && self.target == Target::Resolution {
+            return Err(CommandError::usage("--apply creates BundleDeployments, not Resolutions")
+                .hint("migrate first; then create the Resolution that `--as resolution` prints"));
+        }
+        if self.apply && self.installer == Installer::Rukpak {
+            return Err(CommandError::usage(
+                "--apply is not possible for rukpak: v1alpha1 and v1alpha2 of BundleDeployments have one CRD",
+            )
+            .hint("save the output without --apply, delete the old objects with --cascade=orphan, replace the CRDs, and apply the output")
+            .hint("docs/coming-from-olm.md lists the steps"));
+        }
+        Ok(())
+    }
+
+    /// The BundleDeployments whose migration has begun.
+    async fn begun(&self, client: &Client) -> Result<Vec<BundleDeployment>, CommandError> {
+        let all = Api::<BundleDeployment>::all(client.clone()).list(&ListParams::default()).await;
+        let all = all.map_err(|error| {
+            CommandError::failed("failed to list BundleDeployments")
+                .because(&error)
+                .hint("Chandler's CRDs have to be installed: `chandler crds | kubectl apply --server-side -f -`")
+        })?;
+        let kind = self.installer.kind().kind;
+        let mine = |deployment: &BundleDeployment| {
+            pending::managers(deployment).is_some_and(|managers| {
+                let first = managers.first();
+                first.is_some_and(|first| {
+                    first.kind == kind && (self.objects.is_empty() || self.objects.iter().any(|by| first.is_named(by)))
+                })
+            })
+        };
+        Ok(all.items.into_iter().filter(mine).collect())
+    }
+
+    /// The migrations that the arguments name, without those that have begun.
+    fn selected(&self, migrations: Vec<Migration>, begun: &[BundleDeployment]) -> Result<Vec<Migration>, CommandError> {
+        let begun: Vec<String> = begun
+            .iter()
+            .filter_map(pending::managers)
+            .filter_map(|managers| managers.into_iter().next())
+            .map(|manager| manager.uid)
+            .collect();
+        let missing = self.objects.iter().find(|by| !migrations.iter().any(|migration| migration.from.is_named(by)));
+        if let Some(by) = missing.filter(|_| begun.is_empty()) {
+            let kind = self.installer.kind().kind;
+            return Err(CommandError::failed(format!("there is no {kind} {by}")));
+        }
+        let named = |migration: &Migration| {
+            self.objects.is_empty() || self.objects.iter().any(|by| migration.from.is_named(by))
+        };
+        Ok(migrations
+            .into_iter()
+            .filter(|migration| named(migration) && !begun.contains(&migration.from.uid))
+            .collect())
+    }
+
+    /// Sets the images that neither the status nor an InstallPlan has. A note says why one is missing.
+    async fn find_images(&self, client: &Client, migrations: &mut [Migration]) {
+        for migration in migrations {
+            if let Some((_, image)) = self.images.iter().find(|(name, _)| migration.from.is_named(name)) {
+                migration.set_image(image);
+            }
+            let Some(wanted) = migration.image.clone().filter(|_| migration.lacks_image()) else { continue };
+            let place = (&self.connection, self.system.system_namespace.as_str());
+            match installations::image(client, place, &self.fetching, &wanted).await {
+                Ok(Some(image)) => migration.set_image(&image),
+                Ok(None) => migration.note(format!("no catalog has an image for bundle {}", wanted.bundle)),
+                Err(error) => migration.note(format!("the image of bundle {} is not known: {error}", wanted.bundle)),
+            }
+        }
+    }
+
+    /// Prints the objects, and the notes.
+    fn print(&self, migrations: &[Migration], terminal: &Terminal) -> Result<(), CommandError> {
+        let objects: Result<Vec<Value>, CommandError> =
+            migrations.iter().filter_map(|migration| self.object(migration).transpose()).collect();
+        let objects = objects?;
+        if !objects.is_empty() {
+            output::print(&output::yaml(&objects)?)?;
+        }
+        for migration in migrations {
+            for note in &migration.notes {
+                terminal.line(format!("note: {}: {}", migration.from, one_line(note)));
+            }
+            if migration.spec.is_some() && self.target == Target::Resolution {
+                terminal.line(format!(
+                    "note: {}: a Resolution may choose another version than the installed one, and adopts nothing: use it after --apply",
+                    migration.from
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is printed of a migration.
+    fn object(&self, migration: &Migration) -> Result<Option<Value>, CommandError> {
+        let failed =
+            |error: serde_json::Error| CommandError::failed("failed to write the objects as YAML").because(&error);
+        let value = match self.target {
+            Target::BundleDeployment => self.deployment(migration).map(serde_json::to_value),
+            Target::Resolution => migration.resolution().map(|mut resolution| {
+                kube::ResourceExt::labels_mut(&mut resolution).extend(self.labels.iter().cloned());
+                serde_json::to_value(resolution)
+            }),
+        };
+        Ok(value.transpose().map_err(failed)?.map(manifest::manifest))
+    }
+
+    /// The BundleDeployment of a migration.
+    fn deployment(&self, migration: &Migration) -> Option<BundleDeployment> {
+        let mut deployment = migration.deployment()?;
+        if !self.labels.is_empty() {
+            kube::ResourceExt::labels_mut(&mut deployment).extend(self.labels.iter().cloned());
+        }
+        Some(deployment)
+    }
+
+    /// Fails if an image is missing.
+    fn check_translated(&self, migrations: &[Migration]) -> Result<(), CommandError> {
+        if self.target == Target::Resolution {
+            return Ok(());
+        }
+        let lacking: Vec<&Migration> = migrations.iter().filter(|migration| migration.lacks_image()).collect();
+        let Some(first) = lacking.first() else { return Ok(()) };
+        Err(CommandError::failed(format!(
+            "the image of {} is not known, as the notes say",
+            count(lacking.len(), "bundle")
+        ))
+        .hint(format!("name it: `--image {}=IMAGE`", first.from.name)))
+    }
+}

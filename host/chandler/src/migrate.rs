@@ -1,0 +1,19 @@
+//! Translates objects of other installers into objects of Chandler. Pure: objects in, objects and notes out.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`olm`] | Subscriptions of OLM v0, with their ClusterServiceVersions, OperatorGroups and InstallPlans |
+//! | [`olm_v1`] | ClusterExtensions of OLM v1, with their ClusterObjectSets |
+//! | [`rukpak`] | BundleDeployments `v1alpha1` of rukpak, with their Bundles |
+//! | [`migration`] | the result of a translation |
+//! | [`pending`] | a migration that has begun, in an annotation of the BundleDeployment |
+//! | [`restarts`] | changes that would restart workloads |
+
+pub mod migration;
+pub mod olm;
+pub mod olm_v1;
+pub mod pending;
+pub mod restarts;
+pub mod rukpak;
+
+pub use self::migration::{CatalogImage, ForeignObject, Migration};

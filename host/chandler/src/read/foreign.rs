@@ -1,0 +1,60 @@
+//! Lists objects of other installers.
+
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, TypeMeta},
+};
+use serde_json::Value;
+
+use super::cluster::PAGE;
+use crate::CommandError;
+
+/// A kind of another installer.
+#[derive(Clone, Copy, Debug)]
+pub struct ForeignKind {
+    /// The API group.
+    pub group: &'static str,
+    /// The version.
+    pub version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+}
+
+impl ForeignKind {
+    /// How the API server names the kind.
+    pub fn resource(&self) -> ApiResource {
+        ApiResource::from_gvk(&GroupVersionKind::gvk(self.group, self.version, self.kind))
+    }
+}
+
+/// All objects of a kind that have these labels; none if the cluster does not serve the kind.
+pub async fn list(
+    client: &Client,
+    kind: ForeignKind,
+    labels: Option<&str>,
+) -> Result<Option<Vec<Value>>, CommandError> {
+    let resource = kind.resource();
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let mut parameters = ListParams { label_selector: labels.map(str::to_owned), ..ListParams::default() }.limit(PAGE);
+    let mut objects = Vec::new();
+    loop {
+        let page = match api.list(&parameters).await {
+            Ok(page) => page,
+            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
+            Err(error) => {
+                return Err(
+                    CommandError::failed(format!("failed to list {}.{}", resource.plural, kind.group)).because(&error)
+                );
+            }
+        };
+        for mut object in page.items {
+            // The items of a list have neither apiVersion nor kind.
+            object.types = Some(TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
+            objects.push(serde_json::to_value(object).unwrap_or_default());
+        }
+        match page.metadata.continue_ {
+            Some(token) if !token.is_empty() => parameters.continue_token = Some(token),
+            _ => return Ok(Some(objects)),
+        }
+    }
+}

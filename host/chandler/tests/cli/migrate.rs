@@ -1,0 +1,285 @@
+//! `chandler migrate`: what OLM runs is handed over without a restart.
+
+use chandler::migrate::{ForeignObject, pending};
+use chandler_api::{AdoptedObject, BundleDeployment};
+use chandler_tests::{World, bundles::sample, wait};
+use k8s_openapi::{
+    api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, ResourceExt as _,
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
+    discovery,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    commands::Session,
+    support::{chandler, documents},
+};
+
+const BUNDLE: &str = "registry/harbour-operator.v0.1.0";
+const COREOS: &str = "operators.coreos.com";
+const OLM: &str = "olm.operatorframework.io";
+
+/// Creates a CRD without a schema, unless the cluster has it.
+async fn install_crd(world: &World, group: &str, version: &str, kind: &str, scope: &str) {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version = json!({"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    let names = json!({"kind": kind, "listKind": format!("{kind}List"), "plural": resource.plural, "singular": kind.to_lowercase()});
+    let spec = json!({"group": group, "scope": scope, "names": names, "versions": [version]});
+    let name = format!("{}.{group}", resource.plural);
+    let crd: CustomResourceDefinition =
+        serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap();
+    let api: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    match api.create(&PostParams::default(), &crd).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+        created => drop(created.unwrap()),
+    }
+    let established = |crd: Option<&CustomResourceDefinition>| {
+        let conditions = crd.and_then(|crd| crd.status.as_ref()?.conditions.as_ref());
+        conditions.is_some_and(|all| all.iter().any(|it| it.type_ == "Established" && it.status == "True"))
+    };
+    wait::until(&api, &name, "established", established).await;
+}
+
+/// The client for an object of one of the kinds above.
+fn api(world: &World, object: &ForeignObject) -> Api<DynamicObject> {
+    let (group, version) = object.api_version.split_once('/').unwrap();
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &object.kind));
+    match &object.namespace {
+        Some(namespace) => Api::namespaced_with(world.client.clone(), namespace, &resource),
+        None => Api::all_with(world.client.clone(), &resource),
+    }
+}
+
+/// Creates an object of one of these kinds.
+async fn create(world: &World, mut object: Value) -> ForeignObject {
+    if object["metadata"]["namespace"].is_null() {
+        world.mark(&mut object);
+    }
+    let api = api(world, &ForeignObject::of(&object));
+    let created = api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    ForeignObject::of(&serde_json::to_value(created).unwrap())
+}
+
+/// A Subscription whose ClusterServiceVersion is installed.
+async fn subscription(world: &World, image: &str) -> Vec<ForeignObject> {
+    for (version, kind) in [
+        ("v1alpha1", "Subscription"),
+        ("v1alpha1", "ClusterServiceVersion"),
+        ("v1alpha1", "InstallPlan"),
+        ("v1", "OperatorGroup"),
+    ] {
+        install_crd(world, COREOS, version, kind, "Namespaced").await;
+    }
+    let name = world.name();
+    let csv = format!("{name}.v0.1.0");
+    let object = |version: &str, kind: &str, name: &str, spec: Value, status: Value| {
+        json!({"apiVersion": format!("{COREOS}/{version}"), "kind": kind, "spec": spec, "status": status,
+            "metadata": {"name": name, "namespace": world.namespace}})
+    };
+    let lookups = json!({"bundleLookups": [{"identifier": csv, "path": image}]});
+    create(world, object("v1alpha1", "InstallPlan", "install-harbour", json!({}), lookups)).await;
+    create(world, object("v1", "OperatorGroup", "all", json!({}), json!({"namespaces": [""]}))).await;
+    let package = json!({"name": "harbour-operator", "channel": "stable", "source": "c", "sourceNamespace": "olm"});
+    let installed = json!({"installedCSV": csv, "currentCSV": csv});
+    let subscription = create(world, object("v1alpha1", "Subscription", &name, package, installed)).await;
+    let succeeded = json!({"phase": "Succeeded"});
+    let csv = create(world, object("v1alpha1", "ClusterServiceVersion", &csv, json!({}), succeeded)).await;
+    vec![subscription, csv]
+}
+
+/// A ClusterExtension that is installed.
+async fn extension(world: &World, image: &str) -> Vec<ForeignObject> {
+    install_crd(world, OLM, "v1", "ClusterExtension", "Cluster").await;
+    let message = format!("Installed bundle {image} successfully");
+    let package = json!({"sourceType": "Catalog", "catalog": {"packageName": "harbour-operator"}});
+    let object = json!({
+        "apiVersion": format!("{OLM}/v1"), "kind": "ClusterExtension", "metadata": {"name": world.name()},
+        "spec": {"namespace": world.namespace, "source": package},
+        "status": {"install": {"bundle": {"name": "harbour-operator.v0.1.0", "version": "0.1.0"}},
+            "conditions": [{"type": "Installed", "status": "True", "reason": "Succeeded", "message": message}]},
+    });
+    vec![create(world, object).await]
+}
+
+/// Creates the namespaced objects of the bundle as an installer does, owned by this object.
+async fn run_bundle(world: &World, image: &str, owner: &ForeignObject, controller: bool) -> Vec<AdoptedObject> {
+    let name = world.name();
+    let arguments = ["render", image, "--name", &name, "--namespace", &world.namespace].map(str::to_owned);
+    // The registry runs on the threads of this test.
+    let rendered = tokio::task::spawn_blocking(move || chandler(arguments, "").data()).await.unwrap();
+    let reference = json!({"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid,
+        "controller": controller, "blockOwnerDeletion": controller});
+    let mut created = Vec::new();
+    for mut object in documents(&rendered) {
+        let id = ForeignObject::of(&object);
+        let (group, _) = id.api_version.split_once('/').unwrap_or(("", ""));
+        let served = discovery::oneshot::group(&world.client, group).await.unwrap();
+        let (resource, capabilities) = served.recommended_kind(&id.kind).unwrap();
+        // Cluster-scoped objects have fixed names, which a clean-up of tests does not find: the BundleDeployment creates them.
+        if capabilities.scope == discovery::Scope::Cluster {
+            continue;
+        }
+        object["metadata"]["namespace"] = json!(world.namespace);
+        object["metadata"]["ownerReferences"] = json!([reference]);
+        let api: Api<DynamicObject> = Api::namespaced_with(world.client.clone(), &world.namespace, &resource);
+        let parameters = PostParams { field_manager: Some("olm".to_owned()), ..PostParams::default() };
+        let object = api.create(&parameters, &serde_json::from_value(object).unwrap()).await.unwrap();
+        created.push(AdoptedObject {
+            group: group.to_owned(),
+            kind: id.kind,
+            namespace: Some(world.namespace.clone()),
+            name: id.name,
+            uid: object.uid().unwrap(),
+        });
+    }
+    created
+}
+
+fn workloads(world: &World) -> Api<Deployment> {
+    Api::namespaced(world.client.clone(), &world.namespace)
+}
+
+async fn workload(world: &World) -> Deployment {
+    workloads(world).list(&kube::api::ListParams::default()).await.unwrap().items.remove(0)
+}
+
+/// What a restart or a new object would change.
+fn state(workload: &Deployment) -> Value {
+    json!([workload.uid(), workload.metadata.generation, workload.spec.as_ref().unwrap().template])
+}
+
+/// Checks that the BundleDeployment has the workload, and nothing else has.
+async fn check_adopted(world: &World, before: &Value, managers: &[ForeignObject]) {
+    let after = workload(world).await;
+    assert_eq!(state(&after), *before);
+    let owners: Vec<&str> = after.owner_references().iter().map(|owner| owner.kind.as_str()).collect();
+    assert_eq!(owners, ["BundleDeployment"]);
+    for manager in managers {
+        assert!(api(world, manager).get_opt(&manager.name).await.unwrap().is_none(), "{manager}");
+    }
+    world.delete(&world.name()).await;
+    let deployments = workloads(world);
+    assert!(deployments.get_opt(&after.name_any()).await.unwrap().is_none(), "deleted with its BundleDeployment");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscription_is_migrated_without_a_restart() {
+    let session = Session::start().await;
+    let (world, name, label) = (&session.world, session.world.name(), session.label());
+    let image = world.push(&sample(BUNDLE)).await;
+    let managers = subscription(world, &image).await;
+    run_bundle(world, &image, &managers[1], false).await;
+
+    let by = format!("{}/{name}", world.namespace);
+    let dry = session.run(&["migrate", "olm", &by]).await;
+    assert_eq!(dry.code, Some(0), "{}", dry.stderr);
+    let [printed]: [Value; 1] = documents(&dry.stdout).try_into().unwrap();
+    assert_eq!(printed["spec"]["source"]["image"]["ref"], image);
+    assert!(dry.stderr.contains("nothing was changed: --apply migrates"), "{}", dry.stderr);
+    let resolution = documents(&session.data(&["migrate", "olm", &by, "--as", "resolution"]).await).remove(0);
+    assert_eq!(resolution["spec"]["packages"][0]["channels"], json!(["stable"]));
+
+    let apply = ["migrate", "olm", &by, "--apply", "--label", &label];
+    let unconfirmed = session.run(&apply).await;
+    assert_eq!(unconfirmed.code, Some(2), "{}", unconfirmed.stderr);
+    let apply = [&apply[..], &["--yes"]].concat();
+
+    // A difference in the Pod template is refused, before anything is written.
+    let live = workload(world).await;
+    let patch = |value: &str| {
+        let container = &live.spec.as_ref().unwrap().template.spec.as_ref().unwrap().containers[0];
+        Patch::Strategic(
+            json!({"spec": {"template": {"spec": {"containers": [{"name": container.name, "image": value}]}}}}),
+        )
+    };
+    let deployed = live.spec.as_ref().unwrap().template.spec.as_ref().unwrap().containers[0].image.clone().unwrap();
+    let parameters = PatchParams::default();
+    workloads(world).patch(&live.name_any(), &parameters, &patch("example.com/other:v1")).await.unwrap();
+    let refused = session.run(&apply).await;
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("would restart Pods; nothing was changed"), "{}", refused.stderr);
+    assert!(world.deployments().get_opt(&name).await.unwrap().is_none());
+    workloads(world).patch(&live.name_any(), &parameters, &patch(&deployed)).await.unwrap();
+
+    let before = state(&workload(world).await);
+    let applied = session.run(&apply).await;
+    assert_eq!(applied.code, Some(0), "{}", applied.stderr);
+    assert!(applied.stderr.contains(&format!("deleted Subscription {by}")), "{}", applied.stderr);
+    check_adopted(world, &before, &managers).await;
+    session.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_extension_is_migrated_without_a_restart() {
+    let session = Session::start().await;
+    let (world, name, label) = (&session.world, session.world.name(), session.label());
+    if world.is_embedded() {
+        let nothing = session.run(&["migrate", "olmv1"]).await;
+        assert_eq!(nothing.code, Some(0), "{}", nothing.stderr);
+        assert!(nothing.stderr.contains("nothing to migrate: the cluster does not serve"), "{}", nothing.stderr);
+    }
+    let image = world.push(&sample(BUNDLE)).await;
+    let managers = extension(world, &image).await;
+    run_bundle(world, &image, &managers[0], true).await;
+    let before = state(&workload(world).await);
+    let missing = session.run(&["migrate", "olmv1", "no-such"]).await;
+    assert_eq!(missing.code, Some(1), "{}", missing.stderr);
+    let applied = session.run(&["migrate", "olmv1", &name, "--apply", "--yes", "--label", &label]).await;
+    assert_eq!(applied.code, Some(0), "{}", applied.stderr);
+    check_adopted(world, &before, &managers).await;
+    if world.is_embedded() {
+        let nothing = session.run(&["migrate", "olmv1"]).await;
+        assert!(
+            nothing.stderr.contains("nothing to migrate: the cluster has no ClusterExtension"),
+            "{}",
+            nothing.stderr
+        );
+    }
+    session.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_that_stopped_half_way_continues() {
+    let session = Session::start().await;
+    let (world, name, label) = (&session.world, session.world.name(), session.label());
+    let image = world.push(&sample(BUNDLE)).await;
+    let managers = subscription(world, &image).await;
+    let objects = run_bundle(world, &image, &managers[1], false).await;
+    let before = state(&workload(world).await);
+
+    // As after a run that stopped when it had deleted the Subscription.
+    let by = format!("{}/{name}", world.namespace);
+    let printed = documents(&session.data(&["migrate", "olm", &by, "--label", &label]).await).remove(0);
+    let mut deployment: BundleDeployment = serde_json::from_value(printed).unwrap();
+    deployment.spec.adopt = objects;
+    pending::begin(&mut deployment, &managers);
+    world.deployments().create(&PostParams::default(), &deployment).await.unwrap();
+    api(world, &managers[0]).delete(&managers[0].name, &DeleteParams::default()).await.unwrap();
+
+    let applied = session.run(&["migrate", "olm", &by, "--apply", "--yes"]).await;
+    assert_eq!(applied.code, Some(0), "{}", applied.stderr);
+    assert!(applied.stderr.contains("continue the migration of"), "{}", applied.stderr);
+    check_adopted(world, &before, &managers).await;
+    session.world.finish().await;
+}
+
+#[test]
+fn what_cannot_be_applied_is_refused() {
+    for (arguments, expected) in [
+        (
+            ["migrate", "olm", "--apply", "--as=resolution"].as_slice(),
+            "--apply creates BundleDeployments, not Resolutions",
+        ),
+        (&["migrate", "rukpak", "--apply"], "--apply is not possible for rukpak"),
+        (&["migrate", "olm", "--image", "etcd"], "write `NAME=IMAGE`"),
+        (&["migrate", "olm", "--allow-restart"], "--apply"),
+    ] {
+        let refused = chandler(arguments, "");
+        assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+        assert!(refused.stderr.contains(expected), "{expected}: {}", refused.stderr);
+    }
+}
