@@ -32,7 +32,7 @@ impl Planned {
         let stored = context.deployments.get(&ObjectRef::new(&wanted.name_any()));
         let stored = stored.and_then(|guarded| guarded.0.as_ref().ok().cloned());
         let deployment = planned(wanted, stored);
-        let prepared = prepare::described_now(deployment.clone(), Arc::clone(context)).await;
+        let prepared = Box::pin(prepare::described_now(deployment.clone(), Arc::clone(context))).await;
         let release = prepared.map_err(|failure| failure.error.to_string())?;
         Ok(Self { deployment, release })
     }

@@ -33,9 +33,9 @@ impl Catalogs {
                     AGAIN
                 }
             };
-            let watches = watched.iter().map(|(kind, version)| Box::pin(self.olm_changed(kind, version.as_deref())));
+            let changes = watched.iter().map(|(kind, version)| Box::pin(self.olm_changed(kind, version.as_deref())));
             // What time brings: a tag that moved, a registry that answers again.
-            let _ = tokio::time::timeout(again, select_all(watches)).await;
+            let _ = tokio::time::timeout(again, select_all(changes)).await;
         }
     }
 

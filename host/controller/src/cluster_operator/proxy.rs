@@ -103,7 +103,7 @@ impl Proxy {
         self.kept = Kept::new(context.options.cluster_operators.names.clone());
         loop {
             let due = deadline.unwrap_or_else(|| Instant::now() + LONGEST_WAIT);
-            let changed = tokio::select! {
+            let is_due = tokio::select! {
                 event = events.next() => match event {
                     Some(event) => self.kept.take(without_managers(event)),
                     None => return,
@@ -122,7 +122,7 @@ impl Proxy {
                     true
                 }
             };
-            if changed && self.kept.is_ready() {
+            if is_due && self.kept.is_ready() {
                 sleep(DEBOUNCE).await;
                 // What came meanwhile.
                 while let Some(Some(event)) = futures::FutureExt::now_or_never(events.next()) {

@@ -81,7 +81,7 @@ fn is_changed(context: &Context, member: &BundleDeployment) -> bool {
 async fn refusals(context: Arc<Context>, members: Vec<BundleDeployment>) -> Vec<String> {
     let rendered = futures::stream::iter(members).map(|member| {
         let (name, context) = (member.name_any(), Arc::clone(&context));
-        async move { (name, Planned::render(&context, member).await) }
+        async move { (name, Box::pin(Planned::render(&context, member)).await) }
     });
     let rendered: Vec<(String, Result<Planned, String>)> = rendered.buffered(AT_ONCE).collect().await;
     let (mut refusals, mut created) = (Vec::new(), Vec::new());
