@@ -178,6 +178,7 @@ fn the_crds_are_those_of_the_api() {
         "changeapprovals.chandler.dev",
         "catalogs.chandler.dev",
         "resolutions.core.deppy.io",
+        "platformoperators.platform.openshift.io",
     ];
     assert_eq!(names, expected);
 }
