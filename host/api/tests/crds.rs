@@ -76,6 +76,8 @@ fn every_definition_of_rukpak_is_compatible() {
     let ours = ours("bundledeployments.core.rukpak.io");
     let mut lacking = Vec::new();
     compare("", schema(&theirs).as_object().unwrap(), schema(&ours).as_object().unwrap(), &mut lacking);
+    // A BundleDeployment may leave out its class, which is detected then.
+    lacking.retain(|line| !(line.starts_with(".spec: required") && line.matches("provisionerClassName").count() == 1));
     assert!(lacking.is_empty(), "{}", lacking.join("\n"));
     assert_eq!(ours["spec"]["names"]["shortNames"], theirs["spec"]["names"]["shortNames"]);
     assert_eq!(ours["spec"]["scope"], theirs["spec"]["scope"]);

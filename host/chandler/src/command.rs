@@ -144,7 +144,7 @@ pub enum Command {
     Suspend(suspend::Suspend),
     Resume(resume::Resume),
     Reconcile(reconcile::Reconcile),
-    Controller(controller::Controller),
+    Controller(Box<controller::Controller>),
     Crds(crds::Crds),
     Completion(completion::Completion),
     /// Print the command-line reference as Markdown

@@ -358,7 +358,7 @@ async fn the_two_are_created_at_most_once_and_named_by_the_run() {
     eventually("only these two", || async {
         let list = cluster_operators(&world).list(&kube::api::ListParams::default()).await.expect("a list");
         let mut own: Vec<String> =
-            list.iter().map(|it| it.name_any()).filter(|name| name.contains(world.run().name())).collect();
+            list.iter().map(kube::ResourceExt::name_any).filter(|name| name.contains(world.run().name())).collect();
         own.sort();
         own == [all.clone(), core.clone()]
     })

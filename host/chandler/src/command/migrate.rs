@@ -144,7 +144,7 @@ impl Migrate {
         }
         self.check_translated(&migrations)?;
         if self.apply && !(migrations.is_empty() && begun.is_empty()) {
-            return handover::run(self, &client, &migrations, &begun, terminal).await;
+            return Box::pin(handover::run(self, &client, &migrations, &begun, terminal)).await;
         }
         if !migrations.is_empty() {
             terminal.line("nothing was changed: --apply migrates");

@@ -173,15 +173,17 @@ pub(super) mod tests {
 
     /// The notes, and the BundleDeployment and Resolution as YAML, for snapshots.
     pub(crate) fn shown(migrations: &[Migration]) -> String {
+        use std::fmt::Write as _;
+
         let mut text = String::new();
         for migration in migrations {
             let managers: Vec<String> = migration.managers.iter().map(ToString::to_string).collect();
-            text += &format!("# {}; deletes {}\n", migration.from, managers.join(", "));
+            let _ = writeln!(text, "# {}; deletes {}", migration.from, managers.join(", "));
             if let Some(image) = &migration.image {
-                text += &format!("# image: {image:?}\n");
+                let _ = writeln!(text, "# image: {image:?}");
             }
             for note in &migration.notes {
-                text += &format!("# note: {note}\n");
+                let _ = writeln!(text, "# note: {note}");
             }
             for value in [serde_json::to_value(&migration.spec), serde_json::to_value(&migration.resolution)] {
                 text += &crate::view::output::yaml(&[value.unwrap()]).unwrap();

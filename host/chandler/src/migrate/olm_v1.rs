@@ -119,10 +119,9 @@ fn notes(extension: &Value, migration: &mut Migration) {
     let name = migration.name.clone();
     let package = text(extension, &format!("{CATALOG}/packageName")).unwrap_or_default();
     let range = text(extension, &format!("{CATALOG}/version")).map(|range| format!("@'{range}'")).unwrap_or_default();
-    let channels: String = texts(extension, &format!("{CATALOG}/channels"))
-        .iter()
-        .map(|channel| format!(" --channel {channel}"))
-        .collect();
+    let channels = texts(extension, &format!("{CATALOG}/channels"));
+    let channels: Vec<String> = channels.iter().map(|channel| format!(" --channel {channel}")).collect();
+    let channels = channels.concat();
     migration.note(format!(
         "a BundleDeployment stays at its version: `chandler upgrade {name} {package}{range}{channels}` upgrades it; `--as resolution` prints a \
          Resolution, which follows the catalogs"
