@@ -14,7 +14,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Resource, ResourceExt as _,
-    api::{ListParams, Patch, PatchParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
 };
 use serde::de::DeserializeOwned;
 
@@ -97,6 +97,19 @@ pub async fn install_crds(client: &Client) -> anyhow::Result<()> {
     for crd in &crds {
         wait::until(&api, &crd.name_any(), "established", is_established).await;
     }
+    Ok(())
+}
+
+/// Installs a CRD of another project, unless the cluster has it. It stays: others may have objects of it.
+pub async fn install_foreign_crd(client: &Client, crd: &CustomResourceDefinition) -> Result<(), kube::Error> {
+    let (api, name): (Api<CustomResourceDefinition>, _) = (Api::all(client.clone()), crd.name_any());
+    if api.get_opt(&name).await?.is_none() {
+        match api.create(&PostParams::default(), crd).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            created => drop(created?),
+        }
+    }
+    wait::until(&api, &name, "established", is_established).await;
     Ok(())
 }
 

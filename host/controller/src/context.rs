@@ -63,6 +63,11 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// The BundleDeployment of this name as the watch brought it last; none if it cannot be decoded.
+    pub(crate) fn deployment(&self, name: &str) -> Option<BundleDeployment> {
+        self.deployments.get(&ObjectRef::new(name))?.0.as_ref().ok().cloned()
+    }
+
     /// The BundleDeployments that a change concerns. Their candidates are tried again, since the change may help.
     pub(crate) fn helped(&self, concerned: impl Fn(&BundleDeployment) -> bool) -> Vec<ObjectRef<Guarded>> {
         let all = self.deployments.state();

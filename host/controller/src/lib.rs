@@ -18,6 +18,8 @@
 //! | `memory` | state between reconciles that may be lost |
 //! | `contention` | managed objects that another field manager changes repeatedly |
 //! | `contents` | what the content service shows of BundleDeployments and Catalogs |
+//! | `absent` | requests about objects that may be gone |
+//! | `dynamic` | objects of kinds that the cluster may not serve |
 //! | `problem` | why a step failed, as the status reports it |
 //! | `collisions` | watches of the objects of other owners that are in the way |
 //! | `grants` | permissions, accounts and namespaces that users add |
@@ -30,6 +32,7 @@
 //! | `sealed_files` | records beside the caches that only this controller writes |
 //! | `housekeeping` | keeps the caches within their budgets, and removes orphaned records |
 
+mod absent;
 mod bundle_deployment;
 mod catalog;
 pub mod certificates;

@@ -73,8 +73,7 @@ impl Manifests {
 
     /// The members that the manifests describe. A file that is none is left out.
     pub fn members(&self) -> Vec<PlannedMember> {
-        let read = |text: &String| serde_saphyr::from_str::<BundleDeployment>(text).ok().and_then(|it| member(&it));
-        let mut members: Vec<PlannedMember> = self.0.values().filter_map(read).collect();
+        let mut members: Vec<PlannedMember> = self.deployments().iter().filter_map(member).collect();
         members.sort_by(|one, other| one.package.cmp(&other.package));
         members
     }

@@ -8,11 +8,11 @@ use chandler_cluster_operators::{
     judge::{Effect, Mode, judge, permits_minor_update},
 };
 use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings};
-use chandler_tests::{World, wait, wait::eventually};
+use chandler_tests::{World, preflight::install_foreign_crd, wait, wait::eventually};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, CustomResourceExt as _, ResourceExt as _,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
@@ -44,24 +44,11 @@ fn settings(world: &World, mode: ClusterOperatorMode) -> ClusterOperatorSettings
     }
 }
 
-/// Installs a CRD, unless the cluster has it. It stays: others may have objects of it.
-async fn install(world: &World, crd: &CustomResourceDefinition) {
-    let api: Api<CustomResourceDefinition> = Api::all(world.client.clone());
-    if api.get_opt(&crd.name_any()).await.expect("an answer").is_none() {
-        api.create(&PostParams::default(), crd).await.expect("the CRD is accepted");
-    }
-    wait::until(&api, &crd.name_any(), "established", |crd| {
-        let conditions = crd.and_then(|crd| crd.status.as_ref()?.conditions.as_ref());
-        conditions.into_iter().flatten().any(|it| it.type_ == "Established" && it.status == "True")
-    })
-    .await;
-}
-
 /// A world with the CRD of ClusterOperators, whose controller writes them.
 async fn world(mode: ClusterOperatorMode) -> World {
     let mut world = World::new().await;
     world.stop_controller().await;
-    install(&world, &ClusterOperator::crd()).await;
+    install_foreign_crd(&world.client, &ClusterOperator::crd()).await.expect("the CRD is installed");
     start(&mut world, mode);
     world
 }
@@ -247,7 +234,7 @@ async fn nothing_is_asked_or_written_where_the_kind_is_not_served() {
 
     if !is_served {
         // It is noticed when the cluster serves it.
-        install(&world, &ClusterOperator::crd()).await;
+        install_foreign_crd(&world.client, &ClusterOperator::crd()).await.expect("the CRD is installed");
         until(&world, &names(&world).aggregated(), "accepted", |status| is_accepted(status, VERSION)).await;
     }
     finish(world).await;
@@ -300,7 +287,7 @@ async fn a_package_holds_the_next_minor_version_of_openshift_back() {
     }
     world.stop_controller().await;
     for crd in [ClusterOperator::crd(), cluster_versions()] {
-        install(&world, &crd).await;
+        install_foreign_crd(&world.client, &crd).await.expect("the CRD is installed");
     }
     openshift(&world, "4.18.3").await;
     for file in ["rbac.yaml", "rbac-openshift.yaml"] {

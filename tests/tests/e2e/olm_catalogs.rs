@@ -1,7 +1,7 @@
 //! Catalogs that OLM reads in the cluster are used like Catalogs, with `--catalogs-from`.
 
 use chandler_api::{OlmCatalogs, Resolution};
-use chandler_tests::{Cluster, World, wait};
+use chandler_tests::{Cluster, World, preflight::install_foreign_crd, wait};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api,
@@ -38,16 +38,7 @@ async fn install_crd(world: &World) {
     let name = "clustercatalogs.olm.operatorframework.io";
     let crd: CustomResourceDefinition =
         serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).expect("a CRD");
-    let api: Api<CustomResourceDefinition> = Api::all(world.client.clone());
-    match api.create(&PostParams::default(), &crd).await {
-        Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-        created => drop(created.expect("the CRD is created")),
-    }
-    let established = |crd: Option<&CustomResourceDefinition>| {
-        let conditions = crd.and_then(|crd| crd.status.as_ref()?.conditions.as_ref());
-        conditions.is_some_and(|all| all.iter().any(|it| it.type_ == "Established" && it.status == "True"))
-    };
-    wait::until(&api, name, "established", established).await;
+    install_foreign_crd(&world.client, &crd).await.expect("the CRD is installed");
 }
 
 /// Waits for a status of the condition Resolved.

@@ -102,7 +102,7 @@ async fn packages_of_two_catalogs_are_installed_and_go_with_their_platform_opera
     let active = status(&first).active_bundle_deployment.as_ref().map(|it| it.name.as_str());
     assert_eq!(active, Some(shop.name("app").as_str()));
 
-    // The namespace that the bundle suggests, that of the package, and that of what nobody asked for.
+    // The namespace that the bundle suggests, that of the package, and that of a package that no PlatformOperator names.
     assert_eq!(shop.installed_in(&suggested, "app").await.as_deref(), Some("1.0.0"));
     assert_eq!(shop.installed_in(&shop.name("tool"), "tool").await.as_deref(), Some("2.0.0"));
     assert_eq!(shop.installed_in(&world.platform(), "base").await.as_deref(), Some("1.0.0"));

@@ -1,6 +1,6 @@
 //! A bundle to render, and the request to its provisioner.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{configuration::ConfigurationArguments, registry::RegistryArguments, values};
 
@@ -39,6 +39,22 @@ pub struct BundleArguments {
     /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
     #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
     pub cache_directory: Option<PathBuf>,
+}
+
+impl BundleArguments {
+    /// For the bundle of a BundleDeployment, whose spec decides everything else.
+    pub fn of_deployment(registry: &RegistryArguments, cache_directory: Option<&Path>) -> Self {
+        Self {
+            bundle: String::new(),
+            provisioner: None,
+            namespace: None,
+            name: None,
+            configuration: ConfigurationArguments::default(),
+            kubernetes_version: None,
+            registry: registry.clone(),
+            cache_directory: cache_directory.map(Path::to_owned),
+        }
+    }
 }
 
 /// Whether the text is a bundle. The name of a BundleDeployment has no slash, colon or dot.

@@ -8,8 +8,8 @@ use chandler_rollout::Adoptee;
 use crate::{
     CommandError,
     arguments::{
-        bundle::BundleArguments, configuration::ConfigurationArguments, connection::Connection, format::OutputFormat,
-        registry::RegistryArguments, system_namespace::SystemNamespaceArguments,
+        bundle::BundleArguments, connection::Connection, format::OutputFormat, registry::RegistryArguments,
+        system_namespace::SystemNamespaceArguments,
     },
     confirmation,
     read::{cluster, deployed, preview},
@@ -122,7 +122,7 @@ impl Adopt {
         let mut opened = deployed::open(
             &client,
             &self.system.system_namespace,
-            &self.bundle_arguments(),
+            &BundleArguments::of_deployment(&self.registry, self.cache_directory.as_deref()),
             &deployment,
             self.bundle.as_deref(),
         )
@@ -168,19 +168,6 @@ impl Adopt {
             self.objects.is_empty() || self.objects.iter().any(|selector| selector.matches(&adoptee.object))
         });
         Ok(selected.partition(|adoptee| self.force || adoptee.existing_owner.is_unclaimed()))
-    }
-
-    fn bundle_arguments(&self) -> BundleArguments {
-        BundleArguments {
-            bundle: String::new(),
-            provisioner: None,
-            namespace: None,
-            name: None,
-            configuration: ConfigurationArguments::default(),
-            kubernetes_version: None,
-            registry: self.registry.clone(),
-            cache_directory: self.cache_directory.clone(),
-        }
     }
 }
 

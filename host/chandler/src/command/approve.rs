@@ -9,8 +9,8 @@ use kube::Client;
 use crate::{
     CommandError,
     arguments::{
-        bundle::BundleArguments, configuration::ConfigurationArguments, connection::Connection,
-        registry::RegistryArguments, system_namespace::SystemNamespaceArguments, target,
+        bundle::BundleArguments, connection::Connection, registry::RegistryArguments,
+        system_namespace::SystemNamespaceArguments, target,
     },
     confirmation,
     read::{cluster, deployed, preview},
@@ -137,7 +137,7 @@ impl Approve {
         let mut opened = deployed::open(
             client,
             &self.system.system_namespace,
-            &self.bundle_arguments(),
+            &BundleArguments::of_deployment(&self.registry, self.cache_directory.as_deref()),
             deployment,
             self.bundle.as_deref(),
         )
@@ -216,18 +216,5 @@ impl Approve {
         };
         terminal.line(format!("{approved}: `chandler status {} --watch` follows the rollout", self.name));
         Ok(())
-    }
-
-    fn bundle_arguments(&self) -> BundleArguments {
-        BundleArguments {
-            bundle: String::new(),
-            provisioner: None,
-            namespace: None,
-            name: None,
-            configuration: ConfigurationArguments::default(),
-            kubernetes_version: None,
-            registry: self.registry.clone(),
-            cache_directory: self.cache_directory.clone(),
-        }
     }
 }

@@ -7,7 +7,7 @@ use chandler_api::BundleDeployment;
 use chandler_core::Release;
 use chandler_records::Record;
 use chandler_rollout::{Preview, RolloutRequest};
-use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
+use kube::ResourceExt as _;
 
 use super::{
     decide::{drift, owner},
@@ -29,8 +29,7 @@ pub(crate) struct Planned {
 impl Planned {
     /// Fetches and renders a BundleDeployment as it is to be. The message of an error has the cause.
     pub(crate) async fn render(context: &Arc<Context>, wanted: BundleDeployment) -> Result<Self, String> {
-        let stored = context.deployments.get(&ObjectRef::new(&wanted.name_any()));
-        let stored = stored.and_then(|guarded| guarded.0.as_ref().ok().cloned());
+        let stored = context.deployment(&wanted.name_any());
         let deployment = planned(wanted, stored);
         let prepared = Box::pin(prepare::described_now(deployment.clone(), Arc::clone(context))).await;
         let release = prepared.map_err(|failure| failure.error.to_string())?;

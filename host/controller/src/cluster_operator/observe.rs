@@ -1,12 +1,9 @@
 //! The packages, as the caches hold their objects.
 
-use chandler_api::{BundleDeployment, PlatformOperator};
+use chandler_api::PlatformOperator;
 use chandler_cluster_operators::{Package, Platform};
 use chandler_runtime::{Guarded, cluster_info::CLUSTER_VERSION};
-use kube::{
-    ResourceExt as _,
-    runtime::reflector::{ObjectRef, Store},
-};
+use kube::{ResourceExt as _, runtime::reflector::Store};
 
 use crate::context::Context;
 
@@ -24,7 +21,7 @@ pub(super) async fn observe(context: &Context, operators: &Store<Guarded<Platfor
     let package = |guarded: &Guarded<PlatformOperator>| match &guarded.0 {
         Ok(operator) => {
             let active = operator.status.as_ref().and_then(|status| status.active_bundle_deployment.as_ref());
-            let deployment = active.and_then(|active| deployment(context, &active.name));
+            let deployment = active.and_then(|active| context.deployment(&active.name));
             let deprecated = active.and_then(|active| deprecations.get(&active.name)).map(String::as_str);
             Package::of(operator, deployment.as_ref(), deprecated)
         }
@@ -42,9 +39,4 @@ pub(super) async fn observe(context: &Context, operators: &Store<Guarded<Platfor
     let resolution =
         Some(context.options.platform_resolution.clone()).filter(|name| context.resolutions.get(name).is_some());
     Observed { packages, platform, resolution }
-}
-
-fn deployment(context: &Context, name: &str) -> Option<BundleDeployment> {
-    let guarded = context.deployments.get(&ObjectRef::new(name))?;
-    guarded.0.as_ref().ok().cloned()
 }

@@ -175,7 +175,7 @@ impl Proxy {
         let live = self.kept.live(name).cloned();
         if live.as_ref().is_some_and(|live| live.status.as_ref() == Some(status)) {
             self.kept.agrees(name, status);
-            // What was edited is forgotten once nobody has edited it for a while.
+            // What was edited is forgotten once no client has edited it for a while.
             if self.held.get(name).is_some_and(|held| *held + LONGEST_WAIT < Instant::now()) {
                 self.held.remove(name);
                 self.backoff.succeeded(name);

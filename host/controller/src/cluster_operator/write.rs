@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use chandler_api::{ClusterOperator, ClusterOperatorStatus};
+use chandler_records::MANAGED_BY;
 use chandler_runtime::status_patch;
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, ObjectMeta, PostParams, Preconditions},
+    api::{ObjectMeta, PostParams},
 };
+
+use crate::absent;
 
 /// The label of the ClusterOperators that a controller created. Its value is the namespace of the controller.
 pub(super) const CONTROLLER_LABEL: &str = "chandler.dev/cluster-operator-of";
-const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "chandler");
 
 /// What writes ClusterOperators.
 pub(super) struct Writer {
@@ -53,11 +55,9 @@ impl Writer {
 
     /// Deletes this very ClusterOperator.
     pub(super) async fn delete(&self, object: &ClusterOperator) -> Result<(), kube::Error> {
-        let preconditions = Preconditions { uid: object.uid(), resource_version: None };
-        let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        match self.api.delete(&object.name_any(), &parameters).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
-            deleted => deleted.map(drop),
+        match absent::delete(&self.api, object).await {
+            Err(kube::Error::Api(status)) if status.is_conflict() => Ok(()),
+            deleted => deleted,
         }
     }
 }

@@ -9,6 +9,7 @@ use chandler_catalog::Indexes;
 use chandler_catalogs::namespace;
 use chandler_core::Digest;
 use chandler_platform::{Refused, Wanted, plan::namespace_of};
+use chandler_records::MANAGED_BY;
 use chandler_resolution::question;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
@@ -17,9 +18,6 @@ use kube::{
 };
 
 use crate::catalog::KnownCatalog;
-
-/// Marks what Chandler created.
-const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "chandler");
 
 /// What catalogs suggest, and the namespaces that are known to exist.
 pub(super) struct Namespaces {

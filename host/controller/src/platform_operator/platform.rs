@@ -15,13 +15,12 @@ use chandler_resolution::manifests::deployment_name;
 use chandler_runtime::GenerationTracker;
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
-    runtime::reflector::ObjectRef,
+    api::{Patch, PatchParams, PostParams},
 };
 use tokio::sync::Mutex;
 
 use super::namespaces::Namespaces;
-use crate::{context::Context, resolution::deployment_name as set_name};
+use crate::{absent, context::Context, resolution::deployment_name as set_name};
 
 /// What all reconciles of PlatformOperators share.
 pub(super) struct Platform {
@@ -113,12 +112,7 @@ impl Platform {
             (None, None) => planned.is_current = true,
             (Some(existing), _) if existing.metadata.deletion_timestamp.is_some() => {}
             (Some(existing), None) => {
-                let preconditions = Preconditions { uid: existing.uid(), resource_version: None };
-                let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-                match api.delete(name, &parameters).await {
-                    Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                    deleted => drop(deleted?),
-                }
+                absent::delete(&api, existing).await?;
             }
             (Some(existing), Some(wanted)) => {
                 let change = resolution::change(existing, &wanted).map_err(kube::Error::SerdeError)?;
@@ -143,13 +137,8 @@ impl Platform {
     /// The BundleDeployment of the set that installs a package.
     pub(super) fn member(&self, package: &str) -> Option<BundleDeployment> {
         let set = set_name(&self.context.options.platform_resolution);
-        let deployment = self.deployment(&deployment_name(package))?;
+        let deployment = self.context.deployment(&deployment_name(package))?;
         (deployment.labels().get(OWNER_NAME_LABEL) == Some(&set)).then_some(deployment)
-    }
-
-    pub(super) fn deployment(&self, name: &str) -> Option<BundleDeployment> {
-        let guarded = self.context.deployments.get(&ObjectRef::new(name))?;
-        guarded.0.as_ref().ok().cloned()
     }
 
     fn settings(&self, operators: &[&PlatformOperator]) -> Settings {

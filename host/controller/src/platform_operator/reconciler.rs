@@ -16,7 +16,7 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp
 use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
 use super::platform::{Planned, Platform};
-use crate::{context::Context, events};
+use crate::{absent::ignore_absent, context::Context, events};
 
 /// A request to the API server failed.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +107,7 @@ impl PlatformOperators {
         let members = planned.resolution.iter().filter_map(|it| it.status.as_ref()).flat_map(|status| &status.members);
         let name = members.into_iter().find(|it| it.package == *package).and_then(|it| it.bundle_deployment.as_ref());
         let deployment = match name {
-            Some(name) => self.platform.deployment(name),
+            Some(name) => self.context().deployment(name),
             None => self.platform.member(package),
         };
         let resolution = planned.resolution.as_ref().filter(|_| planned.is_current);
@@ -133,10 +133,8 @@ impl PlatformOperators {
         }
         let mut names = operator.finalizers().to_vec();
         names.retain(|finalizer| finalizer != TEARDOWN_FINALIZER);
-        match finalizers::write(&self.api(), operator, &names).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            written => Ok(written.map(drop)?),
-        }
+        ignore_absent(finalizers::write(&self.api(), operator, &names).await)?;
+        Ok(())
     }
 
     /// A PlatformOperator is gone: what it wanted is not wanted any more.

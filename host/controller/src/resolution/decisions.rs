@@ -15,6 +15,7 @@ use kube::{
 use serde_json::json;
 
 use super::set;
+use crate::absent::ignore_absent;
 
 /// The name of the Resolution.
 pub(super) const NAME_LABEL: &str = "resolution.chandler.dev/name";
@@ -129,10 +130,7 @@ impl Decisions {
         let surplus = self.0.len().saturating_sub(limit);
         let old: Vec<Decision> = self.0.iter().take(surplus).filter(|it| it.number != in_use).cloned().collect();
         for decision in old {
-            match api.delete(&decision.name, &DeleteParams::default()).await {
-                Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                deleted => drop(deleted?),
-            }
+            ignore_absent(api.delete(&decision.name, &DeleteParams::default()).await)?;
             self.0.retain(|kept| kept.number != decision.number);
         }
         Ok(())

@@ -11,7 +11,7 @@ use chandler_resolution::{Manifests, installation::is_ready};
 use chandler_rollout::ChangeKind;
 use chandler_runtime::Jobs;
 use futures::StreamExt as _;
-use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
+use kube::ResourceExt as _;
 
 use crate::{bundle_deployment::Planned, context::Context};
 
@@ -69,12 +69,11 @@ impl Preflights {
 
 /// Whether a member is not installed as its manifest says.
 fn is_changed(context: &Context, member: &BundleDeployment) -> bool {
-    let stored = context.deployments.get(&ObjectRef::new(&member.name_any()));
-    let Some(stored) = stored.as_ref().and_then(|guarded| guarded.0.as_ref().ok()) else { return true };
+    let Some(stored) = context.deployment(&member.name_any()) else { return true };
     let same = |one: &BundleDeploymentSpec, other: &BundleDeploymentSpec| {
         (&one.source, &one.config, &one.install_namespace) == (&other.source, &other.config, &other.install_namespace)
     };
-    !(is_ready(stored) && same(&stored.spec, &member.spec))
+    !(is_ready(&stored) && same(&stored.spec, &member.spec))
 }
 
 /// Why members would be refused.

@@ -23,10 +23,7 @@ use chandler_runtime::{
 };
 use futures::StreamExt as _;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use kube::{
-    Api, ResourceExt as _,
-    runtime::{controller::Action, reflector::ObjectRef},
-};
+use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
 use super::{
     answer::Answered,
@@ -155,11 +152,6 @@ impl Resolutions {
         Ok(())
     }
 
-    fn deployment(&self, name: &str) -> Option<BundleDeployment> {
-        let guarded = self.context.deployments.get(&ObjectRef::new(name))?;
-        guarded.0.as_ref().ok().cloned()
-    }
-
     /// Decides, and installs the decision if the output is a set.
     async fn resolve(&self, resolution: &Resolution, memory: &mut Memory) -> Result<Action, ReconcileError> {
         let Some(output) = set_output(resolution.spec.output.as_ref()) else {
@@ -180,7 +172,7 @@ impl Resolutions {
             None => Decisions::read(&maps, resolution).await?,
         };
         let name = set::deployment_name(&resolution.name_any());
-        let deployment = self.deployment(&name);
+        let deployment = self.context.deployment(&name);
         let taken = deployment.as_ref().filter(|deployment| !set::is_owned(deployment, resolution));
         if taken.is_some() {
             let message = format!(
@@ -343,7 +335,7 @@ impl Resolutions {
         };
         let names = members.iter().map(|member| manifests::deployment_name(&member.package)).chain(elsewhere);
         let state = |name: String| {
-            let status = self.deployment(&name)?.status?;
+            let status = self.context.deployment(&name)?.status?;
             Some((name, find_condition(&status.conditions, ConditionType::Ready)?.reason.clone()))
         };
         names.filter_map(state).collect()

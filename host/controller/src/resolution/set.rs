@@ -34,7 +34,11 @@ pub(super) fn is_owned(deployment: &BundleDeployment, resolution: &Resolution) -
 
 /// The ConfigMap of the decision that a BundleDeployment has.
 pub(super) fn config_map(deployment: &BundleDeployment) -> Option<&str> {
-    match deployment.spec.source.config_maps.as_deref()? {
+    config_map_of(&deployment.spec.source)
+}
+
+fn config_map_of(source: &BundleSource) -> Option<&str> {
+    match source.config_maps.as_deref()? {
         [one] => Some(&one.config_map.name),
         _ => None,
     }
@@ -88,10 +92,7 @@ fn spec(resolution: &Resolution, output: &ResolveSetOutput, decision: &Decision)
 /// The ConfigMap of the decision that a BundleDeployment rolled back to, after the one of its spec failed.
 pub(super) fn rolled_back_to(deployment: &BundleDeployment) -> Option<&str> {
     let current = deployment.status.as_ref()?.history.last().filter(|current| current.rollback_to.is_some())?;
-    match current.source.config_maps.as_deref()? {
-        [one] => Some(&one.config_map.name),
-        _ => None,
-    }
+    config_map_of(&current.source)
 }
 
 /// The change of the current spec that waits for approval. One of an earlier spec may still be in the status.

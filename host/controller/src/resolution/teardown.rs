@@ -8,7 +8,7 @@ use chandler_runtime::finalizers;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, ListParams, Preconditions},
+    api::{DeleteParams, ListParams},
     runtime::controller::Action,
 };
 
@@ -17,6 +17,7 @@ use super::{
     reconciler::{ReconcileError, Resolutions},
     set,
 };
+use crate::absent::{self, ignore_absent};
 
 /// When to look again whether the BundleDeployment of a set is gone. The watch usually reports it before.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -35,10 +36,7 @@ impl Resolutions {
 
     /// Deletes the BundleDeployment of a set, unless another one has its name by now.
     pub(super) async fn delete_set(&self, deployment: &BundleDeployment) -> Result<(), kube::Error> {
-        let api: Api<BundleDeployment> = Api::all(self.context.client.clone());
-        let preconditions = Preconditions { uid: deployment.uid(), resource_version: None };
-        let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        ignore_absent(api.delete(&deployment.name_any(), &parameters).await.map(drop))
+        absent::delete(&Api::all(self.context.client.clone()), deployment).await
     }
 
     /// Deletes the BundleDeployment of the set, then the decisions, then the finalizer.
@@ -63,12 +61,12 @@ impl Resolutions {
             let maps: Api<ConfigMap> = self.config_maps();
             let selected = ListParams::default().labels(&format!("{NAME_LABEL}={name}"));
             for map in maps.list_metadata(&selected).await?.items {
-                ignore_absent(maps.delete(&map.name_any(), &DeleteParams::default()).await.map(drop))?;
+                ignore_absent(maps.delete(&map.name_any(), &DeleteParams::default()).await)?;
             }
         }
         let mut names = resolution.finalizers().to_vec();
         names.retain(|finalizer| finalizer != TEARDOWN_FINALIZER);
-        ignore_absent(finalizers::write(&self.api(), resolution, &names).await.map(drop))?;
+        ignore_absent(finalizers::write(&self.api(), resolution, &names).await)?;
         self.forget(&name);
         Ok(Action::await_change())
     }
@@ -76,11 +74,4 @@ impl Resolutions {
 
 fn has_finalizer(resolution: &Resolution) -> bool {
     resolution.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER)
-}
-
-fn ignore_absent(result: Result<(), kube::Error>) -> Result<(), kube::Error> {
-    match result {
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        result => result,
-    }
 }

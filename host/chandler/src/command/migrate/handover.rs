@@ -11,7 +11,7 @@ use kube::{Client, ResourceExt as _};
 use super::Migrate;
 use crate::{
     CommandError,
-    arguments::{bundle::BundleArguments, configuration::ConfigurationArguments},
+    arguments::bundle::BundleArguments,
     confirmation,
     migrate::{Migration, pending, restarts::restarts},
     read::{deployed, preview, settled},
@@ -85,16 +85,8 @@ async fn plan<'a>(
 ) -> Result<Plan<'a>, CommandError> {
     // A name that is taken is reported before the bundle is fetched.
     deployment::create(client, &deployment, Effect::Check).await?;
-    let bundle = BundleArguments {
-        bundle: String::new(),
-        provisioner: None,
-        namespace: None,
-        name: None,
-        configuration: ConfigurationArguments::default(),
-        kubernetes_version: None,
-        registry: arguments.fetching.registry.clone(),
-        cache_directory: arguments.fetching.cache_directory.clone(),
-    };
+    let fetching = &arguments.fetching;
+    let bundle = BundleArguments::of_deployment(&fetching.registry, fetching.cache_directory.as_deref());
     let system = &arguments.system.system_namespace;
     let mut opened = deployed::open(client, system, &bundle, &deployment, None).await?;
     let release = deployed::release(client, &mut opened).await?;

@@ -1,0 +1,27 @@
+//! Requests about objects that may be gone by now.
+
+use std::fmt::Debug;
+
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Preconditions},
+};
+use serde::de::DeserializeOwned;
+
+/// The result of a request; none where the object is gone.
+pub(crate) fn ignore_absent<T>(result: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
+    match result {
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+/// Deletes this very object. One that is gone is no error; one of the same name that is another object is a conflict.
+pub(crate) async fn delete<K>(api: &Api<K>, object: &K) -> Result<(), kube::Error>
+where
+    K: ResourceExt + Clone + DeserializeOwned + Debug,
+{
+    let preconditions = Preconditions { uid: object.uid(), resource_version: None };
+    let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    ignore_absent(api.delete(&object.name_any(), &parameters).await.map(drop)).map(drop)
+}
