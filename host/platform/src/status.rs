@@ -102,6 +102,8 @@ fn installed(
             let name = resolution.name_any();
             unmet(format!("Resolution {name} has no answer: {}", unresolved.message))
         }
+        // What waits is not among the members yet.
+        (None, _) if answer.pending.is_some() => not_created(answer),
         (None, _) => pending(Reason::UnpackPending, UNPACK_PENDING),
         (Some(_), _) => match deployment {
             Some(deployment) => progress(deployment),
@@ -122,6 +124,9 @@ fn meets(version: &str, range: Option<&str>) -> bool {
 /// There is no BundleDeployment yet: the set creates it.
 fn not_created(answer: &ResolutionStatus) -> NewCondition {
     if let Some(waits) = &answer.pending {
+        if waits.reason == Reason::PreflightFailed.as_str() {
+            return NewCondition::is_false(Type::Installed, Reason::InstallFailed, waits.message.clone());
+        }
         return pending(Reason::InstallPending, &format!("{INSTALL_PENDING}: {}", waits.message));
     }
     let set = find_condition(&answer.conditions, Type::Installed).filter(|installed| installed.status == "False");

@@ -56,6 +56,8 @@ fn the_status_says_what_became_of_the_wish() {
         json!({"leftOut": [{"package": "x", "explanation": ["package x is required", "no catalog has package x"]}]});
     let pending = json!({"members": member("1.0.0")["members"],
                          "pending": {"reason": "ApprovalRequired", "message": "the change waits for approval", "changes": []}});
+    let refused =
+        json!({"pending": {"reason": "PreflightFailed", "message": "x: the image cannot be fetched", "changes": []}});
     let forbidden = json!({"members": member("1.0.0")["members"],
                            "conditions": conditions(&[("Resolved", "True", "PackagesResolved"), ("Installed", "False", "InstallFailed")])});
     let asked = |resolution: &Resolution, found: Option<&BundleDeployment>| {
@@ -80,6 +82,7 @@ fn the_status_says_what_became_of_the_wish() {
         ("not chosen yet", asked(&none, None)),
         ("not created yet", asked(&chosen, None)),
         ("waits", asked(&resolution("True", &pending), None)),
+        ("refused by the checks", asked(&resolution("True", &refused), None)),
         ("the set fails", asked(&resolution("True", &forbidden), None)),
         ("unpacking", asked(&chosen, Some(&deployment(&[("Unpacked", "False", "Unpacking")])))),
         ("unpack failed", asked(&chosen, Some(&deployment(&[("Unpacked", "False", "UnpackFailed")])))),
@@ -113,6 +116,7 @@ fn the_status_says_what_became_of_the_wish() {
     not chosen yet: False/UnpackPending: Waiting for the bundle to be unpacked [version none, active none]
     not created yet: False/UnpackPending: Waiting for the bundle to be unpacked [version 1.0.0, active none]
     waits: False/InstallPending: Waiting for the bundle to be installed: the change waits for approval [version 1.0.0, active none]
+    refused by the checks: False/InstallFailed: x: the image cannot be fetched [version none, active none]
     the set fails: False/InstallFailed: it is InstallFailed [version 1.0.0, active none]
     unpacking: False/UnpackPending: Waiting for the bundle to be unpacked [version 1.0.0, active x]
     unpack failed: False/UnpackFailed: it is UnpackFailed [version 1.0.0, active x]
