@@ -357,6 +357,9 @@ pub struct ResolvedMember {
 pub struct LeftOut {
     /// The package.
     pub package: String,
+    /// Why, in a word: NotSatisfiable, or PreflightFailed if the checks before the installation refuse it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
     /// Why: at most ten lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explanation: Vec<String>,
@@ -366,7 +369,7 @@ pub struct LeftOut {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingDecision {
-    /// What it waits for: ApprovalRequired, OutsideMaintenanceWindow or MembersNotHealthy.
+    /// What it waits for: Preflighting, PreflightFailed, ApprovalRequired or OutsideMaintenanceWindow.
     pub reason: String,
     /// The same for people.
     pub message: String,

@@ -44,7 +44,7 @@ pub(crate) use self::{
     decide::{account::account, drift},
     detections::Detections,
     failed_candidates::FailedCandidates,
-    preflight::Planned,
+    preflight::{Planned, changes},
     reconciler::BundleDeployments,
     steps::prepare::Preparations,
 };

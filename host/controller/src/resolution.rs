@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `reconciler` | the state of the reconciler, and one reconcile | yes |
 //! | `answer` | what the resolver says, asked again only if something changed | disk |
+//! | `decide` | what the set is to have: the answer, the checks of the members, and windows, in rounds | yes |
 //! | `decisions` | the decisions that are kept, in ConfigMaps | yes |
 //! | `preflight` | checks all members of a decision before it is installed | yes |
 //! | `set` | the BundleDeployment of the set | yes |
@@ -13,6 +14,7 @@
 //! What a Resolution asks, which bundle each package gets and the status are decided in `host/resolution`.
 
 mod answer;
+mod decide;
 mod decisions;
 mod preflight;
 mod reconciler;

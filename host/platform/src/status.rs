@@ -4,7 +4,7 @@
 //! those of the BundleDeployment, and `InstallSuccessful`.
 
 use chandler_api::{
-    ActiveBundleDeployment, BundleDeployment, ConditionType as Type, NewCondition, PlatformOperator,
+    ActiveBundleDeployment, BundleDeployment, ConditionStatus, ConditionType as Type, NewCondition, PlatformOperator,
     PlatformOperatorStatus, Reason, Resolution, ResolutionStatus, ResolvedMember, conditions::whole_seconds,
     find_condition, set_condition,
 };
@@ -91,11 +91,22 @@ fn installed(
     member: Option<&ResolvedMember>,
     deployment: Option<&BundleDeployment>,
 ) -> NewCondition {
+    let meets = |member: &ResolvedMember| meets(&member.version, operator.spec.version.as_deref());
     if let Some(left_out) = answer.left_out.iter().find(|it| it.package == operator.spec.package.name) {
-        return unmet(left_out.explanation.join("; "));
+        let message = left_out.explanation.join("; ");
+        if left_out.reason != Reason::PreflightFailed.as_str() {
+            return unmet(message);
+        }
+        let running = deployment.filter(|_| member.is_some_and(meets)).map(progress);
+        return match running.filter(|running| running.status == ConditionStatus::True) {
+            Some(running) => NewCondition {
+                message: format!("{}; the checks refuse its upgrade: {message}", running.message),
+                ..running
+            },
+            None => NewCondition::is_false(Type::Installed, Reason::InstallFailed, message),
+        };
     }
     let unresolved = find_condition(&answer.conditions, Type::Resolved).filter(|resolved| resolved.status != "True");
-    let meets = |member: &ResolvedMember| meets(&member.version, operator.spec.version.as_deref());
     match (member, unresolved) {
         // Without an answer, what is installed stays.
         (member, Some(unresolved)) if !member.is_some_and(meets) => {

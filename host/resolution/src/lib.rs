@@ -9,12 +9,14 @@
 //! | [`installation`] | the bundles that BundleDeployments have |
 //! | [`question`] | the question for the resolver |
 //! | [`optional`](mod@optional) | which optional packages are left out |
+//! | [`checks`] | which of them are left out because the checks of the members refuse them |
 //! | [`alternatives`](mod@alternatives) | what would be chosen if a part of the spec were different |
 //! | [`plan`] | which bundle each package gets now, and what waits |
 //! | [`manifests`] | the members of the set as BundleDeployments, and back |
 //! | [`status`] | the status of the Resolution |
 
 pub mod alternatives;
+pub mod checks;
 pub mod installation;
 pub mod manifests;
 pub mod optional;

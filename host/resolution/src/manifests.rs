@@ -60,10 +60,18 @@ impl Manifests {
                 .map_err(|error| error.to_string())
                 .and_then(|value| serde_saphyr::to_string(&value).map_err(|error| error.to_string()));
             let text = written.map_err(|message| SetError::Write { package: member.package.clone(), message })?;
-            files.insert(format!("{}.yaml", deployment_name(&member.package)), text);
+            files.insert(file_name(&member.package), text);
         }
         let bytes = files.iter().map(|(name, text)| name.len() + text.len()).sum();
         if bytes > BYTES { Err(SetError::Size(bytes)) } else { Ok(Self(files)) }
+    }
+
+    /// Replaces the manifest of a package by that of other manifests, if they have one.
+    pub fn keep(&mut self, package: &str, others: &Self) {
+        let file = file_name(package);
+        if let Some(text) = others.0.get(&file) {
+            self.0.insert(file, text.clone());
+        }
     }
 
     /// The BundleDeployments of the members. A file that is none is left out.
@@ -132,6 +140,15 @@ fn member(deployment: &BundleDeployment) -> Option<PlannedMember> {
         image: deployment.spec.source.image.as_ref()?.reference.clone(),
         ..PlannedMember::default()
     })
+}
+
+/// The package of a member; its name if nothing says more.
+pub fn package(deployment: &BundleDeployment) -> String {
+    deployment.annotations().get(PACKAGE).cloned().unwrap_or_else(|| deployment.name_any())
+}
+
+fn file_name(package: &str) -> String {
+    format!("{}.yaml", deployment_name(package))
 }
 
 /// The name of the BundleDeployment of a package: the package, if it is short enough.

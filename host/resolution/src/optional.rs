@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use chandler_api::LeftOut;
+use chandler_api::{LeftOut, Reason};
 use chandler_resolver::{
     Answer, Exceeded, Explanation, Hold, Installed, Problem, ResolveError, version::masterminds::Range,
 };
@@ -59,6 +59,8 @@ enum Attempt {
     Settled(Result<Answer, ResolveError>),
     /// They do not fit.
     Refused(Explanation),
+    /// The checks of the members refused one of them, for these reasons.
+    FailedChecks(Vec<String>),
     /// The question is too large or ambiguous with them.
     Undecided(ResolveError),
 }
@@ -142,11 +144,18 @@ impl<F: FnMut(&Problem) -> Result<Answer, ResolveError>> Search<'_, F> {
             explanation.push(outcome(member, self.staying.contains(package)));
         }
         explanation.truncate(LINES);
-        self.left_out.push(LeftOut { package: package.to_owned(), explanation });
+        let reason = match reason {
+            Attempt::FailedChecks(_) => Reason::PreflightFailed,
+            _ => Reason::NotSatisfiable,
+        };
+        self.left_out.push(LeftOut { package: package.to_owned(), reason: reason.to_string(), explanation });
         Ok(())
     }
 
     fn attempt(&mut self, optional: &[&str]) -> Attempt {
+        if let Some(reasons) = optional.iter().find_map(|package| self.asked.refused.get(*package)) {
+            return Attempt::FailedChecks(reasons.clone());
+        }
         self.questions += 1;
         if self.questions > QUESTIONS {
             return Attempt::Settled(Err(ResolveError::BudgetExceeded(Exceeded::Steps)));
@@ -194,6 +203,9 @@ impl<F: FnMut(&Problem) -> Result<Answer, ResolveError>> Search<'_, F> {
         let answer = match refused {
             Attempt::Settled(answer) => answer,
             Attempt::Refused(explanation) => Ok(Answer::Refusal(explanation)),
+            Attempt::FailedChecks(reasons) => {
+                Ok(Answer::Refusal(Explanation { message: reasons.join("; "), ..Explanation::default() }))
+            }
             Attempt::Undecided(error) => Err(error),
         };
         self.settled(kept, answer)
@@ -202,6 +214,7 @@ impl<F: FnMut(&Problem) -> Result<Answer, ResolveError>> Search<'_, F> {
 
 fn explanation(reason: &Attempt) -> Vec<String> {
     match reason {
+        Attempt::FailedChecks(reasons) => reasons.clone(),
         Attempt::Refused(explanation) if explanation.lines.is_empty() => vec![explanation.message.clone()],
         Attempt::Refused(explanation) => {
             let lines = explanation.lines.iter().map(ToString::to_string);

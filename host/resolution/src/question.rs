@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_api::{
-    CatalogSelector, DependencyPolicy, LabelOperator, LeftOut, PackageRequest, ResolutionSpec, SetConstraint,
+    CatalogSelector, DependencyPolicy, LabelOperator, LeftOut, PackageRequest, Reason, ResolutionSpec, SetConstraint,
     UpgradePolicy,
 };
 use chandler_resolver::{
@@ -26,6 +26,8 @@ pub struct Question {
     pub optional: Vec<String>,
     /// Members of the set that stay as they are, since what is wanted of them does not fit ([`optional`](mod@crate::optional)).
     pub staying: BTreeSet<String>,
+    /// The optional packages that the checks of the members refused ([`checks`](crate::checks)), with the reasons: they do not fit.
+    pub refused: BTreeMap<String, Vec<String>>,
     /// The optional packages that the question does not require, since they do not fit.
     pub left_out: Vec<LeftOut>,
 }
@@ -82,7 +84,8 @@ pub fn ask(
                 };
                 if request.optional {
                     let explanation = vec![reason.to_string()];
-                    question.left_out.push(LeftOut { package: request.name.clone(), explanation });
+                    let (package, reason) = (request.name.clone(), Reason::NotSatisfiable.to_string());
+                    question.left_out.push(LeftOut { package, reason, explanation });
                 } else {
                     refused.push(reason);
                 }

@@ -132,7 +132,7 @@ pub fn derive(resolution: &Resolution, found: &Found<'_>, now: Timestamp) -> Res
 }
 
 /// The lines, at most `most`, of which the last says how many are left out.
-fn lines(all: &[String], most: usize) -> Vec<String> {
+pub(crate) fn lines(all: &[String], most: usize) -> Vec<String> {
     if all.len() <= most {
         return all.to_vec();
     }

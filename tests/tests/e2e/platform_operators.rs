@@ -128,6 +128,42 @@ async fn packages_of_two_catalogs_are_installed_and_go_with_their_platform_opera
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_the_checks_refuse_stops_no_other_platform_operator() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await.with("tool", "1.0.0", &[]).await;
+    let shop = shop.with_broken("gone", "1.0.0", &[]);
+    catalog(&shop).await;
+    let gone = create_here(&shop, "one", "gone").await;
+    let app = create_here(&shop, "two", "app").await;
+    let tool = create_here(&shop, "three", "tool").await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    until(&world, &tool, INSTALLED, "1.0.0").await;
+    let refused = until(&world, &gone, "False/InstallFailed", "").await;
+    assert!(message(&refused).starts_with(&format!("{}: ", shop.name("gone"))), "{}", message(&refused));
+    assert!(status(&refused).active_bundle_deployment.is_none());
+
+    // An upgrade, and a configuration that nothing accepts.
+    let shop = shop.with_broken("app", "1.1.0", &[]).with("tool", "1.1.0", &[]).await;
+    shop.publish().await;
+    until(&world, &tool, INSTALLED, "1.1.0").await;
+    let stays = wait::until(&operators(&world), &app, "its upgrade is refused", |operator| {
+        operator.and_then(installed_condition).is_some_and(|it| it.message.contains("the checks refuse its upgrade"))
+    });
+    let stays = stays.await.expect("the PlatformOperator");
+    assert_eq!(status(&stays).version.as_deref(), Some("1.0.0"));
+    assert_eq!(installed_condition(&stays).map(|it| it.status.as_str()), Some("True"));
+    patch(&world, &tool, json!({"config": {"unknown": true}})).await;
+    let refused = until(&world, &tool, "True/InstallSuccessful", "1.1.0").await;
+    assert!(message(&refused).contains("unknown"), "{}", message(&refused));
+    let shop = shop.with("app", "1.2.0", &[]).await;
+    shop.publish().await;
+    for name in [&gone, &app, &tool] {
+        delete(&world, name).await;
+    }
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_follows_the_catalog_and_an_edit_of_the_version() {
     let world = World::new().await;
     let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;

@@ -222,6 +222,43 @@ async fn nothing_is_written_before_all_members_pass_the_checks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_optional_package_that_the_checks_refuse_is_left_out_until_they_pass() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await.with("web", "1.0.0", &["base"]).await;
+    let shop = shop.with_broken("base", "1.0.0", &[]).with_map("left", "1.0.0", "both").await;
+    let shop = shop.with_map("right", "1.0.0", "both").await.with_map("taken", "1.0.0", "theirs").await;
+    catalog(&shop).await;
+    let theirs = serde_json::from_value(json!({"metadata": {"name": "theirs"}})).expect("a ConfigMap");
+    world.config_maps().create(&PostParams::default(), &theirs).await.expect("the ConfigMap is created");
+    let name = format!("{}-wish", world.run());
+    let mut packages = wanted(&shop, &[("app", ""), ("web", ""), ("right", ""), ("left", ""), ("taken", "")]);
+    for package in packages.as_array_mut().expect("a list").iter_mut().skip(1) {
+        package["optional"] = json!(true);
+    }
+    let output = json!({"type": "ResolveSet", "resolveSet": {"installNamespace": world.namespace}});
+    let spec = json!({"packages": packages, "output": output});
+    let _: Resolution = world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
+    let found = installed(&shop, &name, &[("app", "1.0.0"), ("right", "1.0.0")]).await;
+    let left_out = found.status.expect("a status").left_out;
+    let reasons: Vec<(&str, &str)> = left_out.iter().map(|it| (it.package.as_str(), it.reason.as_str())).collect();
+    let (base, left, taken, web) = (shop.name("base"), shop.name("left"), shop.name("taken"), shop.name("web"));
+    assert_eq!(reasons, [left.as_str(), &taken, &web].map(|package| (package, "PreflightFailed")));
+    let explanations: Vec<String> = left_out.iter().map(|it| it.explanation.join("; ")).collect();
+    assert!(explanations[0].contains("both"), "{explanations:?}");
+    assert!(explanations[1].contains("theirs"), "{explanations:?}");
+    assert!(explanations[2].starts_with(&format!("{base}: ")), "{explanations:?}");
+    for package in [&base, &left, &taken, &web] {
+        assert!(world.deployments().get_opt(package).await.expect("an answer").is_none(), "{package} was written");
+    }
+
+    // Nothing that the controller watches tells it that the name is free.
+    world.config_maps().delete("theirs", &DeleteParams::default()).await.expect("the ConfigMap exists");
+    installed(&shop, &name, &[("app", "1.0.0"), ("right", "1.0.0"), ("taken", "1.0.0")]).await;
+    delete(&world, &name).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_decision_that_fails_is_rolled_back_if_the_spec_says_so() {
     let world = World::new().await;
     let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;

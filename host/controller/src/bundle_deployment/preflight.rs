@@ -57,6 +57,11 @@ impl Planned {
     }
 }
 
+/// Whether a BundleDeployment would be another one if it said what the wanted one says.
+pub(crate) fn changes(wanted: &BundleDeployment, stored: &BundleDeployment) -> bool {
+    planned(wanted.clone(), Some(stored.clone())).spec != stored.spec
+}
+
 /// The stored BundleDeployment with what the wanted one says. Without a generation, nothing that was found for the stored one counts.
 fn planned(wanted: BundleDeployment, stored: Option<BundleDeployment>) -> BundleDeployment {
     let Some(mut stored) = stored else {

@@ -42,11 +42,13 @@ struct Observed {
 }
 
 impl Resolutions {
-    /// The answer for a spec, and the catalogs that were read. `current` is the decision that the set has.
+    /// The answer for a spec, and the catalogs that were read. `current` is the decision that the set has, `refused` are the optional
+    /// packages that the checks of the members refused.
     pub(super) async fn answer(
         &self,
         resolution: &Resolution,
         current: Option<&Decision>,
+        refused: &BTreeMap<String, Vec<String>>,
         memory: &mut Option<Arc<Answered>>,
     ) -> (Answer, Vec<CatalogInUse>) {
         let spec = &resolution.spec;
@@ -67,7 +69,7 @@ impl Resolutions {
         let observed = self.observe(resolution, current);
         let question = question::ask(spec, &observed.members, &observed.others, &sources, self.cluster().await);
         let question = match question {
-            Ok(question) => question,
+            Ok(question) => Question { refused: refused.clone(), ..question },
             Err(refused) => {
                 let explanation: Vec<String> = refused.iter().map(ToString::to_string).collect();
                 return (Answer::Refused { message: explanation.join("; "), explanation }, catalogs);
@@ -77,7 +79,7 @@ impl Resolutions {
         let digests: Vec<&String> = digests.iter().map(|it| &it.digest).collect();
         // What a catalog offers that is not ready is unknown: nothing is removed for want of it.
         let may_remove = missing.is_empty();
-        let key = Digest::of_json(&(&question.problem, &question.optional, may_remove, digests));
+        let key = Digest::of_json(&(&question.problem, &question.optional, refused, may_remove, digests));
         if memory.as_ref().is_none_or(|answered| answered.key != key) {
             *memory = Some(Arc::new(self.ask(key, question.clone(), may_remove, &read).await));
         }

@@ -1,28 +1,55 @@
 //! All members of a decision are fetched, rendered and checked before the first of them is written.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
-use chandler_api::{BundleDeployment, BundleDeploymentSpec};
+use chandler_api::BundleDeployment;
 use chandler_core::{Digest, ObjectKey, Release};
-use chandler_resolution::{Manifests, installation::is_ready};
+use chandler_resolution::{Manifests, checks::Refusal, installation::is_ready, manifests};
 use chandler_rollout::ChangeKind;
 use chandler_runtime::Jobs;
 use futures::StreamExt as _;
 use kube::ResourceExt as _;
 
-use crate::{bundle_deployment::Planned, context::Context};
+use crate::{
+    bundle_deployment::{Planned, changes},
+    context::Context,
+};
 
 /// How many members are fetched and rendered at once.
 const AT_ONCE: usize = 4;
-/// The most refusals that are reported.
+/// The most refusals of one member, and the most objects that several members would create.
 const REPORTED: usize = 20;
+/// How long members that were refused wait for the next check. A permission that is granted and an image that is pushed change no object
+/// that the controller watches.
+const CHECK_AGAIN: Duration = Duration::from_secs(30);
 
-/// The checks in progress, a job for each Resolution.
+/// The checks of the Resolutions: a job for each round of each.
 #[derive(Default)]
-pub(super) struct Preflights(Jobs<Vec<String>>);
+pub(super) struct Preflights {
+    jobs: Jobs<Vec<Refusal>>,
+    /// What was refused, by the name of the job.
+    refused: Mutex<HashMap<String, Refused>>,
+}
+
+/// What was refused, and when.
+#[derive(Clone)]
+struct Refused {
+    inputs: Digest,
+    refusals: Vec<Refusal>,
+    at: Instant,
+}
+
+/// The decision that is checked.
+#[derive(Clone, Copy)]
+pub(super) struct Check<'a> {
+    pub(super) resolution: &'a str,
+    pub(super) round: usize,
+    pub(super) manifests: &'a Manifests,
+}
 
 /// What is known of the checks of a decision.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,99 +58,177 @@ pub(super) enum Preflight {
     Passed,
     /// They are being fetched, rendered and checked.
     Running,
-    /// Why members would be refused: at least one line.
-    Refused(Vec<String>),
+    /// Why members would be refused.
+    Refused {
+        /// At least one.
+        refusals: Vec<Refusal>,
+        /// When they are checked again.
+        again: Duration,
+    },
 }
 
 impl Preflights {
-    /// Checks the members of a decision that are new or changed. While that takes longer, `wake` is called when it ends.
+    /// Checks the members of a decision that are new or changed. While that takes longer, `wake` is called when it ends. What was
+    /// refused stays refused until a later check says otherwise.
     pub(super) async fn check(
         &self,
         context: &Arc<Context>,
-        resolution: &str,
-        manifests: &Manifests,
+        check: Check<'_>,
         wake: impl FnOnce() + Send + 'static,
     ) -> Preflight {
-        let members: Vec<BundleDeployment> =
-            manifests.deployments().into_iter().filter(|member| is_changed(context, member)).collect();
+        let members = changed(context, check.manifests);
+        let job = check.job();
         if members.is_empty() {
+            self.refused().remove(&job);
             return Preflight::Passed;
         }
-        let inputs = Digest::of_json(&manifests.0);
+        let inputs = inputs(context, check.manifests, &members);
+        let known = self.known(&job, &inputs);
+        if let Some(known) = &known
+            && let Some(again) = CHECK_AGAIN.checked_sub(known.at.elapsed())
+        {
+            return Preflight::Refused { refusals: known.refusals.clone(), again };
+        }
         let context = Arc::clone(context);
-        match self.0.outcome(resolution, &inputs, move || refusals(context, members), wake).await {
-            None => Preflight::Running,
-            Some(Ok(refusals)) if refusals.is_empty() => Preflight::Passed,
-            Some(Ok(refusals)) => Preflight::Refused(refusals),
-            Some(Err(_)) => Preflight::Refused(vec![
-                "the controller panicked while it checked the members: its log says more".into(),
-            ]),
+        let refusals = match self.jobs.outcome(&job, &inputs, move || refusals(context, members), wake).await {
+            Some(Ok(refusals)) => refusals,
+            Some(Err(_)) => vec![Refusal {
+                packages: Vec::new(),
+                message: "the controller panicked while it checked the members: its log says more".to_owned(),
+            }],
+            None => {
+                let refused = |known: Refused| Preflight::Refused { refusals: known.refusals, again: CHECK_AGAIN };
+                return known.map_or(Preflight::Running, refused);
+            }
+        };
+        if refusals.is_empty() {
+            self.refused().remove(&job);
+            return Preflight::Passed;
+        }
+        let refused = Refused { inputs, refusals: refusals.clone(), at: Instant::now() };
+        self.refused().insert(job, refused);
+        Preflight::Refused { refusals, again: CHECK_AGAIN }
+    }
+
+    /// Whether the last check of the same decision refused members.
+    pub(super) fn is_refused(&self, context: &Context, check: Check<'_>) -> bool {
+        let members = changed(context, check.manifests);
+        !members.is_empty() && self.known(&check.job(), &inputs(context, check.manifests, &members)).is_some()
+    }
+
+    /// Ends the checks of the rounds after this one.
+    pub(super) fn forget_after(&self, resolution: &str, round: usize) {
+        let is_later = |job: &str| {
+            let (of, number) = job.rsplit_once('/').unwrap_or((job, ""));
+            of == resolution && number.parse().is_ok_and(|number: usize| number > round)
+        };
+        let mut refused = self.refused();
+        let later: Vec<String> = refused.keys().filter(|job| is_later(job)).cloned().collect();
+        for job in later {
+            self.jobs.end(&job);
+            refused.remove(&job);
         }
     }
 
     /// Ends the checks of a Resolution.
     pub(super) fn end(&self, resolution: &str) {
-        self.0.end(resolution);
+        self.jobs.end(resolution);
+        self.refused().retain(|job, _| job.rsplit_once('/').is_none_or(|(of, _)| of != resolution));
+    }
+
+    /// What was refused for the same inputs.
+    fn known(&self, job: &str, inputs: &Digest) -> Option<Refused> {
+        self.refused().get(job).filter(|known| known.inputs == *inputs).cloned()
+    }
+
+    fn refused(&self) -> MutexGuard<'_, HashMap<String, Refused>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether a member is not installed as its manifest says.
-fn is_changed(context: &Context, member: &BundleDeployment) -> bool {
-    let Some(stored) = context.deployment(&member.name_any()) else { return true };
-    let same = |one: &BundleDeploymentSpec, other: &BundleDeploymentSpec| {
-        (&one.source, &one.config, &one.install_namespace) == (&other.source, &other.config, &other.install_namespace)
+impl Check<'_> {
+    fn job(self) -> String {
+        format!("{}/{}", self.resolution, self.round)
+    }
+}
+
+/// The members that are not installed as their manifests say.
+fn changed(context: &Context, manifests: &Manifests) -> Vec<BundleDeployment> {
+    let is_installed = |member: &BundleDeployment| {
+        let stored = context.deployment(&member.name_any());
+        stored.is_some_and(|stored| is_ready(&stored) && !changes(member, &stored))
     };
-    !(is_ready(&stored) && same(&stored.spec, &member.spec))
+    manifests.deployments().into_iter().filter(|member| !is_installed(member)).collect()
+}
+
+/// What the checks depend on, but for the objects of the cluster.
+fn inputs(context: &Context, manifests: &Manifests, members: &[BundleDeployment]) -> Digest {
+    let stored = members.iter().map(|member| {
+        let stored = context.deployment(&member.name_any())?;
+        let approved = context.approvals.upgrades(&stored);
+        Some((stored.metadata.uid, stored.metadata.generation, stored.metadata.annotations, approved))
+    });
+    Digest::of_json(&(&manifests.0, stored.collect::<Vec<_>>()))
 }
 
 /// Why members would be refused.
-async fn refusals(context: Arc<Context>, members: Vec<BundleDeployment>) -> Vec<String> {
+async fn refusals(context: Arc<Context>, members: Vec<BundleDeployment>) -> Vec<Refusal> {
     let rendered = futures::stream::iter(members).map(|member| {
-        let (name, context) = (member.name_any(), Arc::clone(&context));
-        async move { (name, Box::pin(Planned::render(&context, member)).await) }
+        let (name, package, context) = (member.name_any(), manifests::package(&member), Arc::clone(&context));
+        async move { (Member { name, package }, Box::pin(Planned::render(&context, member)).await) }
     });
-    let rendered: Vec<(String, Result<Planned, String>)> = rendered.buffered(AT_ONCE).collect().await;
+    let rendered: Vec<(Member, Result<Planned, String>)> = rendered.buffered(AT_ONCE).collect().await;
     let (mut refusals, mut created) = (Vec::new(), Vec::new());
     let mut planned = Vec::new();
-    for (name, result) in rendered {
+    for (member, result) in rendered {
         match result {
-            Ok(one) => planned.push((name, one)),
-            Err(message) => refusals.push(format!("{name}: {message}")),
+            Ok(one) => planned.push((member, one)),
+            Err(message) => refusals.push(member.refused(&message)),
         }
     }
     let releases: Vec<Arc<Release>> = planned.iter().map(|(_, one)| Arc::clone(&one.release)).collect();
-    for (name, one) in &planned {
+    for (member, one) in &planned {
         // The kinds of all members count as served: whichever needs another one is installed after it.
         match one.preview(&context, &releases).await {
             Ok(preview) => {
-                refusals.extend(preview.refusals.into_iter().map(|refusal| format!("{name}: {refusal}")));
+                refusals.extend(preview.refusals.into_iter().take(REPORTED).map(|refusal| member.refused(&refusal)));
                 let new = preview.changes.into_iter().filter(|change| change.kind == ChangeKind::Create);
-                created.push((name.as_str(), new.map(|change| change.object).collect::<Vec<ObjectKey>>()));
+                created.push((member, new.map(|change| change.object).collect::<Vec<ObjectKey>>()));
             }
-            Err(message) => refusals.push(format!("{name}: {message}")),
+            Err(message) => refusals.push(member.refused(&message)),
         }
     }
     refusals.extend(shared(&created));
-    if refusals.len() > REPORTED {
-        let more = refusals.len() - REPORTED + 1;
-        refusals.truncate(REPORTED - 1);
-        refusals.push(format!("and {more} more"));
-    }
     refusals
 }
 
-/// Objects that several members would create: only one of them can own each.
-fn shared(created: &[(&str, Vec<ObjectKey>)]) -> Vec<String> {
-    let mut owners: BTreeMap<&ObjectKey, BTreeSet<&str>> = BTreeMap::new();
-    for (name, object) in created.iter().flat_map(|(name, objects)| objects.iter().map(move |object| (name, object))) {
-        owners.entry(object).or_default().insert(name);
+/// A member of the set.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Member {
+    /// The name of its BundleDeployment.
+    name: String,
+    package: String,
+}
+
+impl Member {
+    fn refused(&self, message: &impl std::fmt::Display) -> Refusal {
+        Refusal { packages: vec![self.package.clone()], message: format!("{}: {message}", self.name) }
     }
-    let several = owners.into_iter().filter(|(_, names)| names.len() > 1);
-    let line = |(object, names): (&ObjectKey, BTreeSet<&str>)| {
-        let names: Vec<&str> = names.into_iter().collect();
-        format!("{object} is in {}, and can belong to one only", names.join(" and "))
+}
+
+/// Objects that several members would create: only one of them can own each.
+fn shared(created: &[(&Member, Vec<ObjectKey>)]) -> Vec<Refusal> {
+    let mut owners: BTreeMap<&ObjectKey, BTreeSet<&Member>> = BTreeMap::new();
+    for (member, object) in created.iter().flat_map(|(it, objects)| objects.iter().map(move |object| (it, object))) {
+        owners.entry(object).or_default().insert(member);
+    }
+    let several = owners.into_iter().filter(|(_, members)| members.len() > 1);
+    let refusal = |(object, members): (&ObjectKey, BTreeSet<&Member>)| {
+        let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+        let message = format!("{object} is in {}, and can belong to one only", names.join(" and "));
+        Refusal { packages: members.into_iter().map(|member| member.package.clone()).collect(), message }
     };
-    several.map(line).collect()
+    several.map(refusal).take(REPORTED).collect()
 }
 
 #[cfg(test)]
@@ -139,7 +244,11 @@ mod tests {
             namespace: Some("shop".to_owned()),
             name: name.to_owned(),
         };
-        let created = [("one", vec![key("a"), key("b")]), ("two", vec![key("c"), key("b")])];
-        assert_eq!(shared(&created), ["ConfigMap shop/b is in one and two, and can belong to one only"]);
+        let member = |name: &str| Member { name: name.to_owned(), package: format!("package-{name}") };
+        let (one, two) = (member("one"), member("two"));
+        let created = [(&one, vec![key("a"), key("b")]), (&two, vec![key("c"), key("b")])];
+        let message = "ConfigMap shop/b is in one and two, and can belong to one only".to_owned();
+        let packages = vec!["package-one".to_owned(), "package-two".to_owned()];
+        assert_eq!(shared(&created), [Refusal { packages, message }]);
     }
 }

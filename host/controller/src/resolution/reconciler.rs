@@ -27,17 +27,12 @@ use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
 use super::{
     answer::Answered,
-    decisions::{Decision, Decisions},
-    preflight::{Preflight, Preflights},
+    decide::{Decided, Subject},
+    decisions::Decisions,
+    preflight::Preflights,
     set,
 };
 use crate::{context::Context, events};
-
-/// How long a decision that was refused by the checks of its members waits for the next check. A permission that is granted and an image
-/// that is pushed change no object that the controller watches.
-const CHECK_AGAIN: Duration = Duration::from_secs(30);
-/// The longest wait for the next maintenance window: clocks drift.
-const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
 /// A request to the API server failed.
 #[derive(Debug, thiserror::Error)]
@@ -56,33 +51,37 @@ pub(crate) struct Resolutions {
     pub(super) indexes: Indexes,
     pub(super) own_writes: OwnWrites<Resolution>,
     pub(super) generations: GenerationTracker,
-    preflights: Preflights,
+    pub(super) preflights: Preflights,
     memory: Mutex<HashMap<String, Memory>>,
     backoff: Backoff,
 }
 
 /// What is known of a Resolution between reconciles.
-#[derive(Clone, Default)]
-struct Memory {
+#[derive(Default)]
+pub(super) struct Memory {
     uid: Option<String>,
-    answered: Option<Arc<Answered>>,
+    /// The answers, by the round in which they were asked for.
+    answered: BTreeMap<usize, Option<Arc<Answered>>>,
     /// The decisions; none if they have to be read.
     decisions: Option<Decisions>,
 }
 
 impl Memory {
-    fn alternatives(&self) -> Vec<String> {
-        self.answered.as_ref().map(|answered| answered.alternatives.clone()).unwrap_or_default()
+    /// The answer of a round.
+    pub(super) fn answered_in(&mut self, round: usize) -> &mut Option<Arc<Answered>> {
+        self.answered.entry(round).or_default()
     }
-}
 
-/// What the set is to have.
-struct Target {
-    /// The number of the decision; none if nothing was decided yet.
-    number: Option<i64>,
-    pending: Option<PendingDecision>,
-    /// When to look again.
-    again: Option<Duration>,
+    /// Forgets the answers of the rounds after this one.
+    pub(super) fn forget_after(&mut self, round: usize) {
+        self.answered.retain(|it, _| *it <= round);
+    }
+
+    /// The alternatives of the last round.
+    fn alternatives(&self) -> Vec<String> {
+        let last = self.answered.values().next_back().and_then(Option::as_ref);
+        last.map(|answered| answered.alternatives.clone()).unwrap_or_default()
+    }
 }
 
 impl Resolutions {
@@ -158,7 +157,7 @@ impl Resolutions {
             let (answer, catalogs) = if resolution.spec.suspend {
                 (Answer::Suspended, Vec::new())
             } else {
-                self.answer(resolution, None, &mut memory.answered).await
+                self.answer(resolution, None, &BTreeMap::new(), memory.answered_in(0)).await
             };
             let alternatives = memory.alternatives();
             self.report(resolution, &Found { answer, catalogs, alternatives, ..Found::default() }).await?;
@@ -184,7 +183,9 @@ impl Resolutions {
             return Ok(Action::await_change());
         }
         let current = deployment.as_ref().and_then(set::config_map).and_then(|map| decisions.named(map)).cloned();
-        let (answer, catalogs) = self.chosen(resolution, output, &decisions, current.as_ref(), memory).await;
+        let subject = Subject { resolution, output, current: current.as_ref() };
+        let Decided { answer, catalogs, target } = self.decide(subject, &mut decisions, memory).await?;
+        let alternatives = memory.alternatives();
         if matches!(&answer, Answer::Plan(plan) if plan.set().next().is_none()) {
             // A set has members. Without the BundleDeployment, nothing of an earlier one stays.
             if let Some(deployment) = deployment.filter(|it| it.metadata.deletion_timestamp.is_none()) {
@@ -192,9 +193,8 @@ impl Resolutions {
             }
             self.report(resolution, &Found { answer, catalogs, ..Found::default() }).await?;
             memory.decisions = Some(decisions);
-            return Ok(Action::await_change());
+            return Ok(target.again.map_or_else(Action::await_change, Action::requeue));
         }
-        let (answer, target) = self.target(resolution, output, answer, &mut decisions, current.as_ref()).await?;
         let mut is_current = false;
         if let Some(decision) = target.number.and_then(|number| decisions.find(number)) {
             let api = Api::all(self.context.client.clone());
@@ -222,109 +222,9 @@ impl Resolutions {
             history: decisions.summaries(),
         });
         let pending = target.pending.or_else(|| observed.and_then(approval));
-        let alternatives = memory.alternatives();
         self.report(resolution, &Found { answer, catalogs, set, pending, alternatives }).await?;
         memory.decisions = Some(decisions);
         Ok(target.again.map_or_else(Action::await_change, Action::requeue))
-    }
-
-    /// The answer, unless the spec says that nothing new is decided.
-    async fn chosen(
-        &self,
-        resolution: &Resolution,
-        output: &ResolveSetOutput,
-        decisions: &Decisions,
-        current: Option<&Decision>,
-        memory: &mut Memory,
-    ) -> (Answer, Vec<chandler_api::CatalogInUse>) {
-        if let Some(number) = output.to_decision {
-            let answer = if decisions.find(number).is_some() {
-                Answer::RolledBack(number)
-            } else {
-                let kept: Vec<String> = decisions.numbers().iter().map(ToString::to_string).collect();
-                let message = format!("decision {number} is not kept; kept are: {}", kept.join(", "));
-                Answer::Failed { reason: Reason::DecisionUnavailable, message }
-            };
-            return (answer, Vec::new());
-        }
-        if resolution.spec.suspend {
-            return (Answer::Suspended, Vec::new());
-        }
-        self.answer(resolution, current, &mut memory.answered).await
-    }
-
-    /// What the set is to have now. A new decision is stored.
-    async fn target(
-        &self,
-        resolution: &Resolution,
-        output: &ResolveSetOutput,
-        answer: Answer,
-        decisions: &mut Decisions,
-        current: Option<&Decision>,
-    ) -> Result<(Answer, Target), ReconcileError> {
-        let stays = current.map(|it| it.number).or_else(|| decisions.newest().map(|it| it.number));
-        let unchanged = |answer| Ok((answer, Target { number: stays, pending: None, again: None }));
-        let plan = match &answer {
-            Answer::Plan(plan) => plan,
-            Answer::RolledBack(number) => {
-                let target = Target { number: Some(*number), pending: None, again: None };
-                return Ok((answer, target));
-            }
-            _ => return unchanged(answer),
-        };
-        let manifests = match Manifests::of(plan.set(), output, resolution.labels()) {
-            Ok(manifests) => manifests,
-            Err(error) => {
-                let reason = Reason::ContentLimitExceeded;
-                return unchanged(Answer::Failed { reason, message: error.to_string() });
-            }
-        };
-        let generation = resolution.metadata.generation.unwrap_or_default();
-        let maps = self.config_maps();
-        if current.is_some_and(|current| current.manifests != manifests) {
-            match waits(resolution, current, plan) {
-                Ok(None) => {}
-                Ok(Some((pending, again))) => {
-                    return Ok((answer, Target { number: stays, pending: Some(pending), again }));
-                }
-                Err(message) => return unchanged(Answer::Failed { reason: Reason::InvalidSpec, message }),
-            }
-        }
-        let is_new = current.is_none_or(|current| current.manifests != manifests);
-        if is_new && let Some((pending, again)) = self.preflight(resolution, current, plan, &manifests).await {
-            return Ok((answer, Target { number: stays, pending: Some(pending), again }));
-        }
-        let number = match decisions.newest().filter(|newest| newest.manifests == manifests) {
-            Some(newest) => {
-                let number = newest.number;
-                decisions.confirm(&maps, generation).await?;
-                number
-            }
-            None => decisions.add(&maps, resolution, manifests).await?,
-        };
-        Ok((answer, Target { number: Some(number), pending: None, again: None }))
-    }
-
-    /// Whether a decision waits for the checks of its members, or is refused by them, and when to look again.
-    async fn preflight(
-        &self,
-        resolution: &Resolution,
-        current: Option<&Decision>,
-        plan: &Plan,
-        manifests: &Manifests,
-    ) -> Option<(PendingDecision, Option<Duration>)> {
-        let (name, context) = (resolution.name_any(), Arc::clone(&self.context));
-        let wake = {
-            let name = name.clone();
-            move || context.resolutions.wake(&name)
-        };
-        let (reason, message, again) = match self.preflights.check(&self.context, &name, manifests, wake).await {
-            Preflight::Passed => return None,
-            Preflight::Running => (Reason::Preflighting, "the members are being fetched and checked".to_owned(), None),
-            Preflight::Refused(refusals) => (Reason::PreflightFailed, refusals.join("; "), Some(CHECK_AGAIN)),
-        };
-        let pending = PendingDecision { reason: reason.to_string(), message, changes: difference(current, plan) };
-        Some((pending, again))
     }
 
     /// The reason of the condition Ready of each BundleDeployment that the status names.
@@ -345,34 +245,6 @@ impl Resolutions {
 /// How the decision is installed, if it is.
 fn set_output(output: Option<&ResolutionOutput>) -> Option<&ResolveSetOutput> {
     output?.resolve_set.as_ref()
-}
-
-/// Whether a change waits for a maintenance window, and when to look again.
-fn waits(
-    resolution: &Resolution,
-    current: Option<&Decision>,
-    plan: &Plan,
-) -> Result<Option<(PendingDecision, Option<Duration>)>, String> {
-    let now = Timestamp::now();
-    let windows = Windows::parse(&resolution.spec.maintenance_windows).map_err(|error| error.to_string())?;
-    let (message, again) = match windows.at(now) {
-        Allowed::Always | Allowed::Until(_) => return Ok(None),
-        Allowed::From(start) => {
-            let wait = Duration::try_from(start.duration_since(now)).unwrap_or_default().min(LONGEST_WAIT);
-            // A second later, so that the window has begun by this clock.
-            (format!("the next maintenance window begins at {start}"), Some(wait + Duration::from_secs(1)))
-        }
-        Allowed::Never => ("no maintenance window begins within two weeks".to_owned(), None),
-    };
-    let reason = Reason::OutsideMaintenanceWindow.to_string();
-    Ok(Some((PendingDecision { reason, message, changes: difference(current, plan) }, again)))
-}
-
-/// What a plan changes: a line for each package.
-fn difference(current: Option<&Decision>, plan: &Plan) -> Vec<String> {
-    let before = current.map(Decision::members).unwrap_or_default();
-    let after: Vec<PlannedMember> = plan.set().cloned().collect();
-    changes(&before, &after)
 }
 
 /// The change of the set that waits for approval.

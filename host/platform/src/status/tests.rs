@@ -54,6 +54,9 @@ fn the_status_says_what_became_of_the_wish() {
     let (chosen, none) = (resolution("True", &member("1.0.0")), resolution("True", &json!({})));
     let left_out =
         json!({"leftOut": [{"package": "x", "explanation": ["package x is required", "no catalog has package x"]}]});
+    let refused_alone =
+        json!({"leftOut": [{"package": "x", "reason": "PreflightFailed", "explanation": ["x: not found"]}]});
+    let refused_upgrade = json!({"members": member("1.0.0")["members"], "leftOut": refused_alone["leftOut"]});
     let pending = json!({"members": member("1.0.0")["members"],
                          "pending": {"reason": "ApprovalRequired", "message": "the change waits for approval", "changes": []}});
     let refused =
@@ -70,6 +73,15 @@ fn the_status_says_what_became_of_the_wish() {
         ("failed", line(&derive(&wish, &Outcome::Failed("why".to_owned()), NOW))),
         ("new", line(&derive(&wish, &Outcome::Asked { resolution: None, deployment: None }, NOW))),
         ("left out", asked(&resolution("True", &left_out), None)),
+        ("left out by the checks", asked(&resolution("True", &refused_alone), None)),
+        (
+            "an upgrade left out by the checks",
+            asked(&resolution("True", &refused_upgrade), Some(&deployment(&[("Installed", "True", "a")]))),
+        ),
+        (
+            "an upgrade left out by the checks before the version is installed",
+            asked(&resolution("True", &refused_upgrade), Some(&deployment(&[("Installed", "False", "a")]))),
+        ),
         ("no answer", asked(&resolution("Unknown", &json!({})), None)),
         (
             "no answer, installed",

@@ -217,3 +217,41 @@ proptest! {
         prop_assert_eq!(kept, required);
     }
 }
+
+/// What is chosen when the checks refuse optional packages.
+fn checked(wanted: &[&str], members: &[Installation], refused: &[&str]) -> (Settled, usize) {
+    let (mut asked, catalogs) = (question(wanted, members, &[]), catalogs());
+    let reason =
+        |package: &&str| ((*package).to_owned(), vec![format!("{package}: the image is gone"), "twice".to_owned()]);
+    asked.refused = refused.iter().map(reason).collect();
+    let mut questions = 0;
+    let settled = settle(&asked, true, |problem| {
+        questions += 1;
+        resolve(problem, &catalogs)
+    });
+    (settled, questions)
+}
+
+#[test]
+fn what_the_checks_refuse_does_not_fit() {
+    let (settled, questions) = checked(&["old", "alone", "new"], &[], &["old"]);
+    insta::assert_snapshot!(text(&settled), @r"
+    alone 1.1.0, base 2.0.0, new 1.0.0
+    old: old: the image is gone; twice
+    ");
+    assert_eq!(settled.left_out.iter().map(|it| it.reason.as_str()).collect::<Vec<_>>(), ["PreflightFailed"]);
+    assert_eq!(questions, 2, "without optional packages, and with the others");
+    let (settled, _) = checked(&["old", "alone", "new"], &[], &["old", "new", "alone"]);
+    assert_eq!(settled.left_out.len(), 3);
+    assert!(matches!(&settled.answer, Ok(Answer::Decision(decision)) if decision.members.is_empty()));
+}
+
+#[test]
+fn an_installed_package_stays_as_it_is_if_the_checks_refuse_its_upgrade() {
+    let (settled, _) = checked(&["alone", "old"], &[installation("alone", "1.0.0")], &["alone"]);
+    insta::assert_snapshot!(text(&settled), @r"
+    alone 1.0.0, base 1.0.0, old 1.0.0
+    alone: alone: the image is gone; twice; alone 1.0.0 stays installed
+    ");
+    assert!(settled.staying.contains("alone"));
+}

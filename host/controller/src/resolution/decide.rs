@@ -1,0 +1,261 @@
+//! What the set of a Resolution is to have now.
+//!
+//! A round asks the resolver and has the members checked. If the checks refuse members that only optional packages need, the next round
+//! asks without these packages, so that the others are installed.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use chandler_api::{
+    CatalogInUse, PackageRequest, PendingDecision, Reason, Resolution, ResolveSetOutput,
+    maintenance::{Allowed, Windows},
+};
+use chandler_resolution::{
+    Manifests, Plan, PlannedMember,
+    checks::{self, Refusal},
+    plan::changes,
+    status::Answer,
+};
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
+
+use super::{
+    decisions::{Decision, Decisions},
+    preflight::{Check, Preflight},
+    reconciler::{Memory, ReconcileError, Resolutions},
+};
+
+/// The longest wait for the next maintenance window: clocks drift.
+const LONGEST_WAIT: Duration = Duration::from_hours(1);
+
+/// What was decided.
+pub(super) struct Decided {
+    pub(super) answer: Answer,
+    pub(super) catalogs: Vec<CatalogInUse>,
+    pub(super) target: Target,
+}
+
+/// What the set is to have.
+#[derive(Default)]
+pub(super) struct Target {
+    /// The number of the decision; none if nothing was decided yet.
+    pub(super) number: Option<i64>,
+    pub(super) pending: Option<PendingDecision>,
+    /// When to look again.
+    pub(super) again: Option<Duration>,
+    /// Why the checks refuse members.
+    refusals: Vec<Refusal>,
+}
+
+/// What the rounds before found.
+#[derive(Default)]
+struct Round {
+    number: usize,
+    /// The optional packages that are left out, with the reasons of the checks.
+    refused: BTreeMap<String, Vec<String>>,
+}
+
+/// What one Resolution has, and what it is to install.
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) resolution: &'a Resolution,
+    pub(super) output: &'a ResolveSetOutput,
+    /// The decision that the set has.
+    pub(super) current: Option<&'a Decision>,
+}
+
+impl Resolutions {
+    /// Decides. A new decision is stored.
+    pub(super) async fn decide(
+        &self,
+        subject: Subject<'_>,
+        decisions: &mut Decisions,
+        memory: &mut Memory,
+    ) -> Result<Decided, ReconcileError> {
+        let optional = |request: &&PackageRequest| request.optional;
+        let optional = subject.resolution.spec.packages.iter().filter(optional).map(|request| request.name.clone());
+        let optional: Vec<String> = optional.collect();
+        let (mut round, mut again) = (Round::default(), None);
+        loop {
+            let (answer, catalogs) = self.chosen(subject, &round, decisions, memory).await;
+            let mut target = match &answer {
+                // A set has members.
+                Answer::Plan(plan) if plan.set().next().is_none() => Target::default(),
+                Answer::Plan(plan) => match self.target(subject, &round, plan, decisions).await? {
+                    Ok(target) => target,
+                    Err(failed) => {
+                        let target = stays(subject, decisions);
+                        return Ok(Decided { answer: failed, catalogs, target });
+                    }
+                },
+                Answer::RolledBack(number) => Target { number: Some(*number), ..Target::default() },
+                _ => stays(subject, decisions),
+            };
+            again = [again, target.again].into_iter().flatten().min();
+            let left_out = match &answer {
+                Answer::Plan(plan) => checks::left_out(&target.refusals, plan, &optional),
+                _ => BTreeMap::new(),
+            };
+            if left_out.keys().all(|package| round.refused.contains_key(package)) {
+                target.again = again;
+                if matches!(answer, Answer::Plan(_)) {
+                    self.preflights.forget_after(&subject.resolution.name_any(), round.number);
+                    memory.forget_after(round.number);
+                }
+                return Ok(Decided { answer, catalogs, target });
+            }
+            round.number += 1;
+            round.refused.extend(left_out);
+        }
+    }
+
+    /// The answer, unless the spec says that nothing new is decided.
+    async fn chosen(
+        &self,
+        subject: Subject<'_>,
+        round: &Round,
+        decisions: &Decisions,
+        memory: &mut Memory,
+    ) -> (Answer, Vec<CatalogInUse>) {
+        let Subject { resolution, output, current } = subject;
+        if let Some(number) = output.to_decision {
+            let answer = if decisions.find(number).is_some() {
+                Answer::RolledBack(number)
+            } else {
+                let kept: Vec<String> = decisions.numbers().iter().map(ToString::to_string).collect();
+                let message = format!("decision {number} is not kept; kept are: {}", kept.join(", "));
+                Answer::Failed { reason: Reason::DecisionUnavailable, message }
+            };
+            return (answer, Vec::new());
+        }
+        if resolution.spec.suspend {
+            return (Answer::Suspended, Vec::new());
+        }
+        self.answer(resolution, current, &round.refused, memory.answered_in(round.number)).await
+    }
+
+    /// What the set is to have for a plan. The inner error is the answer if the plan cannot be put into effect.
+    async fn target(
+        &self,
+        subject: Subject<'_>,
+        round: &Round,
+        plan: &Plan,
+        decisions: &mut Decisions,
+    ) -> Result<Result<Target, Answer>, ReconcileError> {
+        let Subject { resolution, output, current } = subject;
+        let mut manifests = match Manifests::of(plan.set(), output, resolution.labels()) {
+            Ok(manifests) => manifests,
+            Err(error) => {
+                let reason = Reason::ContentLimitExceeded;
+                return Ok(Err(Answer::Failed { reason, message: error.to_string() }));
+            }
+        };
+        if let Some(current) = current {
+            keep_refused(&mut manifests, plan, round, current);
+        }
+        if current.is_none_or(|current| current.manifests != manifests) {
+            let waiting = match current.map(|_| window(resolution)).transpose() {
+                Ok(waiting) => waiting.flatten(),
+                Err(message) => return Ok(Err(Answer::Failed { reason: Reason::InvalidSpec, message })),
+            };
+            if let Some(waits) = self.waits(subject, round, waiting, &manifests).await {
+                let Waits { reason, message, again, refusals } = waits;
+                let changes = difference(current, plan);
+                let pending = Some(PendingDecision { reason: reason.to_string(), message, changes });
+                let number = stays(subject, decisions).number;
+                return Ok(Ok(Target { number, pending, again, refusals }));
+            }
+        }
+        let generation = resolution.metadata.generation.unwrap_or_default();
+        let maps = self.config_maps();
+        let number = match decisions.newest().filter(|newest| newest.manifests == manifests) {
+            Some(newest) => {
+                let number = newest.number;
+                decisions.confirm(&maps, generation).await?;
+                number
+            }
+            None => decisions.add(&maps, resolution, manifests).await?,
+        };
+        Ok(Ok(Target { number: Some(number), ..Target::default() }))
+    }
+
+    /// Why a decision is not installed now: because of the checks of its members, or until the next maintenance window.
+    async fn waits(
+        &self,
+        subject: Subject<'_>,
+        round: &Round,
+        window: Option<Waits>,
+        manifests: &Manifests,
+    ) -> Option<Waits> {
+        let (name, context) = (subject.resolution.name_any(), Arc::clone(&self.context));
+        let check = Check { resolution: &name, round: round.number, manifests };
+        // Outside of the windows, only what was refused before is checked, so that it stays left out.
+        if window.is_some() && !self.preflights.is_refused(&self.context, check) {
+            return window;
+        }
+        let wake = {
+            let name = name.clone();
+            move || context.resolutions.wake(&name)
+        };
+        match self.preflights.check(&self.context, check, wake).await {
+            Preflight::Passed => window,
+            Preflight::Running => {
+                let message = "the members are being fetched and checked".to_owned();
+                Some(Waits { reason: Reason::Preflighting, message, again: None, refusals: Vec::new() })
+            }
+            Preflight::Refused { refusals, again } => {
+                let message = checks::summary(&refusals);
+                Some(Waits { reason: Reason::PreflightFailed, message, again: Some(again), refusals })
+            }
+        }
+    }
+}
+
+/// Why a decision is not installed now.
+struct Waits {
+    reason: Reason,
+    message: String,
+    /// When to look again.
+    again: Option<Duration>,
+    refusals: Vec<Refusal>,
+}
+
+/// What the set has, if nothing new is decided.
+fn stays(subject: Subject<'_>, decisions: &Decisions) -> Target {
+    let number = subject.current.map(|it| it.number).or_else(|| decisions.newest().map(|it| it.number));
+    Target { number, ..Target::default() }
+}
+
+/// Optional members that the checks refused stay exactly as they are.
+fn keep_refused(manifests: &mut Manifests, plan: &Plan, round: &Round, current: &Decision) {
+    let before = current.members();
+    let is_same =
+        |one: &PlannedMember, other: &PlannedMember| (&one.package, &one.bundle) == (&other.package, &other.bundle);
+    for member in plan.set().filter(|member| round.refused.contains_key(&member.package)) {
+        if before.iter().any(|it| is_same(it, member)) {
+            manifests.keep(&member.package, &current.manifests);
+        }
+    }
+}
+
+/// Whether a change waits for a maintenance window. The error is the message for the user.
+fn window(resolution: &Resolution) -> Result<Option<Waits>, String> {
+    let now = Timestamp::now();
+    let windows = Windows::parse(&resolution.spec.maintenance_windows).map_err(|error| error.to_string())?;
+    let (message, again) = match windows.at(now) {
+        Allowed::Always | Allowed::Until(_) => return Ok(None),
+        Allowed::From(start) => {
+            let wait = Duration::try_from(start.duration_since(now)).unwrap_or_default().min(LONGEST_WAIT);
+            // A second later, so that the window has begun by this clock.
+            (format!("the next maintenance window begins at {start}"), Some(wait + Duration::from_secs(1)))
+        }
+        Allowed::Never => ("no maintenance window begins within two weeks".to_owned(), None),
+    };
+    Ok(Some(Waits { reason: Reason::OutsideMaintenanceWindow, message, again, refusals: Vec::new() }))
+}
+
+/// What a plan changes: a line for each package.
+fn difference(current: Option<&Decision>, plan: &Plan) -> Vec<String> {
+    let before = current.map(Decision::members).unwrap_or_default();
+    let after: Vec<PlannedMember> = plan.set().cloned().collect();
+    changes(&before, &after)
+}
