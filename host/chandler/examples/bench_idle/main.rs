@@ -1,15 +1,18 @@
 //! Measures the idle controller: `cargo xtask bench --idle`.
 //!
 //! The control plane and the registry run in this process, and the controller in a separate one, so that only the controller is measured.
-//! The program installs generated bundles: most are small, as those of tenants, and some have CRDs as large as those of operators. Then it
-//! measures the resource usage of the controller while all BundleDeployments are ready, and the cost of a restart.
+//! The program installs generated bundles, or packages that Resolutions choose from a catalog. Most generated bundles are small, as those of
+//! tenants, and some have CRDs as large as those of operators. Then it measures the resource usage of the controller while all
+//! BundleDeployments are ready, and the cost of a restart.
 
 #![expect(clippy::print_stdout, reason = "a command line program")]
 
 mod bundles;
 mod controller;
 mod figures;
+mod packages;
 mod plane;
+mod resolutions;
 
 use std::time::{Duration, Instant};
 
@@ -25,6 +28,9 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 /// The controller is idle if it sends no request for this time.
 const QUIET: Duration = Duration::from_secs(5);
 
+/// How long Resolutions may take.
+const PATIENCE: Duration = Duration::from_mins(10);
+
 /// The arguments.
 struct Scale {
     deployments: usize,
@@ -34,6 +40,10 @@ struct Scale {
     tags: usize,
     image_poll_interval: String,
     idle: Duration,
+    /// How many Resolutions install the bundles as packages of a catalog; none: BundleDeployments that nobody owns.
+    resolutions: usize,
+    /// A directory of published packages, instead of generated bundles.
+    packages: Option<std::path::PathBuf>,
     controller: std::path::PathBuf,
     log_level: String,
 }
@@ -46,6 +56,8 @@ impl Scale {
             tags: 20,
             image_poll_interval: "10m".to_owned(),
             idle: Duration::from_mins(2),
+            resolutions: 0,
+            packages: None,
             controller: controller::beside_this_program()?,
             log_level: "info".to_owned(),
         };
@@ -61,10 +73,15 @@ impl Scale {
                 "--tags" => scale.tags = value()?.parse()?,
                 "--image-poll-interval" => scale.image_poll_interval = value()?,
                 "--idle-seconds" => scale.idle = Duration::from_secs(value()?.parse()?),
+                "--resolutions" => scale.resolutions = value()?.parse()?,
+                "--packages" => scale.packages = Some(value()?.into()),
                 "--controller" => scale.controller = value()?.into(),
                 "--log-level" => scale.log_level = value()?,
                 other => return Err(format!("unknown argument {other}").into()),
             }
+        }
+        if scale.packages.is_some() && scale.resolutions == 0 {
+            scale.resolutions = 1;
         }
         Ok(scale)
     }
@@ -74,8 +91,6 @@ impl Scale {
 async fn main() -> Result<(), Error> {
     let scale = Scale::read()?;
     let plane = Plane::start().await?;
-    let mix = if scale.operators { Mix::operators(scale.deployments) } else { Mix::of(scale.deployments) };
-    println!("{mix}, {} % by tag, resolved again every {}", scale.tags, scale.image_poll_interval);
     let cache = tempfile::tempdir()?;
     let arguments = [
         ("--kubeconfig", plane.kubeconfig().to_owned()),
@@ -92,8 +107,7 @@ async fn main() -> Result<(), Error> {
     let mut last = Figures::take(&controller, &plane)?;
     settle(&plane).await?;
     report("started", &mut last, &controller, &plane)?;
-    plane.install(&mix, scale.tags).await?;
-    plane.all_ready(scale.deployments, &mut controller).await?;
+    install(&plane, &scale, &mut controller).await?;
     settle(&plane).await?;
     report("everything installed and ready", &mut last, &controller, &plane)?;
     idle(scale.idle, &mut last, &controller, &plane).await?;
@@ -111,6 +125,25 @@ async fn main() -> Result<(), Error> {
     controller.stop().await?;
     println!("cache directory: {:.1} MB", figures::megabytes(directory_bytes(cache.path())));
     Ok(())
+}
+
+/// Installs the bundles, and waits until all are ready.
+async fn install(plane: &Plane, scale: &Scale, controller: &mut Controller) -> Result<(), Error> {
+    let mix = if scale.operators { Mix::operators(scale.deployments) } else { Mix::of(scale.deployments) };
+    if scale.resolutions == 0 {
+        println!("{mix}, {} % by tag, resolved again every {}", scale.tags, scale.image_poll_interval);
+        plane.install(&mix, scale.tags).await?;
+        return plane.all_ready(scale.deployments, controller).await;
+    }
+    let packages = match &scale.packages {
+        Some(directory) => packages::published(directory, scale.deployments)?,
+        None => packages::generated(&mix),
+    };
+    println!("{} packages, for {} Resolutions", packages.len(), scale.resolutions);
+    plane.publish(&packages).await?;
+    plane.resolve(&packages, scale.resolutions, scale.packages.is_some()).await?;
+    plane.all_resolved(controller, PATIENCE).await?;
+    plane.print_left_out().await
 }
 
 /// Waits until the API server has received no request for a while.

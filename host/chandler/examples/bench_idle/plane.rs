@@ -115,7 +115,16 @@ impl Plane {
         Requests(counted.collect())
     }
 
-    async fn namespace(&self, name: &str) -> Result<(), Error> {
+    /// A client whose requests are not counted.
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub(crate) async fn namespace(&self, name: &str) -> Result<(), Error> {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         let namespace: Namespace = serde_json::from_value(namespace)?;
         Api::all(self.client.clone()).create(&PostParams::default(), &namespace).await?;
