@@ -1,15 +1,21 @@
 //! Resolutions: packages that are wanted become a set of BundleDeployments, which follows the catalogs and the spec.
 
+use std::collections::BTreeMap;
+
 use chandler_api::{ConditionType, Resolution, find_condition};
+use chandler_engine::Limits;
 use chandler_tests::{World, wait};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Api,
+    Api, ResourceExt as _,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
-use crate::shop::{Shop, catalog};
+use crate::{
+    idle_cost::Requests,
+    shop::{Shop, catalog},
+};
 
 fn resolutions(world: &World) -> Api<Resolution> {
     Api::all(world.client.clone())
@@ -354,5 +360,71 @@ async fn without_an_output_the_decision_is_only_reported() {
     assert_eq!(status.catalogs.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), [catalog.as_str()]);
     assert!(status.decision.is_none() && status.bundle_deployment.is_none());
     assert!(world.deployments().get_opt(&shop.name("app")).await.expect("an answer").is_none());
+    world.finish().await;
+}
+
+/// The versions of BundleDeployments, Resolutions and decisions of the run.
+async fn stored(world: &World) -> BTreeMap<String, Option<String>> {
+    let run = world.run();
+    let mut versions = BTreeMap::new();
+    let all = ListParams::default();
+    for it in world.deployments().list(&all).await.expect("an answer") {
+        versions.insert(format!("BundleDeployment {}", it.name_any()), it.resource_version());
+    }
+    for it in resolutions(world).list(&all).await.expect("an answer") {
+        versions.insert(format!("Resolution {}", it.name_any()), it.resource_version());
+    }
+    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.system_namespace);
+    for it in maps.list(&all).await.expect("an answer") {
+        versions.insert(format!("ConfigMap {}", it.name_any()), it.resource_version());
+    }
+    versions.retain(|name, _| name.contains(run));
+    versions
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sets_without_changes_cost_no_write_and_no_call() {
+    const SETS: [[&str; 3]; 4] = [["a", "b", "c"], ["d", "e", "f"], ["g", "h", "i"], ["j", "k", "l"]];
+    let mut world = World::new().await;
+    let mut shop = Shop::new(&world);
+    for [first, second, third] in SETS {
+        shop = shop.with(first, "1.0.0", &[second]).await.with(second, "1.0.0", &[]).await;
+        shop = shop.with(third, "1.0.0", &[]).await;
+    }
+    catalog(&shop).await;
+    let names: Vec<String> = SETS.iter().map(|[first, ..]| format!("{}-{first}-wish", world.run())).collect();
+    for (name, set) in names.iter().zip(SETS) {
+        create(&shop, name, &[(set[0], ""), (set[2], "")]).await;
+    }
+    for (name, set) in names.iter().zip(SETS) {
+        installed(&shop, name, &set.map(|package| (package, "1.0.0"))).await;
+    }
+    let wish = wanted(&shop, &[("a", "")]);
+    world.stop_controller().await;
+    let requests = Requests::default();
+    let mut before = stored(&world).await;
+    world.start_controller_with(requests.recording(&world.client), |options| {
+        // One after another, so that earlier work is complete; and every provisioner call fails.
+        options.concurrency = 1;
+        options.ceiling = Limits { objects: 0, ..Limits::default() };
+    });
+    for round in ["restart", "annotated"] {
+        // An answer for another Resolution comes after theirs.
+        let probe = format!("{}-probe-{round}", world.run());
+        let _: Resolution = world.create(json!({"metadata": {"name": probe}, "spec": {"packages": wish}})).await;
+        until(&world, &probe, "True/Succeeded", |_| true).await;
+        let mut now = stored(&world).await;
+        now.retain(|name, _| !name.contains("-probe-"));
+        assert_eq!((now, requests.writes("-probe-")), (before, Vec::new()), "{round}");
+        requests.forget();
+        for name in &names {
+            let annotation = Patch::Merge(json!({"metadata": {"annotations": {"example.com/touched": round}}}));
+            resolutions(&world).patch(name, &PatchParams::default(), &annotation).await.expect("an annotation");
+        }
+        before = stored(&world).await;
+        before.retain(|name, _| !name.contains("-probe-"));
+    }
+    world.stop_controller().await;
+    world.start_controller();
     world.finish().await;
 }
