@@ -380,3 +380,36 @@ async fn versions(world: &World, names: &[&str]) -> BTreeSet<Option<String>> {
     versions.insert(resolutions(world).get(&world.platform()).await.expect("it exists").resource_version());
     versions
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_set_is_rolled_back_until_the_administrator_ends_it() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let app = create_here(&shop, "one", "app").await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    let shop = shop.with("app", "1.1.0", &[]).await;
+    shop.publish().await;
+    until(&world, &app, INSTALLED, "1.1.0").await;
+    let to_decision = async |number: Value| {
+        let patch = Patch::Merge(json!({"spec": {"output": {"resolveSet": {"toDecision": number}}}}));
+        resolutions(&world)
+            .patch(&world.platform(), &PatchParams::default(), &patch)
+            .await
+            .expect("the spec is accepted");
+    };
+    to_decision(json!(1)).await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    eventually("the old version runs", || async { shop.installed("app").await.as_deref() == Some("1.0.0") }).await;
+
+    // A new PlatformOperator has to wait, and the rollback is not undone.
+    let missing = create(&shop, "two", "missing", json!({})).await;
+    wait::until(&operators(&world), &missing, "it has a status", |it| it.and_then(installed_condition).is_some()).await;
+    assert_eq!(shop.installed("app").await.as_deref(), Some("1.0.0"));
+    to_decision(Value::Null).await;
+    until(&world, &app, INSTALLED, "1.1.0").await;
+    until(&world, &missing, "False/SourceFailed", "").await;
+    delete(&world, &missing).await;
+    delete(&world, &app).await;
+    world.finish().await;
+}

@@ -6,8 +6,8 @@
 use std::fmt;
 
 use chandler_api::{
-    BundleDeployment, ConditionType, Outcome, PendingDecision, Reason, Remedy, Resolution, ResolvedMember,
-    find_condition,
+    BundleDeployment, BundleDeploymentStatus, ConditionType, Outcome, PendingDecision, Reason, Remedy, Resolution,
+    ResolvedMember, find_condition,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Serialize, Serializer};
@@ -195,9 +195,23 @@ pub fn csvs(deployment: Option<&BundleDeployment>, bundle: &str) -> Vec<CsvState
             vec![one(&old, if is_replaced { Csv::Replacing } else { running(deployment) }), one(&new, phase)]
         }
         (_, Some(new)) => vec![one(&new, phase)],
-        (Some(name), None) => vec![one(&name, phase)],
+        (Some(name), None) => {
+            let replaced = replaced(&status, &name).map(|old| one(&old, Csv::Replacing));
+            replaced.into_iter().chain([one(&name, phase)]).collect()
+        }
         (None, None) => vec![one(bundle, phase)],
     }
+}
+
+/// The name of the bundle that `new`, which is being rolled out, takes the place of.
+fn replaced(status: &BundleDeploymentStatus, new: &str) -> Option<String> {
+    let (current, before) = status.history.split_last()?;
+    let succeeded = before.iter().rev().find(|revision| revision.outcome == Outcome::Succeeded)?;
+    let (old, version) = (succeeded.version.as_ref()?, current.version.as_ref()?);
+    let is_other = current.outcome == Outcome::RollingOut && old != version;
+    // A revision has no name; those of bundles end with the version.
+    let named = || new.strip_suffix(version.as_str()).map_or_else(|| old.clone(), |stem| format!("{stem}{old}"));
+    is_other.then(named)
 }
 
 /// The phase of what is being installed, or, once that is done, of what is installed.

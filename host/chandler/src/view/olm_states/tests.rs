@@ -165,6 +165,22 @@ fn an_upgrade_has_two_cluster_service_versions() {
         let phases: Vec<(&str, Csv)> = found.iter().map(|it| (it.name.as_str(), it.phase)).collect();
         assert_eq!(phases, [("app.v1", old), ("app.v2", new)], "{progressing}");
     }
+    // Once objects are written, the status has the new bundle.
+    let revision = |number: i64, version: &str, outcome: &str| {
+        json!({"number": number, "outcome": outcome, "version": version, "contentDigest": "", "configDigest": "",
+            "installNamespace": "n", "provisioner": {"class": "c", "digest": ""}, "releaseDigest": "", "source": {"type": "image"}})
+    };
+    for (before, outcome, expected) in [
+        ("Succeeded", "RollingOut", vec![("app.v1.0.0", Csv::Replacing), ("app.v2.0.0", Csv::Installing)]),
+        ("Failed", "RollingOut", vec![("app.v2.0.0", Csv::Installing)]),
+        ("Succeeded", "Succeeded", vec![("app.v2.0.0", Csv::Installing)]),
+    ] {
+        let history = [revision(1, "1.0.0", before), revision(2, "2.0.0", outcome)];
+        let written = json!({"bundle": {"name": "app.v2.0.0", "version": "2.0.0"}, "history": history});
+        let found = csvs(Some(&deployment("RollingOut", true, false, written)), "app.v2.0.0");
+        let phases: Vec<(&str, Csv)> = found.iter().map(|it| (it.name.as_str(), it.phase)).collect();
+        assert_eq!(phases, expected, "{before} {outcome}");
+    }
     let mut deleted = deployment("RollingOut", true, true, more);
     deleted.metadata.deletion_timestamp = Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
     assert_eq!(csvs(Some(&deleted), "app.v2"), [CsvState { name: "app.v1".to_owned(), phase: Csv::Deleting }]);
