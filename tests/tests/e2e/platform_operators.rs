@@ -146,7 +146,8 @@ async fn what_the_checks_refuse_stops_no_other_platform_operator() {
     let shop = shop.with_broken("app", "1.1.0", &[]).with("tool", "1.1.0", &[]).await;
     shop.publish().await;
     until(&world, &tool, INSTALLED, "1.1.0").await;
-    let stays = wait::until(&operators(&world), &app, "its upgrade is refused", |operator| {
+    let api = operators(&world);
+    let stays = wait::until(&api, &app, "its upgrade is refused", |operator| {
         operator.and_then(installed_condition).is_some_and(|it| it.message.contains("the checks refuse its upgrade"))
     });
     let stays = stays.await.expect("the PlatformOperator");

@@ -365,7 +365,7 @@ async fn without_an_output_the_decision_is_only_reported() {
 
 /// The versions of BundleDeployments, Resolutions and decisions of the run.
 async fn stored(world: &World) -> BTreeMap<String, Option<String>> {
-    let run = world.run();
+    let run = world.run().to_string();
     let mut versions = BTreeMap::new();
     let all = ListParams::default();
     for it in world.deployments().list(&all).await.expect("an answer") {
@@ -378,7 +378,7 @@ async fn stored(world: &World) -> BTreeMap<String, Option<String>> {
     for it in maps.list(&all).await.expect("an answer") {
         versions.insert(format!("ConfigMap {}", it.name_any()), it.resource_version());
     }
-    versions.retain(|name, _| name.contains(run));
+    versions.retain(|name, _| name.contains(&run));
     versions
 }
 
