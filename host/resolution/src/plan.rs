@@ -90,14 +90,16 @@ pub fn plan(
     let needs = needs(decision);
     let automatic = |package: &str| question.problem.installed.iter().any(|it| it.package == package && it.automatic);
     let needed = needed(decision, &needs, automatic);
+    let is_pinned = |package: &str| {
+        let mut installed = question.problem.installed.iter();
+        installed.any(|it| it.package == package && it.hold == chandler_resolver::Hold::Pinned)
+    };
+    let own = own(decision, &needs, |package| {
+        needed.contains(package) && (!is_pinned(package) || question.staying.contains(package))
+    });
     let mut dropped: Vec<PlannedMember> = Vec::new();
     for member in &decision.members {
         let package = member.package.as_str();
-        let pinned = question
-            .problem
-            .installed
-            .iter()
-            .any(|it| it.package == member.package && it.hold == chandler_resolver::Hold::Pinned);
         if !needed.contains(package) {
             dropped.extend(current.members.iter().find(|it| it.package == member.package).cloned());
             continue;
@@ -111,11 +113,9 @@ pub fn plan(
         }
         let mut planned = first_step(member, &image)?;
         planned.needs = needs.get(package).cloned().unwrap_or_default();
-        if pinned {
-            // What others installed takes part in the decision, and is reported only if it is needed.
-            let is_need = |reason: &Reason| matches!(reason, Reason::NeededBy { .. } | Reason::Constraint { .. });
-            let is_needed = member.reasons.iter().any(is_need);
-            if is_needed && !question.elsewhere.contains_key(package) {
+        if is_pinned(package) {
+            // What others installed takes part in the decision, and is reported only if this set needs it.
+            if own.contains(package) && !question.elsewhere.contains_key(package) {
                 planned.elsewhere = of(package, installed).map(|it| it.deployment.clone());
                 plan.members.push(planned);
             }
@@ -177,14 +177,32 @@ fn needed<'a>(
     let is_root = |member: &&Member| {
         is_constraint(member) || !is_automatic(&member.package) && (is_requested(member) || !is_new(member))
     };
-    let mut open: Vec<String> = decision.members.iter().filter(is_root).map(|member| member.package.clone()).collect();
-    let mut needed = BTreeSet::new();
+    closure(decision.members.iter().filter(is_root), needs)
+}
+
+/// The packages that the set is to have and what a constraint asks for, and all that these need.
+fn own<'a>(
+    decision: &'a Decision,
+    needs: &BTreeMap<&'a str, BTreeSet<String>>,
+    is_member: impl Fn(&str) -> bool,
+) -> BTreeSet<String> {
+    let is_constraint = |member: &Member| member.reasons.iter().any(|it| matches!(it, Reason::Constraint { .. }));
+    closure(decision.members.iter().filter(|member| is_member(&member.package) || is_constraint(member)), needs)
+}
+
+/// These packages, and all that they need.
+fn closure<'a>(
+    roots: impl Iterator<Item = &'a Member>,
+    needs: &BTreeMap<&'a str, BTreeSet<String>>,
+) -> BTreeSet<String> {
+    let mut open: Vec<String> = roots.map(|member| member.package.clone()).collect();
+    let mut closure = BTreeSet::new();
     while let Some(package) = open.pop() {
         open.extend(needs.get(package.as_str()).into_iter().flatten().cloned());
-        needed.insert(package);
-        open.retain(|package| !needed.contains(package));
+        closure.insert(package);
+        open.retain(|package| !closure.contains(package));
     }
-    needed
+    closure
 }
 
 /// What each package needs, by package.

@@ -392,6 +392,7 @@ async fn the_set_is_rolled_back_until_the_administrator_ends_it() {
     let shop = shop.with("app", "1.1.0", &[]).await;
     shop.publish().await;
     until(&world, &app, INSTALLED, "1.1.0").await;
+    eventually("the new version runs", || async { shop.installed("app").await.as_deref() == Some("1.1.0") }).await;
     let to_decision = async |number: Value| {
         let patch = Patch::Merge(json!({"spec": {"output": {"resolveSet": {"toDecision": number}}}}));
         resolutions(&world)

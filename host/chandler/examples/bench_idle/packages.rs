@@ -99,14 +99,15 @@ fn kinds(directory: &Path) -> Result<Vec<Value>, Error> {
     for entry in fs::read_dir(directory.join("manifests"))? {
         let Ok(text) = fs::read_to_string(entry?.path()) else { continue };
         let Ok(document) = serde_saphyr::from_str::<Value>(&text) else { continue };
-        if document["kind"] != "ClusterServiceVersion" {
+        if document.pointer("/kind").is_none_or(|kind| kind != "ClusterServiceVersion") {
             continue;
         }
         for (list, kind) in [("owned", "olm.gvk"), ("required", "olm.gvk.required")] {
-            let crds = document["spec"]["customresourcedefinitions"][list].as_array().into_iter().flatten();
+            let crds = document.pointer(&format!("/spec/customresourcedefinitions/{list}"));
+            let crds = crds.and_then(Value::as_array).into_iter().flatten();
             properties.extend(crds.filter_map(|crd| {
-                let (_, group) = crd["name"].as_str()?.split_once('.')?;
-                let value = json!({"group": group, "version": crd["version"], "kind": crd["kind"]});
+                let (_, group) = crd.get("name")?.as_str()?.split_once('.')?;
+                let value = json!({"group": group, "version": crd.get("version"), "kind": crd.get("kind")});
                 Some(json!({"type": kind, "value": value}))
             }));
         }

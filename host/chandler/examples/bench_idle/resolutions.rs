@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
     fs,
     time::{Duration, Instant},
 };
@@ -30,7 +31,7 @@ impl Plane {
             let pushed = pushed.await?;
             let (repository, _) = pushed.reference.rsplit_once(':').ok_or("the image has no tag")?;
             for document in package.documents(&format!("{repository}@{}", pushed.digest))? {
-                documents.push_str(&format!("---\n{document}\n"));
+                let _ = writeln!(documents, "---\n{document}");
             }
         }
         let directory = tempfile::tempdir()?;

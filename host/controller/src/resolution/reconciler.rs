@@ -3,19 +3,15 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use chandler_api::{
     BundleDeployment, ConditionType, OnFailure, PendingDecision, Reason, Resolution, ResolutionOutput,
-    ResolveSetOutput, find_condition,
-    maintenance::{Allowed, Windows},
-    resolution::DECISIONS,
+    ResolveSetOutput, find_condition, resolution::DECISIONS,
 };
 use chandler_catalog::Indexes;
 use chandler_resolution::{
-    Manifests, Plan, PlannedMember, manifests,
-    plan::changes,
+    PlannedMember, manifests,
     status::{self, Answer, Found, Set},
 };
 use chandler_runtime::{

@@ -152,6 +152,16 @@ fn what_others_installed_counts_and_is_left_alone() {
 }
 
 #[test]
+fn what_only_others_need_is_not_reported() {
+    let others = ["app", "left", "base"]
+        .map(|package| installation(package, if package == "app" { "1.1.0" } else { "1.0.0" }, true));
+    insta::assert_snapshot!(planned(&[("right", "")], &[], &others, true), @r"
+    base 1.0.0 of base
+    right 1.0.0
+    ");
+}
+
+#[test]
 fn changes_are_a_line_for_each_package() {
     let member = |package: &str, version: &str| PlannedMember {
         package: package.to_owned(),
