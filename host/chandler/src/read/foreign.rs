@@ -35,25 +35,33 @@ pub async fn list(
 ) -> Result<Option<Vec<Value>>, CommandError> {
     let resource = kind.resource();
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let mut parameters = ListParams { label_selector: labels.map(str::to_owned), ..ListParams::default() }.limit(PAGE);
-    let mut objects = Vec::new();
+    let selected = ListParams { label_selector: labels.map(str::to_owned), ..ListParams::default() };
+    let found = pages(&api, selected).await;
+    let found = found.map_err(|error| {
+        CommandError::failed(format!("failed to list {}.{}", resource.plural, kind.group)).because(&error)
+    })?;
+    let value = |mut object: DynamicObject| {
+        // The items of a list have neither apiVersion nor kind.
+        object.types = Some(TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
+        serde_json::to_value(object).unwrap_or_default()
+    };
+    Ok(found.map(|objects| objects.into_iter().map(value).collect()))
+}
+
+/// All objects that are selected, read page by page; none if the cluster does not serve the kind.
+pub(super) async fn pages(
+    api: &Api<DynamicObject>,
+    selected: ListParams,
+) -> Result<Option<Vec<DynamicObject>>, kube::Error> {
+    let (mut objects, mut selected) = (Vec::new(), selected.limit(PAGE));
     loop {
-        let page = match api.list(&parameters).await {
-            Ok(page) => page,
+        let page = match api.list(&selected).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
-            Err(error) => {
-                return Err(
-                    CommandError::failed(format!("failed to list {}.{}", resource.plural, kind.group)).because(&error)
-                );
-            }
+            page => page?,
         };
-        for mut object in page.items {
-            // The items of a list have neither apiVersion nor kind.
-            object.types = Some(TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
-            objects.push(serde_json::to_value(object).unwrap_or_default());
-        }
+        objects.extend(page.items);
         match page.metadata.continue_ {
-            Some(token) if !token.is_empty() => parameters.continue_token = Some(token),
+            Some(token) if !token.is_empty() => selected.continue_token = Some(token),
             _ => return Ok(Some(objects)),
         }
     }

@@ -6,6 +6,7 @@ use kube::{
     api::{DynamicObject, ListParams},
 };
 
+use super::foreign;
 use crate::CommandError;
 
 /// The objects of a kind as Catalogs. A kind that the cluster does not serve has none.
@@ -18,9 +19,8 @@ pub async fn list(client: &Client, kind: &OlmCatalogs) -> Result<Vec<Catalog>, C
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         None => Api::all_with(client.clone(), &resource),
     };
-    match api.list(&ListParams::default()).await {
-        Ok(found) => Ok(found.items.iter().map(|object| kind.catalog(object)).collect()),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Vec::new()),
+    match foreign::pages(&api, ListParams::default()).await {
+        Ok(found) => Ok(found.unwrap_or_default().iter().map(|object| kind.catalog(object)).collect()),
         Err(error) => Err(CommandError::failed("failed to list the catalogs of OLM in the cluster").because(&error)),
     }
 }
