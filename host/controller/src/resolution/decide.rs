@@ -27,6 +27,9 @@ use super::{
 /// The longest wait for the next maintenance window: clocks drift.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
+/// The most rounds of a reconcile. One is usually enough: a round finds all refusals of its members.
+const ROUNDS: usize = 10;
+
 /// What was decided.
 pub(super) struct Decided {
     pub(super) answer: Answer,
@@ -95,7 +98,8 @@ impl Resolutions {
                 Answer::Plan(plan) => checks::left_out(&target.refusals, plan, &optional),
                 _ => BTreeMap::new(),
             };
-            if left_out.keys().all(|package| round.refused.contains_key(package)) {
+            let is_last = round.number + 1 == ROUNDS;
+            if is_last || left_out.keys().all(|package| round.refused.contains_key(package)) {
                 target.again = again;
                 if matches!(answer, Answer::Plan(_)) {
                     self.preflights.forget_after(&subject.resolution.name_any(), round.number);
