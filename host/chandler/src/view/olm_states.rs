@@ -6,8 +6,8 @@
 use std::fmt;
 
 use chandler_api::{
-    BundleDeployment, BundleDeploymentStatus, ConditionType, Outcome, PendingDecision, Reason, Remedy, Resolution,
-    ResolvedMember, find_condition,
+    BundleDeployment, BundleDeploymentStatus, ConditionType, LeftOut, Outcome, PendingDecision, Reason, Remedy,
+    Resolution, ResolvedMember, find_condition,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Serialize, Serializer};
@@ -160,6 +160,11 @@ pub fn install_plan(resolution: &Resolution) -> Option<InstallPlan> {
     let reasons = status.members.iter().filter_map(|member| Reason::from_name(member.state.as_deref()?));
     let is_failed = reasons.into_iter().any(|reason| !matches!(reason.remedy(), Remedy::Nothing | Remedy::Time));
     Some(if is_failed { InstallPlan::Failed } else { InstallPlan::Installing })
+}
+
+/// The phase of the InstallPlan of a package that a set is without: OLM creates one only if the package fits.
+pub fn install_plan_without(left_out: &LeftOut) -> Option<InstallPlan> {
+    (left_out.reason == Reason::PreflightFailed.as_str()).then_some(InstallPlan::Failed)
 }
 
 /// The phase of the InstallPlan that a BundleDeployment without a Resolution would have.

@@ -7,7 +7,7 @@ mod text;
 
 use std::collections::BTreeMap;
 
-use chandler_api::{BundleDeployment, PlatformOperator, Resolution};
+use chandler_api::{BundleDeployment, LeftOut, PlatformOperator, Resolution};
 use serde::Serialize;
 
 pub use self::{
@@ -43,6 +43,13 @@ impl Found {
         let (deployment, status) = (self.deployment.as_ref()?, self.resolution.as_ref()?.status.as_ref()?);
         let member = status.members.iter().find(|member| member.bundle_deployment.as_ref() == Some(deployment));
         member.map(|member| member.package.as_str())
+    }
+
+    /// The package that the question is about, if the set is without it.
+    fn left_out(&self) -> Option<&LeftOut> {
+        let (focus, status) = (self.focus()?, self.resolution.as_ref()?.status.as_ref()?);
+        let is_member = status.members.iter().any(|member| member.package == focus);
+        status.left_out.iter().find(|it| it.package == focus).filter(|_| !is_member)
     }
 }
 
@@ -89,8 +96,27 @@ pub struct Path {
 pub struct LeftOutPackage {
     /// The package.
     pub package: String,
+    /// Why, in a word.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
     /// Why.
     pub explanation: Vec<String>,
+}
+
+impl From<LeftOut> for LeftOutPackage {
+    fn from(LeftOut { package, reason, explanation }: LeftOut) -> Self {
+        Self { package, reason, explanation }
+    }
+}
+
+impl LeftOutPackage {
+    /// A line: the package, and why.
+    pub fn line(&self) -> String {
+        let prefix = format!("{}: ", self.package);
+        let why = self.explanation.join("; ");
+        // The checks name the BundleDeployment, which has the name of the package.
+        if why.starts_with(&prefix) { why } else { prefix + &why }
+    }
 }
 
 impl Path {
@@ -101,9 +127,10 @@ impl Path {
         let steps = steps::steps(found, &packages);
         let status = found.resolution.as_ref().and_then(|resolution| resolution.status.clone()).unwrap_or_default();
         let deployment = found.deployment.as_ref().and_then(|name| found.deployments.get(name));
-        let install_plan = match &found.resolution {
-            Some(resolution) => super::olm_states::install_plan(resolution),
-            None => deployment.map(super::olm_states::install_plan_of),
+        let install_plan = match (found.left_out(), &found.resolution) {
+            (Some(left_out), _) => super::olm_states::install_plan_without(left_out),
+            (None, Some(resolution)) => super::olm_states::install_plan(resolution),
+            (None, None) => deployment.map(super::olm_states::install_plan_of),
         };
         let is_about = |package: &str| found.focus().is_none_or(|focus| focus == package);
         let left_out = status.left_out.into_iter().filter(|it| is_about(&it.package));
@@ -117,7 +144,7 @@ impl Path {
             install_plan,
             pending_changes: status.pending.map(|pending| pending.changes).unwrap_or_default(),
             explanation: status.explanation,
-            left_out: left_out.map(|it| LeftOutPackage { package: it.package, explanation: it.explanation }).collect(),
+            left_out: left_out.map(LeftOutPackage::from).collect(),
             alternatives: status.alternatives,
             notes: status.notes,
         }

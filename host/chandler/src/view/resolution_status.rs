@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{
     conditions,
-    path::{Found, Path},
+    path::{Found, LeftOutPackage, Path},
     progress_reporter::RolloutState,
     resolution_progress,
     table::{self, Fit},
@@ -46,6 +46,9 @@ pub struct ResolutionStatusView {
     /// Why the packages have no answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanation: Vec<String>,
+    /// Optional packages that the decision is without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutPackage>,
     /// Suggested actions.
     pub next_steps: Vec<String>,
 }
@@ -66,6 +69,7 @@ impl ResolutionStatusView {
             members: status.members,
             pending: status.pending,
             explanation: status.explanation,
+            left_out: status.left_out.into_iter().map(LeftOutPackage::from).collect(),
             next_steps: Path::new(found).next_steps,
         }
     }
@@ -95,10 +99,12 @@ impl ResolutionStatusView {
         if let Some(pending) = &self.pending {
             let _ = writeln!(text, "\npending: {}: {}", one_line(&pending.reason), one_line(&pending.message));
         }
+        let left_out: Vec<String> = self.left_out.iter().map(LeftOutPackage::line).collect();
         let pending = self.pending.as_ref().map(|pending| pending.changes.as_slice()).unwrap_or_default();
         for (title, lines, sign) in [
             ("the next decision would", pending, ""),
             ("no answer, since", &self.explanation, ""),
+            ("left out", &left_out, ""),
             ("suggested actions", &self.next_steps, "- "),
         ] {
             if !lines.is_empty() {
@@ -165,6 +171,7 @@ mod tests {
                 ],
                 "pending": {"reason": "ApprovalRequired", "message": "it waits",
                     "changes": ["change app from 1.0.0 to 2.0.0"]},
+                "leftOut": [{"package": "web", "reason": "PreflightFailed", "explanation": ["web: not found"]}],
             },
         }))
         .unwrap();

@@ -23,6 +23,9 @@ pub(super) fn actions(found: &Found, packages: &[Package]) -> Vec<String> {
         let name = found.resolution.as_ref().and_then(|it| it.metadata.name.clone()).unwrap_or_default();
         add(Reason::from_name(&pending.reason).and_then(|reason| resolution_progress::advice(reason, &name)));
     }
+    if found.left_out().is_some_and(|it| it.reason == Reason::PreflightFailed.as_str()) {
+        add(advice(Reason::PreflightFailed, ""));
+    }
     for package in packages.iter().filter(|package| !package.ready) {
         let Some(name) = &package.bundle_deployment else { continue };
         let Some(status) = found.deployments.get(name).and_then(|it| it.status.as_ref()) else { continue };

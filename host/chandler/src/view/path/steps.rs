@@ -1,7 +1,8 @@
 //! The steps of the path: where it stands, and what each step found.
 
 use chandler_api::{
-    BundleDeployment, ConditionType, OutputType, PackageRequest, PlatformOperator, Reason, Resolution, find_condition,
+    BundleDeployment, ConditionType, LeftOut, OutputType, PackageRequest, PlatformOperator, Reason, Resolution,
+    find_condition,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
@@ -58,7 +59,10 @@ pub(super) fn steps(found: &Found, packages: &[Package]) -> Vec<Step> {
     }
     if let Some(resolution) = &found.resolution {
         steps.push(wish(resolution));
-        steps.push(decision(resolution));
+        steps.push(match found.left_out() {
+            Some(left_out) => without(resolution, left_out),
+            None => decision(resolution),
+        });
         if !is_installed(resolution) {
             return steps;
         }
@@ -153,6 +157,14 @@ fn decision(resolution: &Resolution) -> Step {
         None if status.members.is_empty() => step("decision", StepState::Working, format!("there is none yet{held}")),
         _ => step("decision", StepState::Done, format!("{chosen}{held}")),
     }
+}
+
+/// The decision, if it is without the package that the question is about.
+fn without(resolution: &Resolution, left_out: &LeftOut) -> Step {
+    let LeftOut { package, reason, .. } = left_out;
+    let decision = decision(resolution);
+    let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+    step("decision", StepState::Failed, format!("{}; {package} is left out{reason}", decision.message))
 }
 
 fn set(resolution: &Resolution, set: Option<&BundleDeployment>) -> Step {

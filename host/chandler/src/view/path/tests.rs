@@ -111,6 +111,20 @@ fn a_member_stands_in_the_path_of_its_resolution() {
 }
 
 #[test]
+fn a_package_that_is_left_out_has_its_reason_and_what_helps() {
+    let operator = json!({
+        "apiVersion": "platform.openshift.io/v1alpha1", "kind": "PlatformOperator", "metadata": {"name": "po"},
+        "spec": {"package": {"name": "extra"}},
+    });
+    let mut found = Found { operator: Some(serde_json::from_value(operator).unwrap()), ..under_way() };
+    assert_eq!(Path::new(&found).install_plan, None, "it does not fit");
+    let status = found.resolution.as_mut().unwrap().status.as_mut().unwrap();
+    status.left_out[0].reason = "PreflightFailed".to_owned();
+    status.left_out[0].explanation = vec!["extra: the image is not found".to_owned()];
+    insta::assert_snapshot!(Path::new(&found).text(Some(100)));
+}
+
+#[test]
 fn packages_without_an_answer_have_reasons_and_no_set() {
     let message = "package app is required; no catalog has it";
     let status = json!({

@@ -7,7 +7,7 @@ use super::{
         table::{self, Fit, cut_end},
         text::one_line,
     },
-    Package, Path, Step,
+    LeftOutPackage, Package, Path, Step,
 };
 
 /// The width of the names of steps.
@@ -58,8 +58,7 @@ impl Path {
     }
 
     fn write_lists(&self, text: &mut String) {
-        let left_out: Vec<String> =
-            self.left_out.iter().map(|it| format!("{}: {}", it.package, it.explanation.join("; "))).collect();
+        let left_out: Vec<String> = self.left_out.iter().map(LeftOutPackage::line).collect();
         for (title, lines, sign) in [
             ("the next decision would", &self.pending_changes, ""),
             ("no answer, since", &self.explanation, ""),
