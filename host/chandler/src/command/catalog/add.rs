@@ -172,14 +172,13 @@ impl Add {
             Err(_) => {
                 let mut late =
                     CommandError::timeout(format!("Catalog {name} is not ready after {}", seconds(self.timeout)));
-                if let Ok(catalog) = Api::<Catalog>::all(client.clone()).get(name).await
-                    && let Some(ready) = ready(&catalog)
-                {
-                    late = late.cause(ready.message.clone());
-                }
-                return Err(late
-                    .hint("check that the controller runs, and that its --watch-selector selects the Catalog")
-                    .hint("`chandler catalog list` shows its state"));
+                late = match Api::<Catalog>::all(client.clone()).get(name).await.ok().as_ref().and_then(ready) {
+                    Some(ready) => late.cause(ready.message.clone()),
+                    None => {
+                        late.hint("check that the controller runs, and that its --watch-selector selects the Catalog")
+                    }
+                };
+                return Err(late.hint("`chandler catalog list` shows its state"));
             }
         };
         let mut refused = CommandError::failed(format!("Catalog {name} cannot be used"));
