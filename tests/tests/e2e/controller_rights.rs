@@ -8,6 +8,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use chandler_api::{ConditionType, find_condition};
 use chandler_controller::{ContentOptions, Election, options::LEASE};
 use chandler_permissions::{Attributes, PolicyRule, ResourceAttributes, cover::break_down, role::Role, roles};
 use chandler_tests::{ContentClient, World, bundles, bundles::Bundle, content_service, wait, world::condition};
@@ -178,12 +179,17 @@ async fn resolve(world: &World, name: &str, package: &str) {
     wait::until(&resolutions, name, "gone", |resolution| resolution.is_none()).await;
 }
 
-/// Waits until the package of a PlatformOperator has its BundleDeployment, and deletes both.
+/// Waits until the checks refuse the package of a PlatformOperator, for which the controller itself has no permissions, and deletes it.
 async fn want(world: &World, name: &str, package: &str) {
     let operators: Api<chandler_api::PlatformOperator> = Api::all(world.client.clone());
     let spec = json!({"package": {"name": package}});
     let _: chandler_api::PlatformOperator = world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
-    wait::until(&world.deployments(), package, "created", |member| member.is_some()).await;
+    wait::until(&operators, name, "refused", |operator| {
+        let status = operator.and_then(|it| it.status.as_ref());
+        let installed = status.and_then(|it| find_condition(&it.conditions, ConditionType::Installed));
+        installed.is_some_and(|it| it.reason == "InstallFailed" && it.message.contains("configmaps"))
+    })
+    .await;
     operators.delete(name, &kube::api::DeleteParams::default()).await.expect("the object exists");
     wait::until(&operators, name, "gone", |operator| operator.is_none()).await;
 }
@@ -230,7 +236,11 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     let _: chandler_api::Catalog = world.create(json!({"metadata": {"name": name}, "spec": {"source": source}})).await;
 
     let package = format!("{name}-package");
-    let reference = catalogs::push(&world.registry, &[("a.yaml", &catalogs::package(&package, &["1.0.0"]))]).await;
+    let note = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n";
+    let bundle = world.push(&Bundle::empty().with("manifests/note.yaml", note)).await;
+    let documents = catalogs::package(&package, &["1.0.0"]);
+    let documents = documents.replace(&format!("registry.invalid/{package}:v1.0.0"), &bundle);
+    let reference = catalogs::push(&world.registry, &[("a.yaml", &documents)]).await;
     let source = json!({"type": "image", "image": {"ref": reference}});
     let other = format!("{name}-ready");
     let _: chandler_api::Catalog = world.create(json!({"metadata": {"name": other}, "spec": {"source": source}})).await;
