@@ -278,7 +278,13 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     };
     wait::until(&catalogs, &name, "reconciled", is_reconciled).await;
     resolve(&world, &name, &package).await;
+    let denied = || refused.lock().expect("no other thread panics").clone();
+    assert_eq!(denied(), BTreeSet::new(), "refused");
     want(&world, &name, &package).await;
+    // Without an account, the controller itself reads what the bundle has.
+    let of_bundle = |made: &Made| made.verb == "list" && made.resource == "configmaps";
+    assert!(denied().iter().all(of_bundle), "{:?}", denied());
+    refused.lock().expect("no other thread panics").clear();
     world.delete(&bell).await;
     world.delete(&name).await;
     classes.delete(&name, &kube::api::DeleteParams::default()).await.expect("the object exists");

@@ -184,7 +184,7 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
             "wait: the controller fetches, renders and checks the members before it writes the first of them"
         }
         Reason::PreflightFailed => {
-            "fix what the message names; the controller checks again every 30 seconds, and writes nothing before the checks pass"
+            "fix what the message names; the controller retries every 30 seconds, and writes nothing before the checks pass"
         }
         Reason::MembersNotHealthy => {
             "wait; if it lasts, `chandler status` shows what is wrong with the BundleDeployment that the message names"
