@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Plan, PlannedMember, status::lines};
+use crate::{Plan, PlannedMember, optional::LINES, status::lines};
 
 /// The most refusals of a summary.
 const SUMMARY: usize = 20;
@@ -22,20 +22,28 @@ pub struct Refusal {
 /// A package is left out if it or what it needs is refused. Of members that exclude each other, the one that is required or whose
 /// package is first in the list stays.
 pub fn left_out(refusals: &[Refusal], plan: &Plan, optional: &[String]) -> BTreeMap<String, Vec<String>> {
-    let ranks = ranks(plan, optional);
+    let needed_by = needed_by(plan, optional);
+    let of = |package: &String| needed_by.get(package.as_str()).map(Vec::as_slice).unwrap_or_default();
     let mut left_out: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for refusal in refusals {
-        let mut refused: Vec<(Rank, &str)> =
-            refusal.packages.iter().map(|it| (rank(&ranks, it), it.as_str())).collect();
+    let (alone, several): (Vec<&Refusal>, Vec<&Refusal>) = refusals.iter().partition(|it| it.packages.len() == 1);
+    for refusal in alone.into_iter().chain(several) {
+        let is_gone = |places: &[usize]| {
+            let mut packages = places.iter().filter_map(|place| optional.get(*place));
+            !places.is_empty() && packages.all(|package| left_out.contains_key(package))
+        };
+        // Without a place in the list, a member is required.
+        let mut refused: Vec<(Option<usize>, &String)> =
+            refusal.packages.iter().map(|package| (of(package).first().copied(), package)).collect();
         refused.sort_unstable();
-        let stays = usize::from(refused.len() > 1);
-        for (_, package) in refused.into_iter().skip(stays).filter(|(rank, _)| *rank != Rank::Required) {
-            let need = optional.iter().filter(|it| reached(plan, [it.as_str()]).contains(package));
-            for package in need {
-                let reasons = left_out.entry(package.clone()).or_default();
-                if !reasons.contains(&refusal.message) {
-                    reasons.push(refusal.message.clone());
-                }
+        if refusal.packages.len() > 1 {
+            refused.retain(|(_, package)| !is_gone(of(package)));
+            refused = refused.split_off(1.min(refused.len()));
+        }
+        for place in refused.into_iter().flat_map(|(_, package)| of(package)) {
+            let Some(package) = optional.get(*place) else { continue };
+            let reasons = left_out.entry(package.clone()).or_default();
+            if !reasons.contains(&refusal.message) && reasons.len() < LINES {
+                reasons.push(refusal.message.clone());
             }
         }
     }
@@ -48,39 +56,29 @@ pub fn summary(refusals: &[Refusal]) -> String {
     lines(&all, SUMMARY).join("; ")
 }
 
-/// How much a member is preferred, the most preferred ones first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
-    /// Something that is not optional needs it.
-    Required,
-    /// The place in the list of the first optional package that needs it.
-    Optional(usize),
-}
-
-/// The ranks of the members that only optional packages need.
-fn ranks<'a>(plan: &'a Plan, optional: &'a [String]) -> BTreeMap<&'a str, Rank> {
-    let mut ranks = BTreeMap::new();
+/// The places in the list of the optional packages that need a member, for members that nothing else needs.
+fn needed_by<'a>(plan: &'a Plan, optional: &'a [String]) -> BTreeMap<&'a str, Vec<usize>> {
+    let members: BTreeMap<&str, &PlannedMember> = plan.set().map(|it| (it.package.as_str(), it)).collect();
+    let mut needed_by: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, package) in optional.iter().enumerate() {
-        for member in reached(plan, [package.as_str()]) {
-            ranks.entry(member).or_insert(Rank::Optional(place));
+        for member in reached(&members, [package.as_str()]) {
+            needed_by.entry(member).or_default().push(place);
         }
     }
     // What no optional package needs is required, and so is what it needs.
-    let required: Vec<&str> =
-        plan.set().map(|member| member.package.as_str()).filter(|package| !ranks.contains_key(package)).collect();
-    for member in reached(plan, required) {
-        ranks.remove(member);
+    let required: Vec<&str> = members.keys().copied().filter(|package| !needed_by.contains_key(package)).collect();
+    for member in reached(&members, required) {
+        needed_by.remove(member);
     }
-    ranks
-}
-
-fn rank(ranks: &BTreeMap<&str, Rank>, package: &str) -> Rank {
-    ranks.get(package).copied().unwrap_or(Rank::Required)
+    needed_by
 }
 
 /// Members of the set, and all that they need.
-fn reached<'a>(plan: &'a Plan, roots: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a str> {
-    let member = |package: &str| plan.set().find(|member: &&PlannedMember| member.package == package);
+fn reached<'a>(
+    members: &BTreeMap<&'a str, &'a PlannedMember>,
+    roots: impl IntoIterator<Item = &'a str>,
+) -> BTreeSet<&'a str> {
+    let member = |package: &str| members.get(package).copied();
     let mut open: Vec<&PlannedMember> = roots.into_iter().filter_map(member).collect();
     let mut reached = BTreeSet::new();
     while let Some(next) = open.pop() {
@@ -144,6 +142,8 @@ mod tests {
         assert_eq!(left_out_for(&members, &["a", "c"], &["a+e"]), ["a for a+e: no"]);
         assert_eq!(left_out_for(&members, &["a", "c"], &["a+d+e"]), ["a for a+d+e: no", "c for a+d+e: no"]);
         assert!(left_out_for(&members, &["a", "c"], &["b+e"]).is_empty(), "both are required");
+        let alone = left_out_for(&members, &["a", "b", "c", "e"], &["a+b", "b+e", "a"]);
+        assert_eq!(alone, ["a for a: no", "e for b+e: no"], "without the one that is refused, the other one stays");
     }
 
     #[test]
