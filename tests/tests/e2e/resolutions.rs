@@ -44,6 +44,12 @@ async fn patch(world: &World, name: &str, spec: Value) {
     resolutions(world).patch(name, &PatchParams::default(), &patch).await.expect("the spec is accepted");
 }
 
+/// Creates a ConfigMap that belongs to nobody.
+async fn create_map(world: &World, name: &str) {
+    let map = serde_json::from_value(json!({"metadata": {"name": name}})).expect("a ConfigMap");
+    world.config_maps().create(&PostParams::default(), &map).await.expect("the ConfigMap is created");
+}
+
 /// Waits until the condition Ready of the current generation has this status and reason, and more holds.
 async fn until(world: &World, name: &str, expected: &str, more: impl Fn(&Resolution) -> bool) -> Resolution {
     let api = resolutions(world);
@@ -197,8 +203,7 @@ async fn nothing_is_written_before_all_members_pass_the_checks() {
     let shop = shop.with_broken("base", "1.0.0", &[]).with_map("left", "1.0.0", "both").await;
     let shop = shop.with_map("right", "1.0.0", "both").await.with_map("taken", "1.0.0", "theirs").await;
     catalog(&shop).await;
-    let theirs = serde_json::from_value(json!({"metadata": {"name": "theirs"}})).expect("a ConfigMap");
-    world.config_maps().create(&PostParams::default(), &theirs).await.expect("the ConfigMap is created");
+    create_map(&world, "theirs").await;
     let name = format!("{}-wish", world.run());
     let unwritten = async |packages: &[&str]| {
         for package in packages {
@@ -234,8 +239,7 @@ async fn an_optional_package_that_the_checks_refuse_is_left_out_until_they_pass(
     let shop = shop.with_broken("base", "1.0.0", &[]).with_map("left", "1.0.0", "both").await;
     let shop = shop.with_map("right", "1.0.0", "both").await.with_map("taken", "1.0.0", "theirs").await;
     catalog(&shop).await;
-    let theirs = serde_json::from_value(json!({"metadata": {"name": "theirs"}})).expect("a ConfigMap");
-    world.config_maps().create(&PostParams::default(), &theirs).await.expect("the ConfigMap is created");
+    create_map(&world, "theirs").await;
     let name = format!("{}-wish", world.run());
     let mut packages = wanted(&shop, &[("app", ""), ("web", ""), ("right", ""), ("left", ""), ("taken", "")]);
     for package in packages.as_array_mut().expect("a list").iter_mut().skip(1) {
