@@ -124,9 +124,10 @@ impl<T: Send + 'static> Jobs<T> {
         completion
     }
 
-    /// Aborts the jobs of an object and drops their results.
+    /// Aborts the jobs of an object, or one of its parts, and drops their results.
     pub fn end(&self, name: &str) {
-        self.all().retain(|job, _| job.split('/').next() != Some(name));
+        let is_of = |job: &str| job.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        self.all().retain(|job, _| !is_of(job));
     }
 
     /// Aborts all jobs and drops their results.
@@ -174,7 +175,10 @@ impl<T> Completion<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::future::{pending, ready};
+    use std::{
+        collections::BTreeSet,
+        future::{pending, ready},
+    };
 
     use tokio::sync::oneshot;
 
@@ -243,6 +247,12 @@ mod tests {
             end(&jobs);
             ended(&held).await;
         }
+        for job in ["a", "a/1", "a/10", "a-b"] {
+            assert_eq!(jobs.outcome(job, &inputs("x"), pending, || ()).await, None);
+        }
+        jobs.end("a/1");
+        let running: BTreeSet<String> = jobs.all().keys().cloned().collect();
+        assert_eq!(running.iter().map(String::as_str).collect::<Vec<_>>(), ["a", "a-b", "a/10"], "a part alone");
     }
 
     #[tokio::test]

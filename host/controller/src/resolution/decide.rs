@@ -20,15 +20,12 @@ use kube::ResourceExt as _;
 
 use super::{
     decisions::{Decision, Decisions},
-    preflight::{Check, Preflight},
+    preflight::{Check, Preflight, ROUNDS},
     reconciler::{Memory, ReconcileError, Resolutions},
 };
 
 /// The longest wait for the next maintenance window: clocks drift.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
-
-/// The most rounds of a reconcile. One is usually enough: a round finds all refusals of its members.
-const ROUNDS: usize = 10;
 
 /// What was decided.
 pub(super) struct Decided {

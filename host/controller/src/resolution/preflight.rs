@@ -23,6 +23,8 @@ use crate::{
 const AT_ONCE: usize = 4;
 /// The most refusals of one member, and the most objects that several members would create.
 const REPORTED: usize = 20;
+/// The most rounds of a reconcile. One or two are usually enough: a round finds all refusals of its members.
+pub(super) const ROUNDS: usize = 10;
 /// How long members that were refused wait for the next check. A permission that is granted and an image that is pushed change no object
 /// that the controller watches.
 const CHECK_AGAIN: Duration = Duration::from_secs(30);
@@ -77,7 +79,7 @@ impl Preflights {
         wake: impl FnOnce() + Send + 'static,
     ) -> Preflight {
         let members = changed(context, check.manifests);
-        let job = check.job();
+        let job = job(check.resolution, check.round);
         if members.is_empty() {
             self.refused().remove(&job);
             return Preflight::Passed;
@@ -113,27 +115,25 @@ impl Preflights {
     /// Whether the last check of the same decision refused members.
     pub(super) fn is_refused(&self, context: &Context, check: Check<'_>) -> bool {
         let members = changed(context, check.manifests);
-        !members.is_empty() && self.known(&check.job(), &inputs(context, check.manifests, &members)).is_some()
+        !members.is_empty()
+            && self.known(&job(check.resolution, check.round), &inputs(context, check.manifests, &members)).is_some()
     }
 
     /// Ends the checks of the rounds after this one.
     pub(super) fn forget_after(&self, resolution: &str, round: usize) {
-        let is_later = |job: &str| {
-            let (of, number) = job.rsplit_once('/').unwrap_or((job, ""));
-            of == resolution && number.parse().is_ok_and(|number: usize| number > round)
-        };
-        let mut refused = self.refused();
-        let later: Vec<String> = refused.keys().filter(|job| is_later(job)).cloned().collect();
-        for job in later {
+        for later in round + 1..ROUNDS {
+            let job = job(resolution, later);
             self.jobs.end(&job);
-            refused.remove(&job);
+            self.refused().remove(&job);
         }
     }
 
     /// Ends the checks of a Resolution.
     pub(super) fn end(&self, resolution: &str) {
+        for round in 0..ROUNDS {
+            self.refused().remove(&job(resolution, round));
+        }
         self.jobs.end(resolution);
-        self.refused().retain(|job, _| job.rsplit_once('/').is_none_or(|(of, _)| of != resolution));
     }
 
     /// What was refused for the same inputs.
@@ -146,10 +146,9 @@ impl Preflights {
     }
 }
 
-impl Check<'_> {
-    fn job(self) -> String {
-        format!("{}/{}", self.resolution, self.round)
-    }
+/// The name of the job of a round.
+fn job(resolution: &str, round: usize) -> String {
+    format!("{resolution}/{round}")
 }
 
 /// The members that are not installed as their manifests say.
@@ -234,6 +233,23 @@ fn shared(created: &[(&Member, Vec<ObjectKey>)]) -> Vec<Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_checks_of_later_rounds_and_of_gone_resolutions_are_forgotten() {
+        let preflights = Preflights::default();
+        let inputs = Digest::of(b"decision");
+        for name in ["shop/0", "shop/1", "shop/2", "shop-two/1"] {
+            let refused = Refused { inputs: inputs.clone(), refusals: Vec::new(), at: Instant::now() };
+            preflights.refused().insert(name.to_owned(), refused);
+        }
+        let known = |name: &str, inputs: &Digest| preflights.known(name, inputs).is_some();
+        preflights.forget_after("shop", 0);
+        let left = ["shop/0", "shop/1", "shop/2", "shop-two/1"].map(|name| known(name, &inputs));
+        assert_eq!(left, [true, false, false, true]);
+        assert!(!known("shop/0", &Digest::of(b"another decision")));
+        preflights.end("shop");
+        assert_eq!(["shop/0", "shop-two/1"].map(|name| known(name, &inputs)), [false, true]);
+    }
 
     #[test]
     fn an_object_of_two_members_is_refused() {
