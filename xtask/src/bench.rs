@@ -12,7 +12,8 @@ pub(crate) struct Bench {
     control_plane: bool,
 
     /// Measure the controller with 1,000 unchanged BundleDeployments: CPU time, memory, requests and calls of
-    /// provisioners, while idle and after a restart
+    /// provisioners, while idle and after a restart: --deployments N; --resolutions N installs them as packages of a
+    /// catalog, --packages DIR takes published ones (PACKAGE/VERSION/manifests)
     #[arg(long, conflicts_with = "control_plane")]
     idle: bool,
 
