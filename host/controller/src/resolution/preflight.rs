@@ -78,7 +78,7 @@ impl Preflights {
         check: Check<'_>,
         wake: impl FnOnce() + Send + 'static,
     ) -> Preflight {
-        let members = changed(context, check.manifests);
+        let members = unsettled(context, check.manifests);
         let job = job(check.resolution, check.round);
         if members.is_empty() {
             self.refused().remove(&job);
@@ -114,7 +114,7 @@ impl Preflights {
 
     /// Whether the last check of the same decision refused members.
     pub(super) fn is_refused(&self, context: &Context, check: Check<'_>) -> bool {
-        let members = changed(context, check.manifests);
+        let members = unsettled(context, check.manifests);
         !members.is_empty()
             && self.known(&job(check.resolution, check.round), &inputs(context, check.manifests, &members)).is_some()
     }
@@ -151,30 +151,41 @@ fn job(resolution: &str, round: usize) -> String {
     format!("{resolution}/{round}")
 }
 
-/// The members that are not installed as their manifests say.
-fn changed(context: &Context, manifests: &Manifests) -> Vec<BundleDeployment> {
-    let is_installed = |member: &BundleDeployment| {
-        let stored = context.deployment(&member.name_any());
-        stored.is_some_and(|stored| is_ready(&stored) && !changes(member, &stored))
-    };
-    manifests.deployments().into_iter().filter(|member| !is_installed(member)).collect()
+/// A member that is not installed as its manifest says.
+struct Unsettled {
+    member: BundleDeployment,
+    /// Whether its BundleDeployment has to be written. One that has been written and is not ready yet is only rendered: what it brings
+    /// counts as served.
+    is_changed: bool,
 }
 
-/// What the checks depend on, but for the objects of the cluster.
-fn inputs(context: &Context, manifests: &Manifests, members: &[BundleDeployment]) -> Digest {
-    let stored = members.iter().map(|member| {
+/// The members that are not installed as their manifests say; none if nothing has to be written.
+fn unsettled(context: &Context, manifests: &Manifests) -> Vec<Unsettled> {
+    let unsettled = |member: BundleDeployment| match context.deployment(&member.name_any()) {
+        Some(stored) if !changes(&member, &stored) => {
+            (!is_ready(&stored)).then_some(Unsettled { member, is_changed: false })
+        }
+        _ => Some(Unsettled { member, is_changed: true }),
+    };
+    let members: Vec<Unsettled> = manifests.deployments().into_iter().filter_map(unsettled).collect();
+    if members.iter().any(|it| it.is_changed) { members } else { Vec::new() }
+}
+
+/// What the checks depend on, but for the objects of the cluster. The state of the members is not part of it: it changes all the time
+/// while they are installed.
+fn inputs(context: &Context, manifests: &Manifests, members: &[Unsettled]) -> Digest {
+    let approved = members.iter().map(|Unsettled { member, .. }| {
         let stored = context.deployment(&member.name_any())?;
-        let approved = context.approvals.upgrades(&stored);
-        Some((stored.metadata.uid, stored.metadata.generation, stored.metadata.annotations, approved))
+        Some(context.approvals.upgrades(&stored)).filter(|approved| !approved.is_empty())
     });
-    Digest::of_json(&(&manifests.0, stored.collect::<Vec<_>>()))
+    Digest::of_json(&(&manifests.0, approved.flatten().collect::<Vec<_>>()))
 }
 
 /// Why members would be refused.
-async fn refusals(context: Arc<Context>, members: Vec<BundleDeployment>) -> Vec<Refusal> {
-    let rendered = futures::stream::iter(members).map(|member| {
+async fn refusals(context: Arc<Context>, members: Vec<Unsettled>) -> Vec<Refusal> {
+    let rendered = futures::stream::iter(members).map(|Unsettled { member, is_changed }| {
         let (name, package, context) = (member.name_any(), manifests::package(&member), Arc::clone(&context));
-        async move { (Member { name, package }, Box::pin(Planned::render(&context, member)).await) }
+        async move { (Member { name, package, is_changed }, Box::pin(Planned::render(&context, member)).await) }
     });
     let rendered: Vec<(Member, Result<Planned, String>)> = rendered.buffered(AT_ONCE).collect().await;
     let (mut refusals, mut created) = (Vec::new(), Vec::new());
@@ -182,11 +193,12 @@ async fn refusals(context: Arc<Context>, members: Vec<BundleDeployment>) -> Vec<
     for (member, result) in rendered {
         match result {
             Ok(one) => planned.push((member, one)),
-            Err(message) => refusals.push(member.refused(&message)),
+            Err(message) if member.is_changed => refusals.push(member.refused(&message)),
+            Err(_) => {}
         }
     }
     let releases: Vec<Arc<Release>> = planned.iter().map(|(_, one)| Arc::clone(&one.release)).collect();
-    for (member, one) in &planned {
+    for (member, one) in planned.iter().filter(|(member, _)| member.is_changed) {
         // The kinds of all members count as served: whichever needs another one is installed after it.
         match one.preview(&context, &releases).await {
             Ok(preview) => {
@@ -207,6 +219,8 @@ struct Member {
     /// The name of its BundleDeployment.
     name: String,
     package: String,
+    /// Whether it has to be written.
+    is_changed: bool,
 }
 
 impl Member {
@@ -260,7 +274,8 @@ mod tests {
             namespace: Some("shop".to_owned()),
             name: name.to_owned(),
         };
-        let member = |name: &str| Member { name: name.to_owned(), package: format!("package-{name}") };
+        let member =
+            |name: &str| Member { name: name.to_owned(), package: format!("package-{name}"), is_changed: true };
         let (one, two) = (member("one"), member("two"));
         let created = [(&one, vec![key("a"), key("b")]), (&two, vec![key("c"), key("b")])];
         let message = "ConfigMap shop/b is in one and two, and can belong to one only".to_owned();
