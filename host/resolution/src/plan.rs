@@ -173,7 +173,6 @@ fn needed<'a>(
     let is_requested = |member: &Member| {
         member.reasons.iter().any(|it| matches!(it, Reason::Requested { .. } | Reason::Constraint { .. }))
     };
-    let is_constraint = |member: &Member| member.reasons.iter().any(|it| matches!(it, Reason::Constraint { .. }));
     let is_root = |member: &&Member| {
         is_constraint(member) || !is_automatic(&member.package) && (is_requested(member) || !is_new(member))
     };
@@ -186,8 +185,12 @@ fn own<'a>(
     needs: &BTreeMap<&'a str, BTreeSet<String>>,
     is_member: impl Fn(&str) -> bool,
 ) -> BTreeSet<String> {
-    let is_constraint = |member: &Member| member.reasons.iter().any(|it| matches!(it, Reason::Constraint { .. }));
     closure(decision.members.iter().filter(|member| is_member(&member.package) || is_constraint(member)), needs)
+}
+
+/// Whether a constraint asks for a member.
+fn is_constraint(member: &Member) -> bool {
+    member.reasons.iter().any(|it| matches!(it, Reason::Constraint { .. }))
 }
 
 /// These packages, and all that they need.

@@ -156,8 +156,6 @@ async fn what_the_checks_refuse_stops_no_other_platform_operator() {
     patch(&world, &tool, json!({"config": {"unknown": true}})).await;
     let refused = until(&world, &tool, "True/InstallSuccessful", "1.1.0").await;
     assert!(message(&refused).contains("unknown"), "{}", message(&refused));
-    let shop = shop.with("app", "1.2.0", &[]).await;
-    shop.publish().await;
     for name in [&gone, &app, &tool] {
         delete(&world, name).await;
     }

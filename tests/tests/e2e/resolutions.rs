@@ -44,7 +44,7 @@ async fn patch(world: &World, name: &str, spec: Value) {
     resolutions(world).patch(name, &PatchParams::default(), &patch).await.expect("the spec is accepted");
 }
 
-/// Creates a ConfigMap that belongs to nobody.
+/// Creates a ConfigMap without an owner.
 async fn create_map(world: &World, name: &str) {
     let map = serde_json::from_value(json!({"metadata": {"name": name}})).expect("a ConfigMap");
     world.config_maps().create(&PostParams::default(), &map).await.expect("the ConfigMap is created");

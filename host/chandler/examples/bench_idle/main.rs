@@ -40,7 +40,7 @@ struct Scale {
     tags: usize,
     image_poll_interval: String,
     idle: Duration,
-    /// How many Resolutions install the bundles as packages of a catalog; none: BundleDeployments that nobody owns.
+    /// How many Resolutions install the bundles as packages of a catalog; none: BundleDeployments without an owner.
     resolutions: usize,
     /// A directory of published packages, instead of generated bundles.
     packages: Option<std::path::PathBuf>,
