@@ -27,6 +27,4 @@ pub const PLAIN_CLASS: &str = "core-rukpak-io-plain";
 pub const REGISTRY_CLASS: &str = "core-rukpak-io-registry";
 /// The built-in class of sets: bundles of BundleDeployments.
 pub const RESOLVESET_CLASS: &str = "core-rukpak-io-resolveset";
-/// On a BundleDeployment of a set: the names of the members of the set that must be healthy before it is created, with commas between
-/// them.
-pub const DEPENDS_ON_ANNOTATION: &str = "resolveset.chandler.dev/depends-on";
+pub use chandler_core::order::DEPENDS_ON_ANNOTATION;

@@ -1,9 +1,13 @@
-//! The order of kinds inside a stage.
+//! The order of kinds inside a stage, and of the members of a set.
 //!
 //! The thirteen phases of OLM v1's applier (`internal/operator-controller/applier/phase.go`): kinds that other kinds need come
 //! first, kinds that expose or intercept come last, and every kind that the table does not name is applied with the workloads.
 
 use crate::{Object, ObjectKey};
+
+/// On a BundleDeployment of a set: the names of the members of the set that must be healthy before it is created, with commas between
+/// them. It waits for these members, and for no other member of an earlier stage.
+pub const DEPENDS_ON_ANNOTATION: &str = "resolveset.chandler.dev/depends-on";
 
 /// A group of kinds that are applied together. The variants are in the order of application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,6 +5,7 @@ pub(crate) mod causes;
 pub(crate) mod crd;
 pub mod deletion_plan;
 pub(crate) mod dependencies;
+pub(crate) mod dependents;
 pub(crate) mod desired;
 pub(crate) mod difference;
 pub mod drift_options;

@@ -1,6 +1,6 @@
 //! Writes the objects of a release, stage by stage.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
 use chandler_core::{ObjectKey, order::Phase};
 use chandler_health::{
@@ -16,6 +16,7 @@ use crate::{
     pure::{
         crd::is_crd,
         dependencies::ReleaseDependencies,
+        dependents::unblocked,
         desired::Desired,
         drift_options::DriftOptions,
         error::RolloutError,
@@ -83,20 +84,40 @@ impl<'a> Stages<'a> {
         let count = stages.len();
         let mut first = None;
         for (number, stage) in stages.into_iter().enumerate() {
-            let mut waiting = self.run_stage(stage.clone()).await?;
-            if waiting.is_empty() {
-                waiting = self.gate(stage);
-            }
-            if waiting.is_empty() {
+            let written = self.run_stage(stage.clone()).await;
+            let end = stage.end;
+            let waiting = written.map(|waiting| if waiting.is_empty() { self.gate(stage) } else { waiting });
+            if waiting.as_ref().is_ok_and(Vec::is_empty) {
                 continue;
             }
-            let progress = StageProgress { stage: number + 1, stages: count, waiting };
+            let ahead = if self.complete { Ok(()) } else { self.run_ahead(end).await };
+            let progress = StageProgress { stage: number + 1, stages: count, waiting: waiting? };
+            ahead?;
             if !self.complete {
                 return Ok(progress);
             }
             first.get_or_insert(progress);
         }
         Ok(first.unwrap_or(StageProgress { stage: count, stages: count, waiting: Vec::new() }))
+    }
+
+    /// Writes the members of later stages whose own dependencies are ready: what a stage waits for stops only what depends on it.
+    async fn run_ahead(&mut self, from: usize) -> Result<(), RolloutError> {
+        if unblocked(self.context.desired, from, |_| true).is_empty() {
+            return Ok(());
+        }
+        let unhealthy = self.unhealthy(0..self.actions.len(), self.context.dependencies.all());
+        let unhealthy: BTreeSet<&ObjectKey> = unhealthy.iter().map(|it| &it.object).collect();
+        let is_ready = |index: usize| {
+            let desired = self.context.desired.get(index);
+            self.actions.get(index) == Some(&Action::Keep) && desired.is_some_and(|it| !unhealthy.contains(&it.key))
+        };
+        let mut pending = unblocked(self.context.desired, from, is_ready);
+        let writes = [Action::Create, Action::Update, Action::Adopt];
+        pending.retain(|index| self.actions.get(*index).is_some_and(|action| writes.contains(action)));
+        let held = self.held(&pending);
+        pending.retain(|index| !held.iter().any(|(held, _)| held == index));
+        self.write(pending).await
     }
 
     /// Writes the objects of a stage in the order of the phases, and returns the objects that a phase waits for.
