@@ -137,7 +137,7 @@ impl Rollout {
                 let desired = match release {
                     Some(release) => {
                         let mut refusals = Refusals::new(OnRefusal::Stop);
-                        resolve::resolve(&self.discovery, owner, release, &[], &mut refusals).await?
+                        resolve::resolve(&self.discovery, owner, release, None, &mut refusals).await?
                     }
                     None => Vec::new(),
                 };

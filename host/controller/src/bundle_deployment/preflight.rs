@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chandler_api::BundleDeployment;
 use chandler_core::Release;
 use chandler_records::Record;
-use chandler_rollout::{Preview, RolloutRequest};
+use chandler_rollout::{DefinedKinds, Preview, RolloutRequest};
 use kube::ResourceExt as _;
 
 use super::{
@@ -36,8 +36,8 @@ impl Planned {
         Ok(Self { deployment, release })
     }
 
-    /// What the rollout would change, and every reason for which it would be refused, once the releases `before` it are installed.
-    pub(crate) async fn preview(&self, context: &Context, before: &[Arc<Release>]) -> Result<Preview, String> {
+    /// What the rollout would change, and every reason for which it would be refused, once the kinds `before` it are served.
+    pub(crate) async fn preview(&self, context: &Context, before: &DefinedKinds) -> Result<Preview, String> {
         let Self { deployment, release } = self;
         let (name, namespace) = (deployment.name_any(), deployment.spec.install_namespace.as_str());
         let owner =

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chandler_core::{Object, ObjectKey};
+use chandler_core::{Object, ObjectKey, Release};
 use kube::api::ApiResource;
 use serde_json::Value;
 
@@ -33,7 +33,25 @@ pub(crate) fn custom_resource(crd: &Value) -> Option<ApiResource> {
     })
 }
 
+/// The kinds that the CRDs of releases define. It holds names only, so that it stays small, however large the CRDs are.
+#[derive(Debug, Default)]
+pub struct DefinedKinds(BTreeMap<(String, String, String), Defined>);
+
+impl DefinedKinds {
+    /// Adds the kinds of a release. Those that were added before stay as they are.
+    pub fn add(&mut self, release: &Release) {
+        for (id, defined) in crds(release.objects()) {
+            self.0.entry(id).or_insert(defined);
+        }
+    }
+
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Defined> {
+        self.0.get(&id_of(key))
+    }
+}
+
 /// A kind that a CRD of the release defines.
+#[derive(Debug)]
 pub(crate) struct Defined {
     pub(crate) stage: u32,
     pub(crate) kind: Served,

@@ -1,11 +1,9 @@
 //! One release for one owner: the input of every call of [`Rollout`](crate::Rollout) that is about a release. Pure.
 
-use std::sync::Arc;
-
 use chandler_core::Release;
 use chandler_health::Rule;
 
-use crate::pure::{drift_options::DriftOptions, owner::Owner};
+use crate::pure::{crd::DefinedKinds, drift_options::DriftOptions, owner::Owner};
 
 /// A release that an owner wants in the cluster.
 #[derive(Clone, Debug)]
@@ -18,14 +16,14 @@ pub struct RolloutRequest<'a> {
     pub rules: &'a [Rule],
     /// How objects that differ from the release are treated.
     pub drift: DriftOptions,
-    /// Releases that are in the cluster before this one: a preview takes their CRDs for served.
-    pub before: &'a [Arc<Release>],
+    /// Kinds that are defined before this release is rolled out: a preview takes them for served.
+    pub before: Option<&'a DefinedKinds>,
 }
 
 impl<'a> RolloutRequest<'a> {
     /// A request without additional rules that repairs all drift.
     pub fn new(owner: &'a Owner, release: &'a Release) -> Self {
-        Self { owner, release, rules: &[], drift: DriftOptions::default(), before: &[] }
+        Self { owner, release, rules: &[], drift: DriftOptions::default(), before: None }
     }
 
     /// Adds health rules of the installer.
@@ -34,10 +32,10 @@ impl<'a> RolloutRequest<'a> {
         Self { rules, ..self }
     }
 
-    /// Previews the release as if these were in the cluster. A rollout does not look at them.
+    /// Previews the release as if these kinds were served. A rollout does not look at them.
     #[must_use]
-    pub fn after(self, before: &'a [Arc<Release>]) -> Self {
-        Self { before, ..self }
+    pub fn after(self, before: &'a DefinedKinds) -> Self {
+        Self { before: Some(before), ..self }
     }
 
     /// Sets how drift is treated.

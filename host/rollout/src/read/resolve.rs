@@ -1,13 +1,13 @@
 //! Resolves a release into desired objects, and refuses what can be refused before any write.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use chandler_core::Release;
 use kube::api::ApiResource;
 
 use crate::{
     pure::{
-        crd::{crds, id_of},
+        crd::{DefinedKinds, crds, id_of},
         desired::{Desired, Served},
         error::{ApiError, RolloutError},
         owner::Owner,
@@ -16,16 +16,16 @@ use crate::{
     read::discovery::Discovery,
 };
 
-/// The desired objects of the release, in its order. The releases `before` it are taken for installed. If checks continue after a refusal, objects of unknown kinds are left out.
+/// The desired objects of the release, in its order. The kinds `before` it are taken for served. If checks continue after a refusal, objects
+/// of unknown kinds are left out.
 pub(crate) async fn resolve(
     discovery: &Discovery,
     owner: &Owner,
     release: &Release,
-    before: &[Arc<Release>],
+    before: Option<&DefinedKinds>,
     refusals: &mut Refusals,
 ) -> Result<Vec<Desired>, RolloutError> {
     let defined = crds(release.objects());
-    let defined_before: Vec<_> = before.iter().map(|release| crds(release.objects())).collect();
     let mut kinds: HashMap<(&str, &str, &str), Option<Served>> = HashMap::new();
     let mut desired = Vec::with_capacity(release.objects().len());
     let mut unknown = Vec::new();
@@ -41,7 +41,7 @@ pub(crate) async fn resolve(
         };
         // A kind that a later stage defines cannot be awaited: that stage waits for this one.
         let promised = || defined.get(&id_of(key)).filter(|defined| defined.stage <= object.stage);
-        let promised = || promised().or_else(|| defined_before.iter().find_map(|defined| defined.get(&id_of(key))));
+        let promised = || promised().or_else(|| before?.get(key));
         match (served, promised()) {
             (Some(kind), _) => desired.push(Desired::new(object, kind, true, owner)),
             (None, Some(defined)) => desired.push(Desired::new(object, defined.kind.clone(), false, owner)),

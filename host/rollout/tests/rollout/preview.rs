@@ -2,10 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-use std::sync::Arc;
-
 use chandler_core::Release;
-use chandler_rollout::{RolloutRequest, Rule};
+use chandler_rollout::{DefinedKinds, RolloutRequest, Rule};
 use serde_json::{Value, json};
 
 use crate::support::{Stage, config_map, config_map_key, deployment, key, ox, oxen, release};
@@ -116,7 +114,8 @@ async fn a_preview_takes_the_kinds_of_earlier_releases_for_served() {
     let stage = Stage::set().await;
     let (crd, object) = (release(&[(0, oxen(json!({})))]), release(&[(0, ox("one", json!({})))]));
     assert_eq!(refusals(&stage, &object).await.len(), 1);
-    let before = [Arc::new(crd)];
+    let mut before = DefinedKinds::default();
+    before.add(&crd);
     let preview = stage.rollout.preview(&RolloutRequest::new(&stage.owner, &object).after(&before)).await.unwrap();
     assert_eq!(preview.refusals, [""; 0]);
     assert_eq!(preview.changes.len(), 1);
