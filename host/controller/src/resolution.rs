@@ -6,7 +6,8 @@
 //! | `answer` | what the resolver says, asked again only if something changed | disk |
 //! | `decide` | what the set is to have: the answer, the checks of the members, and windows, in rounds | yes |
 //! | `decisions` | the decisions that are kept, in ConfigMaps | yes |
-//! | `preflight` | checks all members of a decision before it is installed | yes |
+//! | `preflight` | checks all members of a decision before it is installed, and remembers what was refused | yes |
+//! | `member_checks` | renders and previews the members of a decision | yes |
 //! | `set` | the BundleDeployment of the set | yes |
 //! | `teardown` | deletes the set with its Resolution | yes |
 //! | `wakes` | which changes of other objects concern a Resolution | no |
@@ -16,6 +17,7 @@
 mod answer;
 mod decide;
 mod decisions;
+mod member_checks;
 mod preflight;
 mod reconciler;
 mod set;

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use chandler_api::{BundleDeployment, CatalogInUse, Reason, Resolution, names::OWNER_NAME_LABEL};
@@ -22,16 +23,53 @@ use kube::ResourceExt as _;
 use super::{decisions::Decision, reconciler::Resolutions, set};
 use crate::catalog::KnownCatalog;
 
+/// The controller waits this many times as long as the last answer took before it asks again because of what the cluster has: at most a
+/// tenth of the time goes to asking. While a set is installed, each member changes the question, and hardly ever the answer.
+const PACE: u32 = 9;
+/// The longest such wait.
+const LONGEST_PACE: Duration = Duration::from_mins(1);
+
+/// How long the controller waits before it reads a catalog again that could not be read.
+const RETRY: Duration = Duration::from_secs(30);
+
 /// The answer to a question, kept until another one is asked.
-#[derive(Clone)]
 pub(super) struct Answered {
-    /// The digest of the question and of the catalogs.
-    key: Digest,
+    /// The question and the catalogs.
+    key: Key,
     settled: Settled,
+    /// What the answer meant when it was found.
+    meant: Answer,
+    /// Until when the answer also stands for questions that differ only by what the cluster has.
+    stands_until: Instant,
     /// The images of the first steps of upgrades, by package and bundle.
     images: BTreeMap<(String, String), String>,
     /// What would be chosen if a part of the spec were different.
     pub(super) alternatives: Vec<String>,
+}
+
+/// Digests of a question.
+#[derive(PartialEq)]
+struct Key {
+    /// What is wanted and offered.
+    wanted: Digest,
+    /// What the cluster has.
+    there: Digest,
+}
+
+/// What is known for a spec.
+pub(super) struct Reply {
+    pub(super) answer: Answer,
+    /// The catalogs that were read.
+    pub(super) catalogs: Vec<CatalogInUse>,
+    /// When to ask again: the answer is for what the cluster had a moment ago, or a catalog could not be read.
+    pub(super) again: Option<Duration>,
+}
+
+impl Reply {
+    /// An answer that no catalog was read for.
+    pub(super) fn of(answer: Answer) -> Self {
+        Self { answer, catalogs: Vec::new(), again: None }
+    }
 }
 
 /// What is installed, as one Resolution sees it.
@@ -42,15 +80,15 @@ struct Observed {
 }
 
 impl Resolutions {
-    /// The answer for a spec, and the catalogs that were read. `current` is the decision that the set has, `refused` are the optional
-    /// packages that the checks of the members refused.
+    /// The answer for a spec. `current` is the decision that the set has, `refused` are the optional packages that the checks of the members
+    /// refused.
     pub(super) async fn answer(
         &self,
         resolution: &Resolution,
         current: Option<&Decision>,
         refused: &BTreeMap<String, Vec<String>>,
         memory: &mut Option<Arc<Answered>>,
-    ) -> (Answer, Vec<CatalogInUse>) {
+    ) -> Reply {
         let spec = &resolution.spec;
         let selects = question::selected(spec.catalogs.as_ref());
         let known = self.context.catalogs.known();
@@ -72,23 +110,34 @@ impl Resolutions {
             Ok(question) => Question { refused: refused.clone(), ..question },
             Err(refused) => {
                 let explanation: Vec<String> = refused.iter().map(ToString::to_string).collect();
-                return (Answer::Refused { message: explanation.join("; "), explanation }, catalogs);
+                let answer = Answer::Refused { message: explanation.join("; "), explanation };
+                return Reply { answer, catalogs, again: None };
             }
         };
-        let digests: Vec<&CatalogInUse> = catalogs.iter().collect();
-        let digests: Vec<&String> = digests.iter().map(|it| &it.digest).collect();
         // What a catalog offers that is not ready is unknown: nothing is removed for want of it.
         let may_remove = missing.is_empty();
-        let key = Digest::of_json(&(&question.problem, &question.optional, refused, may_remove, digests));
-        if memory.as_ref().is_none_or(|answered| answered.key != key) {
-            *memory = Some(Arc::new(self.ask(key, question.clone(), may_remove, &read).await));
+        let key = Key::of(&question, resolution.metadata.generation, may_remove, &catalogs);
+        if let Some(answered) = memory {
+            if let Some(again) = answered.stands_for(&key, Instant::now()) {
+                return Reply { answer: answered.meant.clone(), catalogs, again: Some(again) };
+            }
+            if answered.key == key {
+                let answer = conclude(&question, &observed, current, resolution, answered, &missing);
+                return Reply { answer, catalogs, again: None };
+            }
         }
-        let Some(answered) = memory else { return (Answer::None, catalogs) };
-        (conclude(&question, &observed, current, resolution, answered, &missing), catalogs)
+        let mut answered = self.ask(key, question.clone(), may_remove, &read).await;
+        let answer = conclude(&question, &observed, current, resolution, &answered, &missing);
+        answered.meant = answer.clone();
+        // What cannot be read now may be there in a moment.
+        let again = matches!(answered.settled.answer, Err(ResolveError::Catalog(_))).then_some(RETRY);
+        *memory = again.is_none().then(|| Arc::new(answered));
+        Reply { answer, catalogs, again }
     }
 
     /// Asks the resolver, which may take a second.
-    async fn ask(&self, key: Digest, question: Question, may_remove: bool, catalogs: &[&KnownCatalog]) -> Answered {
+    async fn ask(&self, key: Key, question: Question, may_remove: bool, catalogs: &[&KnownCatalog]) -> Answered {
+        let began = Instant::now();
         let indexes = self.indexes.clone();
         let opened: Vec<_> = catalogs.iter().map(|it| (it.source.clone(), it.digest.clone())).collect();
         let problem = question.problem.clone();
@@ -119,7 +168,9 @@ impl Resolutions {
                 (settled, BTreeMap::new(), Vec::new())
             }
         };
-        Answered { key, settled, images, alternatives }
+        let now = Instant::now();
+        let stands_until = now + ((now - began) * PACE).min(LONGEST_PACE);
+        Answered { key, settled, meant: Answer::None, stands_until, images, alternatives }
     }
 
     /// What the BundleDeployments of the cluster have.
@@ -159,6 +210,30 @@ impl Resolutions {
         // A version that cannot be read limits nothing; the resolver would refuse the question.
         let openshift = info.openshift_version.clone().filter(|version| OpenShift::parse(version).is_some());
         Cluster { kubernetes, openshift, kinds: info.api_kinds.iter().filter_map(|it| Kind::parse(it)).collect() }
+    }
+}
+
+impl Key {
+    /// The generation is that of the spec.
+    fn of(question: &Question, generation: Option<i64>, may_remove: bool, catalogs: &[CatalogInUse]) -> Self {
+        let Question { problem, optional, refused, .. } = question;
+        let Problem { installed, cluster, .. } = problem;
+        let digests: Vec<&String> = catalogs.iter().map(|it| &it.digest).collect();
+        // What is installed brings kinds.
+        let known = Cluster { kinds: Vec::new(), ..cluster.clone() };
+        let wanted = Problem { installed: Vec::new(), cluster: known, ..problem.clone() };
+        Self {
+            wanted: Digest::of_json(&(wanted, generation, optional, refused, may_remove, digests)),
+            there: Digest::of_json(&(installed, &cluster.kinds)),
+        }
+    }
+}
+
+impl Answered {
+    /// How long this is still the answer to a question that differs only by what the cluster has.
+    fn stands_for(&self, key: &Key, now: Instant) -> Option<Duration> {
+        let differs = self.key.wanted == key.wanted && self.key.there != key.there;
+        differs.then(|| self.stands_until.saturating_duration_since(now)).filter(|left| !left.is_zero())
     }
 }
 
@@ -237,4 +312,53 @@ fn conclude(
 fn refused(explanation: &Explanation) -> Answer {
     let lines = explanation.lines.iter().map(ToString::to_string).chain(explanation.near_misses.iter().cloned());
     Answer::Refused { message: explanation.message.clone(), explanation: lines.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_resolver::Installed;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_stands_for_a_while_if_only_what_the_cluster_has_is_different() {
+        let now = Instant::now();
+        let asked = Question::default();
+        let key = |question: &Question, generation: i64| Key::of(question, Some(generation), true, &[]);
+        let answered = Answered {
+            key: key(&asked, 1),
+            settled: Settled {
+                problem: Problem::default(),
+                staying: BTreeSet::new(),
+                left_out: Vec::new(),
+                answer: Ok(Resolved::Refusal(Explanation::default())),
+            },
+            meant: Answer::None,
+            stands_until: now + Duration::from_secs(3),
+            images: BTreeMap::new(),
+            alternatives: Vec::new(),
+        };
+        let mut installed = asked.clone();
+        installed.problem.installed.push(Installed { package: "app".into(), ..Installed::default() });
+        let mut served = asked.clone();
+        served.problem.cluster.kinds.extend(Kind::parse("example.com/v1/Widget"));
+        assert_eq!(served.problem.cluster.kinds.len(), 1);
+        for other in [&installed, &served] {
+            assert_eq!(answered.stands_for(&key(other, 1), now), Some(Duration::from_secs(3)));
+            assert_eq!(
+                answered.stands_for(&key(other, 1), now + Duration::from_secs(3)),
+                None,
+                "it is time to ask again"
+            );
+            assert_eq!(answered.stands_for(&key(other, 2), now), None, "the spec is another one");
+        }
+        assert_eq!(answered.stands_for(&key(&asked, 1), now), None, "the same question needs no wait");
+        let mut wanted = installed.clone();
+        wanted.optional.push("app".into());
+        let mut upgraded = installed.clone();
+        upgraded.problem.cluster.kubernetes = Some("1.36.0".into());
+        for other in [&wanted, &upgraded] {
+            assert_eq!(answered.stands_for(&key(other, 1), now), None, "the question is another one");
+        }
+    }
 }

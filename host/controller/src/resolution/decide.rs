@@ -6,9 +6,11 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chandler_api::{
-    CatalogInUse, PackageRequest, PendingDecision, Reason, Resolution, ResolveSetOutput,
+    CatalogInUse, PendingDecision, Reason, Resolution, ResolveSetOutput,
     maintenance::{Allowed, Windows},
+    names::REQUESTED_AT_ANNOTATION,
 };
+use chandler_core::Digest;
 use chandler_resolution::{
     Manifests, Plan, PlannedMember,
     checks::{self, Refusal},
@@ -19,8 +21,9 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 
 use super::{
+    answer::Reply,
     decisions::{Decision, Decisions},
-    preflight::{Check, Preflight, ROUNDS},
+    preflight::{Check, Occasion, Preflight, ROUNDS},
     reconciler::{Memory, ReconcileError, Resolutions},
 };
 
@@ -71,28 +74,26 @@ impl Resolutions {
         decisions: &mut Decisions,
         memory: &mut Memory,
     ) -> Result<Decided, ReconcileError> {
-        let optional = |request: &&PackageRequest| request.optional;
-        let optional = subject.resolution.spec.packages.iter().filter(optional).map(|request| request.name.clone());
-        let optional: Vec<String> = optional.collect();
         let (mut round, mut again) = (Round::default(), None);
         loop {
-            let (answer, catalogs) = self.chosen(subject, &round, decisions, memory).await;
+            let Reply { answer, catalogs, again: paced } = self.chosen(subject, &round, decisions, memory).await;
             let mut target = match &answer {
                 // A set has members.
                 Answer::Plan(plan) if plan.set().next().is_none() => Target::default(),
                 Answer::Plan(plan) => match self.target(subject, &round, plan, decisions).await? {
                     Ok(target) => target,
                     Err(failed) => {
-                        let target = stays(subject, decisions);
+                        let target =
+                            Target { again: [again, paced].into_iter().flatten().min(), ..stays(subject, decisions) };
                         return Ok(Decided { answer: failed, catalogs, target });
                     }
                 },
                 Answer::RolledBack(number) => Target { number: Some(*number), ..Target::default() },
                 _ => stays(subject, decisions),
             };
-            again = [again, target.again].into_iter().flatten().min();
+            again = [again, target.again, paced].into_iter().flatten().min();
             let left_out = match &answer {
-                Answer::Plan(plan) => checks::left_out(&target.refusals, plan, &optional),
+                Answer::Plan(plan) => checks::left_out(&target.refusals, plan, &subject.resolution.spec.packages),
                 _ => BTreeMap::new(),
             };
             let is_last = round.number + 1 == ROUNDS;
@@ -110,13 +111,7 @@ impl Resolutions {
     }
 
     /// The answer, unless the spec says that nothing new is decided.
-    async fn chosen(
-        &self,
-        subject: Subject<'_>,
-        round: &Round,
-        decisions: &Decisions,
-        memory: &mut Memory,
-    ) -> (Answer, Vec<CatalogInUse>) {
+    async fn chosen(&self, subject: Subject<'_>, round: &Round, decisions: &Decisions, memory: &mut Memory) -> Reply {
         let Subject { resolution, output, current } = subject;
         if let Some(number) = output.to_decision {
             let answer = if decisions.find(number).is_some() {
@@ -126,10 +121,10 @@ impl Resolutions {
                 let message = format!("decision {number} is not kept; kept are: {}", kept.join(", "));
                 Answer::Failed { reason: Reason::DecisionUnavailable, message }
             };
-            return (answer, Vec::new());
+            return Reply::of(answer);
         }
         if resolution.spec.suspend {
-            return (Answer::Suspended, Vec::new());
+            return Reply::of(Answer::Suspended);
         }
         self.answer(resolution, current, &round.refused, memory.answered_in(round.number)).await
     }
@@ -188,7 +183,11 @@ impl Resolutions {
         manifests: &Manifests,
     ) -> Option<Waits> {
         let (name, context) = (subject.resolution.name_any(), Arc::clone(&self.context));
-        let check = Check { resolution: &name, round: round.number, manifests };
+        let occasion = Occasion {
+            requested: subject.resolution.annotations().get(REQUESTED_AT_ANNOTATION).cloned(),
+            kinds: Some(Digest::of_json(&context.cluster_info.get().await.api_kinds)),
+        };
+        let check = Check { resolution: &name, round: round.number, manifests, occasion: &occasion };
         // Outside of the windows, only what was refused before is checked, so that it stays left out.
         if window.is_some() && !self.preflights.is_refused(&self.context, check) {
             return window;

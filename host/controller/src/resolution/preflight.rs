@@ -1,33 +1,26 @@
-//! All members of a decision are fetched, rendered and checked before the first of them is written.
+//! All members of a decision are fetched, rendered and checked before the first of them is written. What was refused is remembered.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use chandler_api::BundleDeployment;
-use chandler_core::{Digest, ObjectKey, Release};
-use chandler_resolution::{Manifests, checks::Refusal, installation::is_ready, manifests};
-use chandler_rollout::ChangeKind;
+use chandler_core::Digest;
+use chandler_resolution::{Manifests, checks::Refusal};
 use chandler_runtime::Jobs;
-use futures::StreamExt as _;
 use kube::ResourceExt as _;
 
-use crate::{
-    bundle_deployment::{Planned, changes},
-    context::Context,
-};
+use super::member_checks::{Unsettled, refusals, unsettled};
+use crate::context::Context;
 
-/// How many members are fetched and rendered at once.
-const AT_ONCE: usize = 4;
-/// The most refusals of one member, and the most objects that several members would create.
-const REPORTED: usize = 20;
 /// The most rounds of a reconcile. One or two are usually enough: a round finds all refusals of its members.
 pub(super) const ROUNDS: usize = 10;
 /// How long members that were refused wait for the next check. A permission that is granted and an image that is pushed change no object
 /// that the controller watches.
 const CHECK_AGAIN: Duration = Duration::from_secs(30);
+/// The longest such wait. It doubles while a check finds what the one before it found.
+const LONGEST_WAIT: Duration = Duration::from_mins(8);
 
 /// The checks of the Resolutions: a job for each round of each.
 #[derive(Default)]
@@ -43,6 +36,38 @@ struct Refused {
     inputs: Digest,
     refusals: Vec<Refusal>,
     at: Instant,
+    /// How long it waits for the next check, if nothing changes that may help.
+    wait: Duration,
+    occasion: Occasion,
+}
+
+/// What a new check is worth making for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Occasion {
+    /// The user's last request for a reconcile. It is met at once.
+    pub(super) requested: Option<String>,
+    /// The kinds that the cluster serves. They change again and again while a set is installed.
+    pub(super) kinds: Option<Digest>,
+}
+
+impl Refused {
+    /// How long to wait for the next check.
+    fn wait(&self, occasion: &Occasion) -> Duration {
+        let wait = if self.occasion.requested != occasion.requested {
+            Duration::ZERO
+        } else if self.occasion.kinds != occasion.kinds {
+            CHECK_AGAIN
+        } else {
+            self.wait
+        };
+        wait.saturating_sub(self.at.elapsed())
+    }
+
+    /// How long to wait after a check that found these refusals.
+    fn wait_after(before: Option<&Self>, refusals: &[Refusal], occasion: &Occasion) -> Duration {
+        let same = before.filter(|it| it.refusals == refusals && it.occasion == *occasion);
+        same.map_or(CHECK_AGAIN, |it| (it.wait * 2).min(LONGEST_WAIT))
+    }
 }
 
 /// The decision that is checked.
@@ -51,6 +76,7 @@ pub(super) struct Check<'a> {
     pub(super) resolution: &'a str,
     pub(super) round: usize,
     pub(super) manifests: &'a Manifests,
+    pub(super) occasion: &'a Occasion,
 }
 
 /// What is known of the checks of a decision.
@@ -86,10 +112,11 @@ impl Preflights {
         }
         let inputs = inputs(context, check.manifests, &members);
         let known = self.known(&job, &inputs);
-        if let Some(known) = &known
-            && let Some(again) = CHECK_AGAIN.checked_sub(known.at.elapsed())
-        {
-            return Preflight::Refused { refusals: known.refusals.clone(), again };
+        if let Some(known) = &known {
+            let again = known.wait(check.occasion);
+            if !again.is_zero() {
+                return Preflight::Refused { refusals: known.refusals.clone(), again };
+            }
         }
         let context = Arc::clone(context);
         let refusals = match self.jobs.outcome(&job, &inputs, move || refusals(context, members), wake).await {
@@ -107,9 +134,11 @@ impl Preflights {
             self.refused().remove(&job);
             return Preflight::Passed;
         }
-        let refused = Refused { inputs, refusals: refusals.clone(), at: Instant::now() };
+        let wait = Refused::wait_after(known.as_ref(), &refusals, check.occasion);
+        let occasion = check.occasion.clone();
+        let refused = Refused { inputs, refusals: refusals.clone(), at: Instant::now(), wait, occasion };
         self.refused().insert(job, refused);
-        Preflight::Refused { refusals, again: CHECK_AGAIN }
+        Preflight::Refused { refusals, again: wait }
     }
 
     /// Whether the last check of the same decision refused members.
@@ -151,26 +180,6 @@ fn job(resolution: &str, round: usize) -> String {
     format!("{resolution}/{round}")
 }
 
-/// A member that is not installed as its manifest says.
-struct Unsettled {
-    member: BundleDeployment,
-    /// Whether its BundleDeployment has to be written. One that has been written and is not ready yet is only rendered: what it brings
-    /// counts as served.
-    is_changed: bool,
-}
-
-/// The members that are not installed as their manifests say; none if nothing has to be written.
-fn unsettled(context: &Context, manifests: &Manifests) -> Vec<Unsettled> {
-    let unsettled = |member: BundleDeployment| match context.deployment(&member.name_any()) {
-        Some(stored) if !changes(&member, &stored) => {
-            (!is_ready(&stored)).then_some(Unsettled { member, is_changed: false })
-        }
-        _ => Some(Unsettled { member, is_changed: true }),
-    };
-    let members: Vec<Unsettled> = manifests.deployments().into_iter().filter_map(unsettled).collect();
-    if members.iter().any(|it| it.is_changed) { members } else { Vec::new() }
-}
-
 /// What the checks depend on, but for the objects of the cluster. The state of the members is not part of it: it changes all the time
 /// while they are installed.
 fn inputs(context: &Context, manifests: &Manifests, members: &[Unsettled]) -> Digest {
@@ -181,80 +190,50 @@ fn inputs(context: &Context, manifests: &Manifests, members: &[Unsettled]) -> Di
     Digest::of_json(&(&manifests.0, approved.flatten().collect::<Vec<_>>()))
 }
 
-/// Why members would be refused.
-async fn refusals(context: Arc<Context>, members: Vec<Unsettled>) -> Vec<Refusal> {
-    let rendered = futures::stream::iter(members).map(|Unsettled { member, is_changed }| {
-        let (name, package, context) = (member.name_any(), manifests::package(&member), Arc::clone(&context));
-        async move { (Member { name, package, is_changed }, Box::pin(Planned::render(&context, member)).await) }
-    });
-    let rendered: Vec<(Member, Result<Planned, String>)> = rendered.buffered(AT_ONCE).collect().await;
-    let (mut refusals, mut created) = (Vec::new(), Vec::new());
-    let mut planned = Vec::new();
-    for (member, result) in rendered {
-        match result {
-            Ok(one) => planned.push((member, one)),
-            Err(message) if member.is_changed => refusals.push(member.refused(&message)),
-            Err(_) => {}
-        }
-    }
-    let releases: Vec<Arc<Release>> = planned.iter().map(|(_, one)| Arc::clone(&one.release)).collect();
-    for (member, one) in planned.iter().filter(|(member, _)| member.is_changed) {
-        // The kinds of all members count as served: whichever needs another one is installed after it.
-        match one.preview(&context, &releases).await {
-            Ok(preview) => {
-                refusals.extend(preview.refusals.into_iter().take(REPORTED).map(|refusal| member.refused(&refusal)));
-                let new = preview.changes.into_iter().filter(|change| change.kind == ChangeKind::Create);
-                created.push((member, new.map(|change| change.object).collect::<Vec<ObjectKey>>()));
-            }
-            Err(message) => refusals.push(member.refused(&message)),
-        }
-    }
-    refusals.extend(shared(&created));
-    refusals
-}
-
-/// A member of the set.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Member {
-    /// The name of its BundleDeployment.
-    name: String,
-    package: String,
-    /// Whether it has to be written.
-    is_changed: bool,
-}
-
-impl Member {
-    fn refused(&self, message: &impl std::fmt::Display) -> Refusal {
-        Refusal { packages: vec![self.package.clone()], message: format!("{}: {message}", self.name) }
-    }
-}
-
-/// Objects that several members would create: only one of them can own each.
-fn shared(created: &[(&Member, Vec<ObjectKey>)]) -> Vec<Refusal> {
-    let mut owners: BTreeMap<&ObjectKey, BTreeSet<&Member>> = BTreeMap::new();
-    for (member, object) in created.iter().flat_map(|(it, objects)| objects.iter().map(move |object| (it, object))) {
-        owners.entry(object).or_default().insert(member);
-    }
-    let several = owners.into_iter().filter(|(_, members)| members.len() > 1);
-    let refusal = |(object, members): (&ObjectKey, BTreeSet<&Member>)| {
-        let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
-        let message = format!("{object} is in {}, and can belong to one only", names.join(" and "));
-        Refusal { packages: members.into_iter().map(|member| member.package.clone()).collect(), message }
-    };
-    several.map(refusal).take(REPORTED).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn refused(inputs: &Digest) -> Refused {
+        let (refusals, occasion) = (Vec::new(), Occasion::default());
+        Refused { inputs: inputs.clone(), refusals, at: Instant::now(), wait: CHECK_AGAIN, occasion }
+    }
+
+    #[test]
+    fn checks_that_find_the_same_become_rarer() {
+        let refusal = |message: &str| vec![Refusal { packages: vec!["app".into()], message: message.into() }];
+        let occasion = Occasion::default();
+        let mut known = Refused { refusals: refusal("no permission"), ..refused(&Digest::of(b"decision")) };
+        let mut waits = Vec::new();
+        for _ in 0..6 {
+            known.wait = Refused::wait_after(Some(&known), &refusal("no permission"), &occasion);
+            waits.push(known.wait.as_secs());
+        }
+        assert_eq!(waits, [60, 120, 240, 480, 480, 480]);
+        let other = Occasion { kinds: Some(Digest::of(b"more")), ..occasion.clone() };
+        for (refusals, occasion) in [(refusal("quota"), &occasion), (refusal("no permission"), &other)] {
+            assert_eq!(Refused::wait_after(Some(&known), &refusals, occasion), CHECK_AGAIN);
+        }
+        assert_eq!(Refused::wait_after(None, &refusal("quota"), &occasion), CHECK_AGAIN);
+    }
+
+    #[test]
+    fn new_kinds_and_requests_do_not_wait_for_long() {
+        let known = Refused { wait: LONGEST_WAIT, ..refused(&Digest::of(b"decision")) };
+        let occasion = Occasion::default();
+        assert!(known.wait(&occasion) > CHECK_AGAIN);
+        let more = Occasion { kinds: Some(Digest::of(b"more")), ..occasion.clone() };
+        let wait = known.wait(&more);
+        assert!(!wait.is_zero() && wait <= CHECK_AGAIN);
+        assert!(known.wait(&Occasion { requested: Some("now".into()), ..more }).is_zero());
+    }
 
     #[test]
     fn the_checks_of_later_rounds_and_of_gone_resolutions_are_forgotten() {
         let preflights = Preflights::default();
         let inputs = Digest::of(b"decision");
         for name in ["shop/0", "shop/1", "shop/2", "shop-two/1"] {
-            let refused = Refused { inputs: inputs.clone(), refusals: Vec::new(), at: Instant::now() };
-            preflights.refused().insert(name.to_owned(), refused);
+            preflights.refused().insert(name.to_owned(), refused(&inputs));
         }
         let known = |name: &str, inputs: &Digest| preflights.known(name, inputs).is_some();
         preflights.forget_after("shop", 0);
@@ -263,23 +242,5 @@ mod tests {
         assert!(!known("shop/0", &Digest::of(b"another decision")));
         preflights.end("shop");
         assert_eq!(["shop/0", "shop-two/1"].map(|name| known(name, &inputs)), [false, true]);
-    }
-
-    #[test]
-    fn an_object_of_two_members_is_refused() {
-        let key = |name: &str| ObjectKey {
-            group: String::new(),
-            version: "v1".to_owned(),
-            kind: "ConfigMap".to_owned(),
-            namespace: Some("shop".to_owned()),
-            name: name.to_owned(),
-        };
-        let member =
-            |name: &str| Member { name: name.to_owned(), package: format!("package-{name}"), is_changed: true };
-        let (one, two) = (member("one"), member("two"));
-        let created = [(&one, vec![key("a"), key("b")]), (&two, vec![key("c"), key("b")])];
-        let message = "ConfigMap shop/b is in one and two, and can belong to one only".to_owned();
-        let packages = vec!["package-one".to_owned(), "package-two".to_owned()];
-        assert_eq!(shared(&created), [Refusal { packages, message }]);
     }
 }

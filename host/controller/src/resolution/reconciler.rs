@@ -17,12 +17,12 @@ use chandler_resolution::{
 use chandler_runtime::{
     Backoff, GenerationTracker, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, status_patch,
 };
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
 use super::{
-    answer::Answered,
+    answer::{Answered, Reply},
     decide::{Decided, Subject},
     decisions::Decisions,
     preflight::Preflights,
@@ -105,8 +105,13 @@ impl Resolutions {
         let selection = self.context.options.watch_selector.watch();
         // The answer depends on the versions and the kinds of the cluster.
         let cluster_changed = self.context.cluster_info.changes().map(drop);
+        let bundles_changed = stream::unfold((Arc::clone(&self.context), None), async |(context, mut last)| {
+            context.resolutions.bundles_changed(&mut last).await;
+            Some(((), (context, last)))
+        });
         KindController::new(reflector, api, selection, Arc::new(self), metrics, shutdown)
             .reconcile_all_on(cluster_changed)
+            .reconcile_all_on(bundles_changed)
     }
 
     pub(super) fn api(&self) -> Api<Resolution> {
@@ -150,14 +155,14 @@ impl Resolutions {
     /// Decides, and installs the decision if the output is a set.
     async fn resolve(&self, resolution: &Resolution, memory: &mut Memory) -> Result<Action, ReconcileError> {
         let Some(output) = set_output(resolution.spec.output.as_ref()) else {
-            let (answer, catalogs) = if resolution.spec.suspend {
-                (Answer::Suspended, Vec::new())
+            let Reply { answer, catalogs, again } = if resolution.spec.suspend {
+                Reply::of(Answer::Suspended)
             } else {
                 self.answer(resolution, None, &BTreeMap::new(), memory.answered_in(0)).await
             };
             let alternatives = memory.alternatives();
             self.report(resolution, &Found { answer, catalogs, alternatives, ..Found::default() }).await?;
-            return Ok(Action::await_change());
+            return Ok(again.map_or_else(Action::await_change, Action::requeue));
         };
         self.finalize(resolution).await?;
         let maps = self.config_maps();

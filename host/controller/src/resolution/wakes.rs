@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use chandler_api::{BundleDeployment, Resolution, names::OWNER_NAME_LABEL};
@@ -13,7 +14,13 @@ use kube::{
     runtime::reflector::{ObjectRef, Store},
 };
 
+use tokio::{sync::Notify, time::Instant};
+
 use super::{decisions::NAME_LABEL, set};
+
+/// The shortest time between two rounds in which all Resolutions are reconciled because a BundleDeployment has another bundle. While a
+/// set is installed, each of its members is such a change.
+const PACE: Duration = Duration::from_secs(2);
 
 /// A Resolution that may not decode.
 pub(super) type Guarded = chandler_runtime::Guarded<Resolution>;
@@ -26,14 +33,17 @@ pub(crate) struct ResolutionWakes {
     installed: Mutex<BTreeMap<String, Installation>>,
     /// The Resolutions of which a decision changed.
     stale: Mutex<BTreeSet<String>>,
+    /// A BundleDeployment has another bundle than before.
+    bundles: Notify,
 }
 
 impl ResolutionWakes {
     pub(crate) fn new(objects: Store<Guarded>, triggers: Triggers<Resolution>) -> Self {
-        Self { objects, triggers, installed: Mutex::default(), stale: Mutex::default() }
+        Self { objects, triggers, installed: Mutex::default(), stale: Mutex::default(), bundles: Notify::new() }
     }
 
-    /// A BundleDeployment is new or changed. One of a set concerns its Resolution; what is installed concerns all.
+    /// A BundleDeployment is new or changed. One of a set concerns its Resolution at once; what is installed concerns all
+    /// ([`Self::bundles_changed`]).
     pub(crate) fn deployment_changed(&self, deployment: &BundleDeployment) {
         let name = deployment.name_any();
         self.owner(&name, deployment.labels().get(OWNER_NAME_LABEL));
@@ -47,7 +57,7 @@ impl ResolutionWakes {
         }
         drop(installed);
         if !is_same {
-            self.all();
+            self.bundles.notify_one();
         }
     }
 
@@ -55,8 +65,18 @@ impl ResolutionWakes {
     pub(crate) fn deployment_gone(&self, name: &str) {
         self.owner(name, None);
         if self.installed.lock().unwrap_or_else(PoisonError::into_inner).remove(name).is_some() {
-            self.all();
+            self.bundles.notify_one();
         }
+    }
+
+    /// Completes when a BundleDeployment has another bundle than before: at once for the first change, and then for all changes of the
+    /// last [`PACE`] together. `last` is when this completed last.
+    pub(super) async fn bundles_changed(&self, last: &mut Option<Instant>) {
+        self.bundles.notified().await;
+        if let Some(last) = *last {
+            tokio::time::sleep_until(last + PACE).await;
+        }
+        *last = Some(Instant::now());
     }
 
     /// A ConfigMap of the system namespace is new, changed or gone. A decision that someone deletes is read again.
@@ -118,5 +138,67 @@ impl ResolutionWakes {
                 self.wake(resolution);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_client::Availability;
+    use chandler_runtime::Reflector;
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn many_changes_wake_all_once_and_not_again_before_the_pace_allows_it() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let guard = runtime.enter();
+        let reflector = Reflector::<Resolution>::new(Availability::default());
+        let wakes = ResolutionWakes::new(reflector.store(), reflector.triggers());
+        let completes = |last: &mut Option<Instant>| wakes.bundles_changed(last).now_or_never().is_some();
+        let mut last = None;
+        assert!(!completes(&mut last), "nothing changed");
+        for _ in 0..3 {
+            wakes.deployment_changed(&installed("a", "1.0.0"));
+            wakes.deployment_changed(&installed("b", "1.0.0"));
+        }
+        assert!(completes(&mut last), "the first change is not delayed");
+        assert!(last.is_some());
+        assert!(!completes(&mut last), "one round is for all changes before it");
+
+        wakes.deployment_changed(&installed("a", "2.0.0"));
+        let mut later = Some(Instant::now() + Duration::from_hours(1));
+        assert!(!completes(&mut later), "the round before was a moment ago");
+        wakes.deployment_gone("b");
+        drop(guard);
+        runtime.block_on(wakes.bundles_changed(&mut Some(Instant::now() - PACE)));
+    }
+
+    #[test]
+    fn what_is_not_another_bundle_wakes_nobody() {
+        let reflector = Reflector::<Resolution>::new(Availability::default());
+        let wakes = ResolutionWakes::new(reflector.store(), reflector.triggers());
+        wakes.deployment_changed(&installed("a", "1.0.0"));
+        assert!(wakes.bundles.notified().now_or_never().is_some());
+        let mut same = installed("a", "1.0.0");
+        same.spec.suspend = true;
+        wakes.deployment_changed(&same);
+        wakes.deployment_gone("never-there");
+        assert!(wakes.bundles.notified().now_or_never().is_none());
+    }
+
+    /// A BundleDeployment whose bundle is installed.
+    fn installed(name: &str, version: &str) -> BundleDeployment {
+        let object = serde_json::json!({
+            "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+            "metadata": {"name": name, "generation": 1},
+            "spec": {"installNamespace": "shop", "source": {"type": "image", "image": {"ref": "registry.example.com/a:v1"}}},
+            "status": {
+                "bundle": {"package": name, "version": version},
+                "conditions": [{"type": "Ready", "status": "True", "reason": "Healthy", "message": "", "observedGeneration": 1,
+                                "lastTransitionTime": "2026-11-25T00:00:00Z"}],
+            },
+        });
+        serde_json::from_value(object).unwrap()
     }
 }
