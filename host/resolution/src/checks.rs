@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chandler_api::PackageRequest;
+
 use crate::{Plan, PlannedMember, optional::LINES, status::lines};
 
 /// The most refusals of a summary.
@@ -16,20 +18,22 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// The optional packages that have to be left out of a plan, with the reasons. Empty if the refusals concern what is required: then
+/// The optional ones among the requested packages that have to be left out of a plan, with the reasons. Empty if the refusals concern what is required: then
 /// nothing of the plan can be installed.
 ///
 /// A package is left out if it or what it needs is refused. Of members that exclude each other, the one that is required or whose
 /// package is first in the list stays.
-pub fn left_out(refusals: &[Refusal], plan: &Plan, optional: &[String]) -> BTreeMap<String, Vec<String>> {
-    let needed_by = needed_by(plan, optional);
+pub fn left_out(refusals: &[Refusal], plan: &Plan, requests: &[PackageRequest]) -> BTreeMap<String, Vec<String>> {
+    let names = |optional: bool| requests.iter().filter(move |it| it.optional == optional).map(|it| it.name.as_str());
+    let (optional, required): (Vec<&str>, Vec<&str>) = (names(true).collect(), names(false).collect());
+    let needed_by = needed_by(plan, &optional, &required);
     let of = |package: &String| needed_by.get(package.as_str()).map(Vec::as_slice).unwrap_or_default();
     let mut left_out: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let (alone, several): (Vec<&Refusal>, Vec<&Refusal>) = refusals.iter().partition(|it| it.packages.len() == 1);
     for refusal in alone.into_iter().chain(several) {
         let is_gone = |places: &[usize]| {
             let mut packages = places.iter().filter_map(|place| optional.get(*place));
-            !places.is_empty() && packages.all(|package| left_out.contains_key(package))
+            !places.is_empty() && packages.all(|package| left_out.contains_key(*package))
         };
         // Without a place in the list, a member is required.
         let mut refused: Vec<(Option<usize>, &String)> =
@@ -41,7 +45,7 @@ pub fn left_out(refusals: &[Refusal], plan: &Plan, optional: &[String]) -> BTree
         }
         for place in refused.into_iter().flat_map(|(_, package)| of(package)) {
             let Some(package) = optional.get(*place) else { continue };
-            let reasons = left_out.entry(package.clone()).or_default();
+            let reasons = left_out.entry((*package).to_owned()).or_default();
             if !reasons.contains(&refusal.message) && reasons.len() < LINES {
                 reasons.push(refusal.message.clone());
             }
@@ -57,16 +61,17 @@ pub fn summary(refusals: &[Refusal]) -> String {
 }
 
 /// The places in the list of the optional packages that need a member, for members that nothing else needs.
-fn needed_by<'a>(plan: &'a Plan, optional: &'a [String]) -> BTreeMap<&'a str, Vec<usize>> {
+fn needed_by<'a>(plan: &'a Plan, optional: &[&'a str], required: &[&'a str]) -> BTreeMap<&'a str, Vec<usize>> {
     let members: BTreeMap<&str, &PlannedMember> = plan.set().map(|it| (it.package.as_str(), it)).collect();
     let mut needed_by: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, package) in optional.iter().enumerate() {
-        for member in reached(&members, [package.as_str()]) {
+        for member in reached(&members, [*package]) {
             needed_by.entry(member).or_default().push(place);
         }
     }
     // What no optional package needs is required, and so is what it needs.
-    let required: Vec<&str> = members.keys().copied().filter(|package| !needed_by.contains_key(package)).collect();
+    let others = members.keys().copied().filter(|package| !needed_by.contains_key(package));
+    let required: Vec<&str> = others.chain(required.iter().copied()).collect();
     for member in reached(&members, required) {
         needed_by.remove(member);
     }
@@ -105,13 +110,23 @@ mod tests {
 
     /// What is left out when these are refused: `base` alone, or `left+right`, which exclude each other.
     fn left_out_for(members: &[&str], optional: &[&str], refused: &[&str]) -> Vec<String> {
+        left_out_beside(&[], members, optional, refused)
+    }
+
+    /// The same where other packages are required.
+    fn left_out_beside(required: &[&str], members: &[&str], optional: &[&str], refused: &[&str]) -> Vec<String> {
         let refusal = |text: &&str| {
             let packages = text.split('+').map(str::to_owned).collect();
             Refusal { packages, message: format!("{text}: no") }
         };
         let refusals: Vec<Refusal> = refused.iter().map(refusal).collect();
-        let optional: Vec<String> = optional.iter().map(|it| (*it).to_owned()).collect();
-        let left_out = left_out(&refusals, &plan(members), &optional);
+        let request = |name: &&str, optional: bool| {
+            let name = (*name).to_owned();
+            PackageRequest { name, optional, ..PackageRequest::default() }
+        };
+        let optional = optional.iter().map(|name| request(name, true));
+        let requests: Vec<PackageRequest> = required.iter().map(|name| request(name, false)).chain(optional).collect();
+        let left_out = left_out(&refusals, &plan(members), &requests);
         left_out.into_iter().map(|(package, reasons)| format!("{package} for {}", reasons.join("; "))).collect()
     }
 
@@ -133,6 +148,8 @@ mod tests {
         assert!(left_out_for(&members, &[], &["app", "base"]).is_empty());
         assert!(left_out_for(&members, &["app"], &["unknown"]).is_empty());
         assert_eq!(left_out_for(&members, &["app"], &["other", "app"]), ["app for app: no"]);
+        let beside = left_out_beside(&["base"], &["app: base", "base"], &["app"], &["base"]);
+        assert!(beside.is_empty(), "base is required, whatever else needs it");
     }
 
     #[test]
