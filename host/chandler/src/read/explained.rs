@@ -10,7 +10,7 @@ use super::{cluster, resolutions};
 use crate::{
     CommandError,
     arguments::target::{Target, TargetKind},
-    view::path::Found,
+    view::{api_error, path::Found},
 };
 
 /// Marks the Resolution that the controller makes from PlatformOperators.
@@ -19,9 +19,14 @@ const MANAGED: &str = "platform.chandler.dev/managed";
 /// Finds the target. Without a kind, the name must be that of one object only.
 pub async fn find(client: &Client, target: &Target) -> Result<Found, CommandError> {
     let name = target.name.as_str();
-    let kind = match target.kind {
-        Some(kind) => kind,
-        None => only(name, &named(client, name).await?)?,
+    let kind = if let Some(kind) = target.kind {
+        kind
+    } else {
+        let kinds = named(client, name).await?;
+        if kinds.is_empty() {
+            served(client, name).await?;
+        }
+        only(name, &kinds)?
     };
     match kind {
         TargetKind::BundleDeployment => of_deployment(client, cluster::deployment(client, name).await?).await,
@@ -98,6 +103,14 @@ async fn named(client: &Client, name: &str) -> Result<Vec<TargetKind>, CommandEr
         }
     }
     Ok(kinds)
+}
+
+/// Fails if the cluster does not serve BundleDeployments: the reason why nothing has the name.
+async fn served(client: &Client, name: &str) -> Result<(), CommandError> {
+    match Api::<BundleDeployment>::all(client.clone()).get(name).await {
+        Err(error) if api_error::is_kind_missing(&error) => Err(cluster::not_read(name, &error)),
+        _ => Ok(()),
+    }
 }
 
 /// The one kind that has an object of this name.

@@ -71,6 +71,11 @@ fn answer(status: &Status) -> Explained {
     }
 }
 
+/// Whether the cluster does not serve the kind that was asked for.
+pub fn is_kind_missing(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.is_not_found() && is_unserved(status))
+}
+
 /// Whether the answer is about a path that the API server does not have, rather than about an object.
 fn is_unserved(status: &Status) -> bool {
     let named = status.details.as_ref().is_some_and(|details| !details.name.is_empty());

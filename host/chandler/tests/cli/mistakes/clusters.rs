@@ -186,6 +186,13 @@ fn a_cluster_that_refuses_says_what_is_missing() {
             "chandler crds | kubectl apply",
         ),
         mistake(
+            "no CRDs for an explanation",
+            &with("explain", &bare),
+            "does not serve this kind",
+            "BundleDeployment shop",
+            "chandler crds | kubectl apply",
+        ),
+        mistake(
             "no CRDs for a deletion",
             &with("delete", &bare),
             "does not serve this kind",
