@@ -142,7 +142,7 @@ async fn install(plane: &Plane, scale: &Scale, controller: &mut Controller) -> R
     println!("{} packages, for {} Resolutions", packages.len(), scale.resolutions);
     plane.publish(&packages).await?;
     plane.resolve(&packages, scale.resolutions, scale.packages.is_some()).await?;
-    plane.all_resolved(controller, PATIENCE).await?;
+    plane.all_resolved(controller, PATIENCE, scale.packages.is_some()).await?;
     plane.print_left_out().await
 }
 

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chandler_api::{Catalog, ConditionType, Resolution, find_condition};
+use chandler_api::{BundleDeployment, Catalog, ConditionType, Resolution, find_condition};
 use kube::{
     Api, ResourceExt as _,
     api::{ListParams, PostParams},
@@ -18,6 +18,9 @@ use crate::{Error, controller::Controller, packages::Package, plane::Plane};
 
 /// The label of an image that names the directory of the files of the catalog.
 const LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+
+/// How long published packages may stay as they are.
+const STUCK: Duration = Duration::from_secs(45);
 
 impl Plane {
     /// Pushes the packages and a catalog of them, and waits until the catalog is ready.
@@ -77,29 +80,52 @@ impl Plane {
         Ok(())
     }
 
-    /// Waits until all Resolutions are ready, and prints how long each step took.
-    pub(crate) async fn all_resolved(&self, controller: &mut Controller, patience: Duration) -> Result<(), Error> {
+    /// Waits until all Resolutions are ready, and prints how long each step took. `STUCK` without a change is enough if `published`: some
+    /// published packages need what this cluster does not have.
+    pub(crate) async fn all_resolved(
+        &self,
+        controller: &mut Controller,
+        patience: Duration,
+        published: bool,
+    ) -> Result<(), Error> {
         let api: Api<Resolution> = Api::all(self.client());
-        let (start, mut last) = (Instant::now(), String::new());
+        let (start, mut last, mut since) = (Instant::now(), String::new(), Instant::now());
         loop {
             controller.check()?;
             let all = api.list(&ListParams::default()).await?.items;
             let state = Progress::of(&all).to_string();
             if state != last {
                 println!("  {:7.1} s: {state}", start.elapsed().as_secs_f64());
-                last = state;
+                (last, since) = (state, Instant::now());
             }
             if all.iter().all(|it| ready(it) == "Succeeded") {
                 return Ok(());
             }
-            if start.elapsed() > patience {
+            let is_stuck = published && since.elapsed() > STUCK;
+            if is_stuck || start.elapsed() > patience {
                 for resolution in &all {
-                    print_waiting(resolution);
+                    self.print_waiting(resolution).await?;
                 }
-                return Err("the Resolutions are not ready".into());
+                return if is_stuck { Ok(()) } else { Err("the Resolutions are not ready".into()) };
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
+    }
+
+    /// The members that are not healthy, and why.
+    async fn print_waiting(&self, resolution: &Resolution) -> Result<(), Error> {
+        let Some(status) = &resolution.status else { return Ok(()) };
+        let conditions = status.conditions.iter().map(|it| format!("{}={} {}", it.type_, it.status, it.message));
+        println!("  {}: {}", resolution.name_any(), conditions.collect::<Vec<_>>().join("; "));
+        let deployments: Api<BundleDeployment> = Api::all(self.client());
+        for member in status.members.iter().filter(|member| member.state.as_deref() != Some("Succeeded")) {
+            let Some(name) = &member.bundle_deployment else { continue };
+            let status = deployments.get_opt(name).await?.and_then(|it| it.status).unwrap_or_default();
+            let conditions = status.conditions.iter().filter(|it| it.status != "True");
+            let messages: Vec<String> = conditions.map(|it| format!("{} {}", it.reason, it.message)).collect();
+            println!("  waiting: {} {}: {}", member.package, member.version, messages.join("; "));
+        }
+        Ok(())
     }
 
     /// What Resolutions left out, by the first words of the reason.
@@ -122,16 +148,6 @@ fn object<T: serde::de::DeserializeOwned>(version: &str, kind: &str, name: &str,
 fn ready(resolution: &Resolution) -> &str {
     let conditions = resolution.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     find_condition(conditions, ConditionType::Ready).map_or("", |ready| ready.reason.as_str())
-}
-
-fn print_waiting(resolution: &Resolution) {
-    let Some(status) = &resolution.status else { return };
-    let conditions = status.conditions.iter().map(|it| format!("{}={} {}", it.type_, it.status, it.message));
-    println!("  {}: {}", resolution.name_any(), conditions.collect::<Vec<_>>().join("; "));
-    let is_waiting = |state: &&chandler_api::ResolvedMember| state.state.as_deref() != Some("Succeeded");
-    for member in status.members.iter().filter(is_waiting) {
-        println!("    {} {}: {:?}", member.package, member.version, member.state);
-    }
 }
 
 /// How many Resolutions and members are in which state.
