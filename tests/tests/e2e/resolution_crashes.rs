@@ -29,11 +29,22 @@ enum Step {
     Delete,
     /// The same through a PlatformOperator.
     Platform,
+    /// Another PlatformOperator, whose package needs one more.
+    Second,
+    RemoveSecond,
     RemovePlatform,
 }
 
-const STEPS: [Step; 6] =
-    [Step::Install, Step::Pivot, Step::RollBack, Step::Delete, Step::Platform, Step::RemovePlatform];
+const STEPS: [Step; 8] = [
+    Step::Install,
+    Step::Pivot,
+    Step::RollBack,
+    Step::Delete,
+    Step::Platform,
+    Step::Second,
+    Step::RemoveSecond,
+    Step::RemovePlatform,
+];
 
 impl Step {
     /// The packages that are installed afterwards.
@@ -42,7 +53,8 @@ impl Step {
             Self::Install | Self::RollBack => &["app", "base"],
             Self::Pivot => &["base", "extra"],
             Self::Delete | Self::RemovePlatform => &[],
-            Self::Platform => &["extra"],
+            Self::Platform | Self::RemoveSecond => &["extra"],
+            Self::Second => &["app", "base", "extra"],
         }
     }
 
@@ -50,7 +62,8 @@ impl Step {
     fn decisions(self) -> usize {
         match self {
             Self::Install | Self::Platform => 1,
-            Self::Pivot | Self::RollBack => 2,
+            Self::Pivot | Self::RollBack | Self::Second => 2,
+            Self::RemoveSecond => 3,
             Self::Delete | Self::RemovePlatform => 0,
         }
     }
@@ -96,15 +109,24 @@ impl Scenario<'_> {
             Step::Delete => {
                 self.resolutions().delete(&self.wish, &DeleteParams::default()).await.expect("the Resolution exists");
             }
-            Step::Platform => {
-                let package = json!({"name": self.shop.name("extra")});
-                let spec = json!({"package": package, "installNamespace": self.world().namespace});
-                let _: PlatformOperator =
-                    self.world().create(json!({"metadata": {"name": self.wish}, "spec": spec})).await;
+            Step::Platform | Step::Second => {
+                let package = if step == Step::Platform { "extra" } else { "app" };
+                let spec =
+                    json!({"package": {"name": self.shop.name(package)}, "installNamespace": self.world().namespace});
+                let object = json!({"metadata": {"name": self.operator(step)}, "spec": spec});
+                let _: PlatformOperator = self.world().create(object).await;
             }
-            Step::RemovePlatform => {
-                self.platform().delete(&self.wish, &DeleteParams::default()).await.expect("it exists");
+            Step::RemovePlatform | Step::RemoveSecond => {
+                self.platform().delete(&self.operator(step), &DeleteParams::default()).await.expect("it exists");
             }
+        }
+    }
+
+    /// The PlatformOperator of a step.
+    fn operator(&self, step: Step) -> String {
+        match step {
+            Step::Second | Step::RemoveSecond => format!("{}-second", self.wish),
+            _ => self.wish.clone(),
         }
     }
 
@@ -125,10 +147,17 @@ impl Scenario<'_> {
             Step::Delete => {
                 wait::until(&self.resolutions(), &self.wish, "gone", |found| found.is_none()).await;
             }
-            Step::Platform => {
-                wait::until(&self.platform(), &self.wish, "installed", |found| {
+            Step::Platform | Step::Second => {
+                wait::until(&self.platform(), &self.operator(step), "installed", |found| {
                     let conditions = found.and_then(|found| found.status.as_ref()).map(|status| &status.conditions);
                     conditions.is_some_and(|all| all.iter().any(|it| it.type_ == "Installed" && it.status == "True"))
+                })
+                .await;
+            }
+            Step::RemoveSecond => {
+                wait::until(&self.platform(), &self.operator(step), "gone", |found| found.is_none()).await;
+                wait::eventually("its package and what it needs are deleted", || async {
+                    self.members().await.keys().copied().eq(["extra"])
                 })
                 .await;
             }

@@ -183,12 +183,14 @@ async fn a_set_follows_the_upgrades_of_the_catalog_step_by_step() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_member_stops_what_depends_on_it_and_nothing_else() {
     let world = World::new().await;
-    let shop = Shop::new(&world).with("app", "1.0.0", &["base"]).await.with("other", "1.0.0", &[]).await;
-    let shop = shop.with_failing("base", "1.0.0", &[]).await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &["base"]).await.with_failing("base", "1.0.0", &[]).await;
+    // Others that depend on each other are in the same stages, and in a later one.
+    let shop = shop.with("roof", "1.0.0", &["walls", "floor"]).await.with("walls", "1.0.0", &["floor"]).await;
+    let shop = shop.with("floor", "1.0.0", &[]).await;
     catalog(&shop).await;
     let name = format!("{}-wish", world.run());
-    create(&shop, &name, &[("app", ""), ("other", "")]).await;
-    world.ready(&shop.name("other")).await;
+    create(&shop, &name, &[("app", ""), ("roof", "")]).await;
+    world.ready(&shop.name("roof")).await;
     wait::until(&world.deployments(), &shop.name("base"), "created", |base| base.is_some()).await;
     until(&world, &name, "False/RollingOut", |_| true).await;
     assert!(world.deployments().get_opt(&shop.name("app")).await.expect("an answer").is_none(), "it needs base");
