@@ -52,10 +52,13 @@ where
     use futures::StreamExt as _;
     let version = last.and_then(|object| object.meta().resource_version.clone()).unwrap_or_else(|| "0".to_owned());
     let parameters = WatchParams::default().fields(&format!("metadata.name={name}")).timeout(5);
-    if let Ok(events) = api.watch(&parameters, &version).await {
-        let mut events = Box::pin(events);
-        let _ = tokio::time::timeout(Duration::from_secs(1), events.next()).await;
-    }
+    // An API server may hold back its answer to a watch until there is an event.
+    let watching = async {
+        if let Ok(events) = api.watch(&parameters, &version).await {
+            Box::pin(events).next().await;
+        }
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(1), watching).await;
 }
 
 /// Polls until the condition holds, for state that cannot be watched.
