@@ -52,7 +52,7 @@ where
     use futures::StreamExt as _;
     let version = last.and_then(|object| object.meta().resource_version.clone()).unwrap_or_else(|| "0".to_owned());
     let parameters = WatchParams::default().fields(&format!("metadata.name={name}")).timeout(5);
-    // An API server may hold back its answer to a watch until there is an event.
+    // The second is for the answer of the API server, too.
     let watching = async {
         if let Ok(events) = api.watch(&parameters, &version).await {
             Box::pin(events).next().await;

@@ -217,15 +217,14 @@ impl Key {
     /// The generation is that of the spec.
     fn of(question: &Question, generation: Option<i64>, may_remove: bool, catalogs: &[CatalogInUse]) -> Self {
         let Question { problem, optional, refused, .. } = question;
-        let Problem { installed, cluster, .. } = problem;
+        let Problem { mode, required, constraints, installed, catalogs: sources, cluster, policy, contents, budget } =
+            problem;
+        let Cluster { kubernetes, openshift, kinds } = cluster;
+        let wanted = (mode, required, constraints, sources, policy, contents, budget);
         let digests: Vec<&String> = catalogs.iter().map(|it| &it.digest).collect();
+        let asked = (generation, optional, refused, may_remove, digests, kubernetes, openshift);
         // What is installed brings kinds.
-        let known = Cluster { kinds: Vec::new(), ..cluster.clone() };
-        let wanted = Problem { installed: Vec::new(), cluster: known, ..problem.clone() };
-        Self {
-            wanted: Digest::of_json(&(wanted, generation, optional, refused, may_remove, digests)),
-            there: Digest::of_json(&(installed, &cluster.kinds)),
-        }
+        Self { wanted: Digest::of_json(&(wanted, asked)), there: Digest::of_json(&(installed, kinds)) }
     }
 }
 

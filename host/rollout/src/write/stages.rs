@@ -115,9 +115,7 @@ impl<'a> Stages<'a> {
         let mut pending = unblocked(self.context.desired, from, is_ready);
         let writes = [Action::Create, Action::Update, Action::Adopt];
         pending.retain(|index| self.actions.get(*index).is_some_and(|action| writes.contains(action)));
-        let held = self.held(&pending);
-        pending.retain(|index| !held.iter().any(|(held, _)| held == index));
-        self.write(pending).await
+        self.write_unheld(pending).await.map(drop)
     }
 
     /// Writes the objects of a stage in the order of the phases, and returns the objects that a phase waits for.
@@ -135,11 +133,9 @@ impl<'a> Stages<'a> {
             let mut pending = created;
             pending.extend(self.indices(phase.clone(), Action::Update));
             pending.extend(self.indices(phase.clone(), Action::Adopt));
-            let held = self.held(&pending);
-            pending.retain(|index| !held.iter().any(|(held, _)| held == index));
-            self.write(pending).await?;
+            let held = self.write_unheld(pending).await?;
             if !held.is_empty() {
-                return Ok(held.into_iter().map(|(_, unhealthy)| unhealthy).collect());
+                return Ok(held);
             }
             if crds {
                 // The workloads that serve their conversion start later.
@@ -197,6 +193,14 @@ impl<'a> Stages<'a> {
             Some((*index, Unhealthy { object: desired.key.clone(), health: Health::progressing(message) }))
         });
         held.collect()
+    }
+
+    /// Writes these objects, but for those that wait for a webhook, and returns the latter.
+    async fn write_unheld(&mut self, mut indices: Vec<usize>) -> Result<Vec<Unhealthy>, RolloutError> {
+        let held = self.held(&indices);
+        indices.retain(|index| !held.iter().any(|(held, _)| held == index));
+        self.write(indices).await?;
+        Ok(held.into_iter().map(|(_, unhealthy)| unhealthy).collect())
     }
 
     /// Writes these objects, several at a time. All are tried before failures are reported.
