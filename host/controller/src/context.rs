@@ -10,12 +10,9 @@ use chandler_informers::Informers;
 use chandler_records::Records;
 use chandler_releases::Releases;
 use chandler_rollout::Rollout;
-use chandler_runtime::{Backoff, ClusterInfoWatch, Events, GenerationTracker, OwnWrites, Slots, Triggers};
+use chandler_runtime::{Backoff, Cache, ClusterInfoWatch, Events, GenerationTracker, OwnWrites, Slots, Triggers};
 use chandler_source::Sources;
-use kube::{
-    Client,
-    runtime::reflector::{ObjectRef, Store},
-};
+use kube::{Client, runtime::reflector::ObjectRef};
 
 use crate::{
     Options,
@@ -57,7 +54,7 @@ pub(crate) struct Context {
     pub(crate) generations: GenerationTracker,
     pub(crate) slots: Slots,
     /// The BundleDeployments as the watch brought them last.
-    pub(crate) deployments: Store<Guarded>,
+    pub(crate) deployments: Cache<Guarded>,
     /// What the controller wrote to them since.
     pub(crate) own_writes: OwnWrites<BundleDeployment>,
 }

@@ -100,7 +100,7 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     let (approvals, watch_approvals) = Approvals::new(client.clone(), availability.clone(), deployments.triggers());
     let listener =
         options.content.clone().map(|content| Listener::bind(content, &options.system_namespace)).transpose()?;
-    let wakes = ResolutionWakes::new(resolutions.store(), resolutions.triggers());
+    let wakes = ResolutionWakes::new(resolutions.cache(), resolutions.triggers());
     let mut context = context(client.clone(), availability, options, approvals, &deployments, &catalogs, wakes)?;
     context.platform = PlatformWakes::new(&platform, &context.options.platform_resolution);
     context.memory.contents = Contents::new(listener.as_ref().map(|listener| listener.url().to_owned()));
@@ -130,7 +130,7 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     let resolution_reconciler = Resolutions::new(&context, catalog_reconciler.indexes(), &resolutions);
     let resolutions = resolution_reconciler.controller(resolutions, Arc::clone(&metrics), &shutdown);
     let olm_catalogs = Arc::clone(&catalog_reconciler).follow_olm();
-    let cluster_operators = cluster_operator::Proxy::new(&context, platform.store());
+    let cluster_operators = cluster_operator::Proxy::new(&context, platform.cache());
     let platform_reconciler = PlatformOperators::new(&context, catalog_reconciler.indexes(), &platform);
     let platform = platform_reconciler.controller(platform, Arc::clone(&metrics), &shutdown);
     let catalogs = catalog_reconciler.controller(catalogs, Arc::clone(&metrics), &shutdown);
@@ -178,7 +178,7 @@ fn serve(
     async move {
         if let Some(listener) = listener {
             // Before the watch has brought them, BundleDeployments would seem not to exist. An error means that the controller is stopping.
-            if deployments.wait_until_ready().await.is_ok() {
+            if deployments.is_ready().await {
                 listener.serve(served, shutdown).await?;
             }
         }
@@ -247,7 +247,7 @@ pub(crate) fn context(
             options.ceiling.clone(),
             options.watch_selector.clone(),
         ),
-        catalogs: CatalogStates::new(catalogs.store(), catalogs.triggers()),
+        catalogs: CatalogStates::new(catalogs.cache(), catalogs.triggers()),
         resolutions,
         platform: PlatformWakes::default(),
         cluster_operators: ClusterOperatorWakes::default(),
@@ -264,7 +264,7 @@ pub(crate) fn context(
         memory: Memory::default(),
         generations: GenerationTracker::default(),
         slots: Slots::new(options.concurrency),
-        deployments: deployments.store(),
+        deployments: deployments.cache(),
         own_writes,
         client,
         availability,

@@ -111,7 +111,9 @@ async fn a_reflector_matches_the_list_in_both_list_modes() {
         let (store, writer) = reflector::store();
         let stream = reflector::reflector(writer, watcher(maps, config)).default_backoff().touched_objects();
         let running = tokio::spawn(stream.for_each(|_| async {}));
-        tokio::time::timeout(PATIENCE, store.wait_until_ready()).await.unwrap().unwrap();
+        #[expect(clippy::disallowed_methods, reason = "one task waits, for a reflector of kube itself")]
+        let listed = store.wait_until_ready();
+        tokio::time::timeout(PATIENCE, listed).await.unwrap().unwrap();
         ok(&client, "DELETE", &format!("{CONFIG_MAPS}/a"), "", Value::Null).await;
         ok(&client, "PATCH", &format!("{CONFIG_MAPS}/b"), common::MERGE, json!({"data": {"x": "2"}})).await;
         ok(&client, "POST", CONFIG_MAPS, "", config_map("f", &json!({"x": "3"}))).await;

@@ -18,15 +18,15 @@ use kube::{
     runtime::{
         Controller,
         controller::{Action, Config, Error},
-        reflector::{ObjectRef, Store, store::Writer},
+        reflector::ObjectRef,
         watcher::{self, Event, watcher},
     },
 };
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Backoff, Guarded, Metrics, Outcome, OwnWrites, Reflector, Shutdown, Triggers, decode, reconnect::reconnecting,
-    reflector::reflect,
+    Backoff, Cache, Guarded, Metrics, Outcome, OwnWrites, Reflector, Shutdown, Triggers, cache::Filler, decode,
+    reconnect::reconnecting, reflector::reflect,
 };
 
 /// How long the events of one object are collected before it is reconciled.
@@ -78,7 +78,7 @@ pub trait ReconcileError: std::error::Error + Send + 'static {
 /// The controller of one kind.
 pub struct KindController<R: Reconciler> {
     controller: Controller<Guarded<R::Object>>,
-    store: Store<Guarded<R::Object>>,
+    cache: Cache<Guarded<R::Object>>,
     availability: Availability,
     shutdown: Shutdown,
     context: Arc<Context<R>>,
@@ -104,17 +104,17 @@ impl<R: Reconciler> KindController<R> {
         metrics: Arc<dyn Metrics>,
         shutdown: &Shutdown,
     ) -> Self {
-        let (store, own_writes, triggers) = (reflector.store(), reflector.own_writes(), reflector.triggers());
+        let (cache, own_writes, triggers) = (reflector.cache(), reflector.own_writes(), reflector.triggers());
         let watched =
-            Watched { store: store.clone(), own_writes: own_writes.clone(), reconciler: Arc::clone(&reconciler) };
+            Watched { cache: cache.clone(), own_writes: own_writes.clone(), reconciler: Arc::clone(&reconciler) };
         let availability = reflector.availability;
-        let events = watch(reflector.writer, api, config, availability.clone(), watched);
-        let controller = Controller::for_stream(events.map(Ok), store.clone())
+        let events = watch(reflector.filler, api, config, availability.clone(), watched);
+        let controller = Controller::for_stream(events.map(Ok), cache.store())
             .with_config(Config::default().debounce(DEBOUNCE))
             .graceful_shutdown_on(shutdown.clone())
             .reconcile_on(reflector.requests.map(|object| ObjectRef::new(&object.name)));
         let context = Arc::new(Context { reconciler, metrics, own_writes, triggers });
-        Self { controller, store, availability, shutdown: shutdown.clone(), context }
+        Self { controller, cache, availability, shutdown: shutdown.clone(), context }
     }
 
     /// Also reconciles the objects that `dependents` returns for an object of another kind that is created, changed or deleted.
@@ -154,8 +154,8 @@ impl<R: Reconciler> KindController<R> {
                 tracing::debug!(kind = %R::Object::kind(&()), %error, "the watch was interrupted");
             }
         });
-        let store = self.store;
-        let started = async move { store.wait_until_ready().await.is_ok() };
+        let cache = self.cache;
+        let started = async move { cache.is_ready().await };
         tokio::select! {
             () = running => {}
             () = again => {}
@@ -168,7 +168,7 @@ impl<R: Reconciler> KindController<R> {
 
 /// What the events of a watch concern.
 struct Watched<R: Reconciler> {
-    store: Store<Guarded<R::Object>>,
+    cache: Cache<Guarded<R::Object>>,
     own_writes: OwnWrites<R::Object>,
     reconciler: Arc<R>,
 }
@@ -198,13 +198,13 @@ fn touched<O>(event: Event<O>) -> Option<O> {
 /// Watches a kind, fills its cache and calls the hooks of its reconciler. Yields the objects to reconcile: those that are listed,
 /// created, or changed by another client.
 fn watch<R: Reconciler>(
-    writer: Writer<Guarded<R::Object>>,
+    filler: Filler<Guarded<R::Object>>,
     api: Api<Guarded<R::Object>>,
     config: watcher::Config,
     availability: Availability,
     watched: Watched<R>,
 ) -> impl Stream<Item = Guarded<R::Object>> + Send {
-    reflect(writer, api, config, availability).filter_map(move |event| std::future::ready(watched.to_reconcile(event)))
+    reflect(filler, api, config, availability).filter_map(move |event| std::future::ready(watched.to_reconcile(event)))
 }
 
 impl<R: Reconciler> Watched<R> {
@@ -227,7 +227,7 @@ impl<R: Reconciler> Watched<R> {
                 None
             }
             Event::InitDone => {
-                let known: HashSet<String> = self.store.state().iter().map(|guarded| guarded.name_any()).collect();
+                let known: HashSet<String> = self.cache.state().iter().map(|guarded| guarded.name_any()).collect();
                 own_writes.retain(|name| known.contains(name));
                 reconciler.listed();
                 None

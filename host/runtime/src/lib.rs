@@ -6,7 +6,8 @@
 //! | module | contents | I/O |
 //! |---|---|---|
 //! | [`controller`] | the trait of a reconciler, and the controller that runs one | yes |
-//! | [`reflector`] | caches of watched kinds | watches |
+//! | [`cache`](mod@cache) | the objects of a watched kind in memory | no |
+//! | [`reflector`] | watches that fill caches | watches |
 //! | `reconnect` | watches that are tried again | no |
 //! | [`triggers`] | requests to reconcile an object | no |
 //! | [`guard`] | objects that may not decode | no |
@@ -25,6 +26,7 @@
 //! | [`events`] | publishes Events | writes |
 
 pub mod backoff;
+pub mod cache;
 pub mod cluster_info;
 pub mod controller;
 pub mod events;
@@ -44,6 +46,7 @@ pub mod triggers;
 pub mod watch_selector;
 
 pub use backoff::Backoff;
+pub use cache::Cache;
 pub use cluster_info::{ClusterInfo, ClusterInfoWatch};
 pub use controller::{KindController, ReconcileError, Reconciler};
 pub use events::{Events, Notice};

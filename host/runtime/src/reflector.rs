@@ -1,4 +1,4 @@
-//! Caches watched objects in memory, so that reads make no request.
+//! Fills caches of watched objects, so that reads make no request.
 
 use std::{fmt::Debug, pin::pin};
 
@@ -7,19 +7,23 @@ use futures::{FutureExt as _, Stream, StreamExt as _, future::BoxFuture, stream:
 use kube::{
     Api, Resource, ResourceExt as _,
     runtime::{
-        reflector::{self, ObjectRef, Store, store::Writer},
+        reflector::ObjectRef,
         watcher::{self, Event, watcher},
     },
 };
 use serde::de::DeserializeOwned;
 
-use crate::{Guarded, OwnWrites, Triggers, reconnect::reconnecting};
+use crate::{
+    Cache, Guarded, OwnWrites, Triggers,
+    cache::{Filler, cache},
+    reconnect::reconnecting,
+};
 
 /// The cache and the triggers of a reconciled kind. It exists before the reconciler does, so that the reconciler's state can hold
-/// [`Self::store`] and [`Self::triggers`]; [`KindController`](crate::KindController) fills the cache.
+/// [`Self::cache`] and [`Self::triggers`]; [`KindController`](crate::KindController) fills the cache.
 pub struct Reflector<K: Resource<DynamicType = ()> + Clone + 'static> {
-    pub(crate) store: Store<Guarded<K>>,
-    pub(crate) writer: Writer<Guarded<K>>,
+    pub(crate) cache: Cache<Guarded<K>>,
+    pub(crate) filler: Filler<Guarded<K>>,
     pub(crate) requests: BoxStream<'static, ObjectRef<K>>,
     pub(crate) own_writes: OwnWrites<K>,
     pub(crate) availability: Availability,
@@ -29,14 +33,14 @@ pub struct Reflector<K: Resource<DynamicType = ()> + Clone + 'static> {
 impl<K: Resource<DynamicType = ()> + Clone + 'static> Reflector<K> {
     /// An empty cache of objects of an API server that is available as this reports.
     pub fn new(availability: Availability) -> Self {
-        let (store, writer) = reflector::store();
+        let (cache, filler) = cache();
         let (triggers, requests) = Triggers::new();
-        Self { store, writer, requests: requests.boxed(), own_writes: OwnWrites::default(), availability, triggers }
+        Self { cache, filler, requests: requests.boxed(), own_writes: OwnWrites::default(), availability, triggers }
     }
 
     /// The cached objects.
-    pub fn store(&self) -> Store<Guarded<K>> {
-        self.store.clone()
+    pub fn cache(&self) -> Cache<Guarded<K>> {
+        self.cache.clone()
     }
 
     /// The own writes of the objects, which the reconciler notes.
@@ -57,19 +61,19 @@ pub fn reflect_related<O, K>(
     availability: Availability,
     triggers: Triggers<K>,
     dependent: impl Fn(&O) -> &str + Send + 'static,
-) -> (Store<O>, BoxFuture<'static, ()>)
+) -> (Cache<O>, BoxFuture<'static, ()>)
 where
     O: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     K: Resource<DynamicType = ()> + 'static,
 {
-    let (store, writer) = reflector::store();
-    let events = reflect(writer, api, watcher::Config::default(), availability);
-    (store.clone(), trigger_dependents(events, store, triggers, dependent).boxed())
+    let (cache, filler) = cache();
+    let events = reflect(filler, api, watcher::Config::default(), availability);
+    (cache.clone(), trigger_dependents(events, cache, triggers, dependent).boxed())
 }
 
 async fn trigger_dependents<O, K>(
     events: impl Stream<Item = Event<O>> + Send,
-    store: Store<O>,
+    cache: Cache<O>,
     triggers: Triggers<K>,
     dependent: impl Fn(&O) -> &str + Send,
 ) where
@@ -80,8 +84,8 @@ async fn trigger_dependents<O, K>(
     while let Some(event) = events.next().await {
         let names: Vec<String> = match event {
             Event::Apply(object) | Event::Delete(object) => vec![dependent(&object).to_owned()],
-            // The store holds a list only once the list is complete.
-            Event::InitDone => store.state().iter().map(|object| dependent(object).to_owned()).collect(),
+            // The cache holds a list only once the list is complete.
+            Event::InitDone => cache.state().iter().map(|object| dependent(object).to_owned()).collect(),
             Event::Init | Event::InitApply(_) => Vec::new(),
         };
         for name in names {
@@ -94,7 +98,7 @@ async fn trigger_dependents<O, K>(
 
 /// Watches a kind and fills its cache. Yields each event after the cache has taken it.
 pub(crate) fn reflect<O>(
-    mut writer: Writer<O>,
+    mut filler: Filler<O>,
     api: Api<O>,
     config: watcher::Config,
     availability: Availability,
@@ -104,7 +108,7 @@ where
 {
     reconnecting(watcher(api, config), availability).map(move |event| {
         let event = without_managers(event);
-        writer.apply_watcher_event(&event);
+        filler.take(&event);
         event
     })
 }

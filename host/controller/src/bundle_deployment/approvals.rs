@@ -4,13 +4,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use chandler_api::{BundleDeployment, ChangeApproval, approved_upgrades};
 use chandler_client::Availability;
-use chandler_runtime::{Triggers, reflect_related};
+use chandler_runtime::{Cache, Triggers, reflect_related};
 use futures::future::BoxFuture;
-use kube::{Api, Client, runtime::reflector::Store};
+use kube::{Api, Client};
 
 /// The approvals that the watch has delivered. A change whose approval is not among them stays pending until it is.
 #[derive(Clone)]
-pub(crate) struct Approvals(Store<ChangeApproval>);
+pub(crate) struct Approvals(Cache<ChangeApproval>);
 
 impl Approvals {
     /// No approvals yet. The future watches them, and triggers the BundleDeployments that they name.

@@ -7,13 +7,10 @@ use std::{
 
 use chandler_api::{BundleSource, Catalog, CatalogContents, ConditionType, Reason, find_condition};
 use chandler_core::Digest;
-use chandler_runtime::Triggers;
+use chandler_runtime::{Cache, Triggers};
 use chandler_source::{Dependency, Pinned, Source};
 use k8s_openapi::jiff::Timestamp;
-use kube::{
-    ResourceExt as _,
-    runtime::reflector::{ObjectRef, Store},
-};
+use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
 use serde::{Deserialize, Serialize};
 
 use super::status::Failed;
@@ -36,7 +33,7 @@ pub(super) struct InUse {
 
 /// All Catalogs.
 pub(crate) struct CatalogStates {
-    objects: Store<Guarded>,
+    objects: Cache<Guarded>,
     triggers: Triggers<Catalog>,
     /// Catalogs of OLM, which no watch of this controller's kinds brings.
     foreign: Mutex<BTreeMap<String, Foreign>>,
@@ -75,13 +72,13 @@ fn is_stale(catalog: &Catalog) -> bool {
 
 impl CatalogStates {
     /// Nothing is known of the Catalogs that a watch brings.
-    pub(crate) fn new(objects: Store<Guarded>, triggers: Triggers<Catalog>) -> Self {
+    pub(crate) fn new(objects: Cache<Guarded>, triggers: Triggers<Catalog>) -> Self {
         Self { objects, triggers, foreign: Mutex::default(), known: Mutex::default() }
     }
 
     /// Waits for the first list of the Catalogs. False means that the controller is stopping.
     pub(crate) async fn ready(&self) -> bool {
-        self.objects.wait_until_ready().await.is_ok()
+        self.objects.is_ready().await
     }
 
     /// All catalogs, by name, as the resolver sees them.

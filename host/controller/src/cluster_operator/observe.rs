@@ -2,8 +2,8 @@
 
 use chandler_api::PlatformOperator;
 use chandler_cluster_operators::{Package, Platform};
-use chandler_runtime::{Guarded, cluster_info::CLUSTER_VERSION};
-use kube::{ResourceExt as _, runtime::reflector::Store};
+use chandler_runtime::{Cache, Guarded, cluster_info::CLUSTER_VERSION};
+use kube::ResourceExt as _;
 
 use crate::context::Context;
 
@@ -16,7 +16,7 @@ pub(super) struct Observed {
     pub(super) resolution: Option<String>,
 }
 
-pub(super) async fn observe(context: &Context, operators: &Store<Guarded<PlatformOperator>>) -> Observed {
+pub(super) async fn observe(context: &Context, operators: &Cache<Guarded<PlatformOperator>>) -> Observed {
     let deprecations = context.resolutions.deprecations();
     let package = |guarded: &Guarded<PlatformOperator>| match &guarded.0 {
         Ok(operator) => {

@@ -3,15 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chandler_api::{ClusterOperator, ClusterOperatorStatus, PlatformOperator};
-use chandler_runtime::{Backoff, ClusterInfo, Guarded, reconnecting};
+use chandler_runtime::{Backoff, Cache, ClusterInfo, Guarded, reconnecting};
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::jiff::Timestamp;
 use kube::{
     Api, ResourceExt as _,
-    runtime::{
-        reflector::Store,
-        watcher::{self, Event, watcher},
-    },
+    runtime::watcher::{self, Event, watcher},
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -37,7 +34,7 @@ const LONGEST_WAIT: Duration = Duration::from_hours(1);
 /// Keeps the ClusterOperators as they are to be.
 pub(crate) struct Proxy {
     context: Arc<Context>,
-    operators: Store<Guarded<PlatformOperator>>,
+    operators: Cache<Guarded<PlatformOperator>>,
     writer: Writer,
     kept: Kept,
     memories: Memories,
@@ -50,7 +47,7 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     /// Makes no request yet.
-    pub(crate) fn new(context: &Arc<Context>, operators: Store<Guarded<PlatformOperator>>) -> Self {
+    pub(crate) fn new(context: &Arc<Context>, operators: Cache<Guarded<PlatformOperator>>) -> Self {
         let options = &context.options;
         Self {
             writer: Writer {
@@ -87,9 +84,7 @@ impl Proxy {
     /// Waits until the caches hold what there is. False if the controller is stopping.
     async fn is_ready(&self) -> bool {
         let context = &self.context;
-        self.operators.wait_until_ready().await.is_ok()
-            && context.deployments.wait_until_ready().await.is_ok()
-            && context.resolutions.ready().await
+        self.operators.is_ready().await && context.deployments.is_ready().await && context.resolutions.ready().await
     }
 
     /// Keeps the ClusterOperators until the cluster does not serve the kind any more.

@@ -58,9 +58,7 @@ impl Platform {
     /// is stopping.
     pub(super) async fn ready(&self) -> bool {
         let context = &self.context;
-        context.deployments.wait_until_ready().await.is_ok()
-            && context.catalogs.ready().await
-            && context.resolutions.ready().await
+        context.deployments.is_ready().await && context.catalogs.ready().await && context.resolutions.ready().await
     }
 
     /// Plans the Resolution, and writes what differs.

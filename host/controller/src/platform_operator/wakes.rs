@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use chandler_api::PlatformOperator;
 use chandler_resolution::manifests::deployment_name;
-use chandler_runtime::{Reflector, Triggers};
-use kube::{
-    ResourceExt as _,
-    runtime::reflector::{ObjectRef, Store},
-};
+use chandler_runtime::{Cache, Reflector, Triggers};
+use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
 
 /// A PlatformOperator that may not decode.
 pub(super) type Guarded = chandler_runtime::Guarded<PlatformOperator>;
@@ -18,7 +15,7 @@ pub(super) type Guarded = chandler_runtime::Guarded<PlatformOperator>;
 pub(crate) struct PlatformWakes(Option<Wakes>);
 
 struct Wakes {
-    objects: Store<Guarded>,
+    objects: Cache<Guarded>,
     triggers: Triggers<PlatformOperator>,
     /// The name of the Resolution of all PlatformOperators.
     resolution: String,
@@ -26,7 +23,7 @@ struct Wakes {
 
 impl PlatformWakes {
     pub(crate) fn new(reflector: &Reflector<PlatformOperator>, resolution: &str) -> Self {
-        let (objects, triggers) = (reflector.store(), reflector.triggers());
+        let (objects, triggers) = (reflector.cache(), reflector.triggers());
         Self(Some(Wakes { objects, triggers, resolution: resolution.to_owned() }))
     }
 

@@ -79,7 +79,7 @@ mod tests {
         let (approvals, _watch) = Approvals::new(client.clone(), Availability::default(), deployments.triggers());
         let catalogs = Reflector::new(Availability::default());
         let resolutions = Reflector::new(Availability::default());
-        let wakes = ResolutionWakes::new(resolutions.store(), resolutions.triggers());
+        let wakes = ResolutionWakes::new(resolutions.cache(), resolutions.triggers());
         let context = run::context(client, Availability::default(), options, approvals, &deployments, &catalogs, wakes);
         let context = Arc::new(context.expect("a context"));
         let classes =

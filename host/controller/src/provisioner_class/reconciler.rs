@@ -3,15 +3,14 @@
 use std::{io, sync::Arc, time::Duration};
 
 use chandler_api::ProvisionerClass;
-use chandler_runtime::{Backoff, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, status_patch};
+use chandler_runtime::{
+    Backoff, Cache, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, status_patch,
+};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{
     Api, ResourceExt as _,
     core::error_boundary::InvalidObject,
-    runtime::{
-        controller::Action,
-        reflector::{ObjectRef, Store},
-    },
+    runtime::{controller::Action, reflector::ObjectRef},
 };
 
 use super::{load::LoadOutcome, served::ServedArtifacts, status, users::may_use};
@@ -35,7 +34,7 @@ impl chandler_runtime::ReconcileError for ReconcileError {
 pub(crate) struct ProvisionerClasses {
     pub(super) context: Arc<Context>,
     pub(super) served: ServedArtifacts,
-    store: Store<Guarded>,
+    store: Cache<Guarded>,
     pub(super) own_writes: OwnWrites<ProvisionerClass>,
     backoff: Backoff,
 }
@@ -50,7 +49,7 @@ impl ProvisionerClasses {
     /// The cache directory cannot be used.
     pub(crate) fn open(context: &Arc<Context>, reflector: &Reflector<ProvisionerClass>) -> io::Result<Self> {
         let served = ServedArtifacts::open(&context.options.cache_directory.join("classes"))?;
-        let (store, own_writes) = (reflector.store(), reflector.own_writes());
+        let (store, own_writes) = (reflector.cache(), reflector.own_writes());
         Ok(Self { context: Arc::clone(context), served, store, own_writes, backoff: Backoff::default() })
     }
 

@@ -8,11 +8,8 @@ use std::{
 
 use chandler_api::{BundleDeployment, Resolution, names::OWNER_NAME_LABEL};
 use chandler_resolution::Installation;
-use chandler_runtime::Triggers;
-use kube::{
-    ResourceExt as _,
-    runtime::reflector::{ObjectRef, Store},
-};
+use chandler_runtime::{Cache, Triggers};
+use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
 
 use tokio::{sync::Notify, time::Instant};
 
@@ -27,7 +24,7 @@ pub(super) type Guarded = chandler_runtime::Guarded<Resolution>;
 
 /// Triggers reconciles of Resolutions.
 pub(crate) struct ResolutionWakes {
-    objects: Store<Guarded>,
+    objects: Cache<Guarded>,
     triggers: Triggers<Resolution>,
     /// What each BundleDeployment had when it last changed.
     installed: Mutex<BTreeMap<String, Installation>>,
@@ -38,7 +35,7 @@ pub(crate) struct ResolutionWakes {
 }
 
 impl ResolutionWakes {
-    pub(crate) fn new(objects: Store<Guarded>, triggers: Triggers<Resolution>) -> Self {
+    pub(crate) fn new(objects: Cache<Guarded>, triggers: Triggers<Resolution>) -> Self {
         Self { objects, triggers, installed: Mutex::default(), stale: Mutex::default(), bundles: Notify::new() }
     }
 
@@ -101,7 +98,7 @@ impl ResolutionWakes {
 
     /// Waits for the first list of the Resolutions. False means that the controller is stopping.
     pub(crate) async fn ready(&self) -> bool {
-        self.objects.wait_until_ready().await.is_ok()
+        self.objects.is_ready().await
     }
 
     /// A Resolution as the watch brought it last.
@@ -154,7 +151,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let guard = runtime.enter();
         let reflector = Reflector::<Resolution>::new(Availability::default());
-        let wakes = ResolutionWakes::new(reflector.store(), reflector.triggers());
+        let wakes = ResolutionWakes::new(reflector.cache(), reflector.triggers());
         let completes = |last: &mut Option<Instant>| wakes.bundles_changed(last).now_or_never().is_some();
         let mut last = None;
         assert!(!completes(&mut last), "nothing changed");
@@ -177,7 +174,7 @@ mod tests {
     #[test]
     fn what_is_not_another_bundle_wakes_nobody() {
         let reflector = Reflector::<Resolution>::new(Availability::default());
-        let wakes = ResolutionWakes::new(reflector.store(), reflector.triggers());
+        let wakes = ResolutionWakes::new(reflector.cache(), reflector.triggers());
         wakes.deployment_changed(&installed("a", "1.0.0"));
         assert!(wakes.bundles.notified().now_or_never().is_some());
         let mut same = installed("a", "1.0.0");

@@ -1,0 +1,135 @@
+//! The objects of a watched kind in memory.
+
+use std::{fmt::Debug, hash::Hash, sync::Arc};
+
+use kube::{
+    Resource,
+    runtime::{
+        reflector::{self, Lookup, ObjectRef, Store, store::Writer},
+        watcher::Event,
+    },
+};
+use tokio::sync::watch;
+
+/// The objects of a kind as the watch brought them last. Clones share them.
+///
+/// It tells any number of tasks that the first list is complete. `Store::wait_until_ready` of kube keeps the waker of one waiting task
+/// only, so that all others may wait for ever.
+pub struct Cache<O>
+where
+    O: Lookup + Clone + 'static,
+    O::DynamicType: Eq + Hash,
+{
+    store: Store<O>,
+    is_listed: watch::Receiver<bool>,
+}
+
+impl<O: Lookup<DynamicType = ()> + Clone + 'static> Cache<O> {
+    /// The object with this name. It is the newest one that the watch brought.
+    pub fn get(&self, key: &ObjectRef<O>) -> Option<Arc<O>> {
+        self.store.get(key)
+    }
+
+    /// An object that satisfies a condition.
+    pub fn find(&self, condition: impl Fn(&O) -> bool) -> Option<Arc<O>> {
+        self.store.find(condition)
+    }
+
+    /// All objects, in no order.
+    pub fn state(&self) -> Vec<Arc<O>> {
+        self.store.state()
+    }
+
+    /// Waits for the first list of the objects. False means that it will never be complete, because the controller is stopping.
+    pub async fn is_ready(&self) -> bool {
+        self.is_listed.clone().wait_for(|is_listed| *is_listed).await.is_ok()
+    }
+
+    /// The same objects, for kube's controller.
+    pub(crate) fn store(&self) -> Store<O> {
+        self.store.clone()
+    }
+}
+
+impl<O: Lookup<DynamicType = ()> + Clone + 'static> Clone for Cache<O> {
+    fn clone(&self) -> Self {
+        Self { store: self.store.clone(), is_listed: self.is_listed.clone() }
+    }
+}
+
+/// Fills a [`Cache`].
+pub(crate) struct Filler<O: Lookup<DynamicType = ()> + Clone + 'static> {
+    writer: Writer<O>,
+    is_listed: watch::Sender<bool>,
+}
+
+impl<O: Resource<DynamicType = ()> + Clone + Debug + 'static> Filler<O> {
+    /// Takes an event of the watch.
+    pub(crate) fn take(&mut self, event: &Event<O>) {
+        self.writer.apply_watcher_event(event);
+        if matches!(event, Event::InitDone) {
+            self.is_listed.send_replace(true);
+        }
+    }
+}
+
+/// An empty cache, and what fills it.
+pub(crate) fn cache<O: Resource<DynamicType = ()> + Clone + 'static>() -> (Cache<O>, Filler<O>) {
+    let (store, writer) = reflector::store();
+    let (sender, is_listed) = watch::channel(false);
+    (Cache { store, is_listed }, Filler { writer, is_listed: sender })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::future::join_all;
+    use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+    use tokio::task::JoinHandle;
+
+    use super::*;
+
+    /// Tasks that have begun to wait.
+    async fn waiting(cache: &Cache<ConfigMap>) -> Vec<JoinHandle<bool>> {
+        let tasks = (0..3).map(|_| {
+            let cache = cache.clone();
+            tokio::spawn(async move { cache.is_ready().await })
+        });
+        let tasks = tasks.collect();
+        tokio::task::yield_now().await;
+        tasks
+    }
+
+    /// What tasks were told, all of which have to be woken.
+    async fn woken(tasks: Vec<JoinHandle<bool>>) -> Vec<bool> {
+        let all = tokio::time::timeout(Duration::from_secs(10), join_all(tasks)).await.expect("all are woken");
+        all.into_iter().map(|is_ready| is_ready.expect("no task panicked")).collect()
+    }
+
+    #[tokio::test]
+    async fn the_first_list_wakes_all_that_wait_for_it() {
+        let (cache, mut filler) = cache::<ConfigMap>();
+        let tasks = waiting(&cache).await;
+        filler.take(&Event::Init);
+        let metadata = ObjectMeta { name: Some("a".to_owned()), ..ObjectMeta::default() };
+        filler.take(&Event::InitApply(ConfigMap { metadata, ..ConfigMap::default() }));
+        tokio::task::yield_now().await;
+        assert!(tasks.iter().all(|task| !task.is_finished()), "the list is not complete");
+        filler.take(&Event::InitDone);
+        let woken =
+            tokio::time::timeout(std::time::Duration::from_mins(1), join_all(tasks)).await.expect("all are woken");
+        assert!(woken.into_iter().all(|is_ready| is_ready.unwrap()));
+        assert_eq!(cache.state().len(), 1);
+        drop(filler);
+        assert!(cache.is_ready().await, "it stays ready when the watch has ended");
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_ends_before_the_first_list_wakes_all_as_well() {
+        let (cache, filler) = cache::<ConfigMap>();
+        let tasks = waiting(&cache).await;
+        drop(filler);
+        assert_eq!(woken(tasks).await, [false; 3]);
+    }
+}
