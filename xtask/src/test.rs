@@ -1,6 +1,11 @@
 //! `cargo xtask test`.
 
+use std::{env, thread};
+
 use crate::{command, guests};
+
+/// The variable of Rust's test harness.
+const THREADS: &str = "RUST_TEST_THREADS";
 
 /// Build the guests and run all tests.
 #[derive(clap::Args)]
@@ -14,6 +19,11 @@ impl Test {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         guests::build_all()?;
         let mut test = command::cargo(["test", "--locked"]);
+        if env::var_os(THREADS).is_none() {
+            // End-to-end tests wait most of the time, for watches, backoffs and debounces.
+            let processors = thread::available_parallelism().map_or(1, usize::from);
+            test.env(THREADS, (2 * processors).to_string());
+        }
         if self.arguments.is_empty() {
             test.arg("--workspace");
             // It is no member of the workspace.
