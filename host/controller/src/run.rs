@@ -178,7 +178,7 @@ fn serve(
     async move {
         if let Some(listener) = listener {
             // Before the watch has brought them, BundleDeployments would seem not to exist. An error means that the controller is stopping.
-            if deployments.is_ready().await {
+            if deployments.ready().await {
                 listener.serve(served, shutdown).await?;
             }
         }

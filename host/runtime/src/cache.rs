@@ -1,13 +1,10 @@
 //! The objects of a watched kind in memory.
 
-use std::{fmt::Debug, hash::Hash, sync::Arc};
+use std::sync::Arc;
 
-use kube::{
-    Resource,
-    runtime::{
-        reflector::{self, Lookup, ObjectRef, Store, store::Writer},
-        watcher::Event,
-    },
+use kube::runtime::{
+    reflector::{self, Lookup, ObjectRef, Store, store::Writer},
+    watcher::Event,
 };
 use tokio::sync::watch;
 
@@ -15,11 +12,7 @@ use tokio::sync::watch;
 ///
 /// It tells any number of tasks that the first list is complete. `Store::wait_until_ready` of kube keeps the waker of one waiting task
 /// only, so that all others may wait for ever.
-pub struct Cache<O>
-where
-    O: Lookup + Clone + 'static,
-    O::DynamicType: Eq + Hash,
-{
+pub struct Cache<O: Lookup<DynamicType = ()> + Clone + 'static> {
     store: Store<O>,
     is_listed: watch::Receiver<bool>,
 }
@@ -41,7 +34,7 @@ impl<O: Lookup<DynamicType = ()> + Clone + 'static> Cache<O> {
     }
 
     /// Waits for the first list of the objects. False means that it will never be complete, because the controller is stopping.
-    pub async fn is_ready(&self) -> bool {
+    pub async fn ready(&self) -> bool {
         self.is_listed.clone().wait_for(|is_listed| *is_listed).await.is_ok()
     }
 
@@ -63,7 +56,7 @@ pub(crate) struct Filler<O: Lookup<DynamicType = ()> + Clone + 'static> {
     is_listed: watch::Sender<bool>,
 }
 
-impl<O: Resource<DynamicType = ()> + Clone + Debug + 'static> Filler<O> {
+impl<O: Lookup<DynamicType = ()> + Clone + 'static> Filler<O> {
     /// Takes an event of the watch.
     pub(crate) fn take(&mut self, event: &Event<O>) {
         self.writer.apply_watcher_event(event);
@@ -74,7 +67,7 @@ impl<O: Resource<DynamicType = ()> + Clone + Debug + 'static> Filler<O> {
 }
 
 /// An empty cache, and what fills it.
-pub(crate) fn cache<O: Resource<DynamicType = ()> + Clone + 'static>() -> (Cache<O>, Filler<O>) {
+pub(crate) fn cache<O: Lookup<DynamicType = ()> + Clone + 'static>() -> (Cache<O>, Filler<O>) {
     let (store, writer) = reflector::store();
     let (sender, is_listed) = watch::channel(false);
     (Cache { store, is_listed }, Filler { writer, is_listed: sender })
@@ -94,14 +87,14 @@ mod tests {
     async fn waiting(cache: &Cache<ConfigMap>) -> Vec<JoinHandle<bool>> {
         let tasks = (0..3).map(|_| {
             let cache = cache.clone();
-            tokio::spawn(async move { cache.is_ready().await })
+            tokio::spawn(async move { cache.ready().await })
         });
         let tasks = tasks.collect();
         tokio::task::yield_now().await;
         tasks
     }
 
-    /// What tasks were told, all of which have to be woken.
+    /// The results of tasks, all of which have to be woken.
     async fn woken(tasks: Vec<JoinHandle<bool>>) -> Vec<bool> {
         let all = tokio::time::timeout(Duration::from_secs(10), join_all(tasks)).await.expect("all are woken");
         all.into_iter().map(|is_ready| is_ready.expect("no task panicked")).collect()
@@ -122,7 +115,7 @@ mod tests {
         assert!(woken.into_iter().all(|is_ready| is_ready.unwrap()));
         assert_eq!(cache.state().len(), 1);
         drop(filler);
-        assert!(cache.is_ready().await, "it stays ready when the watch has ended");
+        assert!(cache.ready().await, "it stays ready when the watch has ended");
     }
 
     #[tokio::test]

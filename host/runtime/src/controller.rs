@@ -155,7 +155,7 @@ impl<R: Reconciler> KindController<R> {
             }
         });
         let cache = self.cache;
-        let started = async move { cache.is_ready().await };
+        let started = async move { cache.ready().await };
         tokio::select! {
             () = running => {}
             () = again => {}

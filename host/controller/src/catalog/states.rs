@@ -78,7 +78,7 @@ impl CatalogStates {
 
     /// Waits for the first list of the Catalogs. False means that the controller is stopping.
     pub(crate) async fn ready(&self) -> bool {
-        self.objects.is_ready().await
+        self.objects.ready().await
     }
 
     /// All catalogs, by name, as the resolver sees them.

@@ -84,7 +84,7 @@ impl Proxy {
     /// Waits until the caches hold what there is. False if the controller is stopping.
     async fn is_ready(&self) -> bool {
         let context = &self.context;
-        self.operators.is_ready().await && context.deployments.is_ready().await && context.resolutions.ready().await
+        self.operators.ready().await && context.deployments.ready().await && context.resolutions.ready().await
     }
 
     /// Keeps the ClusterOperators until the cluster does not serve the kind any more.

@@ -58,7 +58,7 @@ impl Platform {
     /// is stopping.
     pub(super) async fn ready(&self) -> bool {
         let context = &self.context;
-        context.deployments.is_ready().await && context.catalogs.ready().await && context.resolutions.ready().await
+        context.deployments.ready().await && context.catalogs.ready().await && context.resolutions.ready().await
     }
 
     /// Plans the Resolution, and writes what differs.

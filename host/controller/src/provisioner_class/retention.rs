@@ -67,7 +67,7 @@ fn phase(class: &ProvisionerClass, users: &[String]) -> Phase {
 /// The BundleDeployments that use a class.
 async fn users(class: &str, context: &Context) -> Vec<String> {
     // Before the first list is complete, any BundleDeployment may use it.
-    if !context.deployments.is_ready().await {
+    if !context.deployments.ready().await {
         return vec!["(the controller is shutting down)".to_owned()];
     }
     let all = context.deployments.state();

@@ -263,7 +263,7 @@ impl Reconciler for Resolutions {
     async fn reconcile(&self, resolution: &Resolution) -> Result<Action, ReconcileError> {
         let (name, context) = (resolution.name_any(), &self.context);
         // Before the first lists, nothing would seem to be installed, and no catalog to exist.
-        if !context.deployments.is_ready().await || !context.catalogs.ready().await {
+        if !context.deployments.ready().await || !context.catalogs.ready().await {
             return Ok(Action::await_change());
         }
         if resolution.metadata.deletion_timestamp.is_some() {

@@ -98,7 +98,7 @@ impl ResolutionWakes {
 
     /// Waits for the first list of the Resolutions. False means that the controller is stopping.
     pub(crate) async fn ready(&self) -> bool {
-        self.objects.is_ready().await
+        self.objects.ready().await
     }
 
     /// A Resolution as the watch brought it last.

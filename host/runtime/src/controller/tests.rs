@@ -106,7 +106,7 @@ async fn objects_are_reconciled_and_one_that_does_not_decode_is_reported_until_s
     let (reconciler, mut calls) = Recorder::new();
     let metrics = Arc::new(Outcomes(reconciler.calls.clone()));
     let reflector = Reflector::new(Availability::default());
-    let store = reflector.cache();
+    let cache = reflector.cache();
     let (stop, stopped) = oneshot::channel::<()>();
     let shutdown = stopped.map(drop).boxed().shared();
     let (api, config) = (Api::all(client()), watcher::Config::default());
@@ -128,7 +128,7 @@ async fn objects_are_reconciled_and_one_that_does_not_decode_is_reported_until_s
         received.insert(calls.recv().await.expect("the controller runs"));
     }
     assert_eq!(received, expected);
-    assert_eq!(store.state().len(), 2);
+    assert_eq!(cache.state().len(), 2);
     stop.send(()).expect("the controller runs");
     running.await.expect("it stops");
 }

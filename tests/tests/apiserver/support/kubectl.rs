@@ -62,6 +62,12 @@ impl Kubectl {
         output.out
     }
 
+    /// Like [`Self::run`], without the namespace that newer versions name when they delete.
+    pub(crate) async fn delete(&self, arguments: &[&str]) -> String {
+        let printed = self.run(&[&["delete"], arguments].concat()).await;
+        printed.replace(&format!(" from {} namespace", self.namespace), "")
+    }
+
     /// Runs a command that must fail. Returns its standard error.
     pub(crate) async fn fail(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments).await;
