@@ -27,12 +27,15 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> 
     command
 }
 
-/// A program of the workspace, after building it with the features of `cargo test --workspace`: with others, its dependencies would
-/// be compiled again, for minutes.
+/// What the demo and the tests are built with, as arguments of cargo. All use these, so that what they share is compiled once: features are
+/// those that the whole workspace selects, and jemalloc is left out, which takes a minute to compile.
+pub(crate) const SHARED: [&str; 5] =
+    ["--locked", "--workspace", "--no-default-features", "--features", "chandler/dev,chandler-properties/sandbox"];
+
+/// A program of the workspace, after building it like the tests.
 pub(crate) fn program(name: &str) -> anyhow::Result<Command> {
     // A test is built with it, since only tests have the features of dev-dependencies.
-    let with_features = ["--workspace", "--test", "documentation"];
-    run(cargo(["build", "--quiet", "--locked", "--bin", name]).args(with_features))?;
+    run(cargo(["build", "--quiet"]).args(SHARED).args(["--bin", name, "--test", "documentation"]))?;
     let file = target_directory().join("debug").join(name).with_extension(env::consts::EXE_EXTENSION);
     let mut command = Command::new(file);
     command.current_dir(root());

@@ -21,11 +21,7 @@ impl Demo {
             None => command::root().join("tests/fixtures/registry/harbour-operator.v0.1.0"),
         };
         guests::build_all()?;
-        command::run(
-            command::cargo(["run", "--quiet", "--locked", "--package", "chandler", "--", "dev", "--bundle"])
-                .arg(bundle)
-                .args(arguments),
-        )
+        command::run(command::program("chandler")?.args(["dev", "--bundle"]).arg(bundle).args(arguments))
     }
 }
 

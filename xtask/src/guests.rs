@@ -1,10 +1,5 @@
 //! Builds the guests: core modules for wasm32-unknown-unknown, converted to components.
 
-use std::{fs, path::Path};
-
-use anyhow::Context as _;
-use wit_component::ComponentEncoder;
-
 use crate::{command, wasm_target};
 
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -31,33 +26,12 @@ pub(crate) fn build_all() -> anyhow::Result<()> {
         build.args(["--package", guest.package]);
     }
     command::run(&mut build)?;
-    let plugins = command::target_directory().join("plugins");
+    let target = command::target_directory();
+    let mut componentize = command::program("chandler-componentize")?;
     for guest in GUESTS {
-        componentize(guest, &plugins)?;
+        let module = format!("{}.wasm", guest.package.replace('-', "_"));
+        componentize.arg(target.join(TARGET).join("guest").join(module));
+        componentize.arg(target.join("plugins").join(guest.component));
     }
-    Ok(())
-}
-
-fn componentize(guest: &Guest, plugins: &Path) -> anyhow::Result<()> {
-    let module = format!("{}.wasm", guest.package.replace('-', "_"));
-    let module = command::target_directory().join(TARGET).join("guest").join(module);
-    let core = fs::read(&module).with_context(|| format!("failed to read {}", module.display()))?;
-    let component = ComponentEncoder::default()
-        .module(&core)
-        .and_then(|encoder| encoder.validate(true).encode())
-        .with_context(|| format!("failed to make a component of {}", module.display()))?;
-    write_if_changed(&plugins.join(guest.component), &component)
-}
-
-/// Does not touch an unchanged file, so that the crates that embed it are not rebuilt.
-fn write_if_changed(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    if fs::read(path).is_ok_and(|old| old == bytes) {
-        return Ok(());
-    }
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory)?;
-    }
-    fs::write(path, bytes).with_context(|| format!("failed to write {}", path.display()))?;
-    eprintln!("built {} ({} KiB)", path.display(), bytes.len() / 1024);
-    Ok(())
+    command::run(&mut componentize)
 }

@@ -32,6 +32,8 @@ enum Task {
     Demo(demo::Demo),
     /// Build the guests and run all tests
     Test(test::Test),
+    /// Compile all that `test` runs, and the examples
+    Compile,
     /// Build the Wasm components of the first-party provisioners and of the tests into target/plugins
     Plugins,
     /// Build the test components in JavaScript and Python into tests/guests/components (npm, python3, zstd and the network)
@@ -56,6 +58,7 @@ fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Demo(demo) => demo.run(),
         Task::Test(test) => test.run(),
+        Task::Compile => test::compile(),
         Task::Plugins => guests::build_all(),
         Task::Languages => languages::build_all(),
         Task::Bench(bench) => bench.run(),

@@ -1,8 +1,13 @@
 //! `cargo xtask test`.
 
-use std::{env, thread};
+use std::{env, process::Command, thread};
 
-use crate::{command, guests};
+use anyhow::bail;
+
+use crate::{
+    command::{self, SHARED, cargo},
+    guests,
+};
 
 /// The variable of Rust's test harness.
 const THREADS: &str = "RUST_TEST_THREADS";
@@ -10,7 +15,7 @@ const THREADS: &str = "RUST_TEST_THREADS";
 /// Build the guests and run all tests.
 #[derive(clap::Args)]
 pub(crate) struct Test {
-    /// Further arguments of `cargo test`, for example --package chandler-tests
+    /// Instead of all tests: arguments of `cargo test`, for example --package chandler-tests
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
@@ -18,18 +23,46 @@ pub(crate) struct Test {
 impl Test {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         guests::build_all()?;
-        let mut test = command::cargo(["test", "--locked"]);
-        if env::var_os(THREADS).is_none() {
-            // End-to-end tests wait most of the time, for watches, backoffs and debounces.
-            let processors = thread::available_parallelism().map_or(1, usize::from);
-            test.env(THREADS, (2 * processors).to_string());
+        if !self.arguments.is_empty() {
+            return command::run(cargo(["test", "--locked"]).args(self.arguments).env(THREADS, threads()));
         }
-        if self.arguments.is_empty() {
-            test.arg("--workspace");
-            // It is no member of the workspace.
-            let argocd = command::root().join("tests/argocd/Cargo.toml");
-            command::run(command::cargo(["test", "--locked", "--manifest-path"]).arg(argocd))?;
-        }
-        command::run(test.args(self.arguments))
+        // All of them run, so that one run shows all failures.
+        let failed: Vec<String> =
+            suites().iter_mut().filter_map(|suite| command::run(suite).err()).map(|error| format!("{error:#}")).collect();
+        if failed.is_empty() { Ok(()) } else { bail!("tests failed:\n{}", failed.join("\n")) }
     }
+}
+
+/// Compiles all that the tests run, and the examples, which no test runs.
+pub(crate) fn compile() -> anyhow::Result<()> {
+    guests::build_all()?;
+    command::run(cargo(["test", "--quiet", "--no-run", "--all-targets"]).args(SHARED))
+}
+
+/// The commands that run all tests.
+fn suites() -> Vec<Command> {
+    let mut suites = Vec::new();
+    if command::output(&mut cargo(["nextest", "--version"])).is_ok() {
+        // The conformance suite has one server for all of its cases, so they need one process.
+        let mut tests = cargo(["nextest", "run", "--cargo-quiet"]);
+        tests.args(SHARED).args(["--test-threads", &threads(), "-E", "not binary(=apiserver)"]);
+        let mut conformance = cargo(["test", "--quiet"]);
+        conformance.args(SHARED).args(["--test", "apiserver"]);
+        let mut documentation = cargo(["test", "--quiet"]);
+        documentation.args(SHARED).args(["--no-fail-fast", "--doc"]);
+        suites.extend([tests, conformance, documentation]);
+    } else {
+        let mut tests = cargo(["test", "--no-fail-fast"]);
+        tests.args(SHARED).env(THREADS, threads());
+        suites.push(tests);
+    }
+    suites
+}
+
+/// How many tests run at once: more than there are processors, since end-to-end tests often wait, for watches, backoffs and debounces.
+fn threads() -> String {
+    env::var(THREADS).unwrap_or_else(|_| {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        (3 * processors).to_string()
+    })
 }

@@ -209,19 +209,14 @@ const KEY: [u8; 51] =
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::seeds::seeds;
 
     #[test]
-    fn seeds_are_read_to_the_end() {
-        let directory = tempfile::tempdir().unwrap();
-        for seed in seeds("git", directory.path()).unwrap() {
-            holds(&seed);
-        }
-        let seeds = seeds("known_hosts", directory.path()).unwrap();
-        for seed in &seeds {
-            known_hosts(seed);
-        }
+    fn the_seed_of_known_hosts_trusts_the_key() {
+        let seeds = seeds("known_hosts", Path::new("/nowhere")).unwrap();
         let file: KnownHosts = str::from_utf8(&seeds[0]).unwrap().parse().unwrap();
         assert_eq!(file.of("example.com", 22).unwrap().check(&KEY), Ok(()));
     }

@@ -2,20 +2,22 @@
 //!
 //! libFuzzer bounds the memory of the whole process, which detects runs that take gigabytes. This detects runs that take far more than
 //! their input justifies.
-
-use std::sync::{Mutex, PoisonError};
+//!
+//! The allocator counts what all threads of the process take, since what is measured may start threads. So whoever measures has the process to
+//! itself: a fuzz target, or `tests/measured.rs`, which runs one case at a time.
 
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// Only one run is measured at a time, since the tests of a process run in parallel.
-static RUNNING: Mutex<()> = Mutex::new(());
-
 /// Runs a function. Returns its result and its peak heap use in bytes, beyond the heap use before.
+///
+/// # Panics
+/// In a unit test of this crate, whose neighbours allocate at the same time.
+#[allow(clippy::assertions_on_constants, reason = "it is constant for each of the two ways to compile this crate")]
 pub fn measured<T>(run: impl FnOnce() -> T) -> (T, usize) {
-    let _one = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    assert!(!cfg!(test), "unit tests run in parallel: a test that measures memory belongs in tests/measured.rs");
     ALLOCATOR.reset_peak_usage();
     let before = ALLOCATOR.current_usage();
     let value = run();
@@ -39,26 +41,4 @@ pub fn bounded<T>(input: &[u8], fixed: usize, per_byte: usize, run: impl FnOnce(
     let (value, taken) = measured(run);
     assert!(taken <= allowed, "{taken} bytes of memory for an input of {}; {allowed} are allowed", input.len());
     value
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_peak_is_measured() {
-        let (sum, taken) = measured(|| {
-            let sizes = [16 << 20, 48 << 20, 32 << 20];
-            sizes.map(|size| std::hint::black_box(vec![1_u8; size]).len()).iter().sum::<usize>()
-        });
-        assert_eq!(sum, 96 << 20);
-        // Tests in parallel allocate, too; all allocations together would be 96 MiB.
-        assert!((48 << 20..96 << 20).contains(&taken), "{taken}");
-    }
-
-    #[test]
-    #[should_panic(expected = "for an input of 1;")]
-    fn more_than_the_bound_panics() {
-        bounded(b"x", 1 << 20, 10, || std::hint::black_box(vec![1_u8; 2 << 20]).len());
-    }
 }
