@@ -22,7 +22,7 @@ pub(crate) fn build_all() -> anyhow::Result<()> {
     languages.quickjs()?;
     languages.starlingmonkey()?;
     languages.python()?;
-    let mut bless = command::cargo(["test", "--quiet", "--workspace", "--test", "languages"]);
+    let mut bless = command::cargo(["test", "--quiet", "--workspace", "--test", "it", "languages::"]);
     command::run(bless.env("CHANDLER_BLESS", "1"))
 }
 

@@ -12,6 +12,8 @@ mod fuzz;
 mod generate;
 mod guests;
 mod languages;
+#[cfg(test)]
+mod left_out;
 mod packages;
 mod soak;
 mod test;

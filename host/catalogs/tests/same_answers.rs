@@ -2,9 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
 
-#[path = "../../resolver/tests/support/mod.rs"]
-mod support;
-
 use std::{fs, sync::Arc};
 
 use chandler_catalog::{CatalogError, Index, Indexes, Item, Limits, read};
@@ -15,7 +12,8 @@ use chandler_resolver::{
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{
+
+use crate::support::{
     examples::{Bundle, metas},
     random::{CATALOGS, Random},
 };
@@ -167,7 +165,8 @@ mod fixtures {
     use chandler_test_needs::fixture;
     use semver::Version;
 
-    use super::{support::random::Dice, *};
+    use super::*;
+    use crate::support::random::Dice;
 
     /// The documents of each catalog of the fixtures, and those that the vectors of OLM v1 are about.
     fn catalogs() -> Option<Vec<(String, Vec<Value>)>> {

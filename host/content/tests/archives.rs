@@ -2,14 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
 
-mod common;
-
 use std::{fmt::Write as _, fs};
 
 use chandler_content::{ContentError, FailureClass, Limits, Store, Tree};
 use chandler_core::{Content, Digest};
-use common::{Tar, files, gzip, store};
 use proptest::prelude::*;
+
+use crate::common::{Tar, files, gzip, store};
 
 async fn import(store: &Store, bytes: &[u8]) -> Result<Tree, ContentError> {
     let file = tempfile::NamedTempFile::new().unwrap();

@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
 
-mod common;
-
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex},
@@ -16,13 +14,14 @@ use chandler_content::{
 };
 use chandler_core::Digest;
 use chandler_devregistry::{Image, Layer, Options, Registry};
-use common::{Tar, ZipFile, files, store, zip};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
     task::JoinSet,
 };
+
+use crate::common::{Tar, ZipFile, files, store, zip};
 
 /// What a server makes of the head of a request.
 type Respond = dyn Fn(&str) -> Vec<u8> + Send + Sync;

@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
 
-mod common;
-
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex},
@@ -13,12 +11,13 @@ use std::{
 use chandler_content::{
     ContentError, Credentials, FailureClass, ImageAccess, ImageOptions, ImageReference, Images, Limits,
 };
-use common::store;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
     task::JoinSet,
 };
+
+use crate::common::store;
 
 /// What a server makes of the head of a request, and of its own address.
 type Answer = dyn Fn(&str, SocketAddr) -> String + Send + Sync;

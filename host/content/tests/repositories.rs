@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
 
-mod common;
-
 use std::time::Duration;
 
 use chandler_content::{
@@ -11,8 +9,9 @@ use chandler_content::{
 };
 use chandler_git::Revision;
 use chandler_test_git::{GitServer, Repository};
-use common::{files, store};
 use tempfile::TempDir;
+
+use crate::common::{files, store};
 
 const FILE: &str = "100644";
 const LINK: &str = "120000";

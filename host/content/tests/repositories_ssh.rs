@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
 
-mod common;
-
 use std::time::Duration;
 
 use chandler_content::{
@@ -12,9 +10,10 @@ use chandler_content::{
 };
 use chandler_git::Revision;
 use chandler_test_git::{KeyPair, Repository, SshServer};
-use common::{files, store};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::common::{files, store};
 
 const FILE: &str = "100644";
 

@@ -2,12 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
 
-mod common;
-
 use chandler_content::{ContentError, FailureClass, Limits, Store, Tree};
 use chandler_core::Content as _;
-use common::{Tar, ZipFile, files, store, zip};
 use proptest::prelude::*;
+
+use crate::common::{Tar, ZipFile, files, store, zip};
 
 async fn import(store: &Store, bytes: &[u8]) -> Result<Tree, ContentError> {
     let file = tempfile::NamedTempFile::new().unwrap();

@@ -8,16 +8,15 @@
     reason = "a test that cannot go on fails"
 )]
 
-mod common;
+use http::Request;
+use kube::Client;
+use serde_json::{Value, json};
 
-use common::{
+use crate::common::{
     APPLY, CONFIG_MAPS, MERGE,
     access::{account, acting_as, refused, with_token},
     config_map, get, ok, quiet, send, until,
 };
-use http::Request;
-use kube::Client;
-use serde_json::{Value, json};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";

@@ -8,14 +8,13 @@
     reason = "a test that cannot go on fails"
 )]
 
-mod common;
-
 use std::process::{Command, Output};
 
 use chandler_devcluster::DevCluster;
-use common::quiet;
 use serde_json::json;
 use tempfile::TempDir;
+
+use crate::common::quiet;
 
 struct Kubectl {
     directory: TempDir,

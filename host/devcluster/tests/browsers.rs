@@ -2,14 +2,13 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
 
-mod common;
-
 use chandler_devcluster::DevCluster;
-use common::{config, quiet};
 use http::Request;
 use http_body_util::BodyExt as _;
 use kube::Client;
 use serde_json::Value;
+
+use crate::common::{config, quiet};
 
 /// Sends a request as the administrator with these headers. Returns the status and its message.
 async fn send(cluster: &DevCluster, headers: &[(&str, &str)]) -> (u16, String) {

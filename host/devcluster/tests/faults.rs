@@ -2,15 +2,12 @@
 
 #![expect(clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
 
-mod common;
-
 use std::{sync::Arc, time::Duration};
 
 use chandler_devcluster::{
     Clock, DevCluster, Effect, Fault, Options,
     faults::{Verb, When},
 };
-use common::{CONFIG_MAPS, MERGE, config_map, get, ok, quiet, send, until, watch, without_retries};
 use futures::StreamExt as _;
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -20,6 +17,8 @@ use kube::{
 };
 use serde_json::{Value, json};
 use time::OffsetDateTime;
+
+use crate::common::{self, CONFIG_MAPS, MERGE, config_map, get, ok, quiet, send, until, watch, without_retries};
 
 /// The counts of the faults: affected and matched requests, in order.
 fn counts(cluster: &DevCluster) -> Vec<(u64, u64)> {

@@ -8,8 +8,6 @@
     reason = "a test that cannot go on fails"
 )]
 
-mod common;
-
 use std::{
     fmt::Write as _,
     path::PathBuf,
@@ -17,9 +15,10 @@ use std::{
 };
 
 use chandler_devcluster::{DevCluster, Options};
-use common::{start, widgets};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::common::{start, widgets};
 
 struct Kubectl {
     directory: TempDir,

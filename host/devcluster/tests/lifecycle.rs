@@ -8,17 +8,16 @@
     reason = "a test that cannot go on fails"
 )]
 
-mod common;
-
 use std::time::Duration;
 
 use chandler_devcluster::Options;
-use common::{
-    CONFIG_MAPS, CRDS, MERGE, WIDGETS, config_map, establish_widgets, get, ok, quiet, send, start, until, until_gone,
-    widget, widgets,
-};
 use kube::Client;
 use serde_json::{Value, json};
+
+use crate::common::{
+    self, CONFIG_MAPS, CRDS, MERGE, WIDGETS, config_map, establish_widgets, get, ok, quiet, send, start, until,
+    until_gone, widget, widgets,
+};
 
 fn path(name: &str) -> String {
     format!("{CONFIG_MAPS}/{name}")

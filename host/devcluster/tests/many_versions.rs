@@ -1,12 +1,11 @@
 //! A CRD with as many versions as fit into a request does not delay other requests.
 
-mod common;
-
 use std::time::Duration;
 
 use chandler_devcluster::{Clock, Options};
-use common::{APPLY, CONFIG_MAPS, config_map, get, ok, quiet, send, start, until};
 use serde_json::{Value, json};
+
+use crate::common::{APPLY, CONFIG_MAPS, config_map, get, ok, quiet, send, start, until};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 

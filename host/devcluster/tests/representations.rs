@@ -8,16 +8,15 @@
     reason = "a test that cannot go on fails"
 )]
 
-mod common;
-
 use std::io::Read as _;
 
 use chandler_devcluster_protobuf as protobuf;
-use common::{CONFIG_MAPS, config_map, get, ok, quiet, send, watch};
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use serde_json::{Value, json};
+
+use crate::common::{self, CONFIG_MAPS, config_map, get, ok, quiet, send, watch};
 
 /// Sends a request with headers and a body of bytes.
 async fn exchange(

@@ -8,8 +8,6 @@
     reason = "a test that cannot go on fails"
 )]
 
-mod common;
-
 use std::{
     collections::BTreeMap,
     sync::{
@@ -24,7 +22,6 @@ use chandler_devcluster::{
     faults::{Verb, When},
     workloads::ANNOTATION,
 };
-use common::{CONFIG_MAPS, PATIENCE, config_map, ok, quiet, start, until};
 use futures::StreamExt as _;
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -43,6 +40,8 @@ use kube::{
     },
 };
 use serde_json::{Value, json};
+
+use crate::common::{self, CONFIG_MAPS, PATIENCE, config_map, ok, quiet, start, until};
 
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]

@@ -1,7 +1,5 @@
 //! The API without sockets.
 
-mod common;
-
 use std::{sync::Arc, time::Duration};
 
 use chandler_devcluster::{
@@ -9,7 +7,6 @@ use chandler_devcluster::{
     faults::{Exposure, Verb},
     service::ServiceError,
 };
-use common::{CONFIG_MAPS, MERGE, config_map, get, ok, quiet, send, watch};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -18,6 +15,8 @@ use kube::{
     runtime::{Controller, controller::Action, watcher},
 };
 use serde_json::json;
+
+use crate::common::{self, CONFIG_MAPS, MERGE, config_map, get, ok, quiet, send, watch};
 
 #[tokio::test]
 async fn a_service_and_a_connection_show_the_same() {

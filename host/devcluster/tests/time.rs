@@ -2,16 +2,15 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
 
-mod common;
-
 use std::time::Duration;
 
 use chandler_devcluster::{Clock, DevCluster, Options};
-use common::{APPLY, CONFIG_MAPS, MERGE, config_map, get, ok, until, watch};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use serde_json::{Value, json};
 use time::macros::datetime;
+
+use crate::common::{self, APPLY, CONFIG_MAPS, MERGE, config_map, get, ok, until, watch};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";

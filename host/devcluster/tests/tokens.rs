@@ -8,20 +8,19 @@
     reason = "a test that cannot go on fails"
 )]
 
-mod common;
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use common::{
-    CONFIG_MAPS,
-    access::{ACCOUNTS, account, refused, token, with_token},
-    get, ok, quiet, send, until, until_gone,
-};
 use k8s_openapi::api::{
     authentication::v1::{TokenRequest, TokenRequestSpec},
     core::v1::ServiceAccount,
 };
 use kube::{Api, api::PostParams};
 use serde_json::{Value, json};
+
+use crate::common::{
+    CONFIG_MAPS,
+    access::{ACCOUNTS, account, refused, token, with_token},
+    get, ok, quiet, send, until, until_gone,
+};
 
 #[tokio::test]
 async fn service_account_tokens_are_valid_until_their_bound_object_is_deleted() {

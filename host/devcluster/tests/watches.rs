@@ -8,13 +8,12 @@
     reason = "a test that cannot go on fails"
 )]
 
-mod common;
-
 use std::collections::BTreeMap;
 
 use chandler_devcluster::{Options, store::Limits};
-use common::{CONFIG_MAPS, MERGE, config_map, get, ok, quiet, send, start, until, watch, without_retries};
 use serde_json::{Value, json};
+
+use crate::common::{CONFIG_MAPS, MERGE, config_map, get, ok, quiet, send, start, until, watch, without_retries};
 
 const SELECTED: &str = "labelSelector=kind%3Dtest";
 

@@ -8,8 +8,6 @@
     reason = "a test that cannot go on fails"
 )]
 
-mod common;
-
 use std::{
     collections::BTreeSet,
     process::{Command, Output},
@@ -21,10 +19,11 @@ use chandler_devcluster::{
     faults::{Verb, When},
     workloads::{Behaviour, Rules, Step, Subject},
 };
-use common::{MERGE, get, ok, start, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use time::macros::datetime;
+
+use crate::common::{self, MERGE, get, ok, start, until};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const REPLICA_SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";

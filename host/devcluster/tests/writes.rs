@@ -8,10 +8,9 @@
     reason = "a test that cannot go on fails"
 )]
 
-mod common;
-
-use common::{APPLY, CONFIG_MAPS, JSON_PATCH, MERGE, config_map, get, ok, quiet, send, until};
 use serde_json::{Value, json};
+
+use crate::common::{self, APPLY, CONFIG_MAPS, JSON_PATCH, MERGE, config_map, get, ok, quiet, send, until};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 

@@ -2,14 +2,13 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
 
-mod support;
-
 use std::{fs, path::Path, time::Duration};
 
 use chandler_core::Reason;
 use chandler_engine::{CompileLimits, Compiler, Engine, EngineOptions, EngineStatistics, Limits, LoadError};
 use chandler_test_components::{IDLE, component, idle, module};
-use support::content;
+
+use crate::support::content;
 
 fn child() -> Compiler {
     Compiler::Child { program: env!("CARGO_BIN_EXE_chandler-compile").into(), arguments: Vec::new() }

@@ -2,15 +2,14 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
 
-mod support;
-
 use std::time::Duration;
 
 use chandler_core::Reason;
 use chandler_engine::{CallError, Engine, Limits, LoadError, Retry};
 use chandler_test_components::{IDLE, component, idle, instance_bomb, module};
 use serde_json::json;
-use support::{content, engine, request};
+
+use crate::support::{content, engine, request};
 
 const HTTP: &str = "package wasi:http@0.2.6; interface types { fetch: func(); } interface extra { f: func(); }";
 const DATABASE: &str = "package acme:database@1.0.0; interface query { run: func(); }";

@@ -2,15 +2,14 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
 
-mod support;
-
 use std::{path::PathBuf, sync::Arc};
 
 use chandler_core::{Content, MemoryContent, Object, Release, Request};
 use chandler_engine::Limits;
 use chandler_sdk::testing;
 use serde_json::json;
-use support::{engine, plugin, request};
+
+use crate::support::{engine, plugin, request};
 
 /// The files of a sample bundle of this repository.
 fn bundle(name: &str) -> testing::Bundle {

@@ -2,14 +2,13 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
 
-mod support;
-
 use std::{sync::Arc, time::Duration};
 
 use chandler_core::{Content, MemoryContent, Reason};
 use chandler_engine::{CallError, Engine, EngineOptions, Limits, Provisioner, Retry};
 use serde_json::json;
-use support::{content, engine, failure, hostile, request};
+
+use crate::support::{self, content, engine, failure, hostile, request};
 
 /// Limits that stop a spinning guest early.
 fn short() -> Limits {

@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
 
-mod support;
-
 use std::{
     fs,
     io::Read as _,
@@ -16,7 +14,8 @@ use chandler_core::{Content, Fact, Reason, Release, Severity, Target};
 use chandler_engine::{CompileLimits, Compiler, Engine, EngineOptions, Limits, Provisioned, Provisioner};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use support::{content, request};
+
+use crate::support::{self, content, request};
 
 /// The JavaScript or Python engine, and the source.
 const COMPONENTS: [(&str, &str); 3] = [

@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
 
-mod support;
-
 use std::{
     sync::{
         Arc, Mutex,
@@ -14,8 +12,9 @@ use std::{
 
 use chandler_core::{Content, Digest, Entry, MemoryContent, ReadError, Reason};
 use chandler_engine::{Engine, EngineOptions, Limits};
-use support::{content, plugin};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::support::{content, plugin};
 
 /// Content that reports when the guest reads it, and then blocks until the test opens the gate.
 struct Gate {

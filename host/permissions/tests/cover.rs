@@ -1,13 +1,12 @@
 //! Compares the escalation check's notion of covered rules with trying every request.
 
-mod common;
-
 use chandler_permissions::{
     PolicyRule,
     cover::{break_down, compact, uncovered},
 };
-use common::{allowed, requests, rule};
 use proptest::prelude::*;
+
+use crate::common::{allowed, requests, rule};
 
 proptest! {
     #[test]

@@ -2,13 +2,12 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot continue must fail")]
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_permissions::{Account, PolicyRule, Scope, merge, role::Role, roles, roles::place};
-use common::{allowed, requests, rule};
 use proptest::prelude::*;
+
+use crate::common::{allowed, requests, rule};
 
 /// The rules of the rendered roles, by scope.
 fn granted(rendered: &[serde_json::Value]) -> BTreeMap<Scope, Vec<PolicyRule>> {

@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
 
-mod support;
-
 use chandler_resolver::{Answer, Change, Edge, Line, Problem, ResolveError, resolve};
 use serde_json::{Value, json};
-use support::examples::{Bundle, catalog};
+
+use crate::support::examples::{Bundle, catalog};
 
 fn ask(catalogs: &[(&str, Vec<Bundle>)], problem: &Value) -> Result<Answer, ResolveError> {
     let problem: Problem = serde_json::from_value(problem.clone()).unwrap();

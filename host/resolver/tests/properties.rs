@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
 
-mod support;
-
 use std::collections::BTreeSet;
 
 use chandler_resolver::{Answer, Decision, MemoryCatalogs, Problem, resolve};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{
+
+use crate::support::{
     examples::{Bundle, metas},
     oracle::Oracle,
     random::{CATALOGS, Dice, Random},

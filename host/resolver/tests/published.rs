@@ -5,8 +5,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
 
-mod support;
-
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +16,8 @@ use chandler_resolver::{Answer, MemoryCatalogs, Problem, resolve};
 use chandler_test_needs::fixture;
 use semver::Version;
 use serde_json::{Value, json};
-use support::random::Dice;
+
+use crate::support::random::Dice;
 
 const QUESTIONS: u64 = 10_000;
 

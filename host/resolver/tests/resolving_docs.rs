@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
 
-mod support;
-
 use chandler_resolver::{Answer, Decision, MemoryCatalogs, Problem, Reason, resolve};
-use support::examples::{Bundle, metas};
+
+use crate::support::examples::{Bundle, metas};
 
 const PAGE: &str = include_str!("../../../docs/resolving.md");
 

@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_resolver::{Answer, MemoryCatalogs, Problem, resolve};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::random::Dice;
+
+use crate::support::random::Dice;
 
 /// A bundle: a version with a release, in channels.
 #[derive(Clone, Debug)]

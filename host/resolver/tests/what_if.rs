@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
 
-mod support;
-
 use chandler_resolver::{Problem, resolve, what_if::what_if};
 use serde_json::{Value, json};
-use support::examples::{Bundle, catalog};
+
+use crate::support::examples::{Bundle, catalog};
 
 fn changes(bundles: Vec<Bundle>, problem: Value) -> Vec<(String, Vec<String>)> {
     let catalogs = catalog(&[("c", bundles)]);

@@ -9,13 +9,12 @@
     reason = "tests may panic and print, and so may what they share"
 )]
 
-mod support;
-
 use std::{collections::BTreeMap, fs};
 
 use chandler_expected::{Mode, Namespaces, Outcome, Verdict};
 use serde_json::Value;
-use support::{fixtures, render, values};
+
+use crate::support::{fixtures, render, values};
 
 /// Refusals with other messages: those of other libraries.
 const OWN_WORDS: [&str; 2] = ["stat manifests", "error parsing objects in \"manifests/README.md\""];

@@ -9,10 +9,9 @@
     reason = "tests may panic and print, and so may what they share"
 )]
 
-mod support;
-
 use serde_json::{Value, json};
-use support::small::{CRD, Small, names, one};
+
+use crate::support::small::{CRD, Small, names, one};
 
 fn codes(small: &Small, config: &Value) -> Vec<String> {
     small.render(config).unwrap().findings.into_iter().map(|finding| finding.code).collect()

@@ -9,11 +9,10 @@
     reason = "tests may panic and print, and so may what they share"
 )]
 
-mod support;
-
 use chandler_sdk::{Description, testing::Recorder};
 use serde_json::json;
-use support::small::{CRD, Small};
+
+use crate::support::small::{CRD, Small};
 
 /// The description and its properties, one per line.
 fn describe(release: &Recorder) -> String {

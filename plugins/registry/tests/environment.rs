@@ -9,10 +9,9 @@
     reason = "tests may panic and print, and so may what they share"
 )]
 
-mod support;
-
 use serde_json::{Value, json};
-use support::small::{Small, one};
+
+use crate::support::small::{Small, one};
 
 fn environment(small: &Small, config: &Value) -> Vec<Value> {
     let release = small.render(config).unwrap();

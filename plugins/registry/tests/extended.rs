@@ -9,13 +9,12 @@
     reason = "tests may panic and print, and so may what they share"
 )]
 
-mod support;
-
 use std::{collections::BTreeSet, fs};
 
 use chandler_expected::{canonical, difference, identity};
 use serde_json::{Value, json};
-use support::{
+
+use crate::support::{
     fixtures, render,
     small::{CRD, Small, names, one},
     values,

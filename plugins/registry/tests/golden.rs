@@ -9,14 +9,13 @@
     reason = "tests may panic and print, and so may what they share"
 )]
 
-mod support;
-
 use std::fs;
 
 use chandler_expected::{canonical, difference, identity, without_empty_maps};
 use chandler_sdk::Failure;
 use serde_json::{Value, json};
-use support::{fixtures, render, values};
+
+use crate::support::{fixtures, render, values};
 
 fn yaml(path: &std::path::Path) -> Value {
     let bytes = fs::read(path).unwrap();

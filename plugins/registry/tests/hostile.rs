@@ -9,8 +9,6 @@
     reason = "tests may panic and print, and so may what they share"
 )]
 
-mod support;
-
 use chandler_registry::Registry;
 use chandler_sdk::{
     Failure, Provisioner as _, Request,
@@ -18,7 +16,11 @@ use chandler_sdk::{
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::small::{CRD, Small};
+
+use crate::support::{
+    self,
+    small::{CRD, Small},
+};
 
 /// A bundle with one of full_bundle.
 fn full_bundle() -> Vec<(String, Value)> {

@@ -9,10 +9,9 @@
     reason = "tests may panic and print, and so may what they share"
 )]
 
-mod support;
-
 use serde_json::json;
-use support::small::{CRD, Small, names, one};
+
+use crate::support::small::{CRD, Small, names, one};
 
 const WEBHOOK: &str = "ValidatingAdmissionWebhook";
 

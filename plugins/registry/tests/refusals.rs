@@ -9,15 +9,14 @@
     reason = "tests may panic and print, and so may what they share"
 )]
 
-mod support;
-
 use chandler_registry::Registry;
 use chandler_sdk::{
     Provisioner as _, Request,
     testing::{Bundle, run},
 };
 use serde_json::json;
-use support::small::{Small, one};
+
+use crate::support::small::{Small, one};
 
 #[test]
 fn all_load_errors_are_reported_at_once() {

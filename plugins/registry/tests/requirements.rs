@@ -9,11 +9,10 @@
     reason = "tests may panic and print, and so may what they share"
 )]
 
-mod support;
-
 use chandler_sdk::{Request, testing::Recorder};
 use serde_json::json;
-use support::small::{CRD, Small};
+
+use crate::support::small::{CRD, Small};
 
 fn target(version: &str, kinds: &[&str]) -> Request {
     let target = if version.is_empty() { Request::new() } else { Request::new().with_kubernetes_version(version) };

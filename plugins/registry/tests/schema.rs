@@ -9,14 +9,13 @@
     reason = "tests may panic and print, and so may what they share"
 )]
 
-mod support;
-
 use std::{collections::BTreeSet, fs};
 
 use chandler_registry::Registry;
 use chandler_sdk::{Provisioner as _, testing::Bundle};
 use serde_json::Value;
-use support::fixtures;
+
+use crate::support::fixtures;
 
 fn actual_schema(install_modes: &[&str]) -> Value {
     let modes: Vec<String> = install_modes.iter().map(|mode| format!("{{type: {mode}, supported: true}}")).collect();

@@ -10,10 +10,9 @@
     reason = "tests may panic and print, and so may what they share"
 )]
 
-mod support;
-
 use serde_json::{Value, json};
-use support::small::{CRD, Small, one};
+
+use crate::support::small::{CRD, Small, one};
 
 /// The result for a member `x` of an untyped object.
 fn rendered_member(text: &str) -> Value {

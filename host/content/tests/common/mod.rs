@@ -1,6 +1,6 @@
 //! What the tests share: stores in temporary directories, and archives made byte by byte.
 
-#![allow(dead_code, reason = "each test file uses some of it")]
+#![allow(dead_code, reason = "each test binary uses some of it")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests may panic as well")]
 
 use std::io::Write;

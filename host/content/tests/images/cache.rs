@@ -10,7 +10,7 @@ use chandler_devregistry::{Authentication, Fault, FaultOn, Image, Layer, Options
 
 use crate::{
     common::{Tar, files},
-    setup::{get, layer, owned, setup},
+    images::setup::{get, layer, owned, setup},
 };
 
 #[tokio::test]

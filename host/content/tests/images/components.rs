@@ -3,7 +3,7 @@
 use chandler_content::{FailureClass, ResolvedImage};
 use chandler_devregistry::{Fault, FaultOn, Image, Layer, Options};
 
-use crate::setup::setup;
+use crate::images::setup::setup;
 
 #[tokio::test]
 async fn components_are_one_layer_of_wasm() {

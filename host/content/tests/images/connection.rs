@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::{
     common::store,
-    setup::{layer, setup},
+    images::setup::{layer, setup},
 };
 
 #[tokio::test]

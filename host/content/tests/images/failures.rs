@@ -7,7 +7,7 @@ use chandler_devregistry::{Fault, FaultOn, Image, Layer, Options, Registry};
 
 use crate::{
     common::store,
-    setup::{layer, setup},
+    images::setup::{layer, setup},
 };
 
 #[tokio::test]

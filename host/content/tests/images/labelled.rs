@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     common::{Tar, files},
-    setup::{Setup, owned, setup},
+    images::setup::{Setup, owned, setup},
 };
 
 const LABEL: &str = "operators.operatorframework.io.index.configs.v1";

@@ -5,7 +5,7 @@ use chandler_devregistry::Options;
 
 use crate::{
     common::{Tar, files},
-    setup::{layer, owned, setup},
+    images::setup::{layer, owned, setup},
 };
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     common::{Tar, files},
-    setup::{layer, owned, setup},
+    images::setup::{layer, owned, setup},
 };
 
 #[tokio::test]

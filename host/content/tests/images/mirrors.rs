@@ -29,8 +29,10 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::{
     common::{files, store},
-    setup::{layer, owned},
-    signatures,
+    images::{
+        setup::{layer, owned},
+        signatures,
+    },
 };
 
 /// The registry of a source, a mirror of it, and a client.

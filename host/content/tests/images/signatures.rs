@@ -9,7 +9,7 @@ use chandler_test_signatures::{Identity, Key, Sigstore, push_bundle, push_payloa
 use chandler_verify::{Policy, TrustRoot, Verifier};
 use serde_json::{Value, json};
 
-use crate::setup::{Setup, layer, setup};
+use crate::images::setup::{Setup, layer, setup};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 
-mod common;
-
 use chandler_devcluster_access::{
     Attributes, NonResourceAttributes, Policies, PolicySet, User, aggregation, authorize,
     authorize::rules_for,
@@ -12,8 +10,9 @@ use chandler_devcluster_access::{
     policy::{Role, RoleRef},
     user::{AUTHENTICATED, MASTERS},
 };
-use common::{binding, policy, role, rule, wants};
 use serde_json::{Value, json};
+
+use crate::common::{binding, policy, role, rule, wants};
 
 fn shop() -> PolicySet {
     policy(

@@ -2,15 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
-mod common;
-
 use chandler_devcluster_access::{
     PolicySet, User, authorize,
     impersonation::{Mode, impersonate, wanted},
     refusal::refusal,
     user::{MASTERS, NODE_NAME_KEY},
 };
-use common::{binding, policy, role, wants};
+
+use crate::common::{binding, policy, role, wants};
 
 fn user(text: &str) -> User {
     let headers = text.split_whitespace().map(|word| word.split_once('=').expect("name=value"));

@@ -92,7 +92,6 @@ fn holds(live: &Value, applied: &Value) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn applying_twice_is_applying_once(first in configuration(), other in configuration(), second in configuration()) {
         let live = force(Some(&force(None, "a", &first)), "b", &other);

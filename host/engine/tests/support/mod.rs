@@ -1,6 +1,6 @@
 //! Helpers of the engine's tests.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::{fs, path::PathBuf, sync::Arc};
 

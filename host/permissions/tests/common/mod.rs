@@ -1,7 +1,5 @@
 //! Generates rules, and every request that distinguishes them.
 
-#![allow(dead_code, reason = "each test uses a part of this")]
-
 use chandler_permissions::{Attributes, NonResourceAttributes, PolicyRule, ResourceAttributes};
 use proptest::{prelude::*, sample::subsequence};
 

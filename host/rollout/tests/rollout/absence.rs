@@ -6,7 +6,7 @@ use chandler_permissions::Account;
 use chandler_rollout::{Owner, RolloutError, RolloutRequest};
 use serde_json::{Value, json};
 
-use crate::support::{Stage, config_map, config_map_key, deployment, key, make_owner, release};
+use super::support::{Stage, config_map, config_map_key, deployment, key, make_owner, release};
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 

@@ -3,7 +3,7 @@
 use chandler_rollout::{ChangeKind, CollisionProtection, ExistingOwner, ObjectId, Owner, RolloutError, RolloutRequest};
 use serde_json::json;
 
-use crate::support::{Stage, config_map, config_map_key, make_owner, release};
+use super::support::{Stage, config_map, config_map_key, make_owner, release};
 
 fn protected(stage: &Stage, collisions: CollisionProtection) -> Owner {
     stage.owner.clone().with_collisions(collisions)

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
 
-use crate::support::{Stage, config_map, config_map_key, deployment, key, release};
+use super::support::{Stage, config_map, config_map_key, deployment, key, release};
 use chandler_core::{ObjectKey, Release};
 use chandler_rollout::{
     CollisionProtection, DriftOptions, DriftPolicy, Ignored, IgnoredFields, Options, Rollout, RolloutError,

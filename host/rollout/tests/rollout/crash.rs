@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
 
-use crate::support::{Stage, config_map, config_map_key, key, ox, oxen, release};
+use super::support::{Stage, config_map, config_map_key, key, ox, oxen, release};
 
 use chandler_devcluster::{Effect, Fault, faults::Verb};
 use serde_json::{Value, json};

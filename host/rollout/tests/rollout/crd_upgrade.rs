@@ -8,7 +8,7 @@ use chandler_rollout::{Progress, RolloutError, RolloutRequest};
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::support::{Stage, config_map, key, ox, oxen, release};
+use super::support::{Stage, config_map, key, ox, oxen, release};
 
 /// A CRD with this schema of `spec.yoke`.
 fn crd(yoke: &Value) -> Value {

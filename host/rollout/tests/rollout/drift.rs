@@ -1,6 +1,6 @@
 //! Drift, and objects of other owners.
 
-use crate::support::{Stage, config_map, config_map_key, deployment, key, make_owner, release};
+use super::support::{Stage, config_map, config_map_key, deployment, key, make_owner, release};
 use chandler_rollout::{
     DriftOptions, DriftPolicy, Ignored, IgnoredFields, Options, Owner, Rollout, RolloutError, RolloutRequest,
 };
@@ -88,8 +88,8 @@ async fn everything_of_the_owner_is_deleted_and_nothing_else() {
     let objects = [
         (0, config_map("settings", json!({}))),
         (0, deployment("web", "example.com/web:v1")),
-        (0, crate::support::oxen(json!({}))),
-        (0, crate::support::ox("one", json!({}))),
+        (0, super::support::oxen(json!({}))),
+        (0, super::support::ox("one", json!({}))),
     ];
     stage.complete(&release(&objects)).await;
     let one = key("example.com/v1", "Ox", Some("install"), "one");

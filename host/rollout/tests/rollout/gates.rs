@@ -8,7 +8,7 @@ use chandler_rollout::{Progress, RolloutError, RolloutRequest, Rule, Unhealthy};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::support::{
+use super::support::{
     Stage, config_map, config_map_key, deployment, gate_probe, key, ox, oxen, release, release_with_probes,
 };
 

@@ -9,7 +9,7 @@ use chandler_rollout::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Stage, config_map, config_map_key, deployment, key, ox, oxen, release};
+use super::support::{Stage, config_map, config_map_key, deployment, key, ox, oxen, release};
 
 fn web_key() -> ObjectKey {
     key("apps/v1", "Deployment", Some("install"), "web")

@@ -11,7 +11,7 @@ use kube::{Client, api::DeleteParams};
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::support::{Stage, config_map, config_map_key, eventually, release};
+use super::support::{Stage, config_map, config_map_key, eventually, release};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 

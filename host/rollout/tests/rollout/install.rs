@@ -1,6 +1,6 @@
 //! Installing a release, and doing nothing once it is installed.
 
-use crate::support::{
+use super::support::{
     Stage, config_map, config_map_key, deployment, gate_probe, key, ox, oxen, release, release_with_probes,
 };
 use chandler_rollout::{Progress, RolloutError, RolloutRequest};

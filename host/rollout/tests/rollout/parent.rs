@@ -8,7 +8,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::support::{Stage, config_map, config_map_key, make_owner, release};
+use super::support::{Stage, config_map, config_map_key, make_owner, release};
 
 /// A stage whose owner is as the watch delivered it now.
 async fn watched() -> Stage {

@@ -6,7 +6,7 @@ use chandler_core::Release;
 use chandler_rollout::{DefinedKinds, RolloutRequest, Rule};
 use serde_json::{Value, json};
 
-use crate::support::{Stage, config_map, config_map_key, deployment, key, ox, oxen, release};
+use super::support::{Stage, config_map, config_map_key, deployment, key, ox, oxen, release};
 
 /// The refusals in the preview of a release, which writes nothing.
 async fn refusals(stage: &Stage, release: &Release) -> Vec<String> {

@@ -16,7 +16,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Stage, config_map, config_map_key, key, make_owner, ox, oxen, release};
+use super::support::{Stage, config_map, config_map_key, key, make_owner, ox, oxen, release};
 
 /// All marks of an object of the owner, except its seal.
 fn marks(owner: &Owner) -> Value {
@@ -116,7 +116,7 @@ async fn an_object_that_was_orphaned_is_not_taken_back() {
     api.patch("demo", &PatchParams::default(), &hold).await.unwrap();
     api.delete("demo", &DeleteParams::orphan()).await.unwrap();
     let orphaned = |map: Option<&Value>| map.is_some_and(|map| map["metadata"].get("ownerReferences").is_none());
-    crate::support::within(async {
+    super::support::within(async {
         while !orphaned(stage.live(&config_map_key("settings")).await.as_ref()) {
             tokio::task::yield_now().await;
         }

@@ -1,6 +1,6 @@
 //! Upgrades from one release to the next.
 
-use crate::support::{
+use super::support::{
     Stage, config_map, config_map_key, deployment, gate_probe, key, ox, oxen, release, release_with_probes,
 };
 use chandler_core::Reason;

@@ -1,7 +1,5 @@
 //! Helpers of the integration tests: the shared fixtures, and rendering them.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
 pub(crate) mod small;
 
 use std::path::{Path, PathBuf};

@@ -1,12 +1,12 @@
 //! A compact notation for policies.
 
-#![allow(dead_code, unreachable_pub, clippy::expect_used, reason = "each test binary uses its part")]
+#![expect(clippy::expect_used, reason = "helpers of tests fail by panicking")]
 
 use chandler_devcluster_access::{Attributes, PolicySet, ResourceAttributes};
 use serde_json::{Value, json};
 
 /// `verbs | groups | resources | names`, words; `core` is the core group.
-pub fn rule(text: &str) -> Value {
+pub(crate) fn rule(text: &str) -> Value {
     let fields: Vec<Vec<&str>> = text
         .split('|')
         .map(|field| field.split_whitespace().map(|word| if word == "core" { "" } else { word }).collect())
@@ -16,13 +16,13 @@ pub fn rule(text: &str) -> Value {
 }
 
 /// A Role, or a ClusterRole without a namespace.
-pub fn role(namespace: &str, name: &str, rules: &[&str]) -> Value {
+pub(crate) fn role(namespace: &str, name: &str, rules: &[&str]) -> Value {
     let rules: Vec<Value> = rules.iter().map(|text| rule(text)).collect();
     json!({"metadata": {"name": name, "namespace": namespace}, "rules": rules})
 }
 
 /// A binding for `Kind:name` or `ServiceAccount:namespace/name`.
-pub fn binding(namespace: &str, name: &str, role: (&str, &str), subjects: &[&str]) -> Value {
+pub(crate) fn binding(namespace: &str, name: &str, role: (&str, &str), subjects: &[&str]) -> Value {
     let subjects = subjects.iter().map(|subject| {
         let (kind, name) = subject.split_once(':').expect("a kind");
         match name.split_once('/') {
@@ -37,7 +37,7 @@ pub fn binding(namespace: &str, name: &str, role: (&str, &str), subjects: &[&str
     })
 }
 
-pub fn policy(roles: &[Value], bindings: &[Value]) -> PolicySet {
+pub(crate) fn policy(roles: &[Value], bindings: &[Value]) -> PolicySet {
     let local = |object: &&Value| object.pointer("/metadata/namespace").is_some_and(|namespace| namespace != "");
     let mut policy = PolicySet::default();
     policy.set_roles(roles.iter().filter(local));
@@ -48,7 +48,7 @@ pub fn policy(roles: &[Value], bindings: &[Value]) -> PolicySet {
 }
 
 /// `verb group resource/subresource name` in a namespace; `core` is the core group.
-pub fn wants(namespace: &str, text: &str) -> Attributes {
+pub(crate) fn wants(namespace: &str, text: &str) -> Attributes {
     let mut words = text.split_whitespace();
     let mut next = || words.next().unwrap_or_default().to_owned();
     let (verb, group, resource, name) = (next(), next(), next(), next());

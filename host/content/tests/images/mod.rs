@@ -3,8 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
 
 mod cache;
-#[path = "../common/mod.rs"]
-mod common;
 mod components;
 mod connection;
 mod failures;

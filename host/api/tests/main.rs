@@ -1,0 +1,11 @@
+//! The integration tests of this crate, in one binary.
+//!
+//! | module | tests |
+//! |---|---|
+//! | `crds` | what they hold, compared with those of rukpak and OpenShift, and `deploy/crds.yaml` |
+//! | `dependencies` | a program that only reads BundleDeployments compiles no expression engine |
+//! | `rules` | what the CEL rules accept and refuse |
+
+mod crds;
+mod dependencies;
+mod rules;

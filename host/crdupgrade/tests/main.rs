@@ -1,0 +1,13 @@
+//! The integration tests of this crate, in one binary.
+//!
+//! | module | tests |
+//! |---|---|
+//! | `rules` | every rule: what it finds, what it does not, and what is said |
+//! | `objects` | custom resources in the cluster against new schemas |
+//! | `properties` | what holds for every CRD |
+//! | `vectors` | upgrades of CRDs beside the checkout, with what the reference says of each |
+
+mod objects;
+mod properties;
+mod rules;
+mod vectors;

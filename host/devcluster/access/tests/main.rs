@@ -1,0 +1,10 @@
+//! The integration tests of this crate, in one binary.
+//!
+//! | module | tests |
+//! |---|---|
+//! | `decisions` | authorization, escalation and the bootstrap policy, over whole policies |
+//! | `impersonation` | the permissions that each mode needs, and the error messages |
+
+mod common;
+mod decisions;
+mod impersonation;
