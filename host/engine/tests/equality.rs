@@ -1,6 +1,6 @@
 //! A provisioner returns the same in the sandbox as when the same code runs natively.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
 
 use std::{path::PathBuf, sync::Arc};
 

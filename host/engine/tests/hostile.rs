@@ -1,7 +1,5 @@
 //! A misbehaving guest fails with the error for its misbehaviour, and nothing else is affected.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
-
 use std::{sync::Arc, time::Duration};
 
 use chandler_core::{Content, MemoryContent, Reason};

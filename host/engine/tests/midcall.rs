@@ -1,6 +1,6 @@
 //! Events during a call: a dropped provisioner, and all slots taken.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
 
 use std::{
     sync::{

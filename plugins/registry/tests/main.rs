@@ -28,5 +28,12 @@ mod objects;
 mod refusals;
 mod requirements;
 mod schema;
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests may panic as well"
+)]
 mod support;
 mod yaml;

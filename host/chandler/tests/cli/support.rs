@@ -2,7 +2,9 @@
 
 use std::{
     ffi::OsStr,
+    fs,
     io::Write as _,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -37,8 +39,14 @@ pub(crate) fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("chandler-cache")
 }
 
-/// `chandler` in the root of the workspace, with this cache directory.
+/// `chandler` in the root of the workspace, with this cache directory. Only the compiled code in it is that of all tests.
 pub(crate) fn command(cache: &Path) -> Command {
+    let (shared, code) = (self::cache().join("code"), cache.join("code"));
+    if fs::symlink_metadata(&code).is_err() && code != shared {
+        fs::create_dir_all(&shared).unwrap();
+        fs::create_dir_all(cache).unwrap();
+        symlink(shared, code).unwrap();
+    }
     let mut command = Command::new(env!("CARGO_BIN_EXE_chandler"));
     command.current_dir(root()).env("CHANDLER_CACHE_DIRECTORY", cache).env_remove("RUST_LOG");
     command
