@@ -298,6 +298,9 @@ impl Scenario {
         if step == Step::Recreate {
             remove_recreation_warning(&mut state.deployment);
         }
+        if step == Step::FailPull {
+            join_retrying_and_stalled(&mut state.deployment);
+        }
         let deleted = activity.writes.iter().chain(&after.writes).filter_map(|write| write.strip_prefix("DELETE "));
         // The controller creates and deletes its own records as needed.
         let deleted = deleted.filter(|path| !path.contains(&self.world.system_namespace));
@@ -361,6 +364,15 @@ fn remove_timing_dependent_messages(deployment: &mut Value) {
         let message = condition["message"].as_str().unwrap_or_default();
         if let (Some(start), Some(end)) = (message.find(" failed: "), message.find("; revision")) {
             condition["message"] = json!(format!("{} ... {}", &message[..start], &message[end..]));
+        }
+    }
+}
+
+/// A bundle that cannot be pulled is retried, and after ten seconds that is called stalled. A slow machine has both results.
+fn join_retrying_and_stalled(deployment: &mut Value) {
+    for condition in deployment.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
+        if condition["type"] == "Reconciling" || condition["type"] == "Stalled" {
+            condition["type"] = json!("Reconciling or Stalled");
         }
     }
 }
