@@ -6,7 +6,7 @@ use kube::{Api, Resource, api::WatchParams};
 use serde::de::DeserializeOwned;
 
 /// How long a test waits before it fails with the last state. Generous: only failing tests wait that long.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_mins(4);
 
 /// Waits until the object satisfies the condition, and returns it.
 ///

@@ -8,7 +8,7 @@ use crate::{command, guests};
 
 /// What selects the crates of that binary. Without the default feature `dev` it links neither the embedded control plane nor the
 /// embedded registry.
-const CLUSTER: [&str; 4] = ["--locked", "--package", "chandler", "--no-default-features"];
+const CLUSTER: [&str; 6] = ["--locked", "--package", "chandler", "--no-default-features", "--features", "jemalloc"];
 
 /// Build the binary that runs in a cluster.
 #[derive(clap::Args)]

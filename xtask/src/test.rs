@@ -27,8 +27,11 @@ impl Test {
             return command::run(cargo(["test", "--locked"]).args(self.arguments).env(THREADS, threads()));
         }
         // All of them run, so that one run shows all failures.
-        let failed: Vec<String> =
-            suites().iter_mut().filter_map(|suite| command::run(suite).err()).map(|error| format!("{error:#}")).collect();
+        let failed: Vec<String> = suites()
+            .iter_mut()
+            .filter_map(|suite| command::run(suite).err())
+            .map(|error| format!("{error:#}"))
+            .collect();
         if failed.is_empty() { Ok(()) } else { bail!("tests failed:\n{}", failed.join("\n")) }
     }
 }

@@ -27,7 +27,7 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const END: &str = "---\n";
 const WRITERS: usize = 8;
 /// Far longer than any operation takes.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(4);
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

@@ -103,7 +103,7 @@ fn a_kept_control_plane_serves_status_until_sigterm() {
     let started = Instant::now();
     let mut explained = status(&["harbour-operator"]);
     while explained.code != Some(0) {
-        assert!(started.elapsed() < Duration::from_mins(1), "{}{}", explained.stdout, explained.stderr);
+        assert!(started.elapsed() < Duration::from_mins(5), "{}{}", explained.stdout, explained.stderr);
         explained = status(&["harbour-operator"]);
     }
     assert!(explained.stdout.ends_with("\nhealthy\n"), "{}", explained.stdout);
@@ -191,7 +191,7 @@ fn wait_until_healthy(kubeconfig: &str) {
         if explained.code == Some(0) {
             return;
         }
-        assert!(started.elapsed() < Duration::from_mins(1), "{}{}", explained.stdout, explained.stderr);
+        assert!(started.elapsed() < Duration::from_mins(5), "{}{}", explained.stdout, explained.stderr);
     }
 }
 

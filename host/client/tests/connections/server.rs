@@ -34,7 +34,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 /// How long anything may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_mins(4);
 /// A request that is never answered.
 pub(super) const UNANSWERED: &str = "/unanswered";
 /// A watch with more events than fit into any window.

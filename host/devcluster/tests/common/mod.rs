@@ -24,7 +24,7 @@ pub const JSON_PATCH: &str = "application/json-patch+json";
 pub const APPLY: &str = "application/apply-patch+yaml";
 
 /// Far longer than any operation takes; reaching it is a failure.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_mins(4);
 
 /// A cluster in which only the tests act.
 pub async fn quiet() -> DevCluster {

@@ -29,7 +29,7 @@ use kube::{
 use serde_json::{Value, json};
 
 /// The timeout for everything that a test waits for.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(4);
 
 /// A cluster with the namespace `install` and the BundleDeployment `demo`.
 pub(crate) struct Stage {

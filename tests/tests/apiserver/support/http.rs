@@ -16,7 +16,7 @@ pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
 /// How long to wait for conditions. Generous: only failing cases take that long.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(4);
 
 /// Sends requests as some user.
 #[derive(Clone)]

@@ -50,7 +50,7 @@ impl Messages {
         let started = Instant::now();
         loop {
             let (code, text) = self.run(arguments, "");
-            if code != Some(0) && text.contains(words) || started.elapsed() > Duration::from_mins(1) {
+            if code != Some(0) && text.contains(words) || started.elapsed() > Duration::from_mins(5) {
                 return text;
             }
         }
