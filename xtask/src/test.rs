@@ -45,7 +45,9 @@ pub(crate) fn compile() -> anyhow::Result<()> {
 /// The commands that run all tests.
 fn suites() -> Vec<Command> {
     let mut suites = Vec::new();
-    if command::output(&mut cargo(["nextest", "--version"])).is_ok() {
+    // On a server of these, tests take turns, which they can only do within a process.
+    let is_shared = ["KUBECONFIG", "KUBEBUILDER_ASSETS"].iter().any(|name| env::var_os(name).is_some());
+    if !is_shared && command::output(&mut cargo(["nextest", "--version"])).is_ok() {
         // The conformance suite has one server for all of its cases, so they need one process.
         let mut tests = cargo(["nextest", "run", "--cargo-quiet"]);
         tests.args(SHARED).args(["--test-threads", &threads(), "-E", "not binary(=apiserver)"]);
