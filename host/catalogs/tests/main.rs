@@ -7,12 +7,5 @@
 
 mod overviews;
 mod same_answers;
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "helpers of tests may panic as well"
-)]
 #[path = "../../resolver/tests/support/mod.rs"]
 mod support;

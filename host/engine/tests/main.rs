@@ -15,11 +15,4 @@ mod equality;
 mod hostile;
 mod languages;
 mod midcall;
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "helpers of tests may panic as well"
-)]
 mod support;

@@ -1,6 +1,6 @@
 //! The number of threads of an engine; in a process of its own, so that they can be counted.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
 
 mod support;
 

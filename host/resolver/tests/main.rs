@@ -15,13 +15,6 @@ mod properties;
 mod published;
 mod resolving_docs;
 mod single;
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "helpers of tests may panic as well"
-)]
 mod support;
 mod vectors;
 mod what_if;

@@ -6,7 +6,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "tests may panic and print, and so may what they share"
+    reason = "tests may panic and print"
 )]
 
 use serde_json::{Value, json};

@@ -9,7 +9,7 @@
 //! | `requirements` | the requirements of a bundle on its cluster |
 //! | `environment` | `operatorConditionName` and `proxy` |
 //! | `description` | the description of a bundle |
-//! | `schema` | the schema of the configuration, compared with that of OLM v1 |
+//! | `schema` | the schema of the configuration, compared with OLM v1 |
 //! | `yaml` | constructs of published bundles on which YAML parsers differ |
 //! | `golden` | OLM v1's golden objects, and bundles of rukpak's test data |
 //! | `corpus` | sixty real and synthetic bundles, compared with OLM v1 |
@@ -28,12 +28,5 @@ mod objects;
 mod refusals;
 mod requirements;
 mod schema;
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "helpers of tests may panic as well"
-)]
 mod support;
 mod yaml;

@@ -3,8 +3,8 @@
 //! libFuzzer bounds the memory of the whole process, which detects runs that take gigabytes. This detects runs that take far more than
 //! their input justifies.
 //!
-//! The allocator counts what all threads of the process take, since what is measured may start threads. So whoever measures has the process to
-//! itself: a fuzz target, or `tests/measured.rs`, which runs one case at a time.
+//! The allocator counts what all threads of the process take, since what is measured may start threads. So a
+//! program that measures runs one case at a time: a fuzz target, or `tests/measured.rs`.
 
 use peak_alloc::PeakAlloc;
 

@@ -39,7 +39,7 @@ pub(crate) fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("chandler-cache")
 }
 
-/// `chandler` in the root of the workspace, with this cache directory. Only the compiled code in it is that of all tests.
+/// `chandler` in the root of the workspace, with this cache directory. All tests share the compiled code in it.
 pub(crate) fn command(cache: &Path) -> Command {
     let (shared, code) = (self::cache().join("code"), cache.join("code"));
     if fs::symlink_metadata(&code).is_err() && code != shared {

@@ -1,6 +1,7 @@
 //! Helpers of the engine's tests.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
 
 use std::{fs, path::PathBuf, sync::Arc};
 

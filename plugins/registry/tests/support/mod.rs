@@ -1,5 +1,13 @@
 //! Helpers of the integration tests: the shared fixtures, and rendering them.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests may panic as well"
+)]
+
 pub(crate) mod small;
 
 use std::path::{Path, PathBuf};
