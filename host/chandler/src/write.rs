@@ -14,6 +14,7 @@ pub mod dev_class;
 pub mod dev_kinds;
 pub mod files;
 pub mod image;
+#[cfg(feature = "dev")]
 pub mod installation;
 #[cfg(feature = "dev")]
 pub mod kubeconfig_file;
