@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt as _;
 
 use crate::{
-    BundleDeployment, Catalog, ChangeApproval, PlatformOperator, ProvisionerClass, Resolution, drift::IGNORED,
+    BundleDeployment, Catalog, ChangeApproval, OwnKind, PlatformOperator, ProvisionerClass, Resolution, drift::IGNORED,
     names::APPLYSET_PARENT_TYPE_LABEL, probe::PROBES, rollout_settings::MOST_HISTORY,
 };
 
@@ -126,14 +126,15 @@ const INSIDE: &str = r"!self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)'
 
 /// The CRDs of this version, in installation order.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![
-        bundle_deployments(),
-        provisioner_classes(),
-        change_approvals(),
-        catalogs(),
-        resolutions(),
-        platform_operators(),
-    ]
+    let crd = |own: &OwnKind| match own {
+        OwnKind::BundleDeployment => bundle_deployments(),
+        OwnKind::ProvisionerClass => provisioner_classes(),
+        OwnKind::ChangeApproval => change_approvals(),
+        OwnKind::Catalog => catalogs(),
+        OwnKind::Resolution => resolutions(),
+        OwnKind::PlatformOperator => platform_operators(),
+    };
+    OwnKind::ALL.iter().map(crd).collect()
 }
 
 /// The CRDs as one YAML stream. The output is deterministic.

@@ -23,6 +23,7 @@
 //! | [`ownership`] | adoption of existing objects, and deletion |
 //! | [`permissions`] | permissions that the ServiceAccount of a BundleDeployment lacks |
 //! | [`conditions`] | condition types and reasons, and setting a condition |
+//! | [`own_kinds`] | the kinds of Chandler, in one list |
 //! | [`names`] | labels, annotations, finalizers and built-in classes |
 //! | [`crds`](mod@crds) | the CRDs that an administrator installs |
 //!
@@ -44,6 +45,7 @@ pub mod limits;
 pub mod maintenance;
 pub mod names;
 pub mod olm_catalogs;
+pub mod own_kinds;
 pub mod ownership;
 pub mod permissions;
 pub mod platform_operator;
@@ -76,6 +78,7 @@ pub use drift::{DriftPolicy, DriftState, Drifted, DriftedField, DriftedObject, I
 pub use limits::{CallLimits, LimitError};
 pub use maintenance::MaintenanceWindow;
 pub use olm_catalogs::{OlmCatalogs, UnknownCatalogs};
+pub use own_kinds::OwnKind;
 pub use ownership::{AdoptedObject, CollisionProtection, CrdDeletion, Deletion, DeletionPolicy};
 pub use permissions::MissingPermissions;
 pub use platform_operator::{
@@ -95,6 +98,6 @@ pub use revision::{ApprovedChange, Outcome, Revision};
 pub use rollout_settings::{ImmutableAction, ImmutableKind, OnFailure, OnImmutable, RolloutSettings};
 pub use source::{
     Authorization, BundleSource, ConfigMapSource, GitRef, GitSource, HttpSource, ImageSource, LocalObjectReference,
-    UploadSource,
+    SystemReference, UploadSource,
 };
 pub use values::{DEFAULT_VALUES_KEY, ValuesInUse, ValuesKind, ValuesReference};

@@ -69,6 +69,68 @@ impl BundleSource {
     pub fn upload(upload: UploadSource) -> Self {
         Self { kind: Self::UPLOAD.into(), upload: Some(upload), ..Self::default() }
     }
+
+    /// Every object of the controller's namespace that the source names, whatever its type: these the controller reads with its own
+    /// permissions. Nothing else lists them: grants, delegation and the watches for changes ask here. A new field does not compile
+    /// until this function has decided about it.
+    pub fn references(&self) -> Vec<SystemReference> {
+        let Self { kind: _, image, git, config_maps, http, upload } = self;
+        let mut found = Vec::new();
+        if let Some(image) = image {
+            // A verification holds keys and names of signers.
+            let ImageSource {
+                reference: _,
+                pull_secret,
+                insecure_skip_tls_verify: _,
+                certificate_data: _,
+                verification: _,
+            } = image;
+            found.extend(pull_secret.iter().cloned().map(SystemReference::Secret));
+        }
+        if let Some(git) = git {
+            let GitSource { repository: _, directory: _, reference: _, auth, certificate_data: _ } = git;
+            found.extend(auth.as_ref().and_then(Authorization::reference));
+        }
+        for map in config_maps.iter().flatten() {
+            let ConfigMapSource { config_map: LocalObjectReference { name }, path: _ } = map;
+            found.push(SystemReference::ConfigMap(name.clone()));
+        }
+        if let Some(http) = http {
+            let HttpSource { url: _, sha256: _, auth, certificate_data: _ } = http;
+            found.extend(auth.as_ref().and_then(Authorization::reference));
+        }
+        if let Some(upload) = upload {
+            let UploadSource { digest: _ } = upload;
+        }
+        // An empty name names nothing.
+        found.retain(|reference| !reference.name().is_empty());
+        found
+    }
+}
+
+/// An object of the controller's namespace that a source names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SystemReference {
+    /// The Secret of this name.
+    Secret(String),
+    /// The ConfigMap of this name.
+    ConfigMap(String),
+}
+
+impl SystemReference {
+    /// The name of the object.
+    pub fn name(&self) -> &str {
+        let (Self::Secret(name) | Self::ConfigMap(name)) = self;
+        name
+    }
+}
+
+impl Authorization {
+    /// The Secret that holds the credentials.
+    fn reference(&self) -> Option<SystemReference> {
+        let Self { secret, insecure_skip_verify: _ } = self;
+        secret.as_ref().map(|LocalObjectReference { name }| SystemReference::Secret(name.clone()))
+    }
 }
 
 /// An image in an OCI registry.
@@ -194,4 +256,38 @@ pub struct LocalObjectReference {
     #[serde(default)]
     #[schemars(extend("default" = ""))]
     pub name: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_reference_of_a_source_is_found() {
+        let secret = |name: &str| vec![SystemReference::Secret(name.to_owned())];
+        let map = |name: &str| SystemReference::ConfigMap(name.to_owned());
+        let cases = [
+            (json!({"type": "image", "image": {"ref": "a", "pullSecret": "pull"}}), secret("pull")),
+            (json!({"type": "image", "image": {"ref": "a"}}), vec![]),
+            (
+                json!({"type": "git", "git": {"repository": "r", "ref": {}, "auth": {"secret": {"name": "git"}}}}),
+                secret("git"),
+            ),
+            (json!({"type": "git", "git": {"repository": "r", "ref": {}, "auth": {}}}), vec![]),
+            (json!({"type": "http", "http": {"url": "u", "auth": {"secret": {"name": "web"}}}}), secret("web")),
+            // The type does not decide what is found.
+            (json!({"type": "image", "http": {"url": "u", "auth": {"secret": {"name": "web"}}}}), secret("web")),
+            (
+                json!({"type": "configMaps", "configMaps": [{"configMap": {"name": "a"}}, {"configMap": {}}, {"configMap": {"name": "b"}, "path": "p"}]}),
+                vec![map("a"), map("b")],
+            ),
+            (json!({"type": "upload", "upload": {}}), vec![]),
+        ];
+        for (source, expected) in cases {
+            let parsed: BundleSource = serde_json::from_value(source.clone()).unwrap();
+            assert_eq!(parsed.references(), expected, "{source}");
+        }
+    }
 }

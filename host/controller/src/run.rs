@@ -9,7 +9,7 @@ use chandler_builtin::Provisioners;
 use chandler_client::{Availability, fenced, monitored};
 use chandler_content::{ImageOptions, Images, RegistrySettings, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
-use chandler_permissions::Installation;
+use chandler_permissions::{Account, Installation};
 use chandler_records::{RecordError, Records};
 use chandler_releases::Releases;
 use chandler_rollout::{PARENT_MARKS, Rollout, informers, readable};
@@ -194,6 +194,18 @@ async fn close_slots(context: &Context, shutdown: Shutdown) {
     std::future::pending::<()>().await;
 }
 
+/// What of the options affects which objects a bundle may contain.
+fn installation(options: &Options) -> Installation {
+    let namespace = &options.system_namespace;
+    let account = |name: &String| Account { namespace: namespace.clone(), name: name.clone() };
+    Installation {
+        accounts: options.accounts.clone(),
+        platform: options.platform_account.as_ref().map(account),
+        catalogs_from: options.catalogs_from.clone(),
+        system_namespace: Some(namespace.clone()),
+    }
+}
+
 pub(crate) fn context(
     client: Client,
     availability: Availability,
@@ -212,8 +224,7 @@ pub(crate) fn context(
         compiler: options.compiler.clone(),
         ..EngineOptions::default()
     })?;
-    let installation =
-        Installation { accounts: options.accounts.clone(), system_namespace: Some(options.system_namespace.clone()) };
+    let installation = installation(&options);
     let rollout = chandler_rollout::Options { installation, ..chandler_rollout::Options::default() };
     let own_writes = deployments.own_writes();
     let written = own_writes.clone();

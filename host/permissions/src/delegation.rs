@@ -7,16 +7,28 @@
 //!
 //! | object | required permission |
 //! |---|---|
-//! | a BundleDeployment that names another account | `impersonate` on that ServiceAccount |
-//! | a BundleDeployment that is installed with the permissions of the controller | all permissions |
-//! | a BundleDeployment that names a Secret or ConfigMap of the system namespace | `get` on it |
+//! | a BundleDeployment, or a Resolution that installs a set, on behalf of another account | `impersonate` on that ServiceAccount |
+//! | one of them that is installed with the permissions of the controller | all permissions |
+//! | a PlatformOperator | the same for the account of the platform |
+//! | a BundleDeployment whose source names a Secret or ConfigMap of the system namespace | `get` on it |
 //! | a ChangeApproval of a BundleDeployment | `approve` on that BundleDeployment |
 //! | a ProvisionerClass: it renders the bundles of every BundleDeployment that names it, which are installed with their permissions | all permissions |
+//! | a Catalog, or a catalog of OLM that is used as one: it offers packages to every Resolution, which are installed with their permissions | all permissions |
+//! | an object of these kinds that cannot be decoded | all permissions |
 //! | any object in the system namespace: the controller trusts these, and Pods there can use the controller's account | all permissions |
 //! | a CustomResourceDefinition of Chandler: it can disable checks of all of the above | all permissions |
+//!
+//! The table is closed over the kinds of Chandler by construction: [`OwnKind`] is matched without a wildcard, and each spec is
+//! taken apart field by field, so that neither a new kind nor a new field compiles before this module has decided about it.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
+use chandler_api::{
+    BundleDeploymentSpec, CatalogSpec, ChangeApprovalSpec, OlmCatalogs, OwnKind, PlatformOperatorSpec,
+    ResolutionOutput, ResolutionSpec, ResolveSetOutput, ServiceAccountReference, SystemReference,
+};
+use chandler_core::ObjectKey;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -25,16 +37,17 @@ use crate::{
     rule::PolicyRule,
 };
 
-/// The API groups of Chandler.
-pub const OWN_GROUPS: &[&str] = &["core.rukpak.io", "chandler.dev"];
 const BUNDLES: &str = "core.rukpak.io";
-const CLASSES: &str = "chandler.dev";
 
 /// The options of the controller that affect what a bundle may contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Installation {
     /// What happens to BundleDeployments that name no account.
     pub accounts: AccountPolicy,
+    /// The account that installs the packages of PlatformOperators; none for that of a BundleDeployment that names none.
+    pub platform: Option<Account>,
+    /// The kinds of catalogs of OLM that are used like Catalogs.
+    pub catalogs_from: Vec<OlmCatalogs>,
     /// The namespace of the controller; none if it is unknown.
     pub system_namespace: Option<String>,
 }
@@ -59,6 +72,10 @@ pub enum Delegation {
     Approves(String),
     /// Render the bundles of other users.
     Provisioner,
+    /// Offer packages to the Resolutions of other users.
+    Catalog,
+    /// Something that only the controller will know: its spec cannot be decoded.
+    Undecodable,
     /// Trust the object because of its namespace.
     SystemNamespace,
     /// Accept objects of its API in another form than before.
@@ -78,6 +95,8 @@ impl fmt::Display for Delegation {
             }
             Self::Approves(name) => write!(f, "approves a change of BundleDeployment {name}"),
             Self::Provisioner => f.write_str("renders the bundles of other users"),
+            Self::Catalog => f.write_str("offers packages to the Resolutions of other users"),
+            Self::Undecodable => f.write_str("has a spec that cannot be decoded, so what it does is unknown"),
             Self::SystemNamespace => f.write_str("is in the namespace of the controller"),
             Self::Crd => f.write_str("defines an API of Chandler"),
         }
@@ -87,15 +106,11 @@ impl fmt::Display for Delegation {
 impl Delegation {
     /// What an object of a release makes Chandler do.
     pub fn of(item: &Item<'_>, installation: &Installation) -> Vec<Self> {
-        let spec = item.value.get("spec").and_then(Value::as_object);
         let mut found: Vec<Self> = reserved(item, installation).into_iter().collect();
-        match (item.key.group.as_str(), item.key.kind.as_str()) {
-            (BUNDLES, "BundleDeployment") => found.extend(of_bundle_deployment(spec, installation)),
-            (CLASSES, "ProvisionerClass") => found.push(Self::Provisioner),
-            (CLASSES, "ChangeApproval") => {
-                found.push(Self::Approves(text(spec, "/bundleDeployment").unwrap_or_default().to_owned()));
-            }
-            _ => {}
+        match OwnKind::of(&item.key.group, &item.key.kind) {
+            Some(own) => found.extend(of_own(own, item, installation).unwrap_or_else(|| vec![Self::Undecodable])),
+            None if is_olm_catalog(item.key, installation) => found.push(Self::Catalog),
+            None => {}
         }
         found
     }
@@ -114,7 +129,12 @@ impl Delegation {
             Self::Approves(name) => {
                 vec![(Scope::Cluster, one("approve", BUNDLES, "bundledeployments", Some(name)))]
             }
-            Self::ControllerRights | Self::Provisioner | Self::SystemNamespace | Self::Crd => {
+            Self::ControllerRights
+            | Self::Provisioner
+            | Self::Catalog
+            | Self::Undecodable
+            | Self::SystemNamespace
+            | Self::Crd => {
                 let all = [PolicyRule::everything(), PolicyRule::every_path()];
                 all.map(|rule| (Scope::Cluster, rule)).into()
             }
@@ -132,8 +152,7 @@ pub fn reserved(item: &Item<'_>, installation: &Installation) -> Option<Delegati
     {
         return Some(Delegation::SystemNamespace);
     }
-    let is_own = |name: &str| OWN_GROUPS.iter().any(|group| name.ends_with(&format!(".{group}")));
-    (is_crd(key) && is_own(&key.name)).then_some(Delegation::Crd)
+    (is_crd(key) && OwnKind::is_crd(&key.name)).then_some(Delegation::Crd)
 }
 
 /// The permissions that the writer of these objects needs in addition to writing them.
@@ -152,36 +171,145 @@ pub(crate) fn needs(items: &[Item<'_>], installation: &Installation, own: &Accou
         .collect()
 }
 
-fn of_bundle_deployment(spec: Option<&Map<String, Value>>, installation: &Installation) -> Vec<Delegation> {
-    // The API server rejects values that are not texts; until then they count as missing, which requires more
-    // permissions.
-    let named = text(spec, "/serviceAccount/name")
-        .map(|name| NamedAccount { namespace: text(spec, "/serviceAccount/namespace"), name });
-    let account = installation.accounts.account(named, text(spec, "/installNamespace").unwrap_or_default());
-    let mut found: Vec<Delegation> = match account {
-        Ok(Some(account)) => vec![Delegation::Account(account)],
-        Ok(None) => vec![Delegation::ControllerRights],
-        // The controller rejects it.
-        Err(_) => Vec::new(),
-    };
-    let reads = |resource, name: &str| {
-        let namespace = installation.system_namespace.clone()?;
-        Some(Delegation::Reads { resource, namespace, name: name.to_owned() })
-    };
-    found.extend(text(spec, "/source/image/pullSecret").and_then(|name| reads("secrets", name)));
-    let maps = spec.and_then(|spec| spec.get("source")?.get("configMaps")?.as_array()).into_iter().flatten();
-    found.extend(maps.filter_map(|map| reads("configmaps", map.pointer("/configMap/name")?.as_str()?)));
-    found
+/// What an object of ours makes Chandler do; none if its spec cannot be decoded.
+fn of_own(own: OwnKind, item: &Item<'_>, installation: &Installation) -> Option<Vec<Delegation>> {
+    Some(match own {
+        OwnKind::BundleDeployment => of_bundle_deployment(&spec(item)?, installation),
+        OwnKind::ProvisionerClass => vec![Delegation::Provisioner],
+        OwnKind::ChangeApproval => {
+            let ChangeApprovalSpec { bundle_deployment, .. } = spec(item)?;
+            vec![Delegation::Approves(bundle_deployment)]
+        }
+        OwnKind::Catalog => {
+            let CatalogSpec { source, poll_interval: _, priority: _, suspend: _ } = spec(item)?;
+            let reads = source.references().into_iter().filter_map(|reference| reads(reference, installation));
+            [Delegation::Catalog].into_iter().chain(reads).collect()
+        }
+        OwnKind::Resolution => of_resolution(&spec(item)?, installation),
+        OwnKind::PlatformOperator => of_platform_operator(&spec(item)?, installation),
+    })
 }
 
-/// The text at a JSON pointer below `spec`.
-fn text<'a>(spec: Option<&'a Map<String, Value>>, pointer: &str) -> Option<&'a str> {
-    let mut parts = pointer.split('/').skip(1);
-    let mut value = spec?.get(parts.next()?)?;
-    for part in parts {
-        value = value.get(part)?;
+/// The spec as the controller will read it. The API server drops null where a field cannot have it.
+fn spec<T: DeserializeOwned>(item: &Item<'_>) -> Option<T> {
+    let mut spec = item.value.get("spec").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+    remove_nulls(&mut spec);
+    serde_json::from_value(spec).ok()
+}
+
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        _ => {}
     }
-    value.as_str()
+}
+
+fn of_bundle_deployment(spec: &BundleDeploymentSpec, installation: &Installation) -> Vec<Delegation> {
+    let BundleDeploymentSpec {
+        install_namespace,
+        service_account,
+        source,
+        // A ProvisionerClass renders, which is no permission. Values are read with the permissions of the account; all others decide how
+        // objects are written with them.
+        provisioner_class_name: _,
+        config: _,
+        values_from: _,
+        preflight: _,
+        suspend: _,
+        rollout: _,
+        approval: _,
+        probes: _,
+        drift: _,
+        ignore_differences: _,
+        collision_protection: _,
+        adopt: _,
+        deletion: _,
+    } = spec;
+    let references = source.references().into_iter().filter_map(|reference| reads(reference, installation));
+    installs(service_account.as_ref(), install_namespace, installation).into_iter().chain(references).collect()
+}
+
+fn of_resolution(spec: &ResolutionSpec, installation: &Installation) -> Vec<Delegation> {
+    let ResolutionSpec {
+        output,
+        // What is chosen, and when. The permissions of the account limit what may be installed.
+        packages: _,
+        constraints: _,
+        catalogs: _,
+        upgrades: _,
+        dependencies: _,
+        prereleases: _,
+        suspend: _,
+        approval: _,
+        maintenance_windows: _,
+    } = spec;
+    let Some(ResolutionOutput { kind: _, resolve_set: Some(set) }) = output else { return Vec::new() };
+    let ResolveSetOutput {
+        install_namespace,
+        namespaces,
+        service_account,
+        config: _,
+        collision_protection: _,
+        history_limit: _,
+        on_failure: _,
+        to_decision: _,
+    } = set;
+    // With a default account of the install namespace, members in other namespaces have other accounts.
+    let others = namespaces.values().filter(|_| service_account.is_none());
+    let all: BTreeSet<Delegation> = [install_namespace]
+        .into_iter()
+        .chain(others)
+        .flat_map(|namespace| installs(service_account.as_ref(), namespace, installation))
+        .collect();
+    all.into_iter().collect()
+}
+
+fn of_platform_operator(spec: &PlatformOperatorSpec, installation: &Installation) -> Vec<Delegation> {
+    let PlatformOperatorSpec { install_namespace, package: _, version: _, channels: _, catalogs: _, config: _ } = spec;
+    if let Some(account) = &installation.platform {
+        return vec![Delegation::Account(account.clone())];
+    }
+    match (&installation.accounts, install_namespace) {
+        // A catalog decides the namespace, and with it the account.
+        (AccountPolicy::Default(default), None) if default.namespace.is_none() => vec![Delegation::ControllerRights],
+        (_, namespace) => installs(None, namespace.as_deref().unwrap_or_default(), installation).into_iter().collect(),
+    }
+}
+
+/// Whose permissions install a bundle; none if the controller rejects it.
+fn installs(
+    account: Option<&ServiceAccountReference>,
+    install_namespace: &str,
+    installation: &Installation,
+) -> Option<Delegation> {
+    let named = account
+        .map(|ServiceAccountReference { name, namespace }| NamedAccount { namespace: namespace.as_deref(), name });
+    match installation.accounts.account(named, install_namespace) {
+        Ok(Some(account)) => Some(Delegation::Account(account)),
+        Ok(None) => Some(Delegation::ControllerRights),
+        Err(_) => None,
+    }
+}
+
+fn reads(reference: SystemReference, installation: &Installation) -> Option<Delegation> {
+    let namespace = installation.system_namespace.clone()?;
+    Some(match reference {
+        SystemReference::Secret(name) => Delegation::Reads { resource: "secrets", namespace, name },
+        SystemReference::ConfigMap(name) => Delegation::Reads { resource: "configmaps", namespace, name },
+    })
+}
+
+/// Whether an object is a catalog of OLM that the controller uses like a Catalog.
+fn is_olm_catalog(key: &ObjectKey, installation: &Installation) -> bool {
+    installation.catalogs_from.iter().any(|from| {
+        let kind = from.resource();
+        (&kind.group, &kind.kind) == (&key.group, &key.kind)
+            && from.namespace().is_none_or(|namespace| key.namespace.as_deref() == Some(namespace))
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The resources of the built-in kinds, for use without an API server.
 
+use chandler_api::OwnKind;
 use chandler_core::ObjectKey;
 
 /// The resource of a kind.
@@ -14,7 +15,7 @@ pub struct Kind {
 /// The group, its namespaced kinds, its cluster-scoped kinds.
 type Row = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-/// The kinds of Kubernetes 1.36 that can be created, those of OpenShift that bundles contain, and those of Chandler.
+/// The kinds of Kubernetes 1.36 that can be created, and those of OpenShift that bundles contain.
 const KINDS: &[Row] = &[
     (
         "",
@@ -52,8 +53,6 @@ const KINDS: &[Row] = &[
     ("autoscaling", &["HorizontalPodAutoscaler"], &[]),
     ("autoscaling.k8s.io", &["VerticalPodAutoscaler"], &[]),
     ("batch", &["CronJob", "Job"], &[]),
-    ("chandler.dev", &[], &["Catalog", "ChangeApproval", "ProvisionerClass"]),
-    ("core.rukpak.io", &[], &["BundleDeployment"]),
     ("certificates.k8s.io", &[], &["CertificateSigningRequest", "ClusterTrustBundle"]),
     (
         "console.openshift.io",
@@ -79,8 +78,11 @@ const KINDS: &[Row] = &[
     ),
 ];
 
-/// The resource of a built-in kind.
+/// The resource of a built-in kind, or of one of Chandler, all of which are cluster-scoped.
 pub fn built_in(group: &str, kind: &str) -> Option<Kind> {
+    if let Some(own) = OwnKind::of(group, kind) {
+        return Some(Kind { plural: own.plural().into_owned(), namespaced: false });
+    }
     let (_, local, wide) = KINDS.iter().find(|(found, ..)| *found == group)?;
     let namespaced = local.contains(&kind);
     (namespaced || wide.contains(&kind)).then(|| Kind { plural: plural(kind), namespaced })
@@ -121,6 +123,8 @@ mod tests {
             ("networking.k8s.io", "IPAddress", "ipaddresses", false),
             ("scheduling.k8s.io", "PriorityClass", "priorityclasses", false),
             ("storage.k8s.io", "CSIStorageCapacity", "csistoragecapacities", true),
+            ("core.deppy.io", "Resolution", "resolutions", false),
+            ("platform.openshift.io", "PlatformOperator", "platformoperators", false),
         ] {
             let found = built_in(group, kind);
             assert_eq!(found, Some(Kind { plural: resource.to_owned(), namespaced }), "{kind}.{group}");

@@ -11,7 +11,7 @@ use chandler_api::Authorization;
 use chandler_content::{Credentials, ImageAccess, SshKey};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 
-use crate::{Dependency, Environment, Grantee, SourceError, SystemNamespace};
+use crate::{Environment, Grantee, SourceError, SystemNamespace};
 
 /// The type of Secrets with a user name and a password.
 const BASIC_AUTH: &str = "kubernetes.io/basic-auth";
@@ -31,11 +31,6 @@ pub struct AuthorizationError {
     pub object: String,
     /// What is wrong with it. A grantee that may not use the Secret learns neither whether it exists nor its type.
     pub message: String,
-}
-
-/// The Secret that a source names.
-pub(crate) fn dependency(auth: Option<&Authorization>) -> Option<Dependency> {
-    auth?.secret.as_ref().map(|secret| Dependency::Secret(secret.name.clone()))
 }
 
 /// Reads the credentials of a source.

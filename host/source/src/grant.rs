@@ -1,10 +1,11 @@
-//! Which objects of the system namespace a BundleDeployment, a ProvisionerClass or a Catalog may name. Pure.
+//! Which objects of the system namespace a BundleDeployment, a ProvisionerClass or a Catalog may name, and which ServiceAccounts a
+//! BundleDeployment or a Resolution. Pure.
 //!
 //! A BundleDeployment or a Catalog names the Secret that its image or archive is fetched with, and ConfigMaps that hold its content. A
 //! ProvisionerClass names a Secret. The controller reads these objects with its own rights, so an annotation of the object limits who may name
-//! it: names separated by commas, with `*` for any characters.
+//! it: names separated by commas, with `*` for any characters. The same annotations of a ServiceAccount limit who is installed on its behalf.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use chandler_core::pattern;
 use kube::core::ObjectMeta;
@@ -15,10 +16,12 @@ const BUNDLE_DEPLOYMENTS: &str = "chandler.dev/bundledeployments";
 const PROVISIONER_CLASSES: &str = "chandler.dev/provisionerclasses";
 /// The annotation with the names of the Catalogs that may name the object.
 const CATALOGS: &str = "chandler.dev/catalogs";
+/// The annotation with the names of the Resolutions whose sets may name the object.
+const RESOLUTIONS: &str = "chandler.dev/resolutions";
 /// All of them.
-const ANNOTATIONS: [&str; 3] = [BUNDLE_DEPLOYMENTS, PROVISIONER_CLASSES, CATALOGS];
+const ANNOTATIONS: [&str; 4] = [BUNDLE_DEPLOYMENTS, PROVISIONER_CLASSES, CATALOGS, RESOLUTIONS];
 
-/// An object that names a Secret or a ConfigMap of the system namespace.
+/// An object that names a Secret or a ConfigMap of the system namespace, or a ServiceAccount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grantee<'a> {
     /// The BundleDeployment of this name.
@@ -27,12 +30,17 @@ pub enum Grantee<'a> {
     ProvisionerClass(&'a str),
     /// The Catalog of this name.
     Catalog(&'a str),
+    /// The set of the Resolution of this name: its BundleDeployment, and those of its members.
+    Resolution(&'a str),
 }
 
 impl<'a> Grantee<'a> {
     /// The name of the object.
     pub fn name(self) -> &'a str {
-        let (Self::BundleDeployment(name) | Self::ProvisionerClass(name) | Self::Catalog(name)) = self;
+        let (Self::BundleDeployment(name)
+        | Self::ProvisionerClass(name)
+        | Self::Catalog(name)
+        | Self::Resolution(name)) = self;
         name
     }
 
@@ -42,13 +50,18 @@ impl<'a> Grantee<'a> {
             Self::BundleDeployment(_) => BUNDLE_DEPLOYMENTS,
             Self::ProvisionerClass(_) => PROVISIONER_CLASSES,
             Self::Catalog(_) => CATALOGS,
+            Self::Resolution(_) => RESOLUTIONS,
         }
     }
 
     /// Whether the grantee may name an object. Every grantee may name an object without any of these annotations, unless a grant is
     /// required.
     pub fn may_name(self, object: &ObjectMeta, grant_required: bool) -> bool {
-        let annotations = object.annotations.as_ref();
+        self.is_granted(object.annotations.as_ref(), grant_required)
+    }
+
+    /// The same for an object with these annotations.
+    pub fn is_granted(self, annotations: Option<&BTreeMap<String, String>>, grant_required: bool) -> bool {
         let text = |annotation: &str| annotations.and_then(|annotations| annotations.get(annotation));
         match text(self.annotation()) {
             Some(patterns) => patterns.split(',').any(|pattern| pattern::matches(pattern.trim(), self.name())),
@@ -64,6 +77,7 @@ impl fmt::Display for Grantee<'_> {
             Self::BundleDeployment(name) => write!(f, "BundleDeployment {name}"),
             Self::ProvisionerClass(name) => write!(f, "ProvisionerClass {name}"),
             Self::Catalog(name) => write!(f, "Catalog {name}"),
+            Self::Resolution(name) => write!(f, "Resolution {name}"),
         }
     }
 }
@@ -98,6 +112,10 @@ mod tests {
             (json!({CATALOGS: "harbour"}), Grantee::Catalog("harbour"), (true, true)),
             (json!({CATALOGS: "harbour"}), class, (false, false)),
             (json!(null), Grantee::Catalog("harbour"), (true, false)),
+            (json!({RESOLUTIONS: "platform"}), Grantee::Resolution("platform"), (true, true)),
+            (json!({RESOLUTIONS: "platform"}), Grantee::Resolution("platform-two"), (false, false)),
+            (json!({RESOLUTIONS: "*"}), deployment("harbour"), (false, false)),
+            (json!({BUNDLE_DEPLOYMENTS: "*"}), Grantee::Resolution("platform"), (false, false)),
         ];
         for (annotations, grantee, expected) in cases {
             let object = object(annotations.clone());

@@ -7,15 +7,6 @@ use chandler_content::{Images, Tree};
 
 use crate::{Grantee, ImageRules, InvalidSource, Pinned, SourceError, SystemNamespace};
 
-/// An object of the system namespace. When it changes, sources that depend on it are resolved again.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Dependency {
-    /// The Secret of this name.
-    Secret(String),
-    /// The ConfigMap of this name.
-    ConfigMap(String),
-}
-
 /// The clients that a source is read with, and on whose behalf.
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {
@@ -53,9 +44,6 @@ pub trait SourceKind: Clone + Debug + PartialEq + Send + Sync + Sized {
     fn location(&self) -> Option<&str> {
         None
     }
-
-    /// The objects whose changes may change the outcome of a resolve or a fetch.
-    fn dependencies(&self) -> Vec<Dependency>;
 
     /// Whether the source may resolve to other content later: a tag can, a digest cannot.
     fn can_move(&self) -> bool;

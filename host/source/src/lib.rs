@@ -33,7 +33,7 @@ mod table;
 pub use error::{InvalidSource, SourceError, api_message};
 pub use grant::Grantee;
 pub use image_rules::{ImageRules, ImageRulesError, ImageVerificationFile};
-pub use kind::{Dependency, Environment, SourceKind};
+pub use kind::{Environment, SourceKind};
 pub use kinds::{git::Git, image::CATALOG_LABEL};
 pub use resolutions::{Resolution, Resolutions};
 pub use sources::{NotObtained, Obtained, Sources, Wanted};

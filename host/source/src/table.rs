@@ -5,8 +5,7 @@ use std::fmt;
 use chandler_api::BundleSource;
 
 use crate::{
-    Dependency, Environment, ImageRules, InvalidSource, NotObtained, Obtained, SourceError, SourceKind, Sources,
-    Wanted,
+    Environment, ImageRules, InvalidSource, NotObtained, Obtained, SourceError, SourceKind, Sources, Wanted,
     kinds::{config_maps::ConfigMaps, git::Git, http::Http, image::Image, upload::Upload},
     resolutions::Resolution,
 };
@@ -39,11 +38,6 @@ macro_rules! kinds {
                     return <$kind as SourceKind>::parse(spec).map(Self::$variant);
                 })+
                 Err(InvalidSource::UnknownType(source.kind.clone()))
-            }
-
-            /// The objects of the system namespace whose changes may change the content, or access to it.
-            pub fn dependencies(&self) -> Vec<Dependency> {
-                match self { $(Self::$variant(kind) => kind.dependencies(),)+ }
             }
 
             /// Whether the source may resolve to other content later.
@@ -314,25 +308,6 @@ mod tests {
             (json!({"type": "configMaps", "configMaps": [{"configMap": {"name": "bell"}}]}), false),
         ] {
             assert_eq!(Source::parse(&source(value.clone())).unwrap().can_move(), can_move, "{value}");
-        }
-    }
-
-    #[test]
-    fn a_source_depends_on_the_objects_that_it_names() {
-        let secret = json!({"type": "image", "image": {"ref": "quay.io/a:v1", "pullSecret": "pull"}});
-        let maps = json!({"type": "configMaps", "configMaps": [
-            {"configMap": {"name": "bell"}, "path": "manifests"}, {"configMap": {"name": "whistle"}}]});
-        let map = |name: &str| Dependency::ConfigMap(name.to_owned());
-        for (value, expected) in [
-            (image("quay.io/a:v1"), vec![]),
-            (secret, vec![Dependency::Secret("pull".to_owned())]),
-            (
-                json!({"type": "http", "http": {"url": "https://example.com/a.tgz", "auth": {"secret": {"name": "pull"}}}}),
-                vec![Dependency::Secret("pull".to_owned())],
-            ),
-            (maps, vec![map("bell"), map("whistle")]),
-        ] {
-            assert_eq!(Source::parse(&source(value.clone())).unwrap().dependencies(), expected, "{value}");
         }
     }
 

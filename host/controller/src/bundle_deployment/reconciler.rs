@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use chandler_api::{BundleDeployment, ProvisionerClass};
+use chandler_api::{BundleDeployment, ProvisionerClass, SystemReference};
 use chandler_records::MANAGED_BY;
 use chandler_runtime::{Backoff, KindController, Metrics, Reconciler, Reflector, Shutdown};
-use chandler_source::{Dependency, Source};
 use futures::StreamExt as _;
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Secret},
@@ -48,7 +47,7 @@ impl BundleDeployments {
                     let context = Arc::clone(context);
                     move |map| {
                         context.resolutions.config_map_changed(&map);
-                        let map = Dependency::ConfigMap(map.name_any());
+                        let map = SystemReference::ConfigMap(map.name_any());
                         context.catalogs.changed(&map);
                         context.helped(|deployment| depends_on(deployment, &map))
                     }
@@ -57,7 +56,7 @@ impl BundleDeployments {
             .watches(Api::<PartialObjectMeta<Secret>>::namespaced(client, system), unmanaged_secrets(), {
                 let context = Arc::clone(context);
                 move |secret| {
-                    let secret = Dependency::Secret(secret.name_any());
+                    let secret = SystemReference::Secret(secret.name_any());
                     context.catalogs.changed(&secret);
                     context.helped(|deployment| depends_on(deployment, &secret))
                 }
@@ -124,9 +123,9 @@ fn unmanaged_secrets() -> watcher::Config {
     watcher::Config::default().labels(&format!("{label}!={value}"))
 }
 
-/// Whether the source of a BundleDeployment depends on this object of the system namespace.
-fn depends_on(deployment: &BundleDeployment, object: &Dependency) -> bool {
-    Source::parse(&deployment.spec.source).is_ok_and(|source| source.dependencies().contains(object))
+/// Whether the source of a BundleDeployment names this object of the system namespace.
+fn depends_on(deployment: &BundleDeployment, object: &SystemReference) -> bool {
+    deployment.spec.source.references().contains(object)
 }
 
 #[cfg(test)]

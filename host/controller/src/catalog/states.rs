@@ -5,10 +5,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use chandler_api::{BundleSource, Catalog, CatalogContents, ConditionType, Reason, find_condition};
+use chandler_api::{BundleSource, Catalog, CatalogContents, ConditionType, Reason, SystemReference, find_condition};
 use chandler_core::Digest;
 use chandler_runtime::{Cache, Triggers};
-use chandler_source::{Dependency, Pinned, Source};
+use chandler_source::Pinned;
 use k8s_openapi::jiff::Timestamp;
 use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
 use serde::{Deserialize, Serialize};
@@ -139,10 +139,10 @@ impl CatalogStates {
     }
 
     /// Has the Catalogs reconciled that depend on an object of the system namespace.
-    pub(crate) fn changed(&self, object: &Dependency) {
+    pub(crate) fn changed(&self, object: &SystemReference) {
         for guarded in self.objects.state() {
             let Ok(catalog) = &guarded.0 else { continue };
-            if Source::parse(&catalog.spec.source).is_ok_and(|source| source.dependencies().contains(object)) {
+            if catalog.spec.source.references().contains(object) {
                 // A trigger without a receiver means that the controller is stopping.
                 let _ = self.triggers.send(ObjectRef::new(&catalog.name_any()));
             }

@@ -9,7 +9,7 @@ fn own() -> Account {
 }
 
 fn installation(accounts: AccountPolicy) -> Installation {
-    Installation { accounts, system_namespace: Some("chandler-system".into()) }
+    Installation { accounts, system_namespace: Some("chandler-system".into()), ..Installation::default() }
 }
 
 /// The permissions that the account lacks, excluding those that every object requires.
@@ -57,6 +57,8 @@ fn a_nested_bundle_deployment_requires_permission_to_impersonate_its_account() {
             "{inner} names no ServiceAccount, so it is installed with the permissions of the controller"
         ))
     };
+    let undecodable =
+        || all_permissions(&format!("{inner} has a spec that cannot be decoded, so what it does is unknown"));
     let acts = |namespace: &str, name: &str| {
         vec![format!(
             "in namespace {namespace}: {{APIGroups:[\"\"], Resources:[\"serviceaccounts\"], ResourceNames:[{name:?}], \
@@ -80,7 +82,7 @@ fn a_nested_bundle_deployment_requires_permission_to_impersonate_its_account() {
         ),
         (AccountPolicy::Optional, json!({}), unnamed()),
         (AccountPolicy::Optional, json!({"serviceAccount": null}), unnamed()),
-        (AccountPolicy::Optional, json!({"serviceAccount": {"name": 1}}), unnamed()),
+        (AccountPolicy::Optional, json!({"serviceAccount": {"name": 1}}), undecodable()),
         (AccountPolicy::Required, json!({}), vec![]),
         (AccountPolicy::Required, json!({"serviceAccount": {"name": "root"}}), acts("shop", "root")),
         (default("deployer"), json!({}), vec![]),
@@ -92,17 +94,126 @@ fn a_nested_bundle_deployment_requires_permission_to_impersonate_its_account() {
 }
 
 #[test]
-fn a_nested_bundle_deployment_requires_permission_to_read_its_references() {
-    let source = json!({"serviceAccount": {"name": "deployer"}, "source": {
-        "type": "image", "image": {"ref": "a:v1", "pullSecret": "pull"},
-        "configMaps": [{"configMap": {"name": "content"}}, {"configMap": {}}]}});
-    assert_eq!(
-        lacks(&[nested(&source)], AccountPolicy::Optional, &Held::default()),
-        [
-            r#"in namespace chandler-system: {APIGroups:[""], Resources:["configmaps"], ResourceNames:["content"], Verbs:["get"]}; BundleDeployment.core.rukpak.io inner makes the controller read ConfigMap chandler-system/content"#,
-            r#"in namespace chandler-system: {APIGroups:[""], Resources:["secrets"], ResourceNames:["pull"], Verbs:["get"]}; BundleDeployment.core.rukpak.io inner makes the controller read Secret chandler-system/pull"#,
-        ]
-    );
+fn a_source_requires_permission_to_read_its_references() {
+    let reads = |kind: &str, resource: &str, name: &str| {
+        format!(
+            r#"in namespace chandler-system: {{APIGroups:[""], Resources:[{resource:?}], ResourceNames:[{name:?}], Verbs:["get"]}}; BundleDeployment.core.rukpak.io inner makes the controller read {kind} chandler-system/{name}"#
+        )
+    };
+    let auth = json!({"secret": {"name": "key"}});
+    let cases = [
+        (
+            json!({"type": "image", "image": {"ref": "a:v1", "pullSecret": "pull"},
+                   "configMaps": [{"configMap": {"name": "content"}}, {"configMap": {}}]}),
+            vec![reads("ConfigMap", "configmaps", "content"), reads("Secret", "secrets", "pull")],
+        ),
+        (
+            json!({"type": "http", "http": {"url": "https://a/b.tgz", "auth": auth}}),
+            vec![reads("Secret", "secrets", "key")],
+        ),
+        (
+            json!({"type": "git", "git": {"repository": "https://a/b", "ref": {"branch": "main"}, "auth": auth}}),
+            vec![reads("Secret", "secrets", "key")],
+        ),
+        (json!({"type": "upload", "upload": {}}), vec![]),
+    ];
+    for (source, expected) in cases {
+        let spec = json!({"serviceAccount": {"name": "deployer"}, "source": source});
+        assert_eq!(lacks(&[nested(&spec)], AccountPolicy::Optional, &Held::default()), expected, "{source}");
+    }
+}
+
+fn resolution(set: &Value) -> Value {
+    json!({"apiVersion": "core.deppy.io/v1alpha1", "kind": "Resolution", "metadata": {"name": "inner"},
+           "spec": {"packages": [{"name": "app"}], "output": {"type": "ResolveSet", "resolveSet": set}}})
+}
+
+#[test]
+fn a_resolution_requires_what_its_bundle_deployments_would() {
+    let default = |text: &str| AccountPolicy::Default(text.parse().unwrap());
+    let inner = "Resolution.core.deppy.io inner";
+    let acts = |namespace: &str, name: &str| {
+        format!(
+            "in namespace {namespace}: {{APIGroups:[\"\"], Resources:[\"serviceaccounts\"], ResourceNames:[{name:?}], \
+             Verbs:[\"impersonate\"]}}; {inner} is installed on behalf of ServiceAccount {namespace}/{name}"
+        )
+    };
+    let unnamed = || {
+        all_permissions(&format!(
+            "{inner} names no ServiceAccount, so it is installed with the permissions of the controller"
+        ))
+    };
+    let set = |more: Value| {
+        let mut set = json!({"installNamespace": "shop"});
+        set.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        set
+    };
+    let cases = [
+        (AccountPolicy::Optional, set(json!({"serviceAccount": {"name": "deployer"}})), vec![]),
+        (
+            AccountPolicy::Optional,
+            set(json!({"serviceAccount": {"name": "platform", "namespace": "accounts"}})),
+            vec![acts("accounts", "platform")],
+        ),
+        (AccountPolicy::Optional, set(json!({})), unnamed()),
+        (AccountPolicy::Required, set(json!({})), vec![]),
+        (default("deployer"), set(json!({})), vec![]),
+        // The default account of the namespace of a member.
+        (default("deployer"), set(json!({"namespaces": {"app": "other"}})), vec![acts("other", "deployer")]),
+        (
+            AccountPolicy::Optional,
+            set(json!({"serviceAccount": {"name": "deployer"}, "namespaces": {"app": "other"}})),
+            vec![],
+        ),
+    ];
+    for (policy, set, expected) in cases {
+        assert_eq!(lacks(&[resolution(&set)], policy.clone(), &Held::default()), expected, "{policy:?} {set}");
+    }
+    let reported = json!({"apiVersion": "core.deppy.io/v1alpha1", "kind": "Resolution", "metadata": {"name": "inner"},
+                          "spec": {"packages": [{"name": "app"}], "output": {"type": "None"}}});
+    assert_eq!(lacks(&[reported], AccountPolicy::Optional, &Held::default()), [""; 0]);
+}
+
+#[test]
+fn a_platform_operator_requires_what_the_platform_installs_it_with() {
+    let operator = json!({"apiVersion": "platform.openshift.io/v1alpha1", "kind": "PlatformOperator",
+                          "metadata": {"name": "inner"}, "spec": {"package": {"name": "app"}}});
+    let object = Object::parse(operator.to_string().as_bytes(), 0, None).unwrap();
+    let item = Item { key: &object.key, plural: "platformoperators", value: &object.value };
+    let account =
+        |namespace: &str, name: &str| Delegation::Account(Account { namespace: namespace.into(), name: name.into() });
+    let platform = Some(Account { namespace: "chandler-system".into(), name: "platform".into() });
+    let default = |text: &str| AccountPolicy::Default(text.parse().unwrap());
+    let cases = [
+        (AccountPolicy::Optional, None, vec![Delegation::ControllerRights]),
+        (AccountPolicy::Required, None, vec![]),
+        (default("ci/bundles"), None, vec![account("ci", "bundles")]),
+        // The account of a namespace that a catalog decides.
+        (default("bundles"), None, vec![Delegation::ControllerRights]),
+        (AccountPolicy::Required, platform, vec![account("chandler-system", "platform")]),
+    ];
+    for (accounts, platform, expected) in cases {
+        let installation = Installation { platform, ..installation(accounts) };
+        assert_eq!(Delegation::of(&item, &installation), expected, "{installation:?}");
+    }
+}
+
+#[test]
+fn catalogs_of_olm_count_where_they_are_used() {
+    let source = |namespace| object("operators.coreos.com/v1alpha1", "CatalogSource", Some(namespace), "vendor");
+    let cluster = object("olm.operatorframework.io/v1", "ClusterCatalog", None, "vendor");
+    let found = |value: &Value, catalogs_from: &[OlmCatalogs]| {
+        let object = Object::parse(value.to_string().as_bytes(), 0, None).unwrap();
+        let item = Item { key: &object.key, plural: "x", value: &object.value };
+        let catalogs_from = catalogs_from.to_vec();
+        Delegation::of(&item, &Installation { catalogs_from, ..installation(AccountPolicy::Required) })
+    };
+    let sources = OlmCatalogs::CatalogSources("olm".to_owned());
+    assert_eq!(found(&source("olm"), std::slice::from_ref(&sources)), [Delegation::Catalog]);
+    assert_eq!(found(&cluster, &[OlmCatalogs::ClusterCatalogs]), [Delegation::Catalog]);
+    assert_eq!(found(&source("shop"), &[sources]), []);
+    assert_eq!(found(&source("olm"), &[OlmCatalogs::ClusterCatalogs]), []);
+    assert_eq!(found(&cluster, &[]), []);
 }
 
 #[test]
@@ -112,6 +223,29 @@ fn objects_that_affect_other_users_require_all_permissions() {
         (
             object("chandler.dev/v1alpha1", "ProvisionerClass", None, "helm"),
             all_permissions("ProvisionerClass.chandler.dev helm renders the bundles of other users"),
+        ),
+        (
+            json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "Catalog", "metadata": {"name": "vendor"},
+                   "spec": {"source": {"type": "image", "image": {"ref": "a:v1"}}}}),
+            all_permissions("Catalog.chandler.dev vendor offers packages to the Resolutions of other users"),
+        ),
+        (
+            object("chandler.dev/v1alpha1", "Catalog", None, "vendor"),
+            all_permissions(
+                "Catalog.chandler.dev vendor has a spec that cannot be decoded, so what it does is unknown",
+            ),
+        ),
+        (
+            crd("resolutions.core.deppy.io"),
+            all_permissions(
+                "CustomResourceDefinition.apiextensions.k8s.io resolutions.core.deppy.io defines an API of Chandler",
+            ),
+        ),
+        (
+            crd("platformoperators.platform.openshift.io"),
+            all_permissions(
+                "CustomResourceDefinition.apiextensions.k8s.io platformoperators.platform.openshift.io defines an API of Chandler",
+            ),
         ),
         (
             object("v1", "ConfigMap", Some("chandler-system"), "content"),

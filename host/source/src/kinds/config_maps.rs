@@ -6,7 +6,7 @@ use chandler_api::{BundleSource, ConfigMapSource};
 use chandler_content::{FileSet, Tree};
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use crate::{Dependency, Environment, Grantee, InvalidSource, SourceError, SourceKind, SystemNamespace};
+use crate::{Environment, Grantee, InvalidSource, SourceError, SourceKind, SystemNamespace};
 
 /// A list of ConfigMaps.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,10 +75,6 @@ impl SourceKind for ConfigMaps {
     fn describe(spec: &Vec<ConfigMapSource>) -> String {
         let names: Vec<&str> = spec.iter().map(|map| map.config_map.name.as_str()).collect();
         format!("ConfigMaps {}", names.join(", "))
-    }
-
-    fn dependencies(&self) -> Vec<Dependency> {
-        self.maps.iter().map(|map| Dependency::ConfigMap(map.config_map.name.clone())).collect()
     }
 
     /// Immutable ConfigMaps do not move. One that is deleted and created again is seen by the watch on ConfigMaps.

@@ -4,7 +4,7 @@ use chandler_api::{BundleSource, GitRef, GitSource};
 use chandler_content::{Checkout, ContentError, ImageAccess, Images, RepositoryUrl, Tree};
 use chandler_git::{CommitId, GitError, Revision};
 
-use crate::{Dependency, Environment, InvalidSource, SourceError, SourceKind, authorization};
+use crate::{Environment, InvalidSource, SourceError, SourceKind, authorization};
 
 /// A directory of a repository, with the URL and the revision parsed.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,10 +121,6 @@ impl SourceKind for Git {
         let GitRef { branch, tag, semver, commit } = &spec.reference;
         let reference = [commit, tag, semver, branch].into_iter().flatten().next().map_or("", String::as_str);
         format!("git {} {reference}", spec.repository)
-    }
-
-    fn dependencies(&self) -> Vec<Dependency> {
-        authorization::dependency(self.spec.auth.as_ref()).into_iter().collect()
     }
 
     fn can_move(&self) -> bool {

@@ -4,7 +4,7 @@ use chandler_api::{BundleSource, HttpSource};
 use chandler_content::{ArchiveUrl, ImageAccess, ResolvedArchive, Tree};
 use chandler_core::Digest;
 
-use crate::{Dependency, Environment, InvalidSource, SourceError, SourceKind, authorization};
+use crate::{Environment, InvalidSource, SourceError, SourceKind, authorization};
 
 /// An archive, with the URL and the digest parsed.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,10 +54,6 @@ impl SourceKind for Http {
     fn location(&self) -> Option<&str> {
         let plain = self.spec.auth.is_none() && self.spec.certificate_data.is_none();
         plain.then_some(self.location.as_str())
-    }
-
-    fn dependencies(&self) -> Vec<Dependency> {
-        authorization::dependency(self.spec.auth.as_ref()).into_iter().collect()
     }
 
     fn can_move(&self) -> bool {

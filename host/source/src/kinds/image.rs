@@ -4,7 +4,7 @@ use chandler_api::{BundleSource, ImageSource};
 use chandler_content::{ImageAccess, ImageReference, ResolvedImage, Tree};
 use chandler_verify::Policy;
 
-use crate::{Dependency, Environment, Grantee, ImageRules, InvalidSource, SourceError, SourceKind, pull_secret};
+use crate::{Environment, Grantee, ImageRules, InvalidSource, SourceError, SourceKind, pull_secret};
 
 /// The label of an image that makes it a catalog, and names the directory of its files.
 pub const CATALOG_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
@@ -54,10 +54,6 @@ impl SourceKind for Image {
         Some(&self.spec.reference)
     }
 
-    fn dependencies(&self) -> Vec<Dependency> {
-        self.spec.pull_secret.iter().cloned().map(Dependency::Secret).collect()
-    }
-
     fn can_move(&self) -> bool {
         self.reference.digest().is_none()
     }
@@ -92,7 +88,7 @@ impl SourceKind for Image {
         Ok(match environment.grantee {
             // The image of a catalog also has the program that serves it.
             Grantee::Catalog(_) => environment.images.fetch_labelled(&pin.resolved, access, CATALOG_LABEL).await?,
-            Grantee::BundleDeployment(_) | Grantee::ProvisionerClass(_) => {
+            Grantee::BundleDeployment(_) | Grantee::ProvisionerClass(_) | Grantee::Resolution(_) => {
                 environment.images.fetch(&pin.resolved, access).await?
             }
         })

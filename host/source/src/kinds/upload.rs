@@ -4,7 +4,7 @@ use chandler_api::{BundleSource, UploadSource};
 use chandler_content::Tree;
 use chandler_core::Digest;
 
-use crate::{Dependency, Environment, Grantee, InvalidSource, SourceError, SourceKind};
+use crate::{Environment, Grantee, InvalidSource, SourceError, SourceKind};
 
 /// Uploaded content, with its digest parsed.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,10 +55,6 @@ impl SourceKind for Upload {
             Some(digest) => format!("upload {digest}"),
             None => "upload".to_owned(),
         }
-    }
-
-    fn dependencies(&self) -> Vec<Dependency> {
-        Vec::new()
     }
 
     /// What was uploaded without a digest in the spec stays: the content service refuses other content.
