@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The policies and their bindings, for the controller of this test and with names of this test.
-fn policies(world: &World) -> Vec<Value> {
+pub(crate) fn policies(world: &World) -> Vec<Value> {
     let text =
         fs::read_to_string(bundles::workspace().join("deploy/admission-policies.yaml")).expect("the file exists");
     let text = text.replace("chandler-system", &world.system_namespace);
@@ -124,6 +124,8 @@ impl Users {
             {"apiGroups": ["core.rukpak.io", "chandler.dev"],
              "resources": ["bundledeployments", "bundledeployments/status", "provisionerclasses/status", "changeapprovals"],
              "verbs": ["get", "create", "update", "patch", "delete"]},
+            {"apiGroups": ["core.deppy.io", "platform.openshift.io"], "resources": ["resolutions", "platformoperators"],
+             "verbs": ["get", "create", "update", "patch", "delete"]},
             {"apiGroups": [""], "resources": ["secrets", "configmaps"],
              "verbs": ["get", "list", "create", "update", "patch", "delete", "deletecollection"]},
             {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["friend"], "verbs": ["impersonate"]},
@@ -208,6 +210,106 @@ fn about_accounts<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
         (boss, unnamed(), None),
         (boss, spec(json!({"suspend": true})), None),
         (boss, spec(json!({"serviceAccount": null})), None),
+    ]
+}
+
+fn resolution(world: &World, name: &str, more: &Value) -> Value {
+    let mut spec = json!({"packages": [{"name": "app"}]});
+    spec.as_object_mut().expect("a spec").extend(more.as_object().expect("fields").clone());
+    json!({"apiVersion": "core.deppy.io/v1alpha1", "kind": "Resolution",
+           "metadata": {"name": format!("{}-{name}", world.name())}, "spec": spec})
+}
+
+/// The output of a Resolution that installs a set, on behalf of an account or of none.
+fn set(world: &World, account: &Value) -> Value {
+    let mut set = json!({"installNamespace": world.namespace});
+    set.as_object_mut().expect("a set").extend(account.as_object().expect("fields").clone());
+    json!({"output": {"type": "ResolveSet", "resolveSet": set}})
+}
+
+fn named(account: &str) -> Value {
+    json!({"serviceAccount": {"name": account}})
+}
+
+fn about_resolutions<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
+    let policy = Some("chandler-resolutions");
+    let Users { author, boss, controller } = users;
+    let new = |account: &Value| Request::Create(resolution(world, "new", &set(world, account)));
+    let old = || resolution(world, "deployers", &json!({}));
+    let spec = |spec: Value| Request::Change(old(), "", json!({"spec": spec}));
+    let elsewhere = json!({"serviceAccount": {"name": "friend", "namespace": "default"}});
+    let mut cases = vec![
+        (author, new(&named("deployer")), policy),
+        (author, new(&elsewhere), policy),
+        (author, new(&json!({})), policy),
+        (author, spec(json!({"packages": [{"name": "other"}]})), policy),
+        (author, spec(json!({"output": {"resolveSet": {"serviceAccount": null}}})), policy),
+        (author, new(&named("friend")), None),
+        (author, Request::Create(resolution(world, "new", &json!({}))), None),
+        (author, spec(json!({"output": {"resolveSet": {"serviceAccount": {"name": "friend"}}}})), None),
+        (author, Request::Change(old(), "", json!({"metadata": {"labels": {"team": "a"}}})), None),
+        (boss, new(&named("deployer")), None),
+        (boss, new(&json!({})), None),
+        (controller, new(&named("deployer")), None),
+    ];
+    let policy = Some("chandler-resolution-approval");
+    let guarded = |spec: Value| Request::Change(resolution(world, "friends", &json!({})), "", json!({"spec": spec}));
+    let later = json!([{"start": "03:00", "duration": "1h"}]);
+    for change in [
+        json!({"approval": null}),
+        json!({"approval": "Automatic"}),
+        json!({"maintenanceWindows": null}),
+        json!({"maintenanceWindows": later}),
+    ] {
+        cases.push((author, guarded(change.clone()), policy));
+        cases.push((boss, guarded(change), None));
+    }
+    cases.push((author, guarded(json!({"prereleases": true})), None));
+    cases.push((
+        author,
+        spec(json!({"output": {"resolveSet": named("friend")}, "approval": "Manual", "maintenanceWindows": later})),
+        None,
+    ));
+    cases
+}
+
+/// The BundleDeployments of sets, which the controller writes for Resolutions.
+fn about_sets<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
+    let Users { author, boss, controller } = users;
+    let of_set = |name: &str, more: &Value| {
+        let mut object = deployment(world, name, more);
+        object["metadata"]["name"] = json!(format!("resolveset-{}-{name}", world.name()));
+        object
+    };
+    let new = || Request::Create(of_set("new", &named("friend")));
+    let change = |spec: Value| Request::Change(of_set("set", &json!({})), "", json!({"spec": spec}));
+    vec![
+        (author, new(), Some("chandler-sets")),
+        (boss, new(), None),
+        (controller, new(), None),
+        // The author of the Resolution was checked.
+        (controller, Request::Create(of_set("new", &named("deployer"))), None),
+        (controller, Request::Create(of_set("new", &json!({}))), None),
+        (controller, change(json!({"approval": null})), None),
+        (author, change(json!({"approval": null})), Some("chandler-approval")),
+        // The controller has no such exception for others.
+        (controller, Request::Create(deployment(world, "new", &named("deployer"))), Some("chandler-accounts")),
+    ]
+}
+
+fn about_platform_operators<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
+    let policy = Some("chandler-platform-operators");
+    let operator = |name: &str| {
+        json!({"apiVersion": "platform.openshift.io/v1alpha1", "kind": "PlatformOperator",
+               "metadata": {"name": format!("{}-{name}", world.name())}, "spec": {"package": {"name": "app"}}})
+    };
+    let change = || Request::Change(operator("old"), "", json!({"spec": {"package": {"name": "other"}}}));
+    vec![
+        (&users.author, Request::Create(operator("new")), policy),
+        (&users.author, change(), policy),
+        (&users.author, Request::Change(operator("old"), "", json!({"metadata": {"labels": {"a": "b"}}})), None),
+        (&users.boss, Request::Create(operator("new")), None),
+        (&users.boss, change(), None),
     ]
 }
 
@@ -302,7 +404,16 @@ async fn the_policies_deny_exactly_the_documented_requests() {
     held["metadata"]["finalizers"] = json!(["chandler.dev/teardown"]);
     let mut mapped = from_maps(&["used", "wanted"]);
     mapped["source"].as_object_mut().expect("a source").remove("image");
+    let guarded = json!({"approval": "Manual", "maintenanceWindows": [{"start": "02:00", "duration": "1h"}],
+                         "output": set(&world, &named("friend"))["output"]});
+    let mut of_set = by("set", "friend", json!({"approval": "Manual"}));
+    of_set["metadata"]["name"] = json!(format!("resolveset-{}-set", world.name()));
     let objects = [
+        resolution(&world, "deployers", &set(&world, &named("deployer"))),
+        resolution(&world, "friends", &guarded),
+        of_set,
+        json!({"apiVersion": "platform.openshift.io/v1alpha1", "kind": "PlatformOperator",
+               "metadata": {"name": format!("{}-old", world.name())}, "spec": {"package": {"name": "app"}}}),
         by("deployers", "deployer", json!({})),
         by("friends", "friend", json!({"approval": "Manual"})),
         held,
@@ -316,6 +427,9 @@ async fn the_policies_deny_exactly_the_documented_requests() {
     apply(&world, &policies).await;
 
     let mut cases = about_accounts(&world, &users);
+    cases.extend(about_resolutions(&world, &users));
+    cases.extend(about_sets(&world, &users));
+    cases.extend(about_platform_operators(&world, &users));
     cases.extend(about_records(&world, &users));
     cases.extend(about_status(&world, &users));
     cases.extend(about_approval(&world, &users));
