@@ -120,15 +120,33 @@ pub fn derive(resolution: &Resolution, found: &Found<'_>, now: Timestamp) -> Res
     let healthy = found.set.as_ref().map(|set| mirrored(Type::Healthy, set));
     set(installed.clone(), Type::Installed);
     set(healthy, Type::Healthy);
-    let ready = ready(resolution, found);
+    set_ready(&mut status, ready(resolution, found), generation, now);
+    status
+}
+
+/// The status after a reconcile that a request to the API server ended: what was found before stands, except that the Resolution is not
+/// ready.
+pub fn interrupted(resolution: &Resolution, reason: Reason, message: &str, now: Timestamp) -> ResolutionStatus {
+    let mut status = resolution.status.clone().unwrap_or_default();
+    let generation = resolution.metadata.generation;
+    status.observed_generation = generation;
+    set_ready(&mut status, NewCondition::is_false(Type::Ready, reason, message), generation, now);
+    status
+}
+
+/// Sets Ready, and the conditions of kstatus that follow from it.
+fn set_ready(status: &mut ResolutionStatus, ready: NewCondition, generation: Option<i64>, now: Timestamp) {
     let is_ready = ready.status == chandler_api::ConditionStatus::True;
     let time_may_help = ready.reason.remedy().time_may_help();
     for (kind, wanted) in [(Type::Reconciling, time_may_help), (Type::Stalled, !time_may_help)] {
-        let condition = NewCondition::is_true(kind, ready.reason, ready.message.clone());
-        set((!is_ready && wanted).then_some(condition), kind);
+        if !is_ready && wanted {
+            let condition = NewCondition::is_true(kind, ready.reason, ready.message.clone());
+            set_condition(&mut status.conditions, condition, generation, whole_seconds(now));
+        } else {
+            remove_condition(&mut status.conditions, kind);
+        }
     }
-    set(Some(ready), Type::Ready);
-    status
+    set_condition(&mut status.conditions, ready, generation, whole_seconds(now));
 }
 
 /// The lines, at most `most`, of which the last says how many are left out.

@@ -7,7 +7,7 @@ use std::{
 
 use chandler_api::{
     BundleDeployment, ConditionType, OnFailure, PendingDecision, Reason, Resolution, ResolutionOutput,
-    ResolveSetOutput, find_condition, resolution::DECISIONS,
+    ResolutionStatus, ResolveSetOutput, find_condition, resolution::DECISIONS,
 };
 use chandler_catalog::Indexes;
 use chandler_resolution::{
@@ -141,7 +141,21 @@ impl Resolutions {
 
     /// Writes the status and publishes what changed.
     pub(super) async fn report(&self, resolution: &Resolution, found: &Found<'_>) -> Result<(), ReconcileError> {
-        let status = status::derive(resolution, found, Timestamp::now());
+        self.write_status(resolution, status::derive(resolution, found, Timestamp::now())).await
+    }
+
+    /// Reports that the API server refused a request. Conflicts and the like pass by themselves.
+    async fn report_refusal(&self, resolution: &Resolution, error: &ReconcileError) -> Result<(), ReconcileError> {
+        let kube::Error::Api(answer) = &error.0 else { return Ok(()) };
+        if chandler_runtime::ReconcileError::is_conflict(error) {
+            return Ok(());
+        }
+        let reason = if answer.code == 403 { Reason::Forbidden } else { Reason::Retrying };
+        let status = status::interrupted(resolution, reason, &error.to_string(), Timestamp::now());
+        self.write_status(resolution, status).await
+    }
+
+    async fn write_status(&self, resolution: &Resolution, status: ResolutionStatus) -> Result<(), ReconcileError> {
         let (api, name) = (self.api(), resolution.name_any());
         let written = status_patch::write(&api, &name, resolution.status.as_ref(), &status).await?;
         if let Some(written) = written {
@@ -270,7 +284,13 @@ impl Reconciler for Resolutions {
             return self.tear_down(resolution).await;
         }
         let mut memory = self.recall(resolution);
-        let action = self.resolve(resolution, &mut memory).await?;
+        let action = match self.resolve(resolution, &mut memory).await {
+            Ok(action) => action,
+            Err(error) => {
+                self.report_refusal(resolution, &error).await?;
+                return Err(error);
+            }
+        };
         if context.resolutions.exists(&name, resolution.uid().as_deref()) {
             self.remember(&name, memory);
         }
