@@ -64,7 +64,7 @@ use self::{
     },
     subject::Subject,
 };
-use crate::context::Context;
+use crate::{account_grant::Asker, context::Context};
 
 /// A BundleDeployment, or why it cannot be decoded: one such object does not stop the watch.
 pub(crate) type Guarded = chandler_runtime::Guarded<BundleDeployment>;
@@ -158,8 +158,8 @@ async fn reconcile_deployment(
     let installs = intent == Intent::Deploy && account(deployment, &context.options.accounts).is_ok();
     let finalize = FinalizeHandles::of(context);
     let record = finalize::open_record(&finalize, deployment, installs).await?;
-    let mut subject =
-        Subject::new(deployment.clone(), record, began).with_approved_upgrades(context.approvals.upgrades(deployment));
+    let mut subject = Subject::new(deployment.clone(), record, began, Asker::of(context, deployment))
+        .with_approved_upgrades(context.approvals.upgrades(deployment));
     let found = match intent {
         Intent::Ignore => return Ok(Action::await_change()),
         Intent::RemoveFinalizer => {

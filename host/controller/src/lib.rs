@@ -18,6 +18,7 @@
 //! | `memory` | state between reconciles that may be lost |
 //! | `contention` | managed objects that another field manager changes repeatedly |
 //! | `contents` | what the content service shows of BundleDeployments and Catalogs |
+//! | `account_grant` | which ServiceAccounts a BundleDeployment may be installed on behalf of |
 //! | `absent` | requests about objects that may be gone |
 //! | `dynamic` | objects of kinds that the cluster may not serve |
 //! | `problem` | why a step failed, as the status reports it |
@@ -33,6 +34,7 @@
 //! | `housekeeping` | keeps the caches within their budgets, and removes orphaned records |
 
 mod absent;
+mod account_grant;
 mod bundle_deployment;
 mod catalog;
 pub mod certificates;

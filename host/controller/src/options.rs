@@ -73,6 +73,8 @@ pub struct Options {
     /// Whether a pull secret needs an annotation that grants its use. Default no: all may reference a Secret without the
     /// annotation.
     pub require_pull_secret_grant: bool,
+    /// Whether a ServiceAccount needs an annotation that grants its use. Default no: all may name a ServiceAccount without the annotations.
+    pub require_service_account_grant: bool,
     /// The lifetime of serving certificates that releases request, and when they are replaced.
     pub certificates: Policy,
     /// The name of the Resolution that this controller makes from all PlatformOperators, and of the namespace of what they need. Default
@@ -122,6 +124,7 @@ impl Default for Options {
             image_rules: ImageRules::default(),
             accounts: AccountPolicy::default(),
             require_pull_secret_grant: false,
+            require_service_account_grant: false,
             certificates: Policy::default(),
             platform_resolution: "platform-operators".to_owned(),
             platform_account: None,

@@ -24,4 +24,8 @@ mod set;
 mod teardown;
 mod wakes;
 
-pub(crate) use self::{reconciler::Resolutions, set::deployment_name, wakes::ResolutionWakes};
+pub(crate) use self::{
+    reconciler::Resolutions,
+    set::{deployment_name, of_set},
+    wakes::ResolutionWakes,
+};

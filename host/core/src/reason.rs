@@ -176,6 +176,8 @@ names! {
         ComparisonTooLarge,
         /// The ServiceAccount that the spec names does not exist.
         ServiceAccountNotFound,
+        /// The annotations of the ServiceAccount that the spec names do not list this object.
+        ServiceAccountNotGranted,
         /// The spec names no ServiceAccount, and the controller installs nothing with its own permissions.
         ServiceAccountRequired,
         /// The ServiceAccount that the spec names lacks permissions that the release needs.

@@ -94,6 +94,7 @@ impl Reason {
             | Self::RequiredResourceNotFound
             | Self::InstallNamespaceNotFound
             | Self::ServiceAccountNotFound
+            | Self::ServiceAccountNotGranted
             | Self::PermissionsMissing
             | Self::ObjectRefused
             | Self::PreflightFailed

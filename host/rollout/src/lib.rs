@@ -25,6 +25,7 @@ pub use chandler_health::{Dependencies, Health, Rule, State, assess, cause::has_
 
 pub use client::{account::impersonating, answers::readable, members::informers};
 pub use pure::{
+    account_grant::AccountGrant,
     crd::DefinedKinds,
     deletion_plan::{self, CrdInUse, DeletionPreview},
     drift_options::{self, DriftOptions, DriftPolicy},

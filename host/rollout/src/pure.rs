@@ -1,5 +1,6 @@
 //! Decisions and data without requests.
 
+pub(crate) mod account_grant;
 pub(crate) mod below;
 pub(crate) mod causes;
 pub(crate) mod crd;

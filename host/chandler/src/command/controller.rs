@@ -188,6 +188,11 @@ pub struct Controller {
     #[arg(long)]
     pub require_pull_secret_grant: bool,
 
+    /// Install on behalf of a ServiceAccount only the BundleDeployments and the sets of Resolutions that its annotations
+    /// chandler.dev/bundledeployments and chandler.dev/resolutions list
+    #[arg(long)]
+    pub require_service_account_grant: bool,
+
     /// Format of log lines
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -245,6 +250,7 @@ impl Controller {
             image_rules: image_rules::read(self.image_verification.as_deref(), self.trusted_root.as_deref())?,
             accounts: AccountPolicy::new(self.require_service_account, self.default_service_account.clone()),
             require_pull_secret_grant: self.require_pull_secret_grant,
+            require_service_account_grant: self.require_service_account_grant,
             platform_resolution: self.platform_resolution.clone(),
             platform_account: self.platform_service_account.clone(),
             cluster_operators: self.cluster_operators(),

@@ -86,7 +86,12 @@ pub fn account_refusal(deployment: &BundleDeployment) -> Option<String> {
     let status = deployment.status.as_ref()?;
     let progressing = find_condition(&status.conditions, ConditionType::Progressing)?;
     let is_current = progressing.observed_generation == deployment.metadata.generation;
-    let about_account = [Reason::ServiceAccountRequired, Reason::ServiceAccountNotFound, Reason::PermissionsMissing];
+    let about_account = [
+        Reason::ServiceAccountRequired,
+        Reason::ServiceAccountNotFound,
+        Reason::ServiceAccountNotGranted,
+        Reason::PermissionsMissing,
+    ];
     let reason = Reason::from_name(&progressing.reason)?;
     (is_current && about_account.contains(&reason)).then(|| progressing.message.clone())
 }

@@ -160,6 +160,9 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
                  retries the repair"
             ));
         }
+        Reason::ServiceAccountNotGranted => {
+            "have the owner of the ServiceAccount list this object in its annotation, as the message says; the controller retries"
+        }
         Reason::ServiceAccountRequired => "set spec.serviceAccount to the ServiceAccount that installs the bundle",
         Reason::ReservedObjects => {
             "remove the objects from the bundle, or set spec.serviceAccount to an account with all permissions"

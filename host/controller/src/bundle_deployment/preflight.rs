@@ -14,7 +14,7 @@ use super::{
     handles::CertificateHandles,
     steps::{certificates, prepare},
 };
-use crate::context::Context;
+use crate::{account_grant::Asker, context::Context};
 
 /// The UID of a BundleDeployment that does not exist yet. No object has it, so that none counts as owned.
 const NOT_STORED: &str = "00000000-0000-0000-0000-000000000000";
@@ -36,14 +36,21 @@ impl Planned {
         Ok(Self { deployment, release })
     }
 
-    /// What the rollout would change, and every reason for which it would be refused, once the kinds `before` it are served.
-    pub(crate) async fn preview(&self, context: &Context, before: &DefinedKinds) -> Result<Preview, String> {
+    /// What the rollout would change for the set of a Resolution, and every reason for which it would be refused, once the kinds `before`
+    /// it are served.
+    pub(crate) async fn preview(
+        &self,
+        context: &Context,
+        before: &DefinedKinds,
+        resolution: &str,
+    ) -> Result<Preview, String> {
         let Self { deployment, release } = self;
         let (name, namespace) = (deployment.name_any(), deployment.spec.install_namespace.as_str());
         let owner =
             owner::owner(deployment, namespace, &context.options.accounts).map_err(|error| error.to_string())?;
         let ignored = drift::ignored_fields(&deployment.spec).map_err(|error| error.to_string())?;
         let owner = owner.with_approved_upgrades(context.approvals.upgrades(deployment)).ignoring(ignored);
+        let owner = owner.granted_by(Asker::member(context, deployment, resolution));
         let owner = match context.records.known(&name) {
             Some(record) => owner.recorded_in(Arc::<Record>::clone(&record)),
             None => owner,

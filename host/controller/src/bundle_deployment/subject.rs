@@ -12,6 +12,7 @@ use super::{
     decide::{drift, owner, revisions, revisions::Candidate, spec_error::SpecError},
     failed_candidates::ChangeCount,
 };
+use crate::account_grant::Asker;
 
 /// A BundleDeployment that is being reconciled.
 pub(super) struct Subject {
@@ -25,12 +26,19 @@ pub(super) struct Subject {
     pub(super) began: ChangeCount,
     /// The users who approved unsafe upgrades of its CRDs, by the digest of the findings.
     approved_upgrades: BTreeMap<String, String>,
+    /// Whom it is installed for, as ServiceAccounts list it.
+    asker: Arc<Asker>,
 }
 
 impl Subject {
-    pub(super) fn new(deployment: BundleDeployment, record: Arc<Record>, began: ChangeCount) -> Self {
+    pub(super) fn new(
+        deployment: BundleDeployment,
+        record: Arc<Record>,
+        began: ChangeCount,
+        asker: Arc<Asker>,
+    ) -> Self {
         let (stored, approved_upgrades) = (deployment.status.clone(), BTreeMap::new());
-        let mut subject = Self { deployment, stored, record, began, approved_upgrades };
+        let mut subject = Self { deployment, stored, record, began, approved_upgrades, asker };
         subject.read_record();
         subject
     }
@@ -68,6 +76,7 @@ impl Subject {
             .held_by(TEARDOWN_FINALIZER)
             .rollback(rollback)
             .with_approved_upgrades(self.approved_upgrades.clone())
+            .granted_by(Arc::<Asker>::clone(&self.asker))
             .ignoring(drift::ignored_fields(&self.deployment.spec)?);
         Ok(owner.recorded_in(Arc::<Record>::clone(&self.record)))
     }

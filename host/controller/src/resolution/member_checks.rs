@@ -42,12 +42,12 @@ pub(super) fn unsettled(context: &Context, manifests: &Manifests) -> Vec<Unsettl
     if members.iter().any(|it| it.is_changed) { members } else { Vec::new() }
 }
 
-/// Why members would be refused. Each is rendered twice, the second time from the cache: the releases of a large set do not fit into memory
+/// Why members of the set of a Resolution would be refused. Each is rendered twice, the second time from the cache: the releases of a large set do not fit into memory
 /// together.
-pub(super) async fn refusals(context: Arc<Context>, members: Vec<Unsettled>) -> Vec<Refusal> {
+pub(super) async fn refusals(context: Arc<Context>, resolution: String, members: Vec<Unsettled>) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     let (kinds, members) = defined_kinds(&context, members, &mut refusals).await;
-    let created = created(&context, members, &Arc::new(kinds), &mut refusals).await;
+    let created = created(&context, &resolution, members, &Arc::new(kinds), &mut refusals).await;
     refusals.extend(shared(&created));
     refusals
 }
@@ -82,13 +82,14 @@ async fn defined_kinds(
 /// The objects that each member would create. The kinds of all members count as served: whichever needs another one is installed after it.
 async fn created(
     context: &Arc<Context>,
+    resolution: &str,
     members: Vec<(Member, BundleDeployment)>,
     kinds: &Arc<DefinedKinds>,
     refusals: &mut Vec<Refusal>,
 ) -> Vec<(Member, Vec<ObjectKey>)> {
     let previews = members.into_iter().map(|(member, deployment)| {
         let (context, kinds) = (Arc::clone(context), Arc::clone(kinds));
-        async move { (member, preview(&context, deployment, &kinds).await) }
+        async move { (member, preview(&context, resolution, deployment, &kinds).await) }
     });
     let mut previews = futures::stream::iter(previews).buffered(AT_ONCE);
     let mut created = Vec::new();
@@ -107,11 +108,12 @@ async fn created(
 
 async fn preview(
     context: &Arc<Context>,
+    resolution: &str,
     deployment: BundleDeployment,
     kinds: &DefinedKinds,
 ) -> Result<Preview, String> {
     let planned = Box::pin(Planned::render(context, deployment)).await?;
-    Box::pin(planned.preview(context, kinds)).await
+    Box::pin(planned.preview(context, kinds, resolution)).await
 }
 
 /// A member of the set.

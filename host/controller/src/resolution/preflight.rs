@@ -118,8 +118,9 @@ impl Preflights {
                 return Preflight::Refused { refusals: known.refusals.clone(), again };
             }
         }
-        let context = Arc::clone(context);
-        let refusals = match self.jobs.outcome(&job, &inputs, move || refusals(context, members), wake).await {
+        let (context, resolution) = (Arc::clone(context), check.resolution.to_owned());
+        let work = move || refusals(context, resolution, members);
+        let refusals = match self.jobs.outcome(&job, &inputs, work, wake).await {
             Some(Ok(refusals)) => refusals,
             Some(Err(_)) => vec![Refusal {
                 packages: Vec::new(),

@@ -12,6 +12,7 @@ use kube::{
 use serde_json::{Map, Value, json};
 
 use super::decisions::{Decision, owner};
+use crate::context::Context;
 
 /// What the name of a BundleDeployment of a set begins with.
 const PREFIX: &str = "resolveset-";
@@ -30,6 +31,23 @@ pub(super) fn resolution_of(deployment: &str) -> Option<&str> {
 pub(super) fn is_owned(deployment: &BundleDeployment, resolution: &Resolution) -> bool {
     let uid = resolution.uid();
     deployment.owner_references().iter().any(|owner| owner.controller == Some(true) && Some(&owner.uid) == uid.as_ref())
+}
+
+/// The Resolution whose set a BundleDeployment is. Its bundle must be a decision of this very Resolution, which only the controller
+/// writes: a name and an owner reference prove nothing.
+pub(crate) fn of_set(context: &Context, deployment: &BundleDeployment) -> Option<String> {
+    let name = deployment.name_any();
+    let resolution = context.resolutions.get(resolution_of(&name)?)?;
+    let is_set = is_owned(deployment, &resolution)
+        && deployment.spec.provisioner_class_name == RESOLVESET_CLASS
+        && config_map(deployment).is_some_and(|map| is_decision(map, &name));
+    is_set.then(|| resolution.name_any())
+}
+
+/// Whether a ConfigMap has the name of a decision for the BundleDeployment of this name.
+fn is_decision(config_map: &str, deployment: &str) -> bool {
+    let number = config_map.strip_prefix(deployment).and_then(|rest| rest.strip_prefix('-'));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The ConfigMap of the decision that a BundleDeployment has.
@@ -156,6 +174,15 @@ mod tests {
             status.observed_generation = Some(observed);
             deployment.status = Some(status.clone());
             assert_eq!(awaited_change(&deployment).is_some(), waits, "{observed}");
+        }
+    }
+
+    #[test]
+    fn a_decision_is_named_after_its_set() {
+        assert!(is_decision("resolveset-shop-12", "resolveset-shop"));
+        for other in ["resolveset-shop", "resolveset-shop-", "resolveset-shop-1a", "resolveset-shop-two-1", "content-1"]
+        {
+            assert!(!is_decision(other, "resolveset-shop"), "{other}");
         }
     }
 

@@ -7,7 +7,7 @@ use kube::{Client, client::Body};
 use crate::{
     client::{
         cluster::Cluster,
-        recent_answers::{RecentAnswers, account_exists},
+        recent_answers::{Annotations, RecentAnswers, annotations},
     },
     pure::{
         error::{ApiError, RolloutError},
@@ -38,27 +38,35 @@ pub fn impersonating(client: &Client, account: &Account) -> Result<Client, ApiEr
     Ok(Client::new(service, client.default_namespace()))
 }
 
-/// The client for the objects of an owner: it impersonates the ServiceAccount that the owner names, which must exist, or have
-/// existed some seconds ago; without one it uses the controller's rights.
+/// The client for the objects of an owner: it impersonates the ServiceAccount that the owner names, which must exist and grant its use,
+/// or have done so some seconds ago; without one it uses the controller's rights.
 pub(crate) async fn actor(own: &Cluster, recent: &RecentAnswers, owner: &Owner) -> Result<Cluster, RolloutError> {
     let Some(account) = &owner.account else { return Ok(own.clone()) };
-    impersonated(own, owner, account, recent.account_exists(own, account).await)
+    let found = recent.account(own, account).await;
+    if let (Ok(Some(annotations)), Some(grant)) = (&found, &owner.account_grant)
+        && !grant.allows(annotations)
+    {
+        // The annotation may have been added a moment ago.
+        recent.forget_account(account);
+        return Err(RolloutError::ServiceAccountNotGranted { account: account.clone(), wanted: grant.wanted() });
+    }
+    impersonated(own, owner, account, found)
 }
 
-/// The same for a deletion, which cannot be undone: the ServiceAccount must exist now.
+/// The same for a deletion, which cannot be undone: the ServiceAccount must exist now. It creates nothing, and needs no grant.
 pub(crate) async fn actor_now(own: &Cluster, owner: &Owner) -> Result<Cluster, RolloutError> {
     let Some(account) = &owner.account else { return Ok(own.clone()) };
-    impersonated(own, owner, account, account_exists(own, account).await.map(|found| found.is_some()))
+    impersonated(own, owner, account, annotations(own, account).await)
 }
 
 fn impersonated(
     own: &Cluster,
     owner: &Owner,
     account: &Account,
-    exists: Result<bool, ApiError>,
+    found: Result<Option<Annotations>, ApiError>,
 ) -> Result<Cluster, RolloutError> {
     let about = |error| RolloutError::Request { action: format!("act as ServiceAccount {account}"), error };
-    if !exists.map_err(about)? {
+    if found.map_err(about)?.is_none() {
         return Err(RolloutError::ServiceAccountNotFound(account.clone()));
     }
     own.on_behalf_of(account, &owner.name).map_err(about)

@@ -4,17 +4,20 @@
 //! answers decide what is reported early, and the permissions that no API server checks (delegations). So a permission, an
 //! account or a namespace that is gone may count as present for [`LIFETIME`], and never longer.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chandler_permissions::{Account, ReviewedRules, Scope};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::{Resource, api::ApiResource};
+use serde_json::Value;
 
 use crate::{
     client::{cluster::Cluster, recent::Recent},
     pure::error::{ApiError, RolloutError},
 };
 
+/// What the annotations of Chandler begin with.
+const OURS: &str = "chandler.dev/";
 /// How long an answer is used.
 const LIFETIME: Duration = Duration::from_secs(5);
 /// How many accounts, namespaces and single access reviews are remembered.
@@ -24,7 +27,7 @@ const RULES: usize = 50_000;
 
 /// The answers, for all owners.
 pub(crate) struct RecentAnswers {
-    accounts: Recent<Account, ()>,
+    accounts: Recent<Account, Annotations>,
     namespaces: Recent<String, ()>,
     /// The rules of an account in a scope.
     pub(crate) rules: Recent<(Account, Scope), Arc<ReviewedRules>>,
@@ -35,7 +38,7 @@ pub(crate) struct RecentAnswers {
 impl Default for RecentAnswers {
     fn default() -> Self {
         Self {
-            accounts: Recent::new(LIFETIME, NAMES, |()| 1),
+            accounts: Recent::new(LIFETIME, NAMES, |_| 1),
             namespaces: Recent::new(LIFETIME, NAMES, |()| 1),
             rules: Recent::new(LIFETIME, RULES, |rules| rules.rules.len().saturating_add(1)),
             access: Recent::new(LIFETIME, NAMES, |_| 1),
@@ -44,19 +47,19 @@ impl Default for RecentAnswers {
 }
 
 impl RecentAnswers {
-    /// Whether a ServiceAccount exists.
-    pub(crate) async fn account_exists(&self, own: &Cluster, account: &Account) -> Result<bool, ApiError> {
-        let answer = self.accounts.get(account, account_exists(own, account)).await?;
-        if answer.is_some_and(|answer| !answer.reused) {
+    /// The annotations of a ServiceAccount; none if it does not exist.
+    pub(crate) async fn account(&self, own: &Cluster, account: &Account) -> Result<Option<Annotations>, ApiError> {
+        let answer = self.accounts.get(account, annotations(own, account)).await?;
+        if answer.as_ref().is_some_and(|answer| !answer.reused) {
             // So does its namespace.
             self.namespaces.get(&account.namespace, async { Ok::<_, ApiError>(Some(())) }).await?;
         }
-        Ok(answer.is_some())
+        Ok(answer.map(|answer| answer.value))
     }
 
     /// Whether a namespace exists.
     pub(crate) async fn namespace_exists(&self, own: &Cluster, name: &str) -> Result<bool, ApiError> {
-        Ok(self.namespaces.get(&name.to_owned(), exists::<Namespace>(own, None, name)).await?.is_some())
+        Ok(self.namespaces.get(&name.to_owned(), exists::<Namespace>(own, name)).await?.is_some())
     }
 
     /// Forgets what an account may do.
@@ -91,16 +94,21 @@ impl RecentAnswers {
     }
 }
 
-/// Asks whether a ServiceAccount exists.
-pub(crate) async fn account_exists(own: &Cluster, account: &Account) -> Result<Option<()>, ApiError> {
-    exists::<ServiceAccount>(own, Some(&account.namespace), &account.name).await
+/// The annotations of an object.
+pub(crate) type Annotations = Arc<BTreeMap<String, String>>;
+
+/// Asks for the annotations of a ServiceAccount. Only those of Chandler are kept.
+pub(crate) async fn annotations(own: &Cluster, account: &Account) -> Result<Option<Annotations>, ApiError> {
+    let resource = ApiResource::erase::<ServiceAccount>(&());
+    let found = own.get(&resource, Some(&account.namespace), &account.name).await?;
+    Ok(found.map(|found| {
+        let all = found.pointer("/metadata/annotations").and_then(Value::as_object).into_iter().flatten();
+        let ours = all.filter(|(name, _)| name.starts_with(OURS));
+        Arc::new(ours.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect())
+    }))
 }
 
-async fn exists<K: Resource<DynamicType = ()>>(
-    own: &Cluster,
-    namespace: Option<&str>,
-    name: &str,
-) -> Result<Option<()>, ApiError> {
-    let found = own.get(&ApiResource::erase::<K>(&()), namespace, name).await?;
+async fn exists<K: Resource<DynamicType = ()>>(own: &Cluster, name: &str) -> Result<Option<()>, ApiError> {
+    let found = own.get(&ApiResource::erase::<K>(&()), None, name).await?;
     Ok(found.map(drop))
 }

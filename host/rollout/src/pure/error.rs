@@ -36,6 +36,17 @@ pub enum RolloutError {
     /// The ServiceAccount to impersonate does not exist.
     #[error("the ServiceAccount {0} does not exist: create it, or name another one in spec.serviceAccount")]
     ServiceAccountNotFound(Account),
+    /// The ServiceAccount does not list the owner among those that may use it.
+    #[error(
+        "the ServiceAccount {account} may not be used: its annotations list who may be installed on its behalf; its owner grants it with \
+         the annotation {wanted}"
+    )]
+    ServiceAccountNotGranted {
+        /// The ServiceAccount.
+        account: Account,
+        /// The annotation that grants it.
+        wanted: String,
+    },
     /// The ServiceAccount lacks permissions.
     #[error(transparent)]
     PermissionsMissing(Box<PermissionsMissing>),
@@ -95,6 +106,7 @@ impl RolloutError {
             Self::UnknownKinds(_) => Reason::RequiredResourceNotFound,
             Self::NamespacesNotFound(_) => Reason::InstallNamespaceNotFound,
             Self::ServiceAccountNotFound(_) => Reason::ServiceAccountNotFound,
+            Self::ServiceAccountNotGranted { .. } => Reason::ServiceAccountNotGranted,
             Self::PermissionsMissing(_) => Reason::PermissionsMissing,
             Self::Reserved(_) => Reason::ReservedObjects,
             Self::Duplicate { .. } | Self::Probe(_) => Reason::InvalidOutput,
@@ -168,7 +180,10 @@ impl RolloutError {
     /// a quota forbids for other reasons.
     pub fn needs_grant(&self) -> bool {
         match self {
-            Self::PermissionsMissing(_) | Self::ServiceAccountNotFound(_) | Self::NamespacesNotFound(_) => true,
+            Self::PermissionsMissing(_)
+            | Self::ServiceAccountNotFound(_)
+            | Self::ServiceAccountNotGranted { .. }
+            | Self::NamespacesNotFound(_) => true,
             Self::Objects(failures) => failures.iter().any(|failure| failure.error.is_unauthorized()),
             Self::Request { error, .. } => error.is_unauthorized(),
             _ => false,

@@ -12,8 +12,11 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_core::{Digest, ObjectKey};
 use hmac::{Hmac, Mac as _};
+use kube::core::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
+
+use crate::pure::desired::SEAL;
 
 /// The identity of an object, independent of its API version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -230,6 +233,12 @@ impl Holdings {
     /// Whether the object with this UID was orphaned.
     pub(crate) fn is_orphan(&self, id: &ObjectId, uid: &str) -> bool {
         !uid.is_empty() && self.orphaned.get(id).is_some_and(|orphan| orphan == uid)
+    }
+
+    /// Whether the owner created or adopted this object, or is creating it.
+    pub fn owns(&self, id: &ObjectId, object: &ObjectMeta) -> bool {
+        let mark = || object.annotations.as_ref()?.get(SEAL);
+        self.holds(id, object.uid.as_deref().unwrap_or_default()) || mark().is_some_and(|mark| self.created(id, mark))
     }
 
     /// The mark for an object that the owner creates under this name.

@@ -181,6 +181,7 @@ pub(crate) mod tests {
             uid: "uid-a".into(),
             install_namespace: "install".into(),
             account: None,
+            account_grant: None,
             crd_upgrades: chandler_crd_upgrade::Policy::default(),
             approved_upgrades: std::collections::BTreeMap::new(),
             on_immutable: crate::pure::immutable::OnImmutable::default(),

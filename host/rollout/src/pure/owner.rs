@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::pure::{
+    account_grant::AccountGrant,
     error::RolloutError,
     existing_owner::{Collision, Collisions, ExistingOwner},
     holdings::{Holdings, ObjectId},
@@ -59,6 +60,8 @@ pub struct Owner {
     pub install_namespace: String,
     /// The ServiceAccount that is impersonated for all requests about the objects; none to use the rights of the client itself.
     pub account: Option<Account>,
+    /// Whether the ServiceAccount may be used for this owner; none if any may.
+    pub account_grant: Option<Arc<dyn AccountGrant>>,
     /// The policy for upgrades of its CustomResourceDefinitions.
     pub crd_upgrades: Policy,
     /// The users who approved findings about upgrades of its CustomResourceDefinitions, by the digest of the findings about a CRD.
@@ -98,6 +101,7 @@ impl Owner {
             uid: metadata.uid.clone()?,
             install_namespace: install_namespace.to_owned(),
             account: None,
+            account_grant: None,
             crd_upgrades: Policy::default(),
             approved_upgrades: BTreeMap::new(),
             on_immutable: OnImmutable::default(),
@@ -115,6 +119,11 @@ impl Owner {
     /// Sets the ServiceAccount that is impersonated.
     pub fn on_behalf_of(self, account: Option<Account>) -> Self {
         Self { account, ..self }
+    }
+
+    /// Sets which ServiceAccounts may be used.
+    pub fn granted_by(self, account_grant: Arc<dyn AccountGrant>) -> Self {
+        Self { account_grant: Some(account_grant), ..self }
     }
 
     /// Sets the policy for upgrades of CustomResourceDefinitions.
@@ -242,6 +251,7 @@ mod tests {
             uid: "u".into(),
             install_namespace: "n".into(),
             account: None,
+            account_grant: None,
             crd_upgrades: Policy::default(),
             approved_upgrades: BTreeMap::new(),
             on_immutable: OnImmutable::default(),

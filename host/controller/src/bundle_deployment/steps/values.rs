@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chandler_api::{BundleDeployment, MissingPermissions, Reason, ValuesKind};
 use chandler_permissions::Account;
-use chandler_rollout::impersonating;
+use chandler_rollout::{AccountGrant, RolloutError, impersonating};
 use chandler_source::{Grantee, api_message};
 use chandler_values::{Objects, Problem as ValuesProblem, ReadError, Values, ValuesError};
 use k8s_openapi::api::{core::v1::ServiceAccount, rbac::v1::PolicyRule};
@@ -18,6 +18,7 @@ use super::super::{
     handles::ValuesHandles,
 };
 use crate::{
+    account_grant::Asker,
     problem::Problem,
     values::{self, Place},
 };
@@ -30,6 +31,9 @@ pub(crate) enum ReadValuesError {
     /// The ServiceAccount does not exist: its bindings may still grant something.
     #[error("the ServiceAccount {0} does not exist: create it, or correct spec.serviceAccount")]
     AccountNotFound(Account),
+    /// The ServiceAccount does not list the BundleDeployment among those that may use it.
+    #[error(transparent)]
+    AccountNotGranted(RolloutError),
     /// The controller may not act as the account, or the API server does not answer.
     #[error("failed to act as ServiceAccount {account}: {message}")]
     Account { account: Account, message: String },
@@ -59,7 +63,7 @@ pub(super) async fn read(
         return Ok(Values::default());
     }
     let account = account(deployment, &context.options.accounts)?;
-    let client = client(&context.client, account.as_ref()).await?;
+    let client = client(&context.client, account.as_ref(), &*Asker::of(context, deployment)).await?;
     let read = chandler_values::read(&client, namespace, references).await;
     let mut objects = read.map_err(|error| refused(error, &name, account.as_ref()))?;
     let place = Place { namespace: namespace.clone(), account: account.clone() };
@@ -90,14 +94,16 @@ pub(super) async fn read(
     Ok(values)
 }
 
-/// A client with the rights of the account, which must exist; without one, that of the controller.
-async fn client(own: &Client, account: Option<&Account>) -> Result<Client, ReadValuesError> {
+/// A client with the rights of the account, which must exist and grant its use; without one, that of the controller.
+async fn client(own: &Client, account: Option<&Account>, grant: &dyn AccountGrant) -> Result<Client, ReadValuesError> {
     let Some(account) = account else { return Ok(own.clone()) };
     let failed = |message| ReadValuesError::Account { account: account.clone(), message };
     let accounts = Api::<ServiceAccount>::namespaced(own.clone(), &account.namespace);
     let found = accounts.get_metadata_opt(&account.name).await.map_err(|error| failed(api_message(&error)))?;
-    if found.is_none() {
-        return Err(ReadValuesError::AccountNotFound(account.clone()));
+    let Some(found) = found else { return Err(ReadValuesError::AccountNotFound(account.clone())) };
+    if !grant.allows(found.annotations()) {
+        let (account, wanted) = (account.clone(), grant.wanted());
+        return Err(ReadValuesError::AccountNotGranted(RolloutError::ServiceAccountNotGranted { account, wanted }));
     }
     impersonating(own, account).map_err(|error| failed(error.to_string()))
 }
@@ -120,6 +126,9 @@ impl From<&ReadValuesError> for Problem {
             ReadValuesError::Spec(error) => Self::from(error),
             ReadValuesError::AccountNotFound(_) => {
                 Self { needs_grant: true, ..Self::transient(Reason::ServiceAccountNotFound, message) }
+            }
+            ReadValuesError::AccountNotGranted(error) => {
+                Self { needs_grant: true, ..Self::transient(error.reason(), message) }
             }
             ReadValuesError::Account { .. } | ReadValuesError::Forbidden { by_account: false, .. } => {
                 Self { needs_grant: true, ..Self::transient(Reason::Forbidden, message) }
