@@ -71,6 +71,7 @@ mod signed_images;
 mod stages;
 mod starvation;
 mod tenancy;
+mod tenants;
 mod test_isolation;
 mod uninstall;
 mod untrusted_metadata;

@@ -1,0 +1,348 @@
+//! The set-up of docs/tenants.md with deploy/tenant.yaml, and what a tenant of it tries: with the permissions, the admission policies and
+//! the options that we ship.
+
+use std::fs;
+
+use chandler_api::{BundleDeployment, ConditionType, Resolution, find_condition};
+use chandler_permissions::{Account, AccountPolicy, PolicyRule, roles};
+use chandler_tests::{Cluster, World, bundles, bundles::Bundle, wait, world::condition};
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    admission_policies::policies,
+    controller_rights::{controller, deployed},
+    permissions::{apply, remove_cluster_roles},
+    shop::{Shop, catalog},
+};
+
+/// A cluster with one tenant, and an account of the administrators that may do everything.
+struct Tenants {
+    world: World,
+    /// The name of the tenant, which is that of its namespace, its account and its group.
+    tenant: String,
+    /// The namespace of the accounts.
+    accounts: String,
+    /// A user of the tenant.
+    mallory: Client,
+    /// Whether the admission policies apply.
+    guarded: bool,
+}
+
+impl Tenants {
+    /// Follows the page. Without the policies, only the controller defends the cluster.
+    async fn new(guarded: bool) -> Self {
+        let mut world = World::without_controller(Cluster::acquire().await).await;
+        let (tenant, accounts) = (format!("{}-tenant", world.run()), format!("{}-accounts", world.run()));
+        apply(&world, &deployed(&world, "rbac.yaml")).await;
+        if guarded {
+            apply(&world, &policies(&world)).await;
+        }
+        apply(&world, &[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": accounts}})]).await;
+        let text = fs::read_to_string(bundles::workspace().join("deploy/tenant.yaml")).expect("the file exists");
+        let text = text.replace("team-a", &tenant).replace("chandler-accounts", &accounts);
+        let text = text.replace("chandler-system", &world.system_namespace);
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
+        apply(&world, &objects).await;
+
+        let platform = Account { namespace: accounts.clone(), name: "platform".to_owned() };
+        let annotations = json!({"chandler.dev/resolutions": format!("{}-platform", world.run())});
+        let acts = json!([{"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["platform"],
+                           "verbs": ["get", "impersonate"]}]);
+        let acts: Vec<PolicyRule> = serde_json::from_value(acts).expect("rules");
+        let controller_account = Account { namespace: world.system_namespace.clone(), name: "chandler".to_owned() };
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
+                             "metadata": {"name": "platform", "namespace": accounts, "annotations": annotations}});
+        apply(&world, &[account]).await;
+        let everything = vec![PolicyRule::everything(), PolicyRule::every_path()];
+        let name = format!("{}-platform", world.run());
+        apply(&world, &roles(&[(None, everything)].into(), &platform, &name)).await;
+        apply(&world, &roles(&[(Some(accounts.clone()), acts)].into(), &controller_account, &name)).await;
+
+        let client = controller(&world).await;
+        world.start_controller_with(client, |options| {
+            options.accounts = AccountPolicy::Required;
+            options.require_service_account_grant = true;
+            options.require_pull_secret_grant = true;
+        });
+        let mut config = world.config();
+        config.auth_info.impersonate = Some(format!("{tenant}-mallory"));
+        config.auth_info.impersonate_groups = Some(vec![tenant.clone(), "system:authenticated".to_owned()]);
+        let mallory = Client::try_from(config).expect("a client");
+        Self { world, tenant, accounts, mallory, guarded }
+    }
+
+    /// The name of an object of the tenant, as its account lists it.
+    fn name(&self, name: &str) -> String {
+        format!("{}-{name}", self.tenant)
+    }
+
+    /// A spec that names an account.
+    fn spec(&self, account: &str, image: &str) -> Value {
+        json!({"installNamespace": self.tenant, "serviceAccount": {"name": account, "namespace": self.accounts},
+               "source": {"type": "image", "image": {"ref": image}}})
+    }
+
+    /// A set that names an account.
+    fn output(&self, account: &str) -> Value {
+        json!({"type": "ResolveSet", "resolveSet": {
+            "installNamespace": self.tenant, "serviceAccount": {"name": account, "namespace": self.accounts}}})
+    }
+
+    fn deployment(&self, name: &str, spec: &Value) -> Value {
+        let mut object = json!({"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+                                "metadata": {"name": name}, "spec": spec});
+        self.world.mark(&mut object);
+        object
+    }
+
+    fn resolution(&self, name: &str, package: &str, output: &Value) -> Value {
+        let spec = json!({"packages": [{"name": package}], "output": output});
+        let mut object = json!({"apiVersion": "core.deppy.io/v1alpha1", "kind": "Resolution",
+                                "metadata": {"name": name}, "spec": spec});
+        self.world.mark(&mut object);
+        object
+    }
+
+    /// Mallory installs a bundle with one object, as the account of the tenant, and gets this answer from the controller.
+    async fn smuggles(&self, name: &str, object: &Value) -> String {
+        let image = self.world.push(&Bundle::empty().with("manifests/object.json", &object.to_string())).await;
+        let name = self.name(name);
+        create(&self.mallory, self.deployment(&name, &self.spec(&self.tenant, &image)))
+            .await
+            .expect("it may be written");
+        let refused = self.world.condition(&name, "Ready", "False", "PermissionsMissing").await;
+        condition(&refused, "Ready").expect("Ready").message.clone()
+    }
+
+    async fn finish(self) {
+        let Self { world, guarded, .. } = self;
+        if guarded {
+            let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(world.client.clone());
+            let all: Api<ValidatingAdmissionPolicy> = Api::all(world.client.clone());
+            for name in policies(&world).iter().filter_map(|policy| policy["metadata"]["name"].as_str()) {
+                let _ = bindings.delete(name, &DeleteParams::default()).await;
+                let _ = all.delete(name, &DeleteParams::default()).await;
+            }
+        }
+        remove_cluster_roles(&world, &[&format!("{}-platform", world.run())]).await;
+        world.finish().await;
+    }
+}
+
+async fn create(client: &Client, object: Value) -> kube::Result<()> {
+    if object["kind"] == "Resolution" {
+        let object: Resolution = serde_json::from_value(object).expect("a Resolution");
+        return Api::all(client.clone()).create(&PostParams::default(), &object).await.map(drop);
+    }
+    let object: BundleDeployment = serde_json::from_value(object).expect("a BundleDeployment");
+    Api::all(client.clone()).create(&PostParams::default(), &object).await.map(drop)
+}
+
+/// The answer of an admission policy.
+fn denied(result: kube::Result<()>) -> String {
+    match result {
+        Err(kube::Error::Api(status)) if status.code == 403 => status.message,
+        other => panic!("{other:?} is not a denial"),
+    }
+}
+
+/// Waits until a Resolution has this reason.
+async fn resolution_says(world: &World, name: &str, reason: &str) -> String {
+    let api: Api<Resolution> = Api::all(world.client.clone());
+    let ready = |resolution: &Resolution| {
+        let status = resolution.status.as_ref()?;
+        let is_current = status.observed_generation == resolution.metadata.generation;
+        find_condition(&status.conditions, ConditionType::Ready).filter(|_| is_current).cloned()
+    };
+    let found = wait::until(&api, name, reason, |resolution| {
+        resolution.and_then(ready).is_some_and(|ready| ready.reason == reason)
+    });
+    ready(&found.await.expect("the Resolution")).expect("Ready").message
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_installs_bundles_and_sets_as_its_account() {
+    let tenants = Tenants::new(true).await;
+    let shop = Shop::new(&tenants.world).with("app", "1.0.0", &["base"]).await.with("base", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let name = tenants.name("shop");
+    let image = shop.packages["app"][0].image.clone();
+    create(&tenants.mallory, tenants.deployment(&name, &tenants.spec(&tenants.tenant, &image)))
+        .await
+        .expect("it may be written");
+    tenants.world.ready(&name).await;
+    assert_eq!(shop.installed_in(&tenants.tenant, "app").await.as_deref(), Some("1.0.0"));
+    tenants.world.delete(&name).await;
+
+    // The members of a set are named after packages, which the account does not list: they count as the Resolution.
+    let wish = tenants.name("wish");
+    let output = tenants.output(&tenants.tenant);
+    create(&tenants.mallory, tenants.resolution(&wish, &shop.name("app"), &output)).await.expect("it may be written");
+    resolution_says(&tenants.world, &wish, "Succeeded").await;
+    assert_eq!(shop.installed_in(&tenants.tenant, "base").await.as_deref(), Some("1.0.0"));
+    tenants.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_gets_no_permission_of_others_from_the_api() {
+    let tenants = Tenants::new(true).await;
+    let Tenants { world, mallory, .. } = &tenants;
+    let image = world
+        .push(&Bundle::empty().with("manifests/bell.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bell}\n"))
+        .await;
+    // The admission policies may be in force a moment after they were applied.
+    let attempt = || tenants.resolution(&tenants.name("root"), "app", &tenants.output("platform"));
+    wait::eventually("the policies are in force", || async {
+        matches!(create(mallory, attempt()).await, Err(kube::Error::Api(status)) if status.code == 403)
+    })
+    .await;
+    for (object, message) in [
+        (attempt(), "may not impersonate ServiceAccount"),
+        (
+            tenants.resolution(
+                &tenants.name("unnamed"),
+                "app",
+                &json!({"type": "ResolveSet", "resolveSet": {"installNamespace": tenants.tenant}}),
+            ),
+            "may not installWithControllerRights",
+        ),
+        (
+            tenants.deployment(&tenants.name("root"), &tenants.spec("platform", &image)),
+            "may not impersonate ServiceAccount",
+        ),
+        (
+            tenants.deployment(&format!("resolveset-{}", tenants.name("x")), &tenants.spec(&tenants.tenant, &image)),
+            "the controller creates the BundleDeployments resolveset-NAME",
+        ),
+    ] {
+        let answer = denied(create(mallory, object.clone()).await);
+        assert!(answer.contains(message), "{object}: {answer}");
+    }
+
+    // Approval that an administrator demands of the Resolution of a tenant.
+    let wish = tenants.name("wish");
+    let mut object = tenants.resolution(&wish, "app", &tenants.output(&tenants.tenant));
+    object["spec"]["approval"] = json!("Manual");
+    create(mallory, object).await.expect("it may be written");
+    let resolutions = |client: &Client| Api::<Resolution>::all(client.clone());
+    let off = Patch::Merge(json!({"spec": {"approval": null}}));
+    let patched = resolutions(mallory).patch(&wish, &PatchParams::default(), &off).await;
+    assert!(denied(patched.map(drop)).contains("may not approve"));
+    resolutions(&world.client).patch(&wish, &PatchParams::default(), &off).await.expect("administrators may approve");
+    tenants.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn approval_that_is_switched_off_takes_effect_with_the_shipped_permissions() {
+    let tenants = Tenants::new(true).await;
+    let shop = Shop::new(&tenants.world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let wish = tenants.name("wish");
+    let mut object = tenants.resolution(&wish, &shop.name("app"), &tenants.output(&tenants.tenant));
+    object["spec"]["approval"] = json!("Manual");
+    create(&tenants.mallory, object).await.expect("it may be written");
+    resolution_says(&tenants.world, &wish, "ApprovalRequired").await;
+    let off = Patch::Merge(json!({"spec": {"approval": "Automatic"}}));
+    let resolutions: Api<Resolution> = Api::all(tenants.world.client.clone());
+    resolutions.patch(&wish, &PatchParams::default(), &off).await.expect("administrators may approve");
+    resolution_says(&tenants.world, &wish, "Succeeded").await;
+    tenants.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_of_a_tenant_gets_no_permission_of_others() {
+    let tenants = Tenants::new(true).await;
+    let system = &tenants.world.system_namespace;
+    let inner = |spec: Value| tenants.deployment(&tenants.name("inner"), &spec);
+    let with_source = |source: Value| {
+        let mut spec = tenants.spec(&tenants.tenant, "");
+        spec["source"] = source;
+        inner(spec)
+    };
+    let auth = json!({"secret": {"name": "credentials"}});
+    let operator = json!({"apiVersion": "platform.openshift.io/v1alpha1", "kind": "PlatformOperator",
+                          "metadata": {"name": tenants.name("inner")}, "spec": {"package": {"name": "app"}}});
+    let offered = json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "Catalog",
+                         "metadata": {"name": tenants.name("inner")},
+                         "spec": {"source": {"type": "image", "image": {"ref": "registry.invalid/catalog:v1"}}}});
+    let reads = format!("makes the controller read Secret {system}/credentials");
+    let acts = format!("is installed on behalf of ServiceAccount {}/platform", tenants.accounts);
+    for (name, object, expected) in [
+        ("deployment", inner(tenants.spec("platform", "registry.invalid/a:v1")), acts.as_str()),
+        ("resolution", tenants.resolution(&tenants.name("inner"), "app", &tenants.output("platform")), &acts),
+        (
+            "image",
+            with_source(
+                json!({"type": "image", "image": {"ref": "registry.invalid/a:v1", "pullSecret": "credentials"}}),
+            ),
+            &reads,
+        ),
+        (
+            "http",
+            with_source(json!({"type": "http", "http": {"url": "https://mallory.invalid/a.tgz", "auth": auth}})),
+            &reads,
+        ),
+        (
+            "git",
+            with_source(
+                json!({"type": "git", "git": {"repository": "https://mallory.invalid/a", "ref": {"branch": "main"}, "auth": auth}}),
+            ),
+            &reads,
+        ),
+        ("catalog", offered, "offers packages to the Resolutions of other users"),
+        ("operator", operator, "platformoperators"),
+    ] {
+        let message = tenants.smuggles(name, &object).await;
+        assert!(message.contains(expected), "{name}: {message}");
+    }
+    tenants.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_policies_accounts_install_only_what_they_list() {
+    let tenants = Tenants::new(false).await;
+    let world = &tenants.world;
+    let shop = Shop::new(world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let image = shop.packages["app"][0].image.clone();
+    // Under a name that the account does not list.
+    let name = tenants.name("root");
+    create(&tenants.mallory, tenants.deployment(&name, &tenants.spec("platform", &image)))
+        .await
+        .expect("no policy denies it");
+    let refused = world.condition(&name, "Ready", "False", "ServiceAccountNotGranted").await;
+    let message = condition(&refused, "Ready").expect("Ready").message.clone();
+    assert!(message.contains(&format!("chandler.dev/bundledeployments: {name}")), "{message}");
+    create(&tenants.mallory, tenants.resolution(&name, &shop.name("app"), &tenants.output("platform")))
+        .await
+        .expect("no policy denies it");
+    let message = resolution_says(world, &name, "PreflightFailed").await;
+    assert!(message.contains(&format!("chandler.dev/resolutions: {name}")), "{message}");
+
+    // With the owner reference, the label and the name of a set and a member, which prove nothing.
+    let platform = format!("{}-platform", world.run());
+    let resolutions: Api<Resolution> = Api::all(world.client.clone());
+    create(&world.client, tenants.resolution(&platform, "missing", &tenants.output("platform")))
+        .await
+        .expect("administrators may");
+    let uid = resolutions.get(&platform).await.expect("it exists").uid().expect("a UID");
+    let owner = json!([{"apiVersion": "core.deppy.io/v1alpha1", "kind": "Resolution", "name": platform, "uid": uid, "controller": true}]);
+    for (name, label) in
+        [(format!("resolveset-{platform}"), None), (tenants.name("member"), Some(format!("resolveset-{platform}")))]
+    {
+        let mut forged = tenants.deployment(&name, &tenants.spec("platform", &image));
+        forged["metadata"]["ownerReferences"] = owner.clone();
+        if let Some(label) = label {
+            forged["metadata"]["labels"]["core.rukpak.io/owner-name"] = json!(label);
+        }
+        create(&tenants.mallory, forged).await.expect("no policy denies it");
+        world.condition(&name, "Ready", "False", "ServiceAccountNotGranted").await;
+    }
+    assert_eq!(shop.installed_in(&tenants.tenant, "app").await, None);
+    tenants.finish().await;
+}
