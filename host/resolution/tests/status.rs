@@ -5,7 +5,7 @@
 use chandler_api::{BundleDeployment, PendingDecision, Reason, Resolution, ResolutionStatus};
 use chandler_resolution::{
     Plan, PlannedMember,
-    status::{Answer, Found, Set, derive},
+    status::{Answer, Found, Set, derive, interrupted},
 };
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -102,4 +102,24 @@ fn the_members_of_an_unanswered_question_stay() {
     let status = derive(&resolution, &Found { answer: refused, ..Found::default() }, Timestamp::UNIX_EPOCH);
     assert_eq!((status.members.len(), status.explanation.len()), (1, 50));
     assert_eq!(status.explanation.last().map(String::as_str), Some("and 11 more"));
+}
+
+#[test]
+fn a_request_that_was_refused_changes_nothing_but_readiness() {
+    let healthy = deployment("True", "Succeeded");
+    let found = Found { answer: plan(&[member("app", &[])]), set: Some(set(Some(&healthy))), ..Found::default() };
+    let before = derive(&Resolution::default(), &found, Timestamp::UNIX_EPOCH);
+    let mut resolution = Resolution { status: Some(before.clone()), ..Resolution::default() };
+    resolution.metadata.generation = Some(7);
+    let status = interrupted(&resolution, Reason::Forbidden, "the policy denies it", Timestamp::UNIX_EPOCH);
+    assert_eq!((&status.members, status.decision, status.observed_generation), (&before.members, Some(3), Some(7)));
+    insta::assert_snapshot!(lines(&status), @r"
+    Resolved=True/PackagesResolved: the decision has 1 package
+    Installed=True/Succeeded: BundleDeployment resolveset-shop has 1 member
+    Healthy=True/Succeeded: BundleDeployment resolveset-shop has 1 member
+    Ready=False/Forbidden: the policy denies it
+    Stalled=True/Forbidden: the policy denies it
+    ");
+    resolution.status = Some(status);
+    assert_eq!(lines(&derive(&resolution, &found, Timestamp::UNIX_EPOCH)), lines(&before), "the next reconcile");
 }
