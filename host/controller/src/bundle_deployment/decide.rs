@@ -9,6 +9,7 @@
 //! | [`revisions`] | which revision should run, and what the history records |
 //! | [`redaction`] | which texts of a status may hold values of Secrets |
 //! | [`approval`] | whether a change needs approval |
+//! | [`privileges`] | what an update of a provisioner may not add unseen |
 //! | [`owner`] | how the objects of the release are treated |
 //! | [`drift`] | which differences are repaired, and how they are reported |
 //! | [`gates`] | what a rollout waits for, and when health is reported |
@@ -24,6 +25,7 @@ pub(crate) mod drift;
 pub(crate) mod gates;
 pub(crate) mod intent;
 pub(crate) mod owner;
+pub(crate) mod privileges;
 pub(crate) mod redaction;
 pub(crate) mod revisions;
 pub(crate) mod spec_error;

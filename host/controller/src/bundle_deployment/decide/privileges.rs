@@ -1,0 +1,136 @@
+//! Kinds of objects with which a release reaches beyond itself, and which of them a new release has and the one before had not.
+//!
+//! An author who changes a spec decides about the new release. Nobody decided about what an update of a provisioner adds to the same
+//! content, so these additions wait for approval, whatever `spec.approval` says.
+
+use std::collections::BTreeSet;
+
+use chandler_api::{OwnKind, Revision};
+use chandler_core::{ObjectKey, Release};
+
+use super::revisions::{Candidate, Cause};
+
+/// The groups all of whose objects grant permissions, or decide about requests of others.
+const GROUPS: &[&str] = &[
+    "admissionregistration.k8s.io",
+    "apiregistration.k8s.io",
+    "authorization.openshift.io",
+    "certificates.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "rbac.authorization.k8s.io",
+    "security.openshift.io",
+];
+/// What the names of namespaces of the cluster itself begin with.
+const NAMESPACES: &[&str] = &["kube-", "openshift-"];
+
+/// What the first release of a provisioner with another digest has, and the release of the current revision had not: in words for
+/// users. `before` is none if that release is unavailable, and then counts as one without any.
+pub(crate) fn gained(
+    history: &[Revision],
+    candidate: &Candidate,
+    before: Option<&Release>,
+    after: &Release,
+) -> Vec<String> {
+    if !is_update_of_provisioner(history, candidate) {
+        return Vec::new();
+    }
+    let had: BTreeSet<String> = before.map(privileges).unwrap_or_default();
+    privileges(after).difference(&had).cloned().collect()
+}
+
+/// Whether the candidate was rendered by another component than the revision before it.
+pub(crate) fn is_update_of_provisioner(history: &[Revision], candidate: &Candidate) -> bool {
+    let is_other = |current: &Revision| current.provisioner.digest != candidate.provisioner.digest;
+    candidate.cause == Cause::Spec && history.last().is_some_and(is_other)
+}
+
+/// The kinds of a release that reach beyond it.
+fn privileges(release: &Release) -> BTreeSet<String> {
+    release.objects().iter().filter_map(|object| privilege(&object.key)).collect()
+}
+
+fn privilege(key: &ObjectKey) -> Option<String> {
+    let ObjectKey { group, kind, namespace, name, .. } = key;
+    let is_kind = GROUPS.contains(&group.as_str()) || OwnKind::of(group, kind).is_some();
+    if is_kind {
+        return Some(format!("{kind}.{group}"));
+    }
+    if kind == "CustomResourceDefinition" && OwnKind::is_crd(name) {
+        return Some(format!("CustomResourceDefinition {name}"));
+    }
+    let namespace = if group.is_empty() && kind == "Namespace" { Some(name) } else { namespace.as_ref() };
+    let namespace = namespace.filter(|name| NAMESPACES.iter().any(|prefix| name.starts_with(prefix)))?;
+    Some(format!("objects in namespace {namespace}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_api::ProvisionerInUse;
+    use chandler_core::{Digest, Object};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn release(objects: &[Value]) -> Release {
+        let parse = |value: &Value| Object::parse(value.to_string().as_bytes(), 0, None).unwrap();
+        Release::new(objects.iter().map(parse).collect(), Vec::new(), Vec::new())
+    }
+
+    fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Value {
+        json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": namespace}})
+    }
+
+    fn rendered_by(digest: &str) -> Candidate {
+        let provisioner = ProvisionerInUse { digest: digest.to_owned(), ..ProvisionerInUse::default() };
+        Candidate { provisioner, ..Candidate::of_release(&Digest::of(b"a"), "n") }
+    }
+
+    fn history(digest: &str) -> Vec<Revision> {
+        let provisioner = ProvisionerInUse { digest: digest.to_owned(), ..ProvisionerInUse::default() };
+        vec![Revision { provisioner, ..Revision::default() }]
+    }
+
+    #[test]
+    fn what_an_update_of_a_provisioner_adds_is_named() {
+        let map = object("v1", "ConfigMap", Some("shop"), "a");
+        let binding = |name| object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", None, name);
+        let added = [
+            (binding("b"), "ClusterRoleBinding.rbac.authorization.k8s.io"),
+            (object("chandler.dev/v1alpha1", "ProvisionerClass", None, "helm"), "ProvisionerClass.chandler.dev"),
+            (object("core.rukpak.io/v1alpha2", "BundleDeployment", None, "x"), "BundleDeployment.core.rukpak.io"),
+            (object("core.deppy.io/v1alpha1", "Resolution", None, "x"), "Resolution.core.deppy.io"),
+            (
+                object("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", None, "x"),
+                "MutatingWebhookConfiguration.admissionregistration.k8s.io",
+            ),
+            (object("apiregistration.k8s.io/v1", "APIService", None, "v1.x"), "APIService.apiregistration.k8s.io"),
+            (object("apps/v1", "DaemonSet", Some("kube-system"), "x"), "objects in namespace kube-system"),
+            (object("v1", "Namespace", None, "kube-public"), "objects in namespace kube-public"),
+            (
+                object("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "catalogs.chandler.dev"),
+                "CustomResourceDefinition catalogs.chandler.dev",
+            ),
+        ];
+        let before = release(std::slice::from_ref(&map));
+        for (object, expected) in &added {
+            let after = release(&[map.clone(), object.clone()]);
+            let gained = |candidate: &Candidate, before: Option<&Release>| {
+                gained(&history("sha256:1"), candidate, before, &after)
+            };
+            assert_eq!(gained(&rendered_by("sha256:2"), Some(&before)), [*expected]);
+            assert_eq!(gained(&rendered_by("sha256:2"), None), [*expected], "the earlier release is unavailable");
+            assert_eq!(gained(&rendered_by("sha256:1"), Some(&before)), [""; 0], "the author's own change");
+            assert_eq!(gained(&rendered_by("sha256:2"), Some(&after)), [""; 0], "it had one");
+        }
+        let more = release(&[map, object("apps/v1", "Deployment", Some("shop"), "a")]);
+        assert_eq!(gained(&history("sha256:1"), &rendered_by("sha256:2"), Some(&before), &more), [""; 0]);
+    }
+
+    #[test]
+    fn first_installations_and_rollbacks_gain_nothing() {
+        let after = release(&[object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", None, "b")]);
+        assert_eq!(gained(&[], &rendered_by("sha256:2"), None, &after), [""; 0]);
+        let back = Candidate { cause: Cause::Pinned(1), ..rendered_by("sha256:2") };
+        assert_eq!(gained(&history("sha256:1"), &back, None, &after), [""; 0]);
+    }
+}
