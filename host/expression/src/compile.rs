@@ -25,11 +25,17 @@ pub enum CompileError {
 /// # Errors
 /// If it exceeds the bounds or is not valid in the language.
 pub fn compile(text: &str) -> Result<Program, CompileError> {
+    check_bounds(text)?;
+    Ok(Program::compile(text)?)
+}
+
+/// Checks the bounds of a text.
+pub(crate) fn check_bounds(text: &str) -> Result<(), CompileError> {
     let operators = text.bytes().filter(|byte| b"+-*/%?:!<>=&|.".contains(byte)).count();
     if text.len() > BYTES || brackets(text) > BRACKETS || operators > OPERATORS {
         return Err(CompileError::TooLarge);
     }
-    Ok(Program::compile(text)?)
+    Ok(())
 }
 
 /// The nesting of brackets in a text, including those in its strings.
