@@ -237,17 +237,17 @@ pub(super) fn call(
                 _ => text.ends_with(part.as_str()),
             }))
         }
-        ("contains" | "startsWith" | "endsWith", ..) => Err(EvaluationError::NoSuchOverload),
         ("matches", Some(Value::String(text)), [Value::String(pattern)])
         | ("matches", None, [Value::String(text), Value::String(pattern)]) => {
             Ok(Value::Bool(pattern_of(pattern, text, patterns, meter)?.is_match(text)))
         }
-        ("matches", ..) => Err(EvaluationError::NoSuchOverload),
         ("find" | "findAll", Some(Value::String(text)), [Value::String(pattern), ..]) => {
             pattern_of(pattern, text, patterns, meter)?;
             library::call(name, None, target, arguments, meter)
         }
-        ("find" | "findAll", ..) => Err(EvaluationError::NoSuchOverload),
+        ("contains" | "startsWith" | "endsWith" | "matches" | "find" | "findAll", ..) => {
+            Err(EvaluationError::NoSuchOverload)
+        }
         ("distinct", Some(Value::List(list)), []) => distinct(list, meter),
         ("value" | "hasValue" | "or" | "orValue", Some(target), _) => optional(name, target, arguments),
         _ => library::call(name, None, target, arguments, meter),
@@ -310,7 +310,7 @@ fn distinct(list: &[Value], meter: &Meter) -> Outcome {
 }
 
 fn optional(name: &str, target: &Value, arguments: &[Value]) -> Outcome {
-    let held = select::as_optional(target).ok_or(EvaluationError::NoSuchOverload)?;
+    let held = select::as_optional(target)?;
     match (name, arguments) {
         ("hasValue", []) => Ok(Value::Bool(held.is_some())),
         ("value", []) => held.ok_or_else(|| EvaluationError::other("optional.none() dereference")),

@@ -209,7 +209,7 @@ impl<'a> Evaluator<'a> {
             let item = self.evaluate(element)?;
             if !list.optional_indices.contains(&index) {
                 items.push(item);
-            } else if let Some(item) = select::as_optional(&item).ok_or(EvaluationError::NoSuchOverload)? {
+            } else if let Some(item) = select::as_optional(&item)? {
                 items.push(item);
             }
         }
@@ -224,10 +224,7 @@ impl<'a> Evaluator<'a> {
             };
             let key: Key = self.evaluate(&entry.key)?.try_into().map_err(|_| EvaluationError::NoSuchOverload)?;
             let value = self.evaluate(&entry.value)?;
-            let value = match entry.optional {
-                true => select::as_optional(&value).ok_or(EvaluationError::NoSuchOverload)?,
-                false => Some(value),
-            };
+            let value = if entry.optional { select::as_optional(&value)? } else { Some(value) };
             if let Some(value) = value
                 && entries.insert(key.clone(), value).is_some()
             {

@@ -30,7 +30,7 @@ impl<'a> Evaluator<'a> {
 
 /// `operand[key]`; of an optional it is an optional.
 pub(super) fn index(operand: &Value, key: &Value) -> Outcome {
-    if as_optional(operand).is_some() {
+    if as_optional(operand).is_ok() {
         return optional_index(operand, key);
     }
     find(operand, key)?.ok_or_else(|| match operand {
@@ -82,15 +82,16 @@ pub(super) fn optional(value: Option<Value>) -> Value {
     Value::Opaque(Arc::new(value.map_or_else(OptionalValue::none, OptionalValue::of)))
 }
 
-/// What an optional value holds; `None` if the value is not optional.
-pub(super) fn as_optional(value: &Value) -> Option<Option<Value>> {
-    <&OptionalValue>::try_from(value).ok().map(|optional| optional.value().cloned())
+/// What an optional value holds; an error if the value is not optional.
+pub(super) fn as_optional(value: &Value) -> Result<Option<Value>, EvaluationError> {
+    let optional = <&OptionalValue>::try_from(value).map_err(|_| EvaluationError::NoSuchOverload)?;
+    Ok(optional.value().cloned())
 }
 
 /// What an optional value holds, null if nothing; other values themselves.
 fn unwrapped(value: &Value) -> Value {
     match as_optional(value) {
-        Some(held) => held.unwrap_or(Value::Null),
-        None => value.clone(),
+        Ok(held) => held.unwrap_or(Value::Null),
+        Err(_) => value.clone(),
     }
 }
