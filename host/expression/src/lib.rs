@@ -12,6 +12,7 @@
 //! | [`program`] | an expression for the bounded evaluator |
 //! | [`check`](mod@check) | names and types that an expression uses, before it runs |
 //! | [`evaluate`](mod@evaluate) | the bounded evaluator: every step and every copy is charged to a budget |
+//! | `signs` | repeated signs, which the parser gets wrong |
 //! | [`json`] | JSON as values of expressions |
 
 pub mod check;
@@ -20,6 +21,7 @@ pub mod evaluate;
 pub mod json;
 pub mod patterns;
 pub mod program;
+mod signs;
 pub mod stack;
 pub mod tree;
 

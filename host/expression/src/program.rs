@@ -9,6 +9,7 @@ use chandler_re2::Patterns;
 
 use crate::{
     compile::{self, CompileError},
+    signs::collapsed,
     stack::{StackError, on_large_stack},
     tree::{self, children},
 };
@@ -47,7 +48,7 @@ impl Program {
     pub fn parse(text: &str) -> Result<Self, ProgramError> {
         compile::check_bounds(text)?;
         let parsed = on_large_stack(|| {
-            let expression = Parser::new().enable_optional_syntax(true).parse(text)?;
+            let expression = Parser::new().enable_optional_syntax(true).parse(&collapsed(text))?;
             Ok::<_, ParseErrors>((tree::depth(&expression.expr), expression))
         })?;
         let (depth, expression) = parsed.map_err(CompileError::from)?;

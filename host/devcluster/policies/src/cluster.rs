@@ -16,7 +16,7 @@ pub enum ParamScope {
 }
 
 /// What policies read of the cluster.
-pub trait Cluster {
+pub trait Cluster: Sync {
     /// A Namespace.
     fn namespace(&self, name: &str) -> Option<Value>;
 

@@ -43,4 +43,4 @@ pub use admission::{Admission, Denial, admit};
 pub use attributes::{Attributes, Operation, Resource};
 pub use cluster::{Cluster, ParamScope};
 pub use set::PolicySet;
-pub use validation::{validate_binding, validate_policy};
+pub use validation::validate_policy;

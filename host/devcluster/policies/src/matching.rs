@@ -97,9 +97,7 @@ fn fitting(
     }
     let equivalents = cluster.equivalents(resource, attributes.subresource);
     let others = || equivalents.iter().filter(|(equivalent, _)| equivalent != resource);
-    let found = rules
-        .iter()
-        .find_map(|rule| others().find(|(equivalent, _)| rule_fits(rule, equivalent, attributes)));
+    let found = rules.iter().find_map(|rule| others().find(|(equivalent, _)| rule_fits(rule, equivalent, attributes)));
     found.map(|(resource, kind)| Matched { resource: resource.clone(), kind: kind.clone() })
 }
 

@@ -72,6 +72,7 @@ fn the_language_is_evaluated() {
         "quantity('1Gi').isGreaterThan(quantity('1Mi')) && isSemver('1.2.3') && ip('10.0.0.1').family() == 4",
         "duration('1h') > duration('1m') && timestamp('2026-01-01T00:00:00Z').getFullYear() == 2026",
         "b'ab' + b'c' == b'abc' && [1, 1, 2].distinct() == [1, 2] && [3, 1].sort() == [1, 3]",
+        "!!true && !!!false && !(!true) && --1 == 1 && ---1 == -1",
         "joined.name == 'one name' && has(joined.name) && object.answer() == 42",
         "'%s is %d'.format(['a', 1]) == 'a is 1'",
         "1 < 2.5 && 'a' < 'b' && null == null && object.none == null && 1u == 1",
