@@ -13,6 +13,7 @@
 //! | [`api`] | the verbs over the store |
 //! | [`authentication`] | the user of a request |
 //! | [`authorization`] | whether the user may send it |
+//! | [`policies`] | ValidatingAdmissionPolicies about it |
 //! | [`request`] | query parameters, negotiation |
 //! | [`http`] | paths, responses, TLS |
 //! | [`controllers`] | CRDs, namespaces, garbage collection |
@@ -21,7 +22,7 @@
 //! | [`service`] | the API without sockets |
 //! | [`clock`], [`identity`] | time, uids and generated names, real or controlled by a test |
 //!
-//! Below these: [`convert`], [`discovery`], [`metadata`], [`openapi`], [`respond`],
+//! Below these: [`convert`], [`discovery`], [`follow`], [`metadata`], [`openapi`], [`respond`],
 //! [`selector`], [`status`], [`table`], [`version`].
 
 pub mod api;
@@ -33,12 +34,14 @@ pub mod controllers;
 pub mod convert;
 pub mod discovery;
 pub mod faults;
+pub mod follow;
 pub mod http;
 pub mod identity;
 pub mod metadata;
 pub mod openapi;
 mod persistence;
 pub mod pipeline;
+pub mod policies;
 pub mod registry;
 pub mod request;
 pub mod respond;

@@ -94,6 +94,11 @@ impl Resource {
         self.kind().group == "apiextensions.k8s.io" && self.kind().kind == "CustomResourceDefinition"
     }
 
+    /// Whether this is a ValidatingAdmissionPolicy.
+    pub fn is_policy(&self) -> bool {
+        self.kind().group == "admissionregistration.k8s.io" && self.kind().kind == "ValidatingAdmissionPolicy"
+    }
+
     /// Whether objects are served in the version in which they are stored.
     pub fn is_storage_version(&self) -> bool {
         self.kind().api_version() == self.storage_api_version

@@ -43,6 +43,7 @@ pub fn status(status: &Status) -> Response<Body> {
     if let Some(seconds) = status.retry_after() {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
+    warn(&mut response, &status.warnings);
     response
 }
 
@@ -77,13 +78,52 @@ fn join(lines: Vec<Result<Line, Reset>>) -> Vec<Result<Bytes, Reset>> {
     piece.into_iter().chain(broken.map(Err)).collect()
 }
 
-/// Adds `Warning` headers (RFC 7234, 5.5, code 299), as clients print them.
+/// Adds `Warning` headers (RFC 7234, 5.5, code 299), as clients print them: each warning once, and shortened if there are very many.
 pub fn warn(response: &mut Response<Body>, warnings: &[String]) {
-    for warning in warnings {
-        let text: String = warning.chars().filter(|character| !character.is_control()).collect();
+    /// The most characters of all warnings, and of each if there are more (`k8s.io/apiserver/pkg/endpoints/filters`).
+    const TOGETHER: usize = 4096;
+    const EACH: usize = 256;
+    let lengths = warnings.iter().map(|warning| warning.chars().count());
+    let each = if lengths.sum::<usize>() > TOGETHER { EACH } else { TOGETHER };
+    let mut written = 0;
+    for (index, warning) in warnings.iter().enumerate() {
+        if written >= TOGETHER {
+            return;
+        }
+        if warnings.iter().take(index).any(|before| before == warning) {
+            continue;
+        }
+        let text: String = warning.chars().filter(|character| !character.is_control()).take(each).collect();
+        written += text.chars().count();
         let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(header_value) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
             response.headers_mut().append(header::WARNING, header_value);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(warnings: &[String]) -> Vec<String> {
+        let mut response = json(StatusCode::OK, Bytes::new());
+        warn(&mut response, warnings);
+        let headers = response.headers().get_all(header::WARNING).iter();
+        headers.map(|value| value.to_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn warnings_are_escaped_and_not_repeated() {
+        let warnings = ["a \"b\" \\ c\n", "d", "d"].map(str::to_owned);
+        assert_eq!(headers(&warnings), [r#"299 - "a \"b\" \\ c""#, r#"299 - "d""#]);
+    }
+
+    #[test]
+    fn many_warnings_are_shortened() {
+        let warnings: Vec<String> = (0..1000).map(|index| format!("{index} {}", "x".repeat(1000))).collect();
+        let headers = headers(&warnings);
+        assert_eq!(headers.len(), 16);
+        assert!(headers.iter().all(|header| header.len() < 270), "{headers:?}");
     }
 }

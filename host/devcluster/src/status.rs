@@ -31,11 +31,13 @@ pub struct Status {
     pub message: String,
     /// `details`, or null.
     pub details: Value,
+    /// Warnings for the client.
+    pub warnings: Vec<String>,
 }
 
 impl Status {
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Value::Null }
+        Self { code, reason, message: message.into(), details: Value::Null, warnings: Vec::new() }
     }
 
     fn about(mut self, resource: &GroupResource, name: &str) -> Self {
@@ -124,6 +126,18 @@ impl Status {
     pub fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Self {
         let message = format!("{resource} {name:?} is forbidden: {why}");
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message).about(resource, name)
+    }
+
+    /// An admission policy denies the request; the reason is one that policies may give.
+    pub fn denied(resource: &GroupResource, name: &str, why: &str, reason: &str) -> Self {
+        let (code, reason) = match reason {
+            "Forbidden" => (StatusCode::FORBIDDEN, "Forbidden"),
+            "Unauthorized" => (StatusCode::UNAUTHORIZED, "Unauthorized"),
+            "RequestEntityTooLarge" => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
+            _ => (StatusCode::UNPROCESSABLE_ENTITY, "Invalid"),
+        };
+        let denied = Self::forbidden(resource, name, why).causes(vec![json!({"message": why})]);
+        Self { code, reason, ..denied }
     }
 
     /// A web page sent the request.

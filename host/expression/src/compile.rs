@@ -2,6 +2,8 @@
 
 use cel::{ParseErrors, Program};
 
+use crate::signs::collapsed;
+
 /// The longest expression, in bytes.
 pub const BYTES: usize = 16 * 1024;
 /// The deepest nesting of brackets, over which the parser recurses.
@@ -25,11 +27,17 @@ pub enum CompileError {
 /// # Errors
 /// If it exceeds the bounds or is not valid in the language.
 pub fn compile(text: &str) -> Result<Program, CompileError> {
+    check_bounds(text)?;
+    Ok(Program::compile(&collapsed(text))?)
+}
+
+/// Checks the bounds of a text.
+pub(crate) fn check_bounds(text: &str) -> Result<(), CompileError> {
     let operators = text.bytes().filter(|byte| b"+-*/%?:!<>=&|.".contains(byte)).count();
     if text.len() > BYTES || brackets(text) > BRACKETS || operators > OPERATORS {
         return Err(CompileError::TooLarge);
     }
-    Ok(Program::compile(text)?)
+    Ok(())
 }
 
 /// The nesting of brackets in a text, including those in its strings.
@@ -65,6 +73,14 @@ mod tests {
         ] {
             let compiled = on_large_stack(|| compile(&text).map(drop)).unwrap();
             assert_eq!(compiled.is_ok(), fits, "{compiled:?} {}", text.len());
+        }
+    }
+
+    #[test]
+    fn repeated_signs_cancel_out() {
+        for (text, expected) in [("!!true", true), ("!!!true", false), ("--1 == 1", true), ("2 - --1 == 1", true)] {
+            let program = compile(text).unwrap();
+            assert_eq!(program.execute(&cel::Context::default()), Ok(expected.into()), "{text}");
         }
     }
 

@@ -9,13 +9,25 @@
 //! | [`patterns`] | the cost of the regular expressions of a program |
 //! | [`stack`] | a large stack for the parser, on which a panic is contained |
 //! | [`tree`] | the depth of a program and of its loops |
+//! | [`program`] | an expression for the bounded evaluator |
+//! | [`check`](mod@check) | names and types that an expression uses, before it runs |
+//! | [`evaluate`](mod@evaluate) | the bounded evaluator: every step and every copy is charged to a budget |
+//! | `signs` | repeated signs, which the parser gets wrong |
+//! | [`json`] | JSON as values of expressions |
 
+pub mod check;
 pub mod compile;
+pub mod evaluate;
+pub mod json;
 pub mod patterns;
+pub mod program;
+mod signs;
 pub mod stack;
 pub mod tree;
 
 pub use compile::{CompileError, brackets, compile};
+pub use evaluate::{EvaluationError, Meter, Names, evaluate};
 pub use patterns::Patterns;
+pub use program::{Program, ProgramError};
 pub use stack::{StackError, on_large_stack};
 pub use tree::{depth, loops};

@@ -17,7 +17,8 @@ pub fn loops(expression: &Expr) -> u32 {
     children(expression).into_iter().map(loops).max().unwrap_or(0)
 }
 
-pub(crate) fn children(expression: &Expr) -> Vec<&Expr> {
+/// The direct parts of an expression.
+pub fn children(expression: &Expr) -> Vec<&Expr> {
     match expression {
         Expr::Comprehension(comprehension) => [
             &comprehension.iter_range,

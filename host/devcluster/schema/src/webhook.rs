@@ -73,7 +73,8 @@ fn fully_qualified(name: &str, path: &FieldPath<'_>, errors: &mut Vec<FieldError
     }
 }
 
-fn rule(rule: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+/// Validates a rule about requests.
+pub(crate) fn rule(rule: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
     let operations_path = path.field("operations");
     wildcard(rule, "operations", "operations", path, errors);

@@ -1,9 +1,8 @@
 //! The binding subresource: a scheduler assigns a Pod to a node.
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Api, Input, Target};
+use super::{Api, Input, Target, write::Written};
 use crate::{
     metadata,
     pipeline::body,
@@ -18,12 +17,14 @@ impl Api {
     ///
     /// # Errors
     /// When the Pod does not exist, is another one than is meant, is being deleted or has a node.
-    pub fn bind(&self, target: &Target, input: &Input) -> Result<Bytes, Status> {
+    pub fn bind(&self, target: &Target, input: &Input) -> Result<Written, Status> {
         let binding = body::of_kind("v1", "Binding", &input.content_type, &input.body)?.value;
         let node = binding.pointer("/target/name").and_then(Value::as_str).unwrap_or_default();
         if node.is_empty() {
             return Err(Status::bad_request("target.name: the name of a node is required"));
         }
+        let mut warnings = Vec::new();
+        self.confirm_subresource(target, &binding, &mut warnings)?;
         let group_resource = target.resource.group_resource();
         let conflict = |why: &str| Status::conflict(&group_resource, &target.name, why);
         for _ in 0..ATTEMPTS {
@@ -46,9 +47,10 @@ impl Api {
             spec.insert("nodeName".to_owned(), node.into());
             set_scheduled(&mut pod, &self.clock.timestamp());
             if self.store.put(target.key(), Expected::Revision(current.revision()), pod).is_ok() {
-                return Ok(render(&json!({
+                let body = render(&json!({
                     "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
-                })));
+                }));
+                return Ok(Written { body, created: true, warnings });
             }
         }
         Err(Status::stale(&group_resource, &target.name))

@@ -3,10 +3,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use chandler_devcluster_policies::Operation;
 use chandler_devcluster_schema::FieldError;
 use serde_json::{Value, json};
 
-use super::{Api, Input, Target, read::selector, view};
+use super::{
+    Api, Input, Target,
+    policies::{self, Change},
+    read::selector,
+    view,
+};
 use crate::{
     metadata,
     pipeline::body,
@@ -46,6 +52,8 @@ pub struct DeleteOptions {
     pub resource_version: Option<String>,
     /// Nothing is deleted.
     pub dry_run: bool,
+    /// The options as the request states them, for policies.
+    pub stated: Value,
 }
 
 impl DeleteOptions {
@@ -80,6 +88,7 @@ impl DeleteOptions {
             uid: precondition("uid"),
             resource_version: precondition("resourceVersion"),
             dry_run: dry_run || WriteOptions::parse(query, &target.user_agent, "DeleteOptions")?.dry_run,
+            stated: policies::delete_options(&body, query),
         })
     }
 }
@@ -91,6 +100,17 @@ pub enum Removed {
     Gone(Arc<Object>),
     /// The object stays until its finalizers are gone.
     Waiting(Arc<Object>),
+}
+
+/// The response to a delete.
+#[derive(Clone, Debug)]
+pub struct Deleted {
+    /// The body.
+    pub body: Bytes,
+    /// Whether the object stays for now.
+    pub accepted: bool,
+    /// Warnings for the client.
+    pub warnings: Vec<String>,
 }
 
 /// Whether something keeps an object that is being deleted.
@@ -107,56 +127,95 @@ impl Api {
     /// Deletes an object; answers a Status when it is gone and the object while finalizers keep it.
     ///
     /// # Errors
-    /// When the object does not exist or a precondition does not hold.
-    pub fn delete(&self, target: &Target, input: &Input) -> Result<(Bytes, bool), Status> {
+    /// When the object does not exist, a precondition does not hold, or a policy denies it.
+    pub fn delete(&self, target: &Target, input: &Input) -> Result<Deleted, Status> {
         let options = DeleteOptions::parse(target, input)?;
-        let removed = self.remove(&target.resource, &target.key(), &options)?;
+        let mut warnings = Vec::new();
+        let removed = self.remove_confirmed(&target.resource, &target.key(), &options, &mut |object| {
+            self.confirm_deletion(target, object, &target.name, &options, &mut warnings)
+        })?;
         let accepted = matches!(options.propagation, Some(Propagation::Foreground | Propagation::Orphan));
-        Ok(match removed {
+        let (body, accepted) = match removed {
             Removed::Gone(object) => (render(&success(&target.resource, object.value())), false),
             Removed::Waiting(object) => (view::represent(target, &object, self.clock.now()), accepted),
-        })
+        };
+        Ok(Deleted { body, accepted, warnings })
     }
 
     /// Deletes every object of a collection that is selected; answers the list of them.
     ///
     /// # Errors
-    /// When a parameter is wrong.
-    pub fn delete_collection(&self, target: &Target, input: &Input) -> Result<Bytes, Status> {
+    /// When a parameter is wrong, or a policy denies the deletion of an object.
+    pub fn delete_collection(&self, target: &Target, input: &Input) -> Result<Deleted, Status> {
         let options = DeleteOptions::parse(target, input)?;
         let selector = selector(target)?;
         let listing = self.store.list_now(&target.scope());
-        let mut items = Vec::new();
+        let (mut items, mut warnings) = (Vec::new(), Vec::new());
         for (key, object) in listing.objects {
             let served = view::served(&target.resource, &object);
             if !selector.matches(&served) {
                 continue;
             }
-            match self.remove(&target.resource, &key, &options) {
+            // The policies see no name: it is not that of the request.
+            let removed = self.remove_confirmed(&target.resource, &key, &options, &mut |object| {
+                self.confirm_deletion(target, object, "", &options, &mut warnings)
+            });
+            match removed {
                 Ok(_) => items.push(served.into_owned()),
                 Err(status) if status.reason == "NotFound" => {}
                 Err(status) => return Err(status),
             }
         }
         let kind = target.resource.kind();
-        Ok(render(&json!({
+        let body = render(&json!({
             "kind": target.resource.list_kind(),
             "apiVersion": kind.api_version(),
             "metadata": {"resourceVersion": listing.revision.to_string()},
             "items": items,
-        })))
+        }));
+        Ok(Deleted { body, accepted: false, warnings })
     }
 
-    /// Deletes an object by its place.
+    fn confirm_deletion(
+        &self,
+        target: &Target,
+        object: &Object,
+        name: &str,
+        options: &DeleteOptions,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Status> {
+        let change = Change {
+            operation: Operation::Delete,
+            object: None,
+            old: Some(&view::served(&target.resource, object)),
+            name,
+            dry_run: options.dry_run,
+            options: &|| options.stated.clone(),
+        };
+        self.confirm(target, change, warnings)
+    }
+
+    /// Deletes an object by its place. Policies are not asked: this is not a request.
     ///
     /// # Errors
     /// When the object does not exist or a precondition does not hold.
     pub fn remove(&self, resource: &Resource, key: &Key, options: &DeleteOptions) -> Result<Removed, Status> {
+        self.remove_confirmed(resource, key, options, &mut |_| Ok(()))
+    }
+
+    fn remove_confirmed(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        options: &DeleteOptions,
+        confirm: &mut dyn FnMut(&Object) -> Result<(), Status>,
+    ) -> Result<Removed, Status> {
         let group_resource = resource.group_resource();
         for _ in 0..ATTEMPTS {
             let current = self.store.get(key).ok_or_else(|| Status::not_found(&group_resource, &key.name))?;
             check_preconditions(resource, &key.name, current.value(), options)?;
             protect_namespace(resource, &key.name)?;
+            confirm(&current)?;
             let next = marked(resource, current.value(), options.propagation, &self.clock.timestamp());
             let held = is_held(resource, &next);
             if options.dry_run {

@@ -12,6 +12,7 @@
 //! | [`review`] | review kinds, which are answered and not stored |
 //! | [`tokens`] | tokens for ServiceAccounts |
 //! | `grants` | privilege escalation checks |
+//! | `policies` | admission policies |
 //! | [`admission`] | namespaces must exist; cluster addresses are allocated |
 //! | `addresses` | which cluster IPs and node ports are free |
 //! | `expiry` | objects with a limited lifetime |
@@ -24,6 +25,7 @@ pub mod delete;
 mod expiry;
 mod grants;
 pub mod patch;
+mod policies;
 pub mod read;
 pub mod review;
 pub mod scale;
@@ -44,6 +46,7 @@ use crate::{
     faults::Faults,
     http::heavy::Places,
     identity::Identities,
+    policies::Policies,
     registry::{Registry, Resource},
     request::{negotiate::Representation, query::Query},
     store::{Key, Scope, Store},
@@ -64,6 +67,8 @@ pub struct Api {
     pub authenticator: Authenticator,
     /// The authorizer.
     pub authorizer: Authorizer,
+    /// The admission policies.
+    pub policies: Policies,
     /// The injected faults.
     pub faults: Faults,
     /// Where requests are worked on that take long.

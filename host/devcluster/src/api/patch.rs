@@ -153,6 +153,7 @@ fn apply_to(
                 reason: "",
                 message: why.clone(),
                 details: Value::Null,
+                warnings: Vec::new(),
             },
             _ => Status::bad_request(error.to_string()),
         }),

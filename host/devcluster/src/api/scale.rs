@@ -66,7 +66,7 @@ impl Api {
             Ok(Draft { object, duplicates: Vec::new(), tracked: false })
         })?;
         let body = render(&scale_of(scale, &super::view::served(&target.resource, &object)));
-        Ok(Written { body, created: false, warnings: Vec::new() })
+        Ok(Written { body, created: false, warnings: write.warnings })
     }
 }
 
@@ -85,7 +85,8 @@ fn set_path(object: &mut Value, path: &str, value: Value) {
     map.insert(last.to_owned(), value);
 }
 
-fn scale_of(scale: &Scale, object: &Value) -> Value {
+/// The scale of an object.
+pub(super) fn scale_of(scale: &Scale, object: &Value) -> Value {
     let number = |path: &str| object.pointer(&pointer(path)).and_then(Value::as_i64).unwrap_or(0);
     let selector = scale.label_selector.as_ref().and_then(|path| object.pointer(&pointer(path)));
     let map = object.get("metadata");

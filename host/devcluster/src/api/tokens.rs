@@ -1,12 +1,11 @@
 //! Tokens for ServiceAccounts: the subresource `token`.
 
-use bytes::Bytes;
 use chandler_devcluster_schema::{FieldError, GroupVersionKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use time::Duration;
 
-use super::{Api, Input, Target};
+use super::{Api, Input, Target, write::Written};
 use crate::{
     authentication::claims::{Bound, Claims, ISSUER, Reference},
     clock, metadata,
@@ -50,7 +49,7 @@ impl Api {
     ///
     /// # Errors
     /// When there is no such ServiceAccount, or the request is not valid.
-    pub fn request_token(&self, target: &Target, input: &Input) -> Result<Bytes, Status> {
+    pub fn request_token(&self, target: &Target, input: &Input) -> Result<Written, Status> {
         let mut request = body::of_kind(API_VERSION, KIND, &input.content_type, &input.body)?.value;
         check_type(&request)?;
         check_identity(target, &request)?;
@@ -72,6 +71,11 @@ impl Api {
         let audiences = audiences.filter(|audiences| !audiences.is_empty()).unwrap_or_else(|| vec![ISSUER.to_owned()]);
         let seconds = expiration_seconds.unwrap_or(USUAL);
         check_expiration(seconds)?;
+        let map = metadata::of(&mut request);
+        map.insert("name".to_owned(), target.name.as_str().into());
+        map.insert("namespace".to_owned(), target.namespace.as_str().into());
+        let mut warnings = Vec::new();
+        self.confirm_subresource(target, &request, &mut warnings)?;
 
         let now = self.clock.now();
         let bound = self.bound(target, &account, bound_object_ref.as_ref())?;
@@ -90,11 +94,9 @@ impl Api {
         let expiration = clock::seconds(now.saturating_add(Duration::seconds(seconds)));
         fields.insert("status".to_owned(), json!({"token": token, "expirationTimestamp": expiration}));
         let map = metadata::of(&mut request);
-        map.insert("name".to_owned(), target.name.as_str().into());
-        map.insert("namespace".to_owned(), target.namespace.as_str().into());
         map.insert("uid".to_owned(), uid.into());
         map.insert("creationTimestamp".to_owned(), clock::seconds(now).into());
-        Ok(render(&request))
+        Ok(Written { body: render(&request), created: true, warnings })
     }
 
     fn find(&self, plural: &str, namespace: &str, name: &str) -> Result<Value, Status> {

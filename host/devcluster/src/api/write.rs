@@ -4,11 +4,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chandler_devcluster_apply::managed::{UpdateRequest, same_but_for_times, track_update};
+use chandler_devcluster_policies::Operation;
 use chandler_devcluster_schema::FieldError;
 use serde_json::Value;
 use time::OffsetDateTime;
 
-use super::{Api, Input, Target, view};
+use super::{
+    Api, Input, Target,
+    policies::{Change, write_options},
+    view,
+};
 use crate::{
     clock, convert, metadata,
     pipeline::{body, decode, refine, reset, strategy},
@@ -184,6 +189,15 @@ impl Api {
             }
             let name = metadata::name(&object).to_owned();
             refine::validate(resource, &name, &object, None)?;
+            let change = Change {
+                operation: Operation::Create,
+                object: Some(&object),
+                old: None,
+                name: if generated { "" } else { &name },
+                dry_run: write.options.dry_run,
+                options: &|| write_options("CreateOptions", &target.query),
+            };
+            self.confirm(target, change, &mut write.warnings)?;
             key.name.clone_from(&name);
             if let Some(existing) = self.store.get(&key) {
                 if generated {
@@ -299,6 +313,15 @@ impl Api {
         self.confirm_grant(target, &object, Some(old))?;
         strategy::count_generation(resource, &mut object, old);
         refine::validate(resource, &target.name, &object, Some(old))?;
+        let change = Change {
+            operation: Operation::Update,
+            object: Some(&object),
+            old: Some(old),
+            name: &target.name,
+            dry_run: write.options.dry_run,
+            options: &|| write_options("UpdateOptions", &target.query),
+        };
+        self.confirm(target, change, warnings)?;
         warnings.extend(refine::warnings(resource, &object, Some(old)));
         refine::stored(resource, &mut object);
         metadata::of(&mut object).insert("resourceVersion".to_owned(), metadata::text(old, "resourceVersion").into());

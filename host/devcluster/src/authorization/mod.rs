@@ -24,6 +24,7 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
+    follow::Followed,
     status::{GroupResource, Status},
     store::Store,
 };
@@ -32,11 +33,17 @@ use crate::{
 const REQUESTORS: usize = 1024;
 
 /// Decides what requests may do, by the roles and bindings in a store.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Authorizer {
-    cache: cache::Cache,
+    cache: Followed<PolicySet>,
     /// By name of the requestor.
     modes: Mutex<HashMap<String, Mode>>,
+}
+
+impl Default for Authorizer {
+    fn default() -> Self {
+        Self { cache: cache::new(), modes: Mutex::default() }
+    }
 }
 
 impl Authorizer {
@@ -137,7 +144,7 @@ pub fn forbidden(about: &GroupResource, name: &str, why: &str) -> Status {
 }
 
 fn forbidden_status(message: String) -> Status {
-    Status { code: StatusCode::FORBIDDEN, reason: "Forbidden", message, details: Value::Null }
+    Status { code: StatusCode::FORBIDDEN, reason: "Forbidden", message, details: Value::Null, warnings: Vec::new() }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use chandler_devcluster_access::{NonResourceAttributes, ResourceAttributes};
 use http::HeaderValue;
 use serde_json::json;
 
-use super::{cache::Cache, *};
+use super::*;
 use crate::store::{Expected, Key};
 
 fn attributes(verb: &str, plural: &str, name: &str) -> Attributes {
@@ -147,16 +147,16 @@ proptest::proptest! {
     fn a_policy_that_follows_the_log_is_that_of_all_objects(
         changes in proptest::collection::vec((0..4_usize, 0..2_usize, 0..3_usize, proptest::option::of(0..3_u8), 0..9_u8), 0..60),
     ) {
-        let (store, following) = (Store::default(), Cache::default());
+        let (store, following) = (Store::default(), cache::new());
         for (table, namespace, name, content, next) in changes {
             change(&store, table, namespace, name, content);
             match next {
                 // A request may be decided at any time, and hold the policy for a while.
-                0..5 => proptest::prop_assert_eq!(following.current(&store), Cache::default().current(&store)),
+                0..5 => proptest::prop_assert_eq!(following.current(&store), cache::new().current(&store)),
                 5 => store.compact(store.revision()),
                 _ => {}
             }
         }
-        proptest::prop_assert_eq!(following.current(&store), Cache::default().current(&store));
+        proptest::prop_assert_eq!(following.current(&store), cache::new().current(&store));
     }
 }

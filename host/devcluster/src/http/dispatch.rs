@@ -12,7 +12,7 @@ use super::{
     route::{ObjectPath, Route},
 };
 use crate::{
-    api::{self, Api, Input, Target, write::Written},
+    api::{self, Api, Input, Target, delete::Deleted, write::Written},
     authentication::openid,
     discovery,
     faults::{
@@ -37,7 +37,7 @@ pub async fn handle(api: &Arc<Api>, request: &Request<Bytes>) -> Result<Response
     let route = Route::parse(request.uri().path());
     let strike = fault_injection::strike(api, request, &route, &query);
     let answered = async || {
-        if heavy::is(request, &route) {
+        if heavy::is(api, request, &route) {
             heavy::answer(api, request, &route, query.clone(), &strike).await
         } else {
             answer(api, request, &route, query.clone(), &strike)
@@ -110,11 +110,11 @@ fn objects(
         (Some("status"), _) if resource.resource_type.status => single(api, target, &input, request, strike),
         (Some("finalize"), _) if resource.is_core("namespaces") => single(api, target, &input, request, strike),
         (Some("token"), false) if resource.is_core("serviceaccounts") => match *request.method() {
-            Method::POST => Ok(respond::json(StatusCode::CREATED, api.request_token(&target, &input)?)),
+            Method::POST => Ok(written(api.request_token(&target, &input)?)),
             _ => Err(not_allowed()),
         },
         (Some("binding"), false) if resource.is_core("pods") => match *request.method() {
-            Method::POST => Ok(respond::json(StatusCode::CREATED, api.bind(&target, &input)?)),
+            Method::POST => Ok(written(api.bind(&target, &input)?)),
             _ => Err(not_allowed()),
         },
         (Some("log"), false) if resource.is_core("pods") => match *request.method() {
@@ -177,7 +177,7 @@ fn collection(
         Method::GET if target.query.flag("watch") => watch(api, target, strike),
         Method::GET => Ok(respond::json(StatusCode::OK, api.list(&target)?)),
         Method::POST => Ok(written(api.create(&target, input)?)),
-        Method::DELETE => Ok(respond::json(StatusCode::OK, api.delete_collection(&target, input)?)),
+        Method::DELETE => Ok(deleted(api.delete_collection(&target, input)?)),
         _ => Err(not_allowed()),
     }
 }
@@ -196,10 +196,7 @@ fn single(
         Method::GET => Ok(respond::json(StatusCode::OK, api.get(&target)?)),
         Method::PUT => Ok(written(api.update(&target, input)?)),
         Method::PATCH => Ok(written(api.patch(&target, input)?)),
-        Method::DELETE if main => {
-            let (body, accepted) = api.delete(&target, input)?;
-            Ok(respond::json(if accepted { StatusCode::ACCEPTED } else { StatusCode::OK }, body))
-        }
+        Method::DELETE if main => Ok(deleted(api.delete(&target, input)?)),
         _ => Err(not_allowed()),
     }
 }
@@ -218,6 +215,13 @@ fn written(written: Written) -> Response<Body> {
     let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = respond::json(code, written.body);
     respond::warn(&mut response, &written.warnings);
+    response
+}
+
+fn deleted(deleted: Deleted) -> Response<Body> {
+    let code = if deleted.accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
+    let mut response = respond::json(code, deleted.body);
+    respond::warn(&mut response, &deleted.warnings);
     response
 }
 

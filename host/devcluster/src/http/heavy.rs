@@ -1,6 +1,6 @@
 //! Expensive requests are handled outside of the reactor, so that they do not block others.
 //!
-//! The schema of a CRD is checked and compiled for each of its versions, of which as many may be in one as fit into a request; large
+//! The expressions of admission policies are compiled when these are written, and evaluated for other writes. The schema of a CRD is checked and compiled for each of its versions, of which as many may be in one as fit into a request; large
 //! objects are validated and merged field by field.
 
 use std::sync::Arc;
@@ -34,11 +34,16 @@ impl Default for Places {
 }
 
 /// Whether a request may take long.
-pub(super) fn is(request: &Request<Bytes>, route: &Route) -> bool {
+pub(super) fn is(api: &Api, request: &Request<Bytes>, route: &Route) -> bool {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     match route {
         Route::OpenApiIndex | Route::OpenApi(_) => true,
-        Route::Objects(path) if path.group == "apiextensions.k8s.io" => !reads,
+        Route::Objects(path)
+            if matches!(path.group.as_str(), "admissionregistration.k8s.io" | "apiextensions.k8s.io") =>
+        {
+            !reads
+        }
+        Route::Objects(_) if !reads && api.has_policies() => true,
         _ => request.body().len() >= LARGE,
     }
 }

@@ -33,6 +33,7 @@ pub fn convertible(resource: &Resource, object: &Value) -> Result<(), Status> {
                  unstructured object to {version}, Kind={kind}: {why}"
             ),
             details: Value::Null,
+                warnings: Vec::new(),
         }
     })
 }
@@ -130,6 +131,9 @@ pub fn validate(resource: &Resource, name: &str, object: &Value, old: Option<&Va
         errors.extend(schema::validate(resource.schema(), object, old));
     } else {
         errors.extend(builtin::validate(resource.kind(), object, old));
+        if resource.is_policy() {
+            errors.extend(chandler_devcluster_policies::validate_policy(object, old));
+        }
     }
     if errors.is_empty() { Ok(()) } else { Err(Status::invalid(resource.kind(), name, &errors)) }
 }

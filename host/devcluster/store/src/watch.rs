@@ -41,6 +41,11 @@ impl Watch {
         Ok(batch)
     }
 
+    /// Whether something has happened since the last batch. Costs next to nothing.
+    pub fn is_behind(&self) -> bool {
+        self.changed.has_changed().unwrap_or(true)
+    }
+
     /// Waits for at least one event. Cancelling loses nothing.
     ///
     /// # Errors

@@ -11,12 +11,14 @@
 //! | ConfigMap, Secret | keys, size, `immutable`, Secret type immutable |
 //! | PersistentVolumeClaim, StorageClass, PriorityClass | access modes and size, immutable fields |
 //! | Role, ClusterRole and bindings | verbs, subjects, `roleRef` immutable |
+//! | ValidatingAdmissionPolicies and bindings | all but their expressions, see `chandler-devcluster-policies` |
 //! | webhook configurations, PodDisruptionBudget, HorizontalPodAutoscaler, Ingress | required and exclusive fields |
 //! | CustomResourceDefinition | [`crate::validate_crd`] |
 //!
 //! Other checks of kube-apiserver are not implemented.
 
 mod access;
+mod admission;
 mod configuration;
 mod decode;
 mod defaults;
@@ -86,6 +88,12 @@ pub fn validate(kind: &GroupVersionKind, new: &Value, old: Option<&Value>) -> Ve
         ("rbac.authorization.k8s.io", kind) => access::rbac(kind, new, old, &mut errors),
         ("admissionregistration.k8s.io", "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration") => {
             webhook::configuration(new, &mut errors);
+        }
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => {
+            admission::policy(new, new_spec, &spec, &mut errors);
+        }
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => {
+            admission::binding(new_spec, &spec, &mut errors);
         }
         ("policy", "PodDisruptionBudget") => configuration::disruption_budget(new_spec, &spec, &mut errors),
         ("autoscaling", "HorizontalPodAutoscaler") => configuration::autoscaler(new_spec, &spec, &mut errors),

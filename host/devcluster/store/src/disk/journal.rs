@@ -80,8 +80,9 @@ impl Shared {
             }
             let durable = last.version.revision();
             self.durable.store(durable, Ordering::Release);
-            self.progress.send_modify(|progress| progress.durable = durable);
+            // Who waits for a change to be durable must find that watches know of it.
             changes.iter().for_each(Committed::notify);
+            self.progress.send_modify(|progress| progress.durable = durable);
         };
         let mut queue = self.queue();
         queue.ended = true;

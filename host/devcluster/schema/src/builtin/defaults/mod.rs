@@ -163,6 +163,7 @@ const ADMISSION_POLICY: &[Row] = &[
     ("spec.matchConstraints.namespaceSelector", Object),
     ("spec.matchConstraints.objectSelector", Object),
     ("spec.matchConstraints.resourceRules[].scope", Text("*")),
+    ("spec.matchConstraints.excludeResourceRules[].scope", Text("*")),
 ];
 
 /// The defaults of their bindings.
@@ -170,6 +171,8 @@ const ADMISSION_POLICY_BINDING: &[Row] = &[
     ("spec.matchResources.matchPolicy", Text("Equivalent")),
     ("spec.matchResources.namespaceSelector", Object),
     ("spec.matchResources.objectSelector", Object),
+    ("spec.matchResources.resourceRules[].scope", Text("*")),
+    ("spec.matchResources.excludeResourceRules[].scope", Text("*")),
 ];
 
 /// The defaults of both kinds of webhook configurations.

@@ -1,0 +1,105 @@
+//! Functions of the library: what they cost, and calling them.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::LazyLock,
+};
+
+use cel::{
+    Context, IdedExpr, Value,
+    common::ast::{CallExpr, Expr},
+};
+use kube_cel::KubeCelExt as _;
+
+use super::{EvaluationError, Meter, Outcome, meter::as_u64};
+
+/// The most digits after the point in a format, and of an exponent.
+const DIGITS: usize = 2;
+
+static LIBRARY: LazyLock<Context<'static>> = LazyLock::new(|| {
+    let mut context = Context::default();
+    context.register_all();
+    context
+});
+
+/// Calls a function of the library, on a target or with a prefix.
+pub(super) fn call(
+    name: &str,
+    prefix: Option<&str>,
+    target: Option<&Value>,
+    arguments: &[Value],
+    meter: &Meter,
+) -> Outcome {
+    charge(name, prefix, target, arguments, meter)?;
+    let called = catch_unwind(AssertUnwindSafe(|| {
+        let mut scope = LIBRARY.new_inner_scope();
+        let mut bound = 0_usize;
+        let mut bind = |value: &Value| {
+            let name = format!("@{bound}");
+            bound += 1;
+            scope.add_variable_from_value(name.clone(), value.clone());
+            IdedExpr { id: 0, expr: Expr::Ident(name) }
+        };
+        let prefix = prefix.map(|prefix| IdedExpr { id: 0, expr: Expr::Ident(prefix.to_owned()) });
+        let target = prefix.or_else(|| target.map(&mut bind)).map(Box::new);
+        let args = arguments.iter().map(&mut bind).collect();
+        let call = Expr::Call(CallExpr { func_name: name.to_owned(), target, args });
+        Value::resolve(&IdedExpr { id: 0, expr: call }, &scope)
+    }));
+    let value = called.map_err(|_| EvaluationError::other(format!("function {name} failed")))??;
+    meter.charge_value(&value)?;
+    Ok(value)
+}
+
+/// Takes the cost of a call: its values are copied, and some functions do more with them.
+fn charge(
+    name: &str,
+    prefix: Option<&str>,
+    target: Option<&Value>,
+    arguments: &[Value],
+    meter: &Meter,
+) -> Result<(), EvaluationError> {
+    let size = |value: &Value| {
+        let before = meter.used();
+        meter.charge_value(value).map(|()| meter.used().saturating_sub(before))
+    };
+    let target_size = target.map(size).transpose()?.unwrap_or(1);
+    let mut sizes = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        sizes.push(size(argument)?);
+    }
+    let first = sizes.first().copied().unwrap_or(1);
+    match (prefix, name, target, arguments) {
+        (None, "indexOf" | "lastIndexOf", Some(_), _) => meter.charge(target_size.saturating_mul(first)),
+        (Some("sets"), ..) => meter.charge(first.saturating_mul(sizes.get(1).copied().unwrap_or(1))),
+        (None, "sort" | "flatten" | "isSorted", ..) => meter.charge(target_size.saturating_mul(20)),
+        (Some("lists"), "range", _, [Value::Int(length)]) => meter.charge(u64::try_from(*length).unwrap_or(0)),
+        (None, "split", Some(Value::String(text)), _) => meter.charge(as_u64(text.len())),
+        (None, "replace", Some(Value::String(text)), [Value::String(from), Value::String(to), ..]) => {
+            let found =
+                if from.is_empty() { text.len().saturating_add(1) } else { text.matches(from.as_str()).count() };
+            meter.charge_text(found.saturating_mul(to.len()))
+        }
+        (None, "join", Some(Value::List(list)), [Value::String(separator)]) => {
+            meter.charge_text(list.len().saturating_mul(separator.len()))
+        }
+        (None, "format", Some(Value::String(text)), _) if precise(text) => {
+            Err(EvaluationError::other(format!("the precision of a format has at most {DIGITS} digits")))
+        }
+        (None, "quantity" | "isQuantity", None, [Value::String(text)]) if exponential(text) => {
+            Err(EvaluationError::other(format!("the exponent of a quantity has at most {DIGITS} digits")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a format asks for more digits than are given.
+fn precise(format: &str) -> bool {
+    format.split("%.").skip(1).any(|rest| rest.bytes().take_while(u8::is_ascii_digit).count() > DIGITS)
+}
+
+/// Whether a number has a large exponent, or is very long.
+fn exponential(text: &str) -> bool {
+    let exponent = text.split_once(['e', 'E']).map_or(0, |(_, exponent)| exponent.trim_start_matches(['+', '-']).len());
+    exponent > DIGITS || text.len() > 64
+}
