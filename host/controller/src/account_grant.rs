@@ -2,75 +2,94 @@
 //! not every cluster has, and which see only requests that are made after they were applied.
 //!
 //! The annotations `chandler.dev/bundledeployments` and `chandler.dev/resolutions` of a ServiceAccount list who may use it. The set of a
-//! Resolution, and its members, count as that Resolution: neither by a label nor by an owner reference, which whoever writes a
-//! BundleDeployment can set, but by what only the controller writes.
+//! Resolution, and its members, count as that Resolution (`resolution::membership`).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use chandler_api::{BundleDeployment, names::OWNER_NAME_LABEL};
-use chandler_rollout::{AccountGrant, ObjectId};
+use chandler_api::BundleDeployment;
+use chandler_rollout::AccountGrant;
 use chandler_source::Grantee;
-use kube::{Resource as _, ResourceExt as _};
+use futures::{FutureExt as _, future::BoxFuture};
+use kube::ResourceExt as _;
 
 use crate::{context::Context, resolution};
 
 /// Who asks for an account.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asker {
     deployment: String,
     /// The Resolution whose set it belongs to.
-    resolution: Option<String>,
+    resolution: Membership,
     /// Whether a ServiceAccount must list who may use it.
     required: bool,
 }
 
+/// How it is known to which Resolution a BundleDeployment belongs.
+enum Membership {
+    /// The controller is about to write it for this one.
+    Planned(String),
+    /// It is stored: to be found out, once it matters.
+    Stored(Arc<Context>, Box<BundleDeployment>),
+}
+
 impl Asker {
     /// A BundleDeployment as it is stored.
-    pub(crate) fn of(context: &Context, deployment: &BundleDeployment) -> Arc<Self> {
-        Self::new(context, deployment, resolution_of(context, deployment))
+    pub(crate) fn of(context: &Arc<Context>, deployment: &BundleDeployment) -> Arc<Self> {
+        let stored = Membership::Stored(Arc::clone(context), Box::new(deployment.clone()));
+        Self::new(context, deployment, stored)
     }
 
     /// A member of the set of a Resolution, before it is written.
     pub(crate) fn member(context: &Context, deployment: &BundleDeployment, resolution: &str) -> Arc<Self> {
-        Self::new(context, deployment, Some(resolution.to_owned()))
+        Self::new(context, deployment, Membership::Planned(resolution.to_owned()))
     }
 
-    fn new(context: &Context, deployment: &BundleDeployment, resolution: Option<String>) -> Arc<Self> {
+    fn new(context: &Context, deployment: &BundleDeployment, resolution: Membership) -> Arc<Self> {
         let required = context.options.require_service_account_grant;
         Arc::new(Self { deployment: deployment.name_any(), resolution, required })
     }
 }
 
 impl AccountGrant for Asker {
-    fn allows(&self, annotations: &BTreeMap<String, String>) -> bool {
-        let deployment = Grantee::BundleDeployment(&self.deployment);
-        let mut grantees = [deployment].into_iter().chain(self.resolution.as_deref().map(Grantee::Resolution));
-        grantees.any(|grantee| grantee.is_granted(Some(annotations), self.required))
+    fn allows<'a>(&'a self, annotations: &'a BTreeMap<String, String>) -> BoxFuture<'a, bool> {
+        async move {
+            if Grantee::BundleDeployment(&self.deployment).is_granted(Some(annotations), self.required) {
+                return true;
+            }
+            let granted =
+                |resolution: &str| Grantee::Resolution(resolution).is_granted(Some(annotations), self.required);
+            match &self.resolution {
+                Membership::Planned(resolution) => granted(resolution),
+                Membership::Stored(context, deployment) => {
+                    // Most accounts list none, and then nothing has to be found out.
+                    Grantee::lists_resolutions(annotations)
+                        && resolution::resolution_of(context, deployment).await.is_some_and(|it| granted(&it))
+                }
+            }
+        }
+        .boxed()
     }
 
     fn wanted(&self) -> String {
-        let named = self.resolution.as_deref().map(Grantee::Resolution);
-        let grantee = named.unwrap_or(Grantee::BundleDeployment(&self.deployment));
+        let grantee = match &self.resolution {
+            Membership::Planned(resolution) => Grantee::Resolution(resolution),
+            Membership::Stored(..) => Grantee::BundleDeployment(&self.deployment),
+        };
         format!("{}: {}", grantee.annotation(), grantee.name())
     }
 }
 
-/// The Resolution that had the controller write a BundleDeployment.
-fn resolution_of(context: &Context, deployment: &BundleDeployment) -> Option<String> {
-    if let Some(resolution) = resolution::of_set(context, deployment) {
-        return Some(resolution);
+impl fmt::Debug for Asker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let resolution = match &self.resolution {
+            Membership::Planned(resolution) => Some(resolution),
+            Membership::Stored(..) => None,
+        };
+        f.debug_struct("Asker")
+            .field("deployment", &self.deployment)
+            .field("resolution", &resolution)
+            .field("required", &self.required)
+            .finish()
     }
-    let set = context.deployment(deployment.labels().get(OWNER_NAME_LABEL)?)?;
-    let resolution = resolution::of_set(context, &set)?;
-    let record = context.records.known(&set.name_any())?.state();
-    let id = ObjectId {
-        group: BundleDeployment::group(&()).into_owned(),
-        kind: BundleDeployment::kind(&()).into_owned(),
-        namespace: None,
-        name: deployment.name_any(),
-    };
-    let is_of_set = Some(record.holdings.owner()) == set.uid().as_deref();
-    (is_of_set && record.holdings.owns(&id, &deployment.metadata)).then_some(resolution)
 }
 
 #[cfg(test)]
@@ -79,25 +98,28 @@ mod tests {
 
     fn allows(asker: &Asker, annotations: &[(&str, &str)]) -> bool {
         let text = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        asker.allows(&annotations.iter().map(text).collect())
+        let annotations = annotations.iter().map(text).collect();
+        asker.allows(&annotations).now_or_never().unwrap()
     }
 
     #[test]
     fn an_account_lists_who_may_use_it() {
         let deployments = |names| ("chandler.dev/bundledeployments", names);
         let resolutions = |names| ("chandler.dev/resolutions", names);
-        let plain = Asker { deployment: "harbour".into(), resolution: None, required: false };
-        let member = Asker { resolution: Some("platform".into()), ..plain.clone() };
-        assert!(allows(&plain, &[]) && allows(&member, &[]), "without annotations all may");
-        for asker in [&plain, &member] {
-            let required = Asker { required: true, ..asker.clone() };
-            assert!(!allows(&required, &[]), "unless a grant is required");
-            assert!(allows(&required, &[deployments("harbour")]), "{asker:?}");
-            assert!(!allows(asker, &[deployments("shop")]), "{asker:?}");
+        let member = |required| Asker {
+            deployment: "harbour".into(),
+            resolution: Membership::Planned("platform".into()),
+            required,
+        };
+        assert!(allows(&member(false), &[]), "without annotations all may");
+        assert!(!allows(&member(true), &[]), "unless a grant is required");
+        for required in [false, true] {
+            let member = member(required);
+            assert!(allows(&member, &[deployments("harbour")]));
+            assert!(allows(&member, &[resolutions("platform")]));
+            assert!(allows(&member, &[deployments("shop"), resolutions("plat*")]));
+            assert!(!allows(&member, &[deployments("shop")]) && !allows(&member, &[resolutions("shop")]));
         }
-        assert!(allows(&member, &[resolutions("platform")]) && !allows(&plain, &[resolutions("*")]));
-        assert!(allows(&member, &[deployments("shop"), resolutions("plat*")]));
-        assert_eq!(plain.wanted(), "chandler.dev/bundledeployments: harbour");
-        assert_eq!(member.wanted(), "chandler.dev/resolutions: platform");
+        assert_eq!(member(true).wanted(), "chandler.dev/resolutions: platform");
     }
 }

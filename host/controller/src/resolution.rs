@@ -8,6 +8,7 @@
 //! | `decisions` | the decisions that are kept, in ConfigMaps | yes |
 //! | `preflight` | checks all members of a decision before it is installed, and remembers what was refused | yes |
 //! | `member_checks` | renders and previews the members of a decision | yes |
+//! | `membership` | which BundleDeployments the controller wrote for a Resolution | yes |
 //! | `set` | the BundleDeployment of the set | yes |
 //! | `teardown` | deletes the set with its Resolution | yes |
 //! | `wakes` | which changes of other objects concern a Resolution | no |
@@ -18,6 +19,7 @@ mod answer;
 mod decide;
 mod decisions;
 mod member_checks;
+mod membership;
 mod preflight;
 mod reconciler;
 mod set;
@@ -25,7 +27,5 @@ mod teardown;
 mod wakes;
 
 pub(crate) use self::{
-    reconciler::Resolutions,
-    set::{deployment_name, of_set},
-    wakes::ResolutionWakes,
+    membership::resolution_of, reconciler::Resolutions, set::deployment_name, wakes::ResolutionWakes,
 };

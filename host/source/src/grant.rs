@@ -69,6 +69,11 @@ impl<'a> Grantee<'a> {
             None => !grant_required && ANNOTATIONS.iter().all(|annotation| text(annotation).is_none()),
         }
     }
+
+    /// Whether annotations list Resolutions at all.
+    pub fn lists_resolutions(annotations: &BTreeMap<String, String>) -> bool {
+        annotations.contains_key(RESOLUTIONS)
+    }
 }
 
 impl fmt::Display for Grantee<'_> {

@@ -6,7 +6,10 @@ use std::fs;
 use chandler_api::{BundleDeployment, ConditionType, Resolution, find_condition};
 use chandler_permissions::{Account, AccountPolicy, PolicyRule, roles};
 use chandler_tests::{Cluster, World, bundles, bundles::Bundle, wait, world::condition};
-use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
+use k8s_openapi::api::{
+    admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
+    rbac::v1::ClusterRoleBinding,
+};
 use kube::{
     Api, Client, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -50,7 +53,7 @@ impl Tenants {
         apply(&world, &objects).await;
 
         let platform = Account { namespace: accounts.clone(), name: "platform".to_owned() };
-        let annotations = json!({"chandler.dev/resolutions": format!("{}-platform", world.run())});
+        let annotations = json!({"chandler.dev/resolutions": format!("{}-platform*", world.run())});
         let acts = json!([{"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["platform"],
                            "verbs": ["get", "impersonate"]}]);
         let acts: Vec<PolicyRule> = serde_json::from_value(acts).expect("rules");
@@ -132,6 +135,13 @@ impl Tenants {
         remove_cluster_roles(&world, &[&format!("{}-platform", world.run())]).await;
         world.finish().await;
     }
+}
+
+/// A binding that makes the users of a tenant administrators.
+fn everything_for(tenant: &str) -> Value {
+    json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": tenant},
+           "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+           "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": tenant}]})
 }
 
 async fn create(client: &Client, object: Value) -> kube::Result<()> {
@@ -325,7 +335,7 @@ async fn without_policies_accounts_install_only_what_they_list() {
     assert!(message.contains(&format!("chandler.dev/resolutions: {name}")), "{message}");
 
     // With the owner reference, the label and the name of a set and a member, which prove nothing.
-    let platform = format!("{}-platform", world.run());
+    let platform = format!("{}-platform-two", world.run());
     let resolutions: Api<Resolution> = Api::all(world.client.clone());
     create(&world.client, tenants.resolution(&platform, "missing", &tenants.output("platform")))
         .await
@@ -344,5 +354,36 @@ async fn without_policies_accounts_install_only_what_they_list() {
         world.condition(&name, "Ready", "False", "ServiceAccountNotGranted").await;
     }
     assert_eq!(shop.installed_in(&tenants.tenant, "app").await, None);
+
+    // With a change of a real member, which the set would revert a moment later.
+    let platform = format!("{}-platform", world.run());
+    create(&world.client, tenants.resolution(&platform, &shop.name("app"), &tenants.output("platform")))
+        .await
+        .expect("administrators may");
+    resolution_says(world, &platform, "Succeeded").await;
+    let pause = Patch::Merge(json!({"spec": {"suspend": true}}));
+    world
+        .deployments()
+        .patch(&format!("resolveset-{platform}"), &PatchParams::default(), &pause)
+        .await
+        .expect("it exists");
+    world.condition(&format!("resolveset-{platform}"), "Progressing", "False", "Suspended").await;
+    let root = Bundle::empty().with("manifests/root.json", &everything_for(&tenants.tenant).to_string());
+    let change = Patch::Merge(json!({"spec": {"source": {"image": {"ref": world.push(&root).await}}}}));
+    let member = shop.name("app");
+    let deployments: Api<BundleDeployment> = Api::all(tenants.mallory.clone());
+    deployments.patch(&member, &PatchParams::default(), &change).await.expect("no policy denies it");
+    world.condition(&member, "Ready", "False", "ServiceAccountNotGranted").await;
+    let bindings: Api<ClusterRoleBinding> = Api::all(world.client.clone());
+    assert!(bindings.get_opt(&tenants.tenant).await.expect("an answer").is_none());
+    let resume = Patch::Merge(json!({"spec": {"suspend": false}}));
+    world
+        .deployments()
+        .patch(&format!("resolveset-{platform}"), &PatchParams::default(), &resume)
+        .await
+        .expect("it exists");
+    world.ready(&member).await;
+    resolutions.delete(&platform, &DeleteParams::default()).await.expect("it exists");
+    wait::until(&resolutions, &platform, "gone", |resolution| resolution.is_none()).await;
     tenants.finish().await;
 }

@@ -82,6 +82,10 @@ impl Decisions {
         Ok(Self(decisions))
     }
 
+    pub(super) fn all(&self) -> impl Iterator<Item = &Decision> {
+        self.0.iter()
+    }
+
     pub(super) fn newest(&self) -> Option<&Decision> {
         self.0.last()
     }

@@ -124,6 +124,7 @@ impl Resolutions {
 
     pub(super) fn forget(&self, name: &str) {
         self.preflights.end(name);
+        self.context.resolutions.decided.forget(name);
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
         self.backoff.succeeded(name);
     }

@@ -12,7 +12,6 @@ use kube::{
 use serde_json::{Map, Value, json};
 
 use super::decisions::{Decision, owner};
-use crate::context::Context;
 
 /// What the name of a BundleDeployment of a set begins with.
 const PREFIX: &str = "resolveset-";
@@ -33,15 +32,12 @@ pub(super) fn is_owned(deployment: &BundleDeployment, resolution: &Resolution) -
     deployment.owner_references().iter().any(|owner| owner.controller == Some(true) && Some(&owner.uid) == uid.as_ref())
 }
 
-/// The Resolution whose set a BundleDeployment is. Its bundle must be a decision of this very Resolution, which only the controller
-/// writes: a name and an owner reference prove nothing.
-pub(crate) fn of_set(context: &Context, deployment: &BundleDeployment) -> Option<String> {
-    let name = deployment.name_any();
-    let resolution = context.resolutions.get(resolution_of(&name)?)?;
-    let is_set = is_owned(deployment, &resolution)
+/// Whether a BundleDeployment is the set of this very Resolution: its bundle is one of the decisions, which only the controller writes. Its
+/// name and its owner reference prove nothing.
+pub(super) fn is_set(deployment: &BundleDeployment, resolution: &Resolution) -> bool {
+    is_owned(deployment, resolution)
         && deployment.spec.provisioner_class_name == RESOLVESET_CLASS
-        && config_map(deployment).is_some_and(|map| is_decision(map, &name));
-    is_set.then(|| resolution.name_any())
+        && config_map(deployment).is_some_and(|map| is_decision(map, &deployment.name_any()))
 }
 
 /// Whether a ConfigMap has the name of a decision for the BundleDeployment of this name.

@@ -13,7 +13,7 @@ use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
 
 use tokio::{sync::Notify, time::Instant};
 
-use super::{decisions::NAME_LABEL, set};
+use super::{decisions::NAME_LABEL, membership::Decided, set};
 
 /// The shortest time between two rounds in which all Resolutions are reconciled because a BundleDeployment has another bundle. While a
 /// set is installed, each of its members is such a change.
@@ -32,11 +32,20 @@ pub(crate) struct ResolutionWakes {
     stale: Mutex<BTreeSet<String>>,
     /// A BundleDeployment has another bundle than before.
     bundles: Notify,
+    /// What the decisions say of members.
+    pub(super) decided: Decided,
 }
 
 impl ResolutionWakes {
     pub(crate) fn new(objects: Cache<Guarded>, triggers: Triggers<Resolution>) -> Self {
-        Self { objects, triggers, installed: Mutex::default(), stale: Mutex::default(), bundles: Notify::new() }
+        Self {
+            objects,
+            triggers,
+            installed: Mutex::default(),
+            stale: Mutex::default(),
+            bundles: Notify::new(),
+            decided: Decided::default(),
+        }
     }
 
     /// A BundleDeployment is new or changed. One of a set concerns its Resolution at once; what is installed concerns all

@@ -44,7 +44,7 @@ pub(crate) async fn actor(own: &Cluster, recent: &RecentAnswers, owner: &Owner) 
     let Some(account) = &owner.account else { return Ok(own.clone()) };
     let found = recent.account(own, account).await;
     if let (Ok(Some(annotations)), Some(grant)) = (&found, &owner.account_grant)
-        && !grant.allows(annotations)
+        && !grant.allows(annotations).await
     {
         // The annotation may have been added a moment ago.
         recent.forget_account(account);

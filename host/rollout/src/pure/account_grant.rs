@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use futures::future::BoxFuture;
+
 /// Decides whether an owner may be installed on behalf of a ServiceAccount. Deletion needs no grant: it creates nothing.
 pub trait AccountGrant: fmt::Debug + Send + Sync {
     /// The decision about a ServiceAccount with these annotations.
-    fn allows(&self, annotations: &BTreeMap<String, String>) -> bool;
+    fn allows<'a>(&'a self, annotations: &'a BTreeMap<String, String>) -> BoxFuture<'a, bool>;
 
     /// The annotation that would allow it, for messages: `chandler.dev/bundledeployments: harbour`.
     fn wanted(&self) -> String;

@@ -101,7 +101,7 @@ async fn client(own: &Client, account: Option<&Account>, grant: &dyn AccountGran
     let accounts = Api::<ServiceAccount>::namespaced(own.clone(), &account.namespace);
     let found = accounts.get_metadata_opt(&account.name).await.map_err(|error| failed(api_message(&error)))?;
     let Some(found) = found else { return Err(ReadValuesError::AccountNotFound(account.clone())) };
-    if !grant.allows(found.annotations()) {
+    if !grant.allows(found.annotations()).await {
         let (account, wanted) = (account.clone(), grant.wanted());
         return Err(ReadValuesError::AccountNotGranted(RolloutError::ServiceAccountNotGranted { account, wanted }));
     }
