@@ -286,12 +286,6 @@ fn about_approval<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
 #[tokio::test]
 async fn the_policies_deny_exactly_the_documented_requests() {
     let world = World::without_controller(Cluster::acquire().await).await;
-    if world.is_embedded() {
-        eprintln!(
-            "skipped: the embedded control plane does not enforce ValidatingAdmissionPolicies; set KUBEBUILDER_ASSETS"
-        );
-        return world.finish().await;
-    }
     let users = Users::new(&world).await;
     let by = |name: &str, account: &str, more: Value| {
         let mut object = deployment(&world, name, &json!({"serviceAccount": {"name": account}}));
