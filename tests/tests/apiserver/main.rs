@@ -32,6 +32,7 @@
 //! | 3.20 | discovery, OpenAPI, health |
 //! | 3.21 | authentication and authorization |
 //! | 3.22 | Events, Leases, defaults of built-in kinds |
+//! | 3.23 | admission policies |
 //! | 3.24 | tables and partial metadata |
 //! | 4 | what API server replacements are known to get wrong |
 
@@ -50,6 +51,7 @@ mod cli;
 mod crds;
 mod deletion;
 mod patch;
+mod policies;
 mod properties;
 mod server;
 mod support;
@@ -86,6 +88,7 @@ fn all() -> Vec<Case> {
         deletion::cases(),
         crds::cases(),
         access::cases(),
+        policies::cases(),
         server::cases(),
         properties::cases(),
         cli::cases(),

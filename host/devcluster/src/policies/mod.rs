@@ -51,3 +51,33 @@ impl Policies {
         self.0.current(store)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::store::{Expected, Key};
+
+    #[test]
+    fn other_writes_change_nothing() {
+        let (store, policies) = (Store::default(), Policies::default());
+        let before = policies.current(&store);
+        assert!(before.is_empty());
+        for name in ["a", "b"] {
+            store.put(Key::new("configmaps".into(), "default", name), Expected::Absent, json!({})).unwrap();
+            assert!(Arc::ptr_eq(&before, &policies.current(&store)), "it is neither read nor copied");
+        }
+        let put = |table: &str, spec: serde_json::Value| {
+            let key = Key::new(format!("{table}.admissionregistration.k8s.io").into(), "", "rule");
+            store.put(key, Expected::Absent, json!({"metadata": {"name": "rule"}, "spec": spec})).unwrap()
+        };
+        put("validatingadmissionpolicies", json!({}));
+        assert!(policies.current(&store).is_empty(), "a policy without a binding is not enforced");
+        let binding = put("validatingadmissionpolicybindings", json!({"policyName": "rule"}));
+        assert!(!policies.current(&store).is_empty());
+        let key = Key::new("validatingadmissionpolicybindings.admissionregistration.k8s.io".into(), "", "rule");
+        store.delete(&key, binding.revision(), None).unwrap();
+        assert!(policies.current(&store).is_empty());
+    }
+}

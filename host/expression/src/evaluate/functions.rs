@@ -229,6 +229,7 @@ pub(super) fn call(
         ("dyn", None, [value]) => Ok(value.clone()),
         ("type", None, [value]) => Ok(Value::Opaque(Arc::new(TypeValue(type_name(value).to_owned())))),
         ("bool", None, [value]) => to_bool(value),
+        ("string", None, [Value::Bool(value)]) => Ok(Value::from(if *value { "true" } else { "false" })),
         ("contains" | "startsWith" | "endsWith", Some(Value::String(text)), [Value::String(part)]) => {
             meter.charge_text(text.len())?;
             Ok(Value::Bool(match name {

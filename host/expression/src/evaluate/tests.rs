@@ -64,7 +64,7 @@ fn the_language_is_evaluated() {
         "object[?'name'].value() == object.name && optional.none().or(optional.of(1)).value() == 1",
         "{'a': 1, ?'b': object.?missing} == {'a': 1} && [1, ?object.?missing] == [1]",
         "type(object.name) == string && type(1) != type('a') && type([]) == list",
-        "string(1) == '1' && int('2') == 2 && dyn(1) == 1 && bool('true') && double('1.5') == 1.5",
+        "string(1) == '1' && string(true) == 'true' && int('2') == 2 && dyn(1) == 1 && bool('true') && double('1.5') == 1.5",
         "'a,b'.split(',') == ['a', 'b'] && ['a', 'b'].join('-') == 'a-b' && 'abc'.substring(1) == 'bc'",
         "'abc'.matches('^[a-c]+$') && 'a1b22'.findAll('[0-9]+') == ['1', '22']",
         "object.name.matches('^' + 'n')",
@@ -178,5 +178,28 @@ fn every_listed_function_exists() {
             functions::call(name, target, arguments, &Patterns::default(), &Meter::new(1000))
         };
         assert!(call(Some(&Value::Null), &[]) != unknown || call(None, &[Value::Null]) != unknown, "{name}");
+    }
+}
+
+const TOKENS: &[&str] = &[
+    "object", ".name", ".list", ".items", "[0]", "[?0]", "(", ")", " && ", " || ", "!", " == ", " < ", " + ", " - ", " / ", " % ",
+    "'a'", "1", "2.5", "null", "[1, 2]", "{'a': 1}", ".all(x, ", ".exists(x, ", ".map(x, ", ".filter(x, ", "x", ".size()", ".?a",
+    ".orValue(", ".matches('a+')", ".matches(object.name)", "has(object.", " ? ", " : ", " in ", ".replace('a', ", ".indexOf(",
+    ".split(", ".join(", ".format([", "])", "string(", "int(", "type(", "duration(", "timestamp(", "quantity(", ".sum()", ".first()",
+];
+
+proptest::proptest! {
+    #[test]
+    fn nothing_panics_or_costs_too_much(
+        tokens in proptest::collection::vec(proptest::sample::select(TOKENS), 1..14),
+        name in ".{0,8}",
+    ) {
+        let (text, mut names) = (tokens.concat(), object());
+        names.0["object"]["name"] = name.into();
+        let meter = Meter::new(10_000);
+        if let Ok(program) = Program::parse(&text) {
+            let _ = evaluate(&program, &names, &meter);
+        }
+        proptest::prop_assert!(meter.used() <= 10_001);
     }
 }

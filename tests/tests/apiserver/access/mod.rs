@@ -5,7 +5,7 @@ mod identity;
 mod reviews;
 mod rules;
 mod tokens;
-mod users;
+pub(crate) mod users;
 
 use crate::support::Case;
 

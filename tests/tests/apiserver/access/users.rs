@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use crate::support::{Collection, Http, Scope};
 
 /// Requests as this user, by impersonation.
-pub(super) fn user(scope: &Scope, name: &str) -> Http {
+pub(crate) fn user(scope: &Scope, name: &str) -> Http {
     scope.http().with("impersonate-user", name).with("impersonate-group", "system:authenticated")
 }
 
 /// A unique user with these rules in the case's namespace.
-pub(super) async fn user_with(scope: &Scope, rules: Value) -> (String, Http) {
+pub(crate) async fn user_with(scope: &Scope, rules: Value) -> (String, Http) {
     let name = scope.name("user");
     grant(scope, &name, rules).await;
     let http = user(scope, &name);
@@ -18,7 +18,7 @@ pub(super) async fn user_with(scope: &Scope, rules: Value) -> (String, Http) {
 }
 
 /// Grants a user these rules in the case's namespace, and waits until they take effect.
-pub(super) async fn grant(scope: &Scope, user: &str, rules: Value) {
+pub(crate) async fn grant(scope: &Scope, user: &str, rules: Value) {
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": user}, "rules": rules});
     roles(scope).await.create(&role).await.is(201);
     bindings(scope).await.create(&binding(user, "Role", user, user)).await.is(201);
@@ -36,7 +36,7 @@ fn resource(rule: &Value) -> (String, String) {
 }
 
 /// Waits until a grant takes effect: authorizers learn of bindings by watching.
-pub(super) async fn until_allowed(scope: &Scope, user: &str, mut attributes: Value) {
+pub(crate) async fn until_allowed(scope: &Scope, user: &str, mut attributes: Value) {
     for (field, value) in attributes.clone().as_object().unwrap() {
         if value.is_null() {
             attributes.as_object_mut().unwrap().remove(field);
@@ -78,6 +78,6 @@ pub(super) fn binding(name: &str, kind: &str, role: &str, user: &str) -> Value {
 }
 
 /// A rule on core resources.
-pub(super) fn rule(verbs: &[&str], resources: &[&str]) -> Value {
+pub(crate) fn rule(verbs: &[&str], resources: &[&str]) -> Value {
     json!({"apiGroups": [""], "resources": resources, "verbs": verbs})
 }
