@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use chandler_api::{BundleDeployment, ConditionType, Resolution, find_condition};
+use chandler_api::{BundleDeployment, ConditionType, PlatformOperator, Resolution, find_condition};
 use chandler_permissions::{Account, AccountPolicy, PolicyRule, roles};
 use chandler_tests::{Cluster, World, bundles, bundles::Bundle, wait, world::condition};
 use k8s_openapi::api::{
@@ -12,7 +12,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -67,6 +67,10 @@ impl Tenants {
         apply(&world, &roles(&[(Some(accounts.clone()), acts)].into(), &controller_account, &name)).await;
 
         let client = controller(&world).await;
+        // An API server notices new roles a moment later, and the controller does not start without its permissions.
+        let operators: Api<PlatformOperator> = Api::all(client.clone());
+        wait::eventually("the permissions apply", || async { operators.list(&ListParams::default()).await.is_ok() })
+            .await;
         world.start_controller_with(client, |options| {
             options.accounts = AccountPolicy::Required;
             options.require_service_account_grant = true;
