@@ -41,10 +41,9 @@ impl ClusterClasses<'_> {
             Self::None => return Ok(None),
             Self::Of(client) => (*client).clone(),
             Self::At(connection) => cluster::client(connection).await.map_err(|error| {
-                error.hint(format!(
-                    "{name:?} is no built-in class, so it is looked for in a cluster; {}",
-                    provisioner::classes()
-                ))
+                CommandError::usage(format!("no built-in provisioner class {name:?}, and no cluster to look for it"))
+                    .cause(error.message())
+                    .hint(provisioner::classes())
             })?,
         };
         read(&client, name).await.map(Some)
@@ -157,14 +156,14 @@ fn lost_component(class: Option<&ProvisionerClass>, revision: &Revision) -> Resu
         format!("revision {number} was rendered by class {}, {}", provisioner.class, summary::component(provisioner));
     let refused = |why: &str| CommandError::failed(format!("{rendered}, {why}; nothing was changed"));
     let Some(class) = class else {
-        return Err(refused("which does not exist any more").hint("create the ProvisionerClass again"));
+        return Err(refused("and that class does not exist any more").hint("create the ProvisionerClass again"));
     };
     let now = class.status.as_ref().and_then(|status| status.component.as_ref());
     if now.is_some_and(|now| now.digest == provisioner.digest) {
         return Ok(None);
     }
     if provisioner.image.is_none() {
-        let why = "which is no longer the one of the class, and the record does not name its image";
+        let why = "and the class has another one now; the record does not name the image of the earlier one";
         return Err(refused(why).hint("set spec.image of the ProvisionerClass to the earlier image"));
     }
     let now = now.map_or_else(|| "none".to_owned(), |now| now.digest.clone());
@@ -215,7 +214,13 @@ mod tests {
                 found(None, Some("example.com/helm@sha256:1")),
             ]
             .join("\n"),
-            @""
+            @r"
+        revision 1 was rendered by class helm, sail 1.0.0 (sha256:1); the class has sha256:2 now. The controller takes the earlier component from its cache or fetches it by digest; if it can do neither, it reports RevisionUnavailable and changes nothing
+        error: revision 1 was rendered by class helm, sail 1.0.0 (sha256:1), and the class has another one now; the record does not name the image of the earlier one; nothing was changed
+          hint: set spec.image of the ProvisionerClass to the earlier image
+        error: revision 1 was rendered by class helm, sail 1.0.0 (sha256:1), and that class does not exist any more; nothing was changed
+          hint: create the ProvisionerClass again
+        "
         );
     }
 }
