@@ -4,6 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{bundle_deployment::ProvisionerInUse, schema};
+
 /// The most objects that a pending change lists.
 pub const LISTED_CHANGES: usize = 50;
 /// The most findings that a pending change lists.
@@ -25,8 +27,32 @@ pub enum Approval {
     Manual,
 }
 
-impl crate::schema::Enumeration for Approval {
+impl schema::Enumeration for Approval {
     const NAMES: &[&str] = &["Automatic", "Manual"];
+}
+
+/// What a change comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ChangeCause {
+    /// The spec of the BundleDeployment, the content of its bundle, or the cluster.
+    #[default]
+    Spec,
+    /// A newer component or configuration of the provisioner class. The installed release matches the spec.
+    Provisioner,
+}
+
+impl schema::Enumeration for ChangeCause {
+    const NAMES: &[&str] = &["Spec", "Provisioner"];
+}
+
+/// The provisioner of a change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProvisionerChange {
+    /// The provisioner that rendered the installed release. A new installation has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installed: Option<ProvisionerInUse>,
+    /// The provisioner that rendered the change.
+    pub new: ProvisionerInUse,
 }
 
 /// A change that is pending approval.
@@ -38,6 +64,14 @@ pub struct PendingChange {
     pub digest: String,
     /// The digest of the release that is rolled out after approval.
     pub release_digest: String,
+    /// What the change comes from: Spec, the default, or Provisioner, for a newer component or configuration of the provisioner class
+    /// alone. The installed release then matches the spec.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::enumeration::<ChangeCause>")]
+    pub cause: Option<ChangeCause>,
+    /// The provisioner that rendered the installed release, and the one that rendered the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provisioner: Option<ProvisionerChange>,
     /// The number of objects to create.
     pub created: i64,
     /// The number of objects to change, including objects that another field manager changed.

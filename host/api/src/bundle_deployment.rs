@@ -53,7 +53,8 @@ pub struct BundleDeploymentSpec {
     pub install_namespace: String,
     /// The provisioner that renders the content into objects: the name of a ProvisionerClass, or one of the built-in classes
     /// core-rukpak-io-plain, core-rukpak-io-registry and core-rukpak-io-resolveset. Without it, the class that recognises the content;
-    /// of several, the one with the highest priority. status.provisioner names it.
+    /// of several, the one with the highest priority. status.provisioner names it. An installed release keeps its class until another
+    /// one is named here.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub provisioner_class_name: String,
@@ -83,7 +84,7 @@ pub struct BundleDeploymentSpec {
     pub rollout: Option<RolloutSettings>,
     /// Whether a new revision needs approval. Automatic, the default, needs none. With Manual, the controller writes the
     /// planned changes to status.pendingChange and waits until a ChangeApproval names their digest. A rollback to an earlier
-    /// revision needs no approval.
+    /// revision needs no approval. An update of the provisioner needs approval as updatePolicy of its class says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::enumeration::<Approval>")]
     pub approval: Option<Approval>,
@@ -186,7 +187,8 @@ pub struct BundleDeploymentStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["number"]))]
     pub history: Vec<Revision>,
-    /// The change that is pending approval, if spec.approval is Manual.
+    /// The change that is pending approval: a new revision, if spec.approval is Manual, or an update of the provisioner, if the
+    /// updatePolicy of its class is Manual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_change: Option<PendingChange>,
     /// The objects that differ from the release and are not repaired.
@@ -214,6 +216,9 @@ pub struct ProvisionerInUse {
     pub version: Option<String>,
     /// The digest of the component.
     pub digest: String,
+    /// The reference of the component's artifact by digest. A built-in provisioner has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// The format that the provisioner recognised, where the spec names no class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,

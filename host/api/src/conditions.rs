@@ -37,7 +37,8 @@ names! {
         /// ProvisionerClass: the image is known by digest and was pulled. Catalog: the source is known by digest. Resolution: the
         /// packages have an answer.
         Resolved,
-        /// ProvisionerClass: the component matches its digest.
+        /// ProvisionerClass: the component is signed by a trusted signer. False with reason NotRequired where the controller requires no
+        /// signatures.
         Verified,
         /// Catalog: the content is a catalog without errors.
         Valid,

@@ -58,7 +58,7 @@ mod schema;
 pub mod source;
 pub mod values;
 
-pub use approval::{Approval, PendingChange};
+pub use approval::{Approval, ChangeCause, PendingChange, ProvisionerChange};
 pub use bundle::{BundleCandidate, BundleDescription, BundleProperty, BundleWarning};
 pub use bundle_deployment::{
     BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, Preflight, ProvisionerInUse, ReleaseInUse,
@@ -87,7 +87,7 @@ pub use platform_operator::{
 pub use probe::{Probe, ProbeSelector};
 pub use provisioner_class::{
     ClassDeletion, Component, ProvisionerClass, ProvisionerClassSpec, ProvisionerClassStatus, ProvisionerLimits,
-    WhileInUse,
+    UpdatePolicy, WhileInUse,
 };
 pub use resolution::{
     CatalogExpression, CatalogInUse, CatalogSelector, DecisionSummary, DependencyPolicy, LabelOperator, LeftOut,

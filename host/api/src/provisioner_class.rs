@@ -44,6 +44,13 @@ pub struct ProvisionerClassSpec {
     /// priority wins. Several classes with the highest priority are an error. The built-in classes have priority 0.
     #[serde(default, skip_serializing_if = "schema::is_zero")]
     pub priority: i32,
+    /// When installed BundleDeployments get a newer component or configuration of the class. With Manual, the default, each keeps
+    /// those that its release was rendered with: status.pendingChange of the BundleDeployment describes the update, and a
+    /// ChangeApproval approves it. Automatic updates all at once. New installations, and new content or configuration of a
+    /// BundleDeployment, always use the newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::enumeration::<UpdatePolicy>")]
+    pub update_policy: Option<UpdatePolicy>,
     /// Configuration for the provisioner. The configuration of a BundleDeployment is merged over it, member by member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]
@@ -54,6 +61,20 @@ pub struct ProvisionerClassSpec {
     /// What happens when the class is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<ClassDeletion>,
+}
+
+/// When installed BundleDeployments get a newer component or configuration of their class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum UpdatePolicy {
+    /// When the update of this BundleDeployment is approved.
+    #[default]
+    Manual,
+    /// At once.
+    Automatic,
+}
+
+impl schema::Enumeration for UpdatePolicy {
+    const NAMES: &[&str] = &["Manual", "Automatic"];
 }
 
 /// What happens when a class is deleted.
@@ -123,7 +144,11 @@ pub struct ProvisionerClassStatus {
     /// The generation of the spec that this status describes; -1 until the controller has observed the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The component in use. It stays in use while a newer one is not available.
+    /// The last value of the annotation reconcile.chandler.dev/requestedAt that the controller handled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_reconcile_at: Option<String>,
+    /// The component of new installations. It stays in use while a newer one is not available. With the updatePolicy Manual, installed
+    /// BundleDeployments may use an earlier one, which their status names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<Component>,
 }

@@ -41,6 +41,9 @@ pub struct Revision {
     pub install_namespace: String,
     /// The digest of the configuration, merged with that of the class. Values of Secrets do not count, but the versions of the Secrets.
     pub config_digest: String,
+    /// The digest of the configuration without that of the class, which shows whether the BundleDeployment or the class changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_config_digest: Option<String>,
     /// The objects of spec.valuesFrom, in the versions whose values are part of the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values_from: Vec<ValuesInUse>,
@@ -51,7 +54,7 @@ pub struct Revision {
     pub config: Option<Map<String, Value>>,
     /// The digest over the objects, stages and probes of the release.
     pub release_digest: String,
-    /// The approval of this revision, if spec.approval was Manual.
+    /// The approval of this revision, if it needed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovedChange>,
     /// The outcome: RollingOut, Succeeded, Failed, or Superseded if another revision began before this one was complete.

@@ -20,6 +20,7 @@ pub mod installation;
 pub mod kubeconfig_file;
 pub mod migration;
 pub mod namespace;
+pub mod provisioner_class;
 pub mod resolution;
 pub mod rollback;
 pub mod upload;

@@ -19,6 +19,7 @@ mod signatures;
 
 pub use self::{
     access::{AccessError, Credentials, ImageAccess},
+    component::component_tree,
     endpoints::{Keyring, RegistrySettings},
     failure::RegistryError,
     fetch::{ImageOptions, Images, ResolvedImage},

@@ -41,6 +41,7 @@ pub use files::FileSet;
 pub use image::{
     AccessError, Credentials, ImageAccess, ImageError, ImageOptions, ImageReference, Images, Keyring, Platform,
     PlatformError, PullSecrets, ReferenceError, RegistryError, RegistrySettings, RequiredSignatures, ResolvedImage,
+    component_tree,
 };
 pub use limits::{LimitExceeded, Limits};
 pub use store::{Collected, Store, Upload};

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use chandler_content::component_tree;
 use chandler_core::Digest;
 use kube::ResourceExt as _;
 use tokio::time::MissedTickBehavior;
@@ -93,9 +94,10 @@ async fn records(context: &Context) {
     }
 }
 
-/// The content digests of all revisions in the records, of the content that each spec describes, and of catalogs.
+/// The content digests of all revisions in the records, of the content that each spec describes, of catalogs, and of components.
 fn in_use(context: &Context) -> BTreeSet<Digest> {
     let mut used = context.catalogs.content_in_use();
+    used.extend(context.classes.pulled().iter().map(|(digest, bytes)| component_tree(digest, *bytes)));
     for guarded in context.deployments.state() {
         let Ok(deployment) = &guarded.0 else { continue };
         let state = context.records.known(&deployment.name_any()).map(|record| record.state());

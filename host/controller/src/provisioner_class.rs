@@ -9,12 +9,14 @@
 //! | `preload` | loads the classes before the first reconcile | yes |
 //! | `load` | loads the component of a class | yes |
 //! | `classes` | the classes in use, by name | no |
+//! | `earlier` | components that rendered releases and that no class has any more | yes |
 //! | `served` | which artifact served each class last, across restarts | disk |
 //! | `retention` | whether a deleted class is kept while BundleDeployments use it | writes |
 //! | `users` | which BundleDeployments a class concerns | no |
 //! | `status` | derives the status | no |
 
 mod classes;
+mod earlier;
 mod load;
 mod preload;
 mod reconciler;
@@ -25,6 +27,7 @@ mod users;
 
 pub(crate) use self::{
     classes::{Class, Classes, NotReady, Offer},
+    earlier::{EarlierError, component_of},
     reconciler::ProvisionerClasses,
     users::may_use,
 };

@@ -190,8 +190,8 @@ names! {
         ImageResolved,
         /// The image could not be resolved or pulled.
         ImageNotResolved,
-        /// The component matches its digest.
-        DigestVerified,
+        /// Nothing was verified: the controller does not require signatures.
+        NotRequired,
         /// The component uses a supported version of the contract.
         ContractSupported,
         /// The component uses no supported version of the contract.
@@ -206,6 +206,8 @@ names! {
         CompilationSucceeded,
         /// The component could not be compiled.
         CompileFailed,
+        /// The component was not compiled in time, because the machine is busy.
+        CompilerBusy,
         /// The class is usable.
         ProvisionerReady,
         /// A newer component is not available. The previous one stays in use.

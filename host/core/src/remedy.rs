@@ -40,7 +40,7 @@ impl Reason {
             | Self::AsReleased
             | Self::Succeeded
             | Self::ImageResolved
-            | Self::DigestVerified
+            | Self::NotRequired
             | Self::ContractSupported
             | Self::CompilationSucceeded
             | Self::ProvisionerReady
@@ -61,6 +61,7 @@ impl Reason {
             | Self::OutsideMaintenanceWindow
             | Self::Preflighting
             | Self::InstallPending
+            | Self::CompilerBusy
             | Self::InstallationStatusUnknown => Remedy::Time,
 
             Self::ProcessingFinalizerFailed

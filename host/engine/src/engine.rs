@@ -105,6 +105,13 @@ impl Engine {
         self.inner.load(wasm).await
     }
 
+    /// Has a component compiled again with the next load, although it crashed the compiler or exceeded its limits before.
+    pub async fn release_from_quarantine(&self, component: &Digest) {
+        let (quarantine, digest) = (Arc::clone(&self.inner.quarantine), component.clone());
+        // If this fails, the component stays quarantined, and the next load says so.
+        let _ = self.inner.threads.run_blocking(move || quarantine.remove(&digest)).await;
+    }
+
     /// The counters of this engine.
     pub fn statistics(&self) -> EngineStatistics {
         EngineStatistics {

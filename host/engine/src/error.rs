@@ -84,6 +84,7 @@ impl LoadError {
             Self::UnsupportedContract(_) => Reason::UnsupportedContract,
             Self::MissingCapabilities(_) => Reason::MissingCapabilities,
             Self::MissingImports(_) => Reason::MissingImports,
+            Self::Compile(CompileError::Timeout(_)) => Reason::CompilerBusy,
             Self::Compile(_) => Reason::CompileFailed,
             Self::Internal(_) => Reason::InternalError,
         }
@@ -106,8 +107,11 @@ pub enum CompileError {
     /// The compiler rejected the component.
     #[error("{0}")]
     Refused(String),
-    /// The compiler exceeded the wall time limit.
-    #[error("the compiler did not finish within {}", seconds(*.0))]
+    /// The compiler exceeded the wall time limit and not that of CPU time: the machine is too busy.
+    #[error(
+        "the compiler did not finish within {}, and did not use up its CPU time: the machine is busy, or the compiler hangs; Chandler retries",
+        seconds(*.0)
+    )]
     Timeout(Duration),
     /// The compiler exceeded the CPU time limit.
     #[error("the compiler needs more than {} of CPU time", seconds(*.0))]
@@ -123,7 +127,10 @@ pub enum CompileError {
     Crashed(String),
     /// The component crashed the compiler or exceeded its limits, now or within the last hour. The text holds the
     /// original error.
-    #[error("{0}; Chandler retries after one hour, or when the component or the version of Chandler changes")]
+    #[error(
+        "{0}; Chandler retries after one hour, when the component or the version of Chandler changes, or when a reconcile of the class is \
+         requested"
+    )]
     Quarantined(String),
     /// The compiler process could not be started.
     #[error("failed to run the compiler {0}")]
@@ -131,13 +138,12 @@ pub enum CompileError {
 }
 
 impl CompileError {
-    /// Whether the compiler hung, crashed or exceeded a limit, so that the component must be quarantined.
+    /// Whether the compiler crashed or exceeded a limit that does not depend on the load of the machine, so that the component must be
+    /// quarantined.
     pub(crate) fn needs_quarantine(&self) -> bool {
         match self {
-            Self::Timeout(_) | Self::CpuTime(_) | Self::OutOfMemory(_) | Self::TooMuchCode(_) | Self::Crashed(_) => {
-                true
-            }
-            Self::Refused(_) | Self::Quarantined(_) | Self::Unavailable(_) => false,
+            Self::CpuTime(_) | Self::OutOfMemory(_) | Self::TooMuchCode(_) | Self::Crashed(_) => true,
+            Self::Timeout(_) | Self::Refused(_) | Self::Quarantined(_) | Self::Unavailable(_) => false,
         }
     }
 

@@ -54,7 +54,8 @@ pub enum Compiler {
 /// The limits of one compilation in a child process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileLimits {
-    /// Wall time. Default 120 s.
+    /// Wall time, in case the compiler hangs or the machine is too busy. It says nothing about the component, which is compiled again
+    /// later. Default 20 min.
     pub time: Duration,
     /// CPU time over all threads (`RLIMIT_CPU`), in whole seconds. Default 240 s.
     pub cpu_time: Duration,
@@ -66,6 +67,6 @@ pub struct CompileLimits {
 
 impl Default for CompileLimits {
     fn default() -> Self {
-        Self { time: Duration::from_mins(2), cpu_time: Duration::from_mins(4), memory: 2 << 30, code_bytes: 512 << 20 }
+        Self { time: Duration::from_mins(20), cpu_time: Duration::from_mins(4), memory: 2 << 30, code_bytes: 512 << 20 }
     }
 }

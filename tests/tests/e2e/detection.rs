@@ -217,32 +217,82 @@ async fn of_several_classes_the_highest_priority_wins_and_equal_ones_are_an_erro
     world.finish().await;
 }
 
+/// A class of a higher priority must not replace software that runs: it would be rendered into other objects.
 #[tokio::test]
-async fn an_installed_release_keeps_its_class_unless_a_higher_priority_recognises_its_content() {
+async fn an_installed_release_keeps_its_class_until_its_author_names_another() {
     let world = World::new().await;
     let (name, class) = (world.name(), world.name());
-    world.apply(&name, spec(&world, &world.push(&note("note")).await)).await;
+    let uid = async || world.config_maps().get("note").await.expect("it stays installed").metadata.uid;
+    let recognised_twice = |note: Bundle| note.with("detect", "hostile+v0");
+    world.apply(&name, spec(&world, &world.push(&recognised_twice(note("note"))).await)).await;
     rendered_by(&world, &name, PLAIN).await;
+    let before = uid().await;
 
-    ready_class(&world, &class, json!({"image": component(&world, PLAIN_COMPONENT)})).await;
-    let found = reconcile(&world, &name, "after the class appeared").await;
+    // It would render the ConfigMap `first`, and no other object.
+    ready_class(&world, &class, json!({"image": component(&world, HOSTILE_COMPONENT), "priority": 5})).await;
+    let warned = |deployment: Option<&BundleDeployment>| {
+        let status = deployment.and_then(|deployment| deployment.status.as_ref());
+        let mut warnings = status.into_iter().flat_map(|status| &status.warnings);
+        warnings.any(|it| it.code == "HigherPriorityClass" && it.message.contains(&class) && it.message.contains(PLAIN))
+    };
+    let found = wait::until(&world.deployments(), &name, "warned of the class", warned).await.expect("it exists");
     assert_eq!(detected(&found), pair(PLAIN, "plain+v0"));
+    let found = reconcile(&world, &name, "after the class appeared").await;
     assert_eq!(condition(&found, "Ready").map(|ready| ready.status.as_str()), Some("True"), "{}", message(&found));
+    assert_eq!((detected(&found), uid().await), (pair(PLAIN, "plain+v0"), before.clone()));
 
-    patch_class(&world, &class, json!({"priority": 1})).await;
+    // Whoever may write the status chooses no class.
+    let forged = json!({"class": class, "digest": format!("sha256:{}", "0".repeat(64)), "format": "hostile+v0"});
+    let mut history = json!(found.status.expect("a status").history);
+    history[0]["provisioner"] = forged.clone();
+    let forged = Patch::Merge(json!({"status": {"provisioner": forged, "history": history}}));
+    world.deployments().patch_status(&name, &PatchParams::default(), &forged).await.expect("the status is accepted");
+    let found = reconcile(&world, &name, "after the status was forged").await;
+    assert_eq!((detected(&found), uid().await), (pair(PLAIN, "plain+v0"), before.clone()));
+
+    // New content does not change it either.
+    let next = recognised_twice(note("note")).with("manifests/more.yaml", &bundles::config_map("more", "plain"));
+    world.apply(&name, spec(&world, &world.push(&next).await)).await;
+    rendered_by(&world, &name, PLAIN).await;
+    assert_eq!((uid().await, world.config_maps().get_opt("more").await.expect("an answer").is_some()), (before, true));
+
+    // Its author names the class, and so does the record from then on.
+    let image = world.push(&next).await;
+    world.deploy(&name, &class, &image).await;
+    rendered_by(&world, &name, &class).await;
+    assert!(world.config_maps().get_opt("first").await.expect("an answer").is_some());
+    wait::until(&world.config_maps(), "note", "pruned", |note| note.is_none()).await;
+    world.apply(&name, spec(&world, &image)).await;
     rendered_by(&world, &name, &class).await;
 
-    // Without its class, the release stays as it is.
+    // Without its class the release stays as it is, also with other content.
     classes(&world).delete(&class, &DeleteParams::default()).await.expect("the deletion is accepted");
     let text = message(&world.condition(&name, "Ready", "False", "ProvisionerMissing").await);
     assert!(text.contains(&class) && text.contains(PLAIN), "{text}");
-    assert!(world.config_maps().get_opt("note").await.expect("an answer").is_some());
     wait::until(&classes(&world), &class, "gone", |class| class.is_none()).await;
-
-    // Other content has its class detected anew.
-    let next = world.push(&note("note").with("manifests/more.yaml", &bundles::config_map("more", "plain"))).await;
-    world.apply(&name, spec(&world, &next)).await;
+    let image = world.push(&note("note")).await;
+    world.apply(&name, spec(&world, &image)).await;
+    world.condition(&name, "Ready", "False", "ProvisionerMissing").await;
+    assert!(world.config_maps().get_opt("first").await.expect("an answer").is_some());
+    world.deploy(&name, PLAIN, &image).await;
     rendered_by(&world, &name, PLAIN).await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn content_that_the_class_of_a_release_does_not_recognise_needs_a_name() {
+    let world = World::new().await;
+    let name = world.name();
+    world.apply(&name, spec(&world, &world.push(&note("note")).await)).await;
+    rendered_by(&world, &name, PLAIN).await;
+    let image = world.push(&registry_bundle("registry")).await;
+    world.apply(&name, spec(&world, &image)).await;
+    let found = world.condition(&name, "Ready", "False", "ProvisionerNotDetected").await;
+    let text = message(&found);
+    assert!(text.contains(PLAIN) && text.contains(&format!("{REGISTRY} (registry+v1)")), "{text}");
+    assert!(world.config_maps().get_opt("note").await.expect("an answer").is_some(), "the release stays");
+    world.deploy(&name, REGISTRY, &image).await;
+    rendered_by(&world, &name, REGISTRY).await;
     world.finish().await;
 }
 

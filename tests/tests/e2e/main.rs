@@ -18,6 +18,7 @@ mod approval_blockers;
 mod catalogs;
 mod causes;
 mod certificates;
+mod class_updates;
 mod cluster_changes;
 mod cluster_operators;
 mod config_map_source;

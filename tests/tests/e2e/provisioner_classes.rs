@@ -3,11 +3,16 @@
 
 use std::fs;
 
-use chandler_api::{ProvisionerClass, names::IN_USE_FINALIZER};
+use chandler_api::{
+    ProvisionerClass,
+    names::{IN_USE_FINALIZER, REQUESTED_AT_ANNOTATION},
+};
 use chandler_devregistry::Registry;
+use chandler_engine::Compiler;
 use chandler_tests::{
     World,
     bundles::{self, Bundle},
+    hostile_registry::HostileRegistry,
     wait,
     world::condition,
 };
@@ -135,5 +140,79 @@ async fn after_a_restart_the_cached_component_serves_without_its_registry() {
     world.ready(&name).await;
     let found = ready(&world, &class, "UpdateFailed").await;
     assert!(found.status.and_then(|status| status.component).is_some());
+    world.finish().await;
+}
+
+/// The reason, the status and the message of a condition of a class.
+fn reported(class: Option<&ProvisionerClass>, kind: &str) -> Option<(String, String, String)> {
+    let conditions = &class?.status.as_ref()?.conditions;
+    let found = conditions.iter().find(|condition| condition.type_ == kind)?;
+    Some((found.status.clone(), found.reason.clone(), found.message.clone()))
+}
+
+/// A controller that did not get to it says nothing about a class, and what an earlier one said is not true any more.
+#[tokio::test]
+async fn after_a_restart_the_status_says_that_a_component_is_not_loaded_yet() {
+    let mut world = World::new().await;
+    let class = world.name();
+    let registry = HostileRegistry::silent().await;
+    world.stop_controller().await;
+    let image = registry.image("provisioners/plain");
+    let _: ProvisionerClass = world.create(json!({"metadata": {"name": class}, "spec": {"image": image}})).await;
+    let ready = json!({"type": "Ready", "status": "True", "reason": "ProvisionerReady", "message": "the class can be used",
+                       "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1});
+    let component = json!({"image": image, "digest": format!("sha256:{}", "0".repeat(64)), "contractVersion": "0.1.0"});
+    let earlier = Patch::Merge(json!({"status": {"conditions": [ready], "component": component}}));
+    classes(&world).patch_status(&class, &PatchParams::default(), &earlier).await.expect("the status is accepted");
+    world.start_controller();
+    let found = wait::until(&classes(&world), &class, "reported as being loaded", |class| {
+        reported(class, "Ready")
+            .is_some_and(|(status, reason, _)| (status.as_str(), reason.as_str()) == ("False", "ProvisionerNotReady"))
+    })
+    .await
+    .expect("the class");
+    assert_eq!(found.status.and_then(|status| status.component), None);
+    world.finish().await;
+}
+
+/// A component that ended up in quarantine, perhaps through the fault of the machine, is compiled again when somebody asks for it.
+#[tokio::test]
+async fn a_requested_reconcile_compiles_a_quarantined_component_again() {
+    let mut world = World::new().await;
+    let class = world.name();
+    world.stop_controller().await;
+    let client = world.client.clone();
+    world.start_controller_with(client, |options| {
+        options.compiler = Compiler::Child { program: "/bin/false".into(), arguments: Vec::new() };
+    });
+    let component = bundles::workspace().join("target/plugins/plain.wasm");
+    let mut wasm = fs::read(component).expect("a component; `cargo xtask plugins` builds it");
+    // Nobody has compiled this one: its custom section names the run.
+    let name = class.as_bytes();
+    let length = u8::try_from(name.len()).expect("a short name");
+    wasm.extend([0, length + 1, length]);
+    wasm.extend(name);
+    let pushed = world.registry.push_component("provisioners/plain", "v1", wasm).expect("the registry takes it");
+    let spec = json!({"image": pushed.reference});
+    let _: ProvisionerClass = world.create(json!({"metadata": {"name": class}, "spec": spec})).await;
+    let is_quarantined = |class: Option<&ProvisionerClass>| {
+        let found = reported(class, "Ready");
+        found.is_some_and(|(_, reason, message)| reason == "CompileFailed" && message.contains("after one hour"))
+    };
+    wait::until(&classes(&world), &class, "quarantined", is_quarantined).await;
+
+    // The machine recovers; the quarantine outlives the controller.
+    world.stop_controller().await;
+    world.start_controller();
+    let reason = |class: Option<&ProvisionerClass>| reported(class, "Ready").map(|(_, reason, _)| reason);
+    let request = Patch::Merge(json!({"metadata": {"annotations": {REQUESTED_AT_ANNOTATION: "now"}}}));
+    let before = classes(&world).get(&class).await.expect("the class");
+    assert_eq!(reason(Some(&before)).as_deref(), Some("CompileFailed"));
+    classes(&world).patch(&class, &PatchParams::default(), &request).await.expect("the class exists");
+    let found = ready(&world, &class, "ProvisionerReady").await;
+    assert_eq!(found.status.as_ref().and_then(|status| status.last_handled_reconcile_at.as_deref()), Some("now"));
+    // Its signature was not verified, and nothing says otherwise.
+    let (status, reason, _) = reported(Some(&found), "Verified").expect("the condition");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "NotRequired"));
     world.finish().await;
 }

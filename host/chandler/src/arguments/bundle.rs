@@ -11,7 +11,8 @@ pub struct BundleArguments {
     #[arg(value_name = "BUNDLE")]
     pub bundle: String,
 
-    /// A built-in provisioner class or a component file [default: the first class that detects the format of the bundle]
+    /// A built-in provisioner class, a ProvisionerClass of the cluster, or a component file [default: the first built-in class that
+    /// detects the format of the bundle]
     #[arg(long, value_name = "CLASS|FILE.wasm")]
     pub provisioner: Option<String>,
 

@@ -119,6 +119,36 @@ impl fmt::Display for Target {
     }
 }
 
+/// What `chandler reconcile` is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reconciled {
+    /// A BundleDeployment or a Resolution.
+    Installed(Target),
+    /// A ProvisionerClass of this name.
+    Class(String),
+}
+
+impl Reconciled {
+    /// Parses `NAME`, `resolution/NAME` or `provisionerclass/NAME`.
+    ///
+    /// # Errors
+    /// It is none of these.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let Some((kind, name)) = text.split_once('/') else {
+            return Target::parse_installed(text).map(Self::Installed);
+        };
+        let kind = kind.to_ascii_lowercase();
+        let kind = kind.strip_suffix(".chandler.dev").unwrap_or(&kind);
+        if !matches!(kind, "provisionerclass" | "provisionerclasses") {
+            return Target::parse_installed(text).map(Self::Installed);
+        }
+        if name.is_empty() || name.split('.').any(|part| !dns_name::is_part(part)) {
+            return Err(format!("{name:?} is not a valid name: use a-z, 0-9, - and dots"));
+        }
+        Ok(Self::Class(name.to_owned()))
+    }
+}
+
 /// Parses a target into the name of its BundleDeployment, which for a Resolution is that of its set.
 ///
 /// # Errors
@@ -155,6 +185,17 @@ mod tests {
             assert!(Target::parse(text).is_err(), "{text}");
         }
         assert!(Target::parse_installed("po/mesh").unwrap_err().contains("chandler explain platformoperator/mesh"));
+    }
+
+    #[test]
+    fn a_class_can_be_reconciled() {
+        let class = |text| Reconciled::parse(text) == Ok(Reconciled::Class("helm".to_owned()));
+        assert!(class("provisionerclass/helm") && class("ProvisionerClasses.chandler.dev/helm"));
+        let installed = |text| matches!(Reconciled::parse(text), Ok(Reconciled::Installed(_)));
+        assert!(installed("shop") && installed("resolution/shop"));
+        for text in ["provisionerclass/", "provisionerclass/A", "pod/x", "platformoperator/mesh"] {
+            assert!(Reconciled::parse(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -14,7 +14,9 @@ use crate::{
         format::OutputFormat,
         system_namespace::SystemNamespaceArguments,
     },
-    read::{cluster, deployed, preview, rendering},
+    read::{
+        classes::ClusterClasses, cluster, deployed, preview, provisioner, provisioner::ChosenProvisioner, rendering,
+    },
     view::{
         difference,
         error::FailureKind,
@@ -87,6 +89,14 @@ pub struct Diff {
     pub connection: Connection,
 }
 
+/// The provisioner that rendered the installed release, and the one of the preview, where it is another one. The built-in ones of this
+/// command may be of another version than the controller, which decides.
+fn provisioners(deployment: Option<&BundleDeployment>, chosen: &ChosenProvisioner) -> Option<String> {
+    let installed = deployment?.status.as_ref()?.history.last().map(|revision| &revision.provisioner)?;
+    let new = chosen.in_use();
+    (!chosen.is_builtin || installed.class != new.class).then(|| summary::provisioners(installed, &new))?
+}
+
 /// The exit code if something would change.
 pub const CHANGES: u8 = 4;
 
@@ -108,10 +118,14 @@ impl Diff {
         let client = cluster::client(&self.connection).await?;
         let is_bundle = self.new_bundle.is_some() || is_bundle(&arguments.bundle);
         let (deployment, mut opened) = if is_bundle {
-            let mut opened = rendering::open(&arguments).await?;
-            let name = opened.request.target.name.clone();
+            let name = rendering::name(&arguments);
             let deployments: Api<BundleDeployment> = Api::all(client.clone());
             let existing = deployments.get_opt(&name).await.map_err(|error| cluster::not_read(&name, &error))?;
+            // A class of the cluster renders the new bundle, too; the format of one for a built-in class is detected, as in an upgrade.
+            let class = existing.as_ref().and_then(summary::class).filter(|class| provisioner::is_custom(class));
+            let provisioner = arguments.provisioner.clone().or_else(|| class.map(str::to_owned));
+            let arguments = BundleArguments { provisioner, ..arguments.as_ref().clone() };
+            let mut opened = rendering::open(&arguments, ClusterClasses::Of(&client)).await?;
             if let Some(existing) = &existing {
                 deployed::default_to_spec(&client, &arguments, existing, &mut opened).await?;
             }
@@ -152,6 +166,9 @@ impl Diff {
         let installed = deployment.as_ref().and_then(|deployment| deployment.status.as_ref()?.bundle.as_ref());
         if let Some(versions) = summary::versions(installed, Some(&rendered).filter(|_| !preview.is_empty())) {
             terminal.line(format!("version: {}", one_line(&versions)));
+        }
+        if let Some(change) = provisioners(deployment.as_ref(), &opened.chosen) {
+            terminal.line(format!("provisioner: {}", one_line(&change)));
         }
         terminal.line(difference::summary(&preview));
         Ok(match (preview.refusals.is_empty(), preview.is_empty()) {

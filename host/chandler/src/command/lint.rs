@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use crate::{
     CommandError,
-    arguments::bundle::BundleArguments,
+    arguments::{bundle::BundleArguments, connection::Connection},
     read::{
+        classes::ClusterClasses,
         provisioner,
         rendering::{self, OpenedBundle},
     },
@@ -51,6 +52,10 @@ pub struct Lint {
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = LintFormat::Text)]
     pub output: LintFormat,
+
+    /// The cluster that a class is in that is not built in.
+    #[command(flatten)]
+    pub connection: Connection,
 }
 
 /// The format of findings.
@@ -78,7 +83,7 @@ struct LintReport<'a> {
 impl Lint {
     /// Prints the findings, and fails if there are errors.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let opened = rendering::open(&self.bundle).await?;
+        let opened = rendering::open(&self.bundle, ClusterClasses::At(&self.connection)).await?;
         let sources = opened.sources();
         let report = LintReport {
             bundle: &self.bundle.bundle,

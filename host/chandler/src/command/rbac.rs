@@ -20,7 +20,7 @@ use crate::{
         connection::Connection,
         system_namespace::SystemNamespaceArguments,
     },
-    read::{cluster, deployed, rendering},
+    read::{classes::ClusterClasses, cluster, deployed, rendering},
     view::{
         output::{self, Format},
         permissions::{self, NeededPermissions, PlannedObjects, role_name, supplement_name},
@@ -154,7 +154,7 @@ impl Rbac {
             return Err(CommandError::usage("a bundle requires --service-account")
                 .hint("set the ServiceAccount that will install it: `--service-account NAME`"));
         };
-        let opened = rendering::open(&self.bundle).await?;
+        let opened = rendering::open(&self.bundle, ClusterClasses::At(&self.connection)).await?;
         let target = &opened.request.target;
         let release = with_secrets(opened.release().await?, &target.namespace)?;
         let account = permissions::account(account, &target.namespace);

@@ -7,17 +7,22 @@ use kube::Client;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, target::Target, wait::Wait},
-    read::{cluster, resolutions, settled},
+    arguments::{
+        connection::Connection,
+        target::{Reconciled, Target},
+        wait::Wait,
+    },
+    read::{classes, cluster, resolutions, settled},
     view::terminal::Terminal,
-    write::{deployment, resolution},
+    write::{deployment, provisioner_class, resolution},
 };
 
-/// Reconcile a BundleDeployment or a Resolution now
+/// Reconcile a BundleDeployment, a Resolution or a ProvisionerClass now
 ///
 /// Sets the annotation reconcile.chandler.dev/requestedAt. The controller then resolves the tag of the image again, and retries a revision
 /// that failed and was rolled back. The command waits until the controller has handled the request, and follows the rollout. A Resolution
-/// is decided again, and its set is reconciled.
+/// is decided again, and its set is reconciled. Of a ProvisionerClass, the tag of the component is resolved again, and a component that
+/// could not be compiled is compiled again.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -31,12 +36,14 @@ Examples:
     chandler reconcile harbour
   Ask again whether the catalogs have something better for a Resolution:
     chandler reconcile resolution/shop
+  Compile the component of a class again after it was quarantined:
+    chandler reconcile provisionerclass/helm
   Repair objects once although spec.drift is Report or Ignore:
     chandler reconcile harbour --repair")]
 pub struct Reconcile {
-    /// Name of the BundleDeployment, or `resolution/NAME`
-    #[arg(value_name = "NAME", value_parser = Target::parse_installed)]
-    pub name: Target,
+    /// Name of the BundleDeployment, `resolution/NAME`, or `provisionerclass/NAME`
+    #[arg(value_name = "NAME", value_parser = Reconciled::parse)]
+    pub name: Reconciled,
 
     /// Also repair drift once, whatever spec.drift says (annotation reconcile.chandler.dev/repairAt)
     #[arg(long)]
@@ -54,11 +61,16 @@ pub struct Reconcile {
 impl Reconcile {
     /// Requests the reconcile, and follows it.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let (name, started) = (self.name.name.as_str(), Instant::now());
+        let started = Instant::now();
         let client = cluster::client(&self.connection).await?;
-        if self.name.is_resolution() {
-            return self.reconcile_resolution(&client, terminal).await;
-        }
+        let target = match &self.name {
+            Reconciled::Class(name) => return self.reconcile_class(&client, name, terminal).await,
+            Reconciled::Installed(target) if target.is_resolution() => {
+                return self.reconcile_resolution(&client, target, terminal).await;
+            }
+            Reconciled::Installed(target) => target,
+        };
+        let name = target.name.as_str();
         if cluster::deployment(&client, name).await?.spec.suspend {
             return Err(CommandError::failed(format!("{name} is suspended"))
                 .hint(format!("`chandler resume {name}` resumes and reconciles it")));
@@ -74,8 +86,25 @@ impl Reconcile {
         settled::until_healthy(&client, name, terminal, rest).await
     }
 
-    async fn reconcile_resolution(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
-        let (target, name, started) = (&self.name, self.name.name.as_str(), Instant::now());
+    async fn reconcile_class(&self, client: &Client, name: &str, terminal: &Terminal) -> Result<(), CommandError> {
+        let at = Timestamp::now().to_string();
+        provisioner_class::request_reconcile(client, name, &at).await?;
+        terminal.line(format!("requested a reconcile of ProvisionerClass {name}"));
+        if !self.waiting.wait {
+            return Ok(());
+        }
+        let class = settled::until_class_handled(client, name, &at, self.waiting.timeout).await?;
+        terminal.line(format!("ProvisionerClass {name} is ready with {}", classes::ready_component(&class)?));
+        Ok(())
+    }
+
+    async fn reconcile_resolution(
+        &self,
+        client: &Client,
+        target: &Target,
+        terminal: &Terminal,
+    ) -> Result<(), CommandError> {
+        let (name, started) = (target.name.as_str(), Instant::now());
         let found = resolutions::get(client, name).await?;
         if found.spec.suspend {
             return Err(CommandError::failed(format!("{target} is suspended"))

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::{
     CommandError,
-    arguments::bundle::BundleArguments,
-    read::{provisioner::ChosenProvisioner, rendering},
+    arguments::{bundle::BundleArguments, connection::Connection},
+    read::{classes::ClusterClasses, provisioner::ChosenProvisioner, rendering},
     view::{
         diagnostics,
         output::{self, Format},
@@ -19,8 +19,8 @@ use crate::{
 ///
 /// Runs the provisioner in the same sandbox as the controller, and prints the objects of the release, in the order in which the
 /// controller applies them. What the controller adds is not shown: its labels, annotations and owner references, serving certificates
-/// with their Secrets and CA bundles, generated values, and the namespace of namespaced objects without one. No cluster is required,
-/// and no network unless BUNDLE is an image or a URL.
+/// with their Secrets and CA bundles, generated values, and the namespace of namespaced objects without one. No cluster is required
+/// unless --provisioner names a class that is not built in, and no network unless BUNDLE is an image or a URL.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -40,7 +40,9 @@ Examples:
   Compare two versions of a bundle:
     diff <(chandler render ./v1 --name my-operator) <(chandler render ./v2 --name my-operator)
   With a provisioner of your own:
-    chandler render ./bundle --provisioner ./target/my-provisioner.wasm")]
+    chandler render ./bundle --provisioner ./target/my-provisioner.wasm
+  With a ProvisionerClass of the cluster, its component and its configuration:
+    chandler render ./bundle --provisioner helm")]
 pub struct Render {
     /// The bundle, and how to render it.
     #[command(flatten)]
@@ -49,12 +51,16 @@ pub struct Render {
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
     pub output: Format,
+
+    /// The cluster that a class is in that is not built in.
+    #[command(flatten)]
+    pub connection: Connection,
 }
 
 impl Render {
     /// Renders the bundle.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let opened = rendering::open(&self.bundle).await?;
+        let opened = rendering::open(&self.bundle, ClusterClasses::At(&self.connection)).await?;
         let sources = opened.sources();
         let release = opened.release().await?;
         let objects: Vec<Value> = release.objects().iter().map(|object| Value::Object(object.value.clone())).collect();

@@ -7,15 +7,16 @@ use kube::Client;
 use crate::{
     CommandError,
     arguments::{connection::Connection, target::Target, values},
-    read::{cluster, resolutions},
-    view::{decisions, revisions, terminal::Terminal},
+    read::{classes, cluster, resolutions},
+    view::{decisions, revisions, terminal::Terminal, text::one_line},
     write::{resolution, rollback},
 };
 
 /// Roll back to an earlier revision, or a Resolution to an earlier decision
 ///
 /// Sets spec.rollout.toRevision. The controller renders that revision again, checks that its release has the same digest, and rolls it
-/// out as a new revision. While the field is set, other changes of the spec are not rolled out. --cancel removes the field.
+/// out as a new revision. While the field is set, other changes of the spec are not rolled out. --cancel removes the field. A revision that
+/// another component of its provisioner class rendered needs that component: the controller takes it from its cache, or fetches it by digest.
 ///
 /// Of a Resolution it sets spec.output.resolveSet.toDecision, and follows the rollout. While that field is set, nothing new is decided.
 #[derive(Debug, clap::Args)]
@@ -75,7 +76,14 @@ impl Rollback {
         }
         let name = &self.name.name;
         let deployment = cluster::deployment(&client, name).await?;
-        let number = if self.cancel { None } else { Some(revisions::target(&deployment, self.to)?.number) };
+        let revision = if self.cancel { None } else { Some(revisions::target(&deployment, self.to)?) };
+        if let Some(note) = match revision {
+            Some(revision) => classes::rollback_note(&client, &deployment, revision).await?,
+            None => None,
+        } {
+            terminal.line(format!("note: {}", one_line(&note)));
+        }
+        let number = revision.map(|revision| revision.number);
         rollback::set_revision(client, &deployment, number).await?;
         terminal.line(match number {
             Some(number) => format!(

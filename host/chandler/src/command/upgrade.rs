@@ -272,6 +272,8 @@ impl Upgrade {
         change.set("valuesFrom", references.map_err(failed)?);
         if let Some(class) = &self.installation.class {
             change.set("provisionerClassName", Some(class.as_str().into()));
+        } else if let Some(class) = delivered.and_then(|delivered| other_class(existing, &delivered.class)) {
+            change.set("provisionerClassName", Some(class.into()));
         }
         if let Some(name) = &self.installation.service_account {
             let account = ServiceAccountReference { name: name.clone(), ..ServiceAccountReference::default() };
@@ -292,10 +294,44 @@ impl Upgrade {
     }
 }
 
+/// The class of a new bundle, where the installed release would keep another one: the controller changes it only for a name in the spec.
+fn other_class<'a>(existing: &BundleDeployment, new: &'a str) -> Option<&'a str> {
+    let installed = existing.status.as_ref().and_then(|status| status.history.last())?;
+    let keeps = existing.spec.provisioner_class_name.is_empty() && installed.provisioner.class != new;
+    (keeps && !new.is_empty()).then_some(new)
+}
+
 /// The class that a new bundle is checked with. A built-in class that was detected says nothing about files of this machine, which may
 /// have another format, so that it is detected again. What is on a server is left to the controller.
 fn class<'a>(existing: &'a BundleDeployment, bundle: &str) -> Option<&'a str> {
     let is_here = Origin::parse(bundle).is_ok_and(|origin| !origin.is_remote());
     let detects = existing.spec.provisioner_class_name.is_empty() && is_here;
     summary::class(existing).filter(|class| !detects || chandler_builtin::find(class).is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_bundle_of_another_format_gets_its_class_named() {
+        let installed = |named: &str, class: &str| -> BundleDeployment {
+            let revision = json!({
+                "number": 1, "source": {"type": "image"}, "contentDigest": "", "provisioner": {"class": class, "digest": ""},
+                "installNamespace": "n", "configDigest": "", "releaseDigest": "", "outcome": "Succeeded",
+            });
+            serde_json::from_value(json!({
+                "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "a"},
+                "spec": {"installNamespace": "n", "provisionerClassName": named, "source": {"type": "image"}},
+                "status": {"history": [revision]},
+            }))
+            .unwrap()
+        };
+        assert_eq!(other_class(&installed("", "plain"), "registry"), Some("registry"));
+        assert_eq!(other_class(&installed("", "plain"), "plain"), None);
+        assert_eq!(other_class(&installed("", "plain"), ""), None, "the controller detects it");
+        assert_eq!(other_class(&installed("plain", "plain"), "registry"), None, "its author decides");
+    }
 }

@@ -9,7 +9,9 @@ use kube::{Api, Client, api::ListParams, core::PartialObjectMeta};
 use serde_json::{Map, Value};
 
 use super::{
-    cache, deployed,
+    cache,
+    classes::ClusterClasses,
+    deployed,
     missing_kinds::{self, MissingKind},
     origin::Origin,
     packaging::{self, Packed, PackingError, User},
@@ -105,7 +107,7 @@ impl Delivery<'_> {
                 (class.to_owned(), Some(bundle.content), None)
             }
             _ => {
-                let opened = rendering::open(&self.bundle_arguments(arguments)).await;
+                let opened = rendering::open(&self.bundle_arguments(arguments), ClusterClasses::Of(client)).await;
                 let mut opened = opened.map_err(|error| not_opened(error, &origin))?;
                 let release = match values::available(client, self.namespace, self.values_from).await? {
                     Ok(values) => {

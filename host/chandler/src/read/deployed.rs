@@ -8,7 +8,9 @@ use chandler_source::{Grantee, Resolutions, Source, Sources, SystemNamespace, Wa
 use kube::{Client, Discovery, ResourceExt as _};
 
 use super::{
-    cache, configuration,
+    cache,
+    classes::ClusterClasses,
+    configuration,
     rendering::{self, OpenedBundle},
     source::{self, Bundle},
     values,
@@ -39,13 +41,13 @@ pub async fn open(
         cache_directory: arguments.cache_directory.clone(),
     };
     let mut opened = if location.is_some() {
-        rendering::open(&arguments_of_spec).await?
+        rendering::open(&arguments_of_spec, ClusterClasses::Of(client)).await?
     } else {
         let cache = cache::directory(arguments.cache_directory.as_deref())?;
         let system = SystemNamespace::new(client.clone(), system_namespace.to_owned(), false);
         let images = source::images(source::store(&cache).await?, &arguments.registry)?;
         let bundle = stored(&name, &source?, &Sources::new(images, system)).await?;
-        rendering::opened(&arguments_of_spec, bundle).await?
+        rendering::opened(&arguments_of_spec, bundle, ClusterClasses::Of(client)).await?
     };
     default_to_spec(client, arguments, deployment, &mut opened).await?;
     Ok(opened)

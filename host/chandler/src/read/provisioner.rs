@@ -2,10 +2,12 @@
 
 use std::{env, path::Path, sync::Arc};
 
+use chandler_api::ProvisionerInUse;
 use chandler_builtin::{BUILTINS, Builtin, DetectError, Provisioners};
 use chandler_core::Content;
 use chandler_engine::{CallError, Compiler, Engine, EngineOptions, Limits, Provisioner};
 use chandler_values::Redactor;
+use serde_json::{Map, Value};
 
 use super::{cache, file, unrecognised};
 use crate::{
@@ -24,6 +26,24 @@ pub struct ChosenProvisioner {
     pub format: Option<String>,
     /// The provisioner.
     pub provisioner: Provisioner,
+    /// The defaults of its class for the configuration.
+    pub defaults: Map<String, Value>,
+    /// Whether it comes with this command.
+    pub is_builtin: bool,
+}
+
+impl ChosenProvisioner {
+    /// The provisioner as a status names it.
+    pub fn in_use(&self) -> ProvisionerInUse {
+        let facts = self.provisioner.facts();
+        ProvisionerInUse {
+            class: self.name.clone(),
+            name: Some(facts.name.clone()),
+            version: Some(facts.version.clone()),
+            digest: self.provisioner.digest().to_string(),
+            ..ProvisionerInUse::default()
+        }
+    }
 }
 
 /// The compiler: a child process with limited resources that runs this program again.
@@ -48,17 +68,27 @@ pub fn provisioners(cache: &Path) -> Result<Provisioners, CommandError> {
 /// The provisioner that the user names: a built-in class, or a component file.
 pub async fn named(provisioners: &Provisioners, name: &str) -> Result<ChosenProvisioner, CommandError> {
     if let Some(provisioner) = provisioners.get(name).await.map_err(|error| not_loaded(name, &error))? {
-        return Ok(ChosenProvisioner { name: name.to_owned(), format: None, provisioner });
+        let (name, defaults) = (name.to_owned(), Map::new());
+        return Ok(ChosenProvisioner { name, format: None, provisioner, defaults, is_builtin: true });
     }
-    let is_file = name.contains('/') || Path::new(name).extension().is_some_and(|extension| extension == "wasm");
-    if !is_file {
+    if !is_file(name) {
         return Err(CommandError::usage(format!("no provisioner class {name:?}")).hint(classes()));
     }
     let wasm = file::read(Path::new(name), EngineOptions::default().component_bytes).map_err(|error| {
         CommandError::usage(format!("failed to read the provisioner {name}")).because(&error).hint(classes())
     })?;
     let provisioner = provisioners.engine().load(&wasm).await.map_err(|error| not_loaded(name, &error))?;
-    Ok(ChosenProvisioner { name: name.to_owned(), format: None, provisioner })
+    let (name, defaults) = (name.to_owned(), Map::new());
+    Ok(ChosenProvisioner { name, format: None, provisioner, defaults, is_builtin: false })
+}
+
+/// Whether this is the name of a class that is not built in.
+pub fn is_custom(name: &str) -> bool {
+    chandler_builtin::find(name).is_none() && !is_file(name)
+}
+
+fn is_file(name: &str) -> bool {
+    name.contains('/') || Path::new(name).extension().is_some_and(|extension| extension == "wasm")
 }
 
 /// The names that [`named`] knows.

@@ -1,6 +1,6 @@
 //! Opens a bundle with its provisioner and configuration, and renders it.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use chandler_builtin::Provisioners;
 use chandler_core::{Content, Diagnostic, Release, Request, Target};
@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{
     cache,
+    classes::{self, ClusterClasses},
     configuration::{self, Configuration},
     origin::Origin,
     provisioner::{self, ChosenProvisioner},
@@ -32,44 +33,63 @@ pub struct OpenedBundle {
     redactor: Redactor,
 }
 
-/// Opens the bundle and chooses its provisioner.
-pub async fn open(arguments: &BundleArguments) -> Result<OpenedBundle, CommandError> {
+/// Opens the bundle and chooses its provisioner. `classes` has those that are not built in.
+pub async fn open(arguments: &BundleArguments, classes: ClusterClasses<'_>) -> Result<OpenedBundle, CommandError> {
     let origin = Origin::parse(&arguments.bundle)?;
     let configuration = configuration::given(&arguments.configuration)?;
     let cache = cache::directory(arguments.cache_directory.as_deref())?;
     let provisioners = provisioner::provisioners(&cache)?;
     let bundle = source::open(&origin, &cache, &arguments.registry).await?;
-    with_bundle(arguments, bundle, configuration, &provisioners).await
+    with_bundle(arguments, bundle, configuration, (&provisioners, &cache), classes).await
 }
 
 /// Chooses the provisioner of a bundle that is open already; `arguments.bundle` is not used.
-pub async fn opened(arguments: &BundleArguments, bundle: Bundle) -> Result<OpenedBundle, CommandError> {
+pub async fn opened(
+    arguments: &BundleArguments,
+    bundle: Bundle,
+    classes: ClusterClasses<'_>,
+) -> Result<OpenedBundle, CommandError> {
     let configuration = configuration::given(&arguments.configuration)?;
-    let provisioners = provisioner::provisioners(&cache::directory(arguments.cache_directory.as_deref())?)?;
-    with_bundle(arguments, bundle, configuration, &provisioners).await
+    let cache = cache::directory(arguments.cache_directory.as_deref())?;
+    with_bundle(arguments, bundle, configuration, (&provisioner::provisioners(&cache)?, &cache), classes).await
 }
 
 async fn with_bundle(
     arguments: &BundleArguments,
     bundle: Bundle,
     configuration: Option<Configuration>,
-    provisioners: &Provisioners,
+    (provisioners, cache): (&Provisioners, &Path),
+    classes: ClusterClasses<'_>,
 ) -> Result<OpenedBundle, CommandError> {
     let chosen = match &arguments.provisioner {
-        Some(name) => provisioner::named(provisioners, name).await?,
+        Some(name) => {
+            let class = if provisioner::is_custom(name) { classes.get(name).await? } else { None };
+            match class {
+                Some(class) => classes::load(&class, provisioners, cache, &arguments.registry).await?,
+                None => provisioner::named(provisioners, name).await?,
+            }
+        }
         None => provisioner::detected(provisioners, &bundle.content).await?,
     };
-    Ok(OpenedBundle {
-        request: request(arguments, configuration.as_ref()),
-        chosen,
-        bundle,
-        configuration,
-        redactor: Redactor::default(),
-    })
+    let mut request = request(arguments, configuration.as_ref());
+    request.config = over(&chosen.defaults, request.config);
+    Ok(OpenedBundle { request, chosen, bundle, configuration, redactor: Redactor::default() })
+}
+
+/// The defaults of a class with a configuration over them, member by member, as the controller merges them.
+fn over(defaults: &Map<String, Value>, config: Map<String, Value>) -> Map<String, Value> {
+    let mut all = defaults.clone();
+    all.extend(config);
+    all
+}
+
+/// The name of the BundleDeployment that a bundle is rendered for.
+pub fn name(arguments: &BundleArguments) -> String {
+    arguments.name.clone().unwrap_or_else(|| naming::deployment(&arguments.bundle))
 }
 
 fn request(arguments: &BundleArguments, configuration: Option<&Configuration>) -> Request {
-    let name = arguments.name.clone().unwrap_or_else(|| naming::deployment(&arguments.bundle));
+    let name = name(arguments);
     let namespace = arguments.namespace.clone().unwrap_or_else(|| naming::namespace(&name));
     Request {
         config: configuration.map(|configuration| configuration.value.clone()).unwrap_or_default(),
@@ -99,7 +119,7 @@ impl OpenedBundle {
 
     /// Sets the configuration: the values, with `config` over them.
     pub fn configure(&mut self, values: &Values, config: &Map<String, Value>) {
-        self.request.config = values.below(Some(config));
+        self.request.config = over(&self.chosen.defaults, values.below(Some(config)));
         self.redactor = values.redactor().clone();
     }
 

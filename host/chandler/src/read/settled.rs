@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chandler_api::{BundleDeployment, Reason};
+use chandler_api::{BundleDeployment, ProvisionerClass, Reason};
 use kube::{Api, Client, runtime::wait::await_condition};
 
 use super::follow;
@@ -68,6 +68,31 @@ pub async fn until_handled(client: &Client, name: &str, request: &str, timeout: 
             seconds(timeout)
         ))
         .hint("check that the controller is running, and that its --watch-selector selects the BundleDeployment")),
+    }
+}
+
+/// Waits until the controller has handled this value of the annotation of a ProvisionerClass, within the timeout.
+pub async fn until_class_handled(
+    client: &Client,
+    name: &str,
+    request: &str,
+    timeout: Duration,
+) -> Result<ProvisionerClass, CommandError> {
+    let classes: Api<ProvisionerClass> = Api::all(client.clone());
+    let handled = await_condition(classes, name, |class: Option<&ProvisionerClass>| {
+        let status = class.and_then(|class| class.status.as_ref());
+        status.and_then(|status| status.last_handled_reconcile_at.as_deref()) == Some(request)
+    });
+    let failed = || CommandError::failed(format!("failed to watch ProvisionerClass {name}"));
+    match tokio::time::timeout(timeout, handled).await {
+        Ok(Ok(Some(class))) => Ok(class),
+        Ok(Ok(None)) => Err(failed().hint("it was deleted")),
+        Ok(Err(error)) => Err(failed().because(&error)),
+        Err(_) => Err(CommandError::timeout(format!(
+            "the controller has not loaded the component of ProvisionerClass {name} within {}",
+            seconds(timeout)
+        ))
+        .hint("check that the controller is running, and that its --watch-selector selects the ProvisionerClass")),
     }
 }
 

@@ -14,7 +14,7 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         | Reason::AsReleased
         | Reason::Succeeded
         | Reason::ImageResolved
-        | Reason::DigestVerified
+        | Reason::NotRequired
         | Reason::ContractSupported
         | Reason::CompilationSucceeded
         | Reason::ProvisionerReady
@@ -103,6 +103,9 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         | Reason::MissingCapabilities
         | Reason::CompileFailed => {
             "report the failure to the author of the provisioner; `chandler render` reproduces it without a cluster"
+        }
+        Reason::CompilerBusy => {
+            "wait: the controller compiles the provisioner again; if it lasts, give the controller more CPU time"
         }
         Reason::ObjectCollision => {
             return Some(format!(

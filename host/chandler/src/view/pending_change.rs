@@ -5,6 +5,7 @@ use chandler_api::{BundleDeployment, PendingChange};
 use super::{
     difference,
     error::CommandError,
+    summary,
     text::{count, one_line},
 };
 
@@ -36,9 +37,18 @@ pub fn check_approvable(name: &str, pending: &PendingChange, force: bool) -> Res
         .hint(format!("fix the reasons for the refusal, or approve it anyway: `chandler approve {name} --force`")))
 }
 
-/// The objects, refusals and findings, one per line, and a summary.
+/// The provisioner of the installed release and that of the change, where it is another one.
+fn provisioners(pending: &PendingChange) -> Option<String> {
+    let change = pending.provisioner.as_ref()?;
+    summary::provisioners(change.installed.as_ref()?, &change.new)
+}
+
+/// The provisioners, objects, refusals and findings, one per line, and a summary.
 pub fn text(pending: &PendingChange) -> String {
     let mut text = String::new();
+    if let Some(change) = provisioners(pending) {
+        text.extend(["provisioner: ", &one_line(&change), "\n"]);
+    }
     for line in &pending.objects {
         text.extend([one_line(line).as_str(), "\n"]);
     }

@@ -48,6 +48,9 @@ pub fn table(deployment: &BundleDeployment, width: Option<usize>) -> String {
     let revisions = std::iter::once(None).chain(history(deployment).iter().map(Some));
     for (line, revision) in table::lines(&fits, rows, width).iter().zip(revisions) {
         text.extend([line.as_str(), "\n"]);
+        if let Some(provisioner) = revision.and_then(|revision| new_provisioner(history(deployment), revision)) {
+            text.extend(["    rendered by ", &one_line(&provisioner), "\n"]);
+        }
         if let Some(approval) = revision.and_then(|revision| revision.approval.as_ref()) {
             text.extend([
                 "    approved by ",
@@ -65,6 +68,19 @@ pub fn table(deployment: &BundleDeployment, width: Option<usize>) -> String {
         text.extend(["spec.rollout.toRevision is ", &number.to_string(), "\n"]);
     }
     text + &pending(deployment)
+}
+
+/// The class and the component of a revision, where the history has several and the revision before had another one.
+fn new_provisioner(history: &[Revision], revision: &Revision) -> Option<String> {
+    let key = |revision: &Revision| (revision.provisioner.class.clone(), revision.provisioner.digest.clone());
+    let mut known = history.iter().map(key);
+    let first = known.next()?;
+    if known.all(|other| other == first) {
+        return None;
+    }
+    let before = history.iter().take_while(|earlier| earlier.number != revision.number).last();
+    let is_new = before.is_none_or(|before| key(before) != key(revision));
+    is_new.then(|| format!("class {}, {}", revision.provisioner.class, summary::component(&revision.provisioner)))
 }
 
 /// The bundle that the spec describes and that is not installed, with the reason.
@@ -170,6 +186,24 @@ mod tests {
         3 (as 1)  Succeeded  2026-01-01T00:00:00Z              sha256:aaaaaaaaaaaa  image quay.io/example/harbour@sha256:a
         ");
         insta::assert_snapshot!(table(&deployment(json!([])), None), @"REVISION  OUTCOME  STARTED  TOOK  RELEASE  SOURCE");
+    }
+
+    #[test]
+    fn a_change_of_the_provisioner_is_part_of_the_history() {
+        let by = |number: i64, version: &str, digest: &str| {
+            let mut revision = revision(number, "Succeeded", "a");
+            revision["provisioner"] = json!({"class": "helm", "name": "sail", "version": version, "digest": digest});
+            revision
+        };
+        let history = [by(1, "1.0.0", "sha256:1"), by(2, "1.0.0", "sha256:1"), by(3, "1.1.0", "sha256:2")];
+        insta::assert_snapshot!(table(&deployment(json!(history)), None), @r"
+        REVISION  OUTCOME    STARTED               TOOK  RELEASE              SOURCE
+        1         Succeeded  2026-01-01T00:00:00Z        sha256:aaaaaaaaaaaa  image quay.io/example/harbour@sha256:a
+            rendered by class helm, sail 1.0.0 (sha256:1)
+        2         Succeeded  2026-01-01T00:00:00Z        sha256:aaaaaaaaaaaa  image quay.io/example/harbour@sha256:a
+        3         Succeeded  2026-01-01T00:00:00Z        sha256:aaaaaaaaaaaa  image quay.io/example/harbour@sha256:a
+            rendered by class helm, sail 1.1.0 (sha256:2)
+        ");
     }
 
     #[test]

@@ -11,6 +11,26 @@ pub fn provisioner(provisioner: &ProvisionerInUse) -> String {
     if name.is_empty() { provisioner.class.clone() } else { format!("{} ({name})", provisioner.class) }
 }
 
+/// The provisioner of the installed release and another one, with their digests; none where they are the same.
+pub fn provisioners(installed: &ProvisionerInUse, new: &ProvisionerInUse) -> Option<String> {
+    if (&installed.class, &installed.digest) == (&new.class, &new.digest) {
+        return None;
+    }
+    let class = if installed.class == new.class { "" } else { new.class.as_str() };
+    let before = format!("class {}, {}", installed.class, component(installed));
+    let after = [class, &component(new)].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+    let after = if class.is_empty() { after } else { format!("class {after}") };
+    Some(format!("{before} -> {after}"))
+}
+
+/// The name, version and digest of a component.
+pub fn component(provisioner: &ProvisionerInUse) -> String {
+    let name = [&provisioner.name, &provisioner.version].into_iter().flatten().map(String::as_str);
+    let name = name.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+    let digest = &provisioner.digest;
+    if name.is_empty() { digest.clone() } else { format!("{name} ({digest})") }
+}
+
 /// The provisioner class of a BundleDeployment: that of its spec or, if that names none, the one that the controller detected. None where
 /// neither is known, so that it is detected here.
 pub fn class(deployment: &BundleDeployment) -> Option<&str> {
@@ -81,6 +101,27 @@ mod tests {
         {
             assert_eq!(class(&deployment(spec, status)), expected, "{spec:?} {status:?}");
         }
+    }
+
+    #[test]
+    fn a_change_of_the_provisioner_names_the_class_and_both_components() {
+        let of = |class: &str, version: &str, digest: &str| ProvisionerInUse {
+            class: class.into(),
+            name: Some("sail".into()),
+            version: Some(version.into()),
+            digest: digest.into(),
+            ..ProvisionerInUse::default()
+        };
+        let (old, new) = (of("helm", "1.0.0", "sha256:1"), of("helm", "1.0.0", "sha256:2"));
+        assert_eq!(provisioners(&old, &old), None);
+        assert_eq!(
+            provisioners(&old, &new).as_deref(),
+            Some("class helm, sail 1.0.0 (sha256:1) -> sail 1.0.0 (sha256:2)")
+        );
+        assert_eq!(
+            provisioners(&old, &of("plain", "2.0.0", "sha256:3")).as_deref(),
+            Some("class helm, sail 1.0.0 (sha256:1) -> class plain, sail 2.0.0 (sha256:3)")
+        );
     }
 
     #[test]

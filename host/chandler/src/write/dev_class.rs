@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use chandler_api::{ProvisionerClass, ProvisionerClassSpec};
+use chandler_api::{ProvisionerClass, ProvisionerClassSpec, UpdatePolicy};
 use chandler_devregistry::Registry;
 use chandler_engine::EngineOptions;
 use kube::{
@@ -47,6 +47,8 @@ impl ComponentFile {
             .map_err(|error| CommandError::failed(format!("failed to push {path} to the registry")).because(&error))?;
         let spec = ProvisionerClassSpec {
             image: format!("{}/{repository}@{}", registry.host(), pushed.digest),
+            // A rebuilt file is to be seen at once.
+            update_policy: Some(UpdatePolicy::Automatic),
             ..ProvisionerClassSpec::default()
         };
         let class = ProvisionerClass::new(&self.class, spec);

@@ -5,6 +5,7 @@
 mod approvals;
 mod catalogs;
 mod causes;
+mod classes;
 mod commands;
 mod content;
 mod detection;

@@ -2,7 +2,7 @@
 //!
 //! The layout is the CNCF's Wasm OCI artifact: one manifest, one layer of the media type `application/wasm`.
 
-use chandler_core::Content;
+use chandler_core::{Content, Digest};
 
 use super::{
     ImageAccess, ImageError, Images, ResolvedImage,
@@ -14,6 +14,11 @@ use crate::{ArchiveError, ContentError, LimitExceeded, StoreError, Tree, blockin
 
 /// The name of the one file of a component's tree.
 const FILE: &str = "component.wasm";
+
+/// The digest of the tree of a component in the [`Store`](crate::Store), of its digest and its size in bytes.
+pub fn component_tree(component: &Digest, bytes: u64) -> Digest {
+    Digest::of_tree([(FILE, bytes, component)])
+}
 
 impl Images {
     /// The component of an artifact, of at most `max_bytes`. Requests are made as for [`Images::fetch`].

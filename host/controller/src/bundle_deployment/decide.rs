@@ -10,6 +10,7 @@
 //! | [`redaction`] | which texts of a status may hold values of Secrets |
 //! | [`approval`] | whether a change needs approval |
 //! | [`privileges`] | what an update of a provisioner may not add unseen |
+//! | [`updates`] | whether an installed release keeps its component while its class has a newer one |
 //! | [`owner`] | how the objects of the release are treated |
 //! | [`drift`] | which differences are repaired, and how they are reported |
 //! | [`gates`] | what a rollout waits for, and when health is reported |
@@ -30,6 +31,7 @@ pub(crate) mod redaction;
 pub(crate) mod revisions;
 pub(crate) mod spec_error;
 pub(crate) mod status;
+pub(crate) mod updates;
 pub(crate) mod upgrade_warnings;
 
 #[cfg(test)]

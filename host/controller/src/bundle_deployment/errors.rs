@@ -146,6 +146,7 @@ impl From<&Undecided> for Problem {
                 let terminal = !opinions.iter().any(|opinion| is_transient(&opinion.answer));
                 Self { terminal, ..Self::transient(Reason::ProvisionerNotDetected, message) }
             }
+            Undecided::IncumbentDeclines { .. } => Self::terminal(Reason::ProvisionerNotDetected, message),
             Undecided::Ambiguous { .. } => Self::terminal(Reason::ProvisionerAmbiguous, message),
             Undecided::IncumbentUnavailable { is_gone: true, .. } => {
                 Self::transient(Reason::ProvisionerMissing, message)

@@ -29,8 +29,13 @@ pub(crate) struct Planned {
 impl Planned {
     /// Fetches and renders a BundleDeployment as it is to be. The message of an error has the cause.
     pub(crate) async fn render(context: &Arc<Context>, wanted: BundleDeployment) -> Result<Self, String> {
-        let stored = context.deployment(&wanted.name_any());
-        let deployment = planned(wanted, stored);
+        let name = wanted.name_any();
+        let mut deployment = planned(wanted, context.deployment(&name));
+        // As in a reconcile, the history is that of the record: a client that may write the status chooses no class.
+        let record = context.records.known(&name).map(|record| record.state());
+        if let Some(status) = &mut deployment.status {
+            status.history = record.map(|state| state.history.clone()).unwrap_or_default();
+        }
         let prepared = Box::pin(prepare::described_now(deployment.clone(), Arc::clone(context))).await;
         let release = prepared.map_err(|failure| failure.error.to_string())?;
         Ok(Self { deployment, release })

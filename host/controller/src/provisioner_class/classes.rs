@@ -5,13 +5,15 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
-use chandler_api::Reason;
+use chandler_api::{Reason, UpdatePolicy};
 use chandler_builtin::Provisioners;
+use chandler_core::Digest;
 use chandler_engine::{Limits, LoadError, Provisioner};
 use chandler_runtime::WatchSelector;
 use futures::future::join_all;
 use serde_json::{Map, Value};
 
+use super::earlier::EarlierComponents;
 use crate::problem::Problem;
 
 /// A class that is ready for use.
@@ -23,6 +25,21 @@ pub(crate) struct Class {
     pub(crate) limits: Limits,
     /// The defaults for the configuration of a BundleDeployment.
     pub(crate) defaults: Map<String, Value>,
+    /// The artifact of the component; none of a built-in class.
+    pub(crate) artifact: Option<Artifact>,
+    /// When installed releases get a newer component. Those of built-in classes come with the controller.
+    pub(crate) updates: UpdatePolicy,
+}
+
+/// The artifact of a component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Artifact {
+    /// Its reference by digest.
+    pub(crate) image: String,
+    /// The name of the pull secret of the class.
+    pub(crate) pull_secret: Option<String>,
+    /// The size of the component in bytes.
+    pub(crate) bytes: u64,
 }
 
 /// Why a class cannot be used.
@@ -58,6 +75,7 @@ pub(crate) struct Classes {
     ceiling: Limits,
     selector: WatchSelector,
     defined: RwLock<BTreeMap<String, Defined>>,
+    earlier: EarlierComponents,
 }
 
 /// The priority of the built-in classes.
@@ -66,7 +84,7 @@ const BUILTIN_PRIORITY: i32 = 0;
 impl Classes {
     /// The built-in classes, with the ceiling as their limits. `selector` selects the ProvisionerClasses that define others.
     pub(crate) fn new(builtin: Provisioners, ceiling: Limits, selector: WatchSelector) -> Self {
-        Self { builtin, ceiling, selector, defined: RwLock::default() }
+        Self { builtin, ceiling, selector, defined: RwLock::default(), earlier: EarlierComponents::default() }
     }
 
     /// The class of this name. A built-in class cannot be redefined: one object would change the meaning of all bundles.
@@ -110,7 +128,13 @@ impl Classes {
     /// The built-in class of this name; none where there is none.
     async fn builtin(&self, name: &str) -> Result<Option<Class>, LoadError> {
         let provisioner = self.builtin.get(name).await?;
-        Ok(provisioner.map(|provisioner| Class { provisioner, limits: self.ceiling.clone(), defaults: Map::new() }))
+        Ok(provisioner.map(|provisioner| Class {
+            provisioner,
+            limits: self.ceiling.clone(),
+            defaults: Map::new(),
+            artifact: None,
+            updates: UpdatePolicy::Automatic,
+        }))
     }
 
     /// Loads the built-in classes. Where that fails, the first BundleDeployment that uses the class reports it.
@@ -145,7 +169,30 @@ impl Classes {
     fn settle(&self, name: &str, class: Result<Class, NotReady>) {
         let mut all = self.defined.write().unwrap_or_else(PoisonError::into_inner);
         let priority = all.get(name).map_or(0, |defined| defined.priority);
-        all.insert(name.to_owned(), Defined { priority, class });
+        let digest = class.as_ref().ok().map(|class| class.provisioner.digest().clone());
+        let replaced = all.insert(name.to_owned(), Defined { priority, class });
+        // Installed releases may keep the component that was replaced.
+        if let Some(Defined { class: Ok(before), .. }) = replaced
+            && digest.as_ref() != Some(before.provisioner.digest())
+            && let Some(artifact) = before.artifact
+        {
+            self.earlier.keep(before.provisioner, artifact.bytes);
+        }
+    }
+
+    /// The components that no class has any more.
+    pub(super) fn earlier(&self) -> &EarlierComponents {
+        &self.earlier
+    }
+
+    /// The digests and sizes of all components that were pulled and are in use.
+    pub(crate) fn pulled(&self) -> Vec<(Digest, u64)> {
+        let defined = self.defined.read().unwrap_or_else(PoisonError::into_inner);
+        let current = defined.values().filter_map(|defined| defined.class.as_ref().ok());
+        let current = current.filter_map(|class| {
+            class.artifact.as_ref().map(|artifact| (class.provisioner.digest().clone(), artifact.bytes))
+        });
+        current.chain(self.earlier.list()).collect()
     }
 
     /// Removes a class. Returns whether it was defined. Calls in progress are not affected.

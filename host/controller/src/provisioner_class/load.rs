@@ -3,18 +3,18 @@
 use chandler_api::{Component, ProvisionerClass, Reason};
 use chandler_content::{ContentError, ImageReference, ResolvedImage};
 use chandler_core::Digest;
-use chandler_engine::{Limits, LoadError, Provisioner};
+use chandler_engine::{Limits, LoadError};
 use chandler_source::Grantee;
 use kube::ResourceExt as _;
 
 use super::{
-    classes::{Class, Classes},
+    classes::{Artifact, Class, Classes},
     reconciler::ProvisionerClasses,
 };
 use crate::problem::{Problem, content};
 
 /// The largest component that is pulled.
-const COMPONENT_BYTES: u64 = 64 << 20;
+pub(super) const COMPONENT_BYTES: u64 = 64 << 20;
 
 /// The step at which loading failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,13 +46,15 @@ pub(super) enum LoadOutcome {
         step: LoadStep,
         /// Why.
         problem: Problem,
-        /// Whether an earlier component stays in use.
-        in_use: bool,
+        /// The earlier component that stays in use.
+        in_use: Option<Component>,
     },
+    /// No component is in use, and loading one takes a while.
+    Loading,
 }
 
 /// Which artifact is loaded.
-enum Artifact {
+enum Wanted {
     /// The one that the reference resolves to now.
     Newest,
     /// The one that served the class last.
@@ -60,15 +62,15 @@ enum Artifact {
 }
 
 impl ProvisionerClasses {
-    /// Loads the component of a class and puts it into use.
-    pub(super) async fn load(&self, class: &ProvisionerClass) -> LoadOutcome {
+    /// Loads the component of a class and puts it into use. With `again`, one that is quarantined is compiled, too.
+    pub(super) async fn load(&self, class: &ProvisionerClass, again: bool) -> LoadOutcome {
         let (name, classes) = (class.name_any(), &self.context.classes);
         classes.announce(&name, class.spec.priority);
         let loaded = if Classes::is_builtin(&name) {
             let message = format!("{name} is a built-in class and cannot be redefined: choose another name");
             Err((LoadStep::Resolve, Problem::terminal(Reason::InvalidSpec, message)))
         } else {
-            self.load_artifact(class, Artifact::Newest).await
+            self.load_artifact(class, Wanted::Newest, again).await
         };
         match loaded {
             Ok((usable, component)) => {
@@ -76,8 +78,11 @@ impl ProvisionerClasses {
                 LoadOutcome::Loaded(component)
             }
             Err((step, problem)) => {
-                let in_use = classes.in_use(&name).is_some() || self.load_last(class).await;
-                if !in_use {
+                if classes.in_use(&name).is_none() {
+                    self.load_last(class).await;
+                }
+                let in_use = classes.in_use(&name).and_then(|used| component(&used));
+                if in_use.is_none() {
                     classes.define_failed(&name, problem.message.clone());
                 }
                 LoadOutcome::Failed { step, problem, in_use }
@@ -88,7 +93,7 @@ impl ProvisionerClasses {
     /// Puts the component into use that served a class before a restart. Returns whether there is one.
     pub(super) async fn load_last(&self, class: &ProvisionerClass) -> bool {
         let Some(last) = self.served.last(class) else { return false };
-        match self.load_artifact(class, Artifact::Last(last)).await {
+        match self.load_artifact(class, Wanted::Last(last), false).await {
             Ok((usable, _)) => {
                 self.context.classes.define(&class.name_any(), usable);
                 true
@@ -103,31 +108,46 @@ impl ProvisionerClasses {
     async fn load_artifact(
         &self,
         class: &ProvisionerClass,
-        artifact: Artifact,
+        wanted: Wanted,
+        again: bool,
     ) -> Result<(Class, Component), (LoadStep, Problem)> {
         let context = &self.context;
         let at = |step: LoadStep| move |problem: Problem| (step, problem);
         let limits = limits(class, &context.options.ceiling).map_err(at(LoadStep::Resolve))?;
-        let (pinned, wasm) = self.pull(class, artifact).await.map_err(at(LoadStep::Resolve))?;
+        let (pinned, wasm) = self.pull(class, wanted).await.map_err(at(LoadStep::Resolve))?;
         if !context.options.allow_unsigned {
             let message = "the component is not signed by anybody whom this controller trusts: signatures are not verified by \
                            this version, so the controller must run with --allow-unsigned";
             return Err((LoadStep::Verify, Problem::terminal(Reason::ProvisionerNotReady, message)));
         }
+        let digest = Digest::of(&wasm);
         let provisioner = match context.classes.in_use(&class.name_any()) {
-            Some(used) if *used.provisioner.digest() == Digest::of(&wasm) => used.provisioner,
+            Some(used) if *used.provisioner.digest() == digest => used.provisioner,
             _ => {
+                if again {
+                    context.engine.release_from_quarantine(&digest).await;
+                }
                 let loaded = context.engine.load(&wasm).await;
                 loaded.map_err(|error| (LoadStep::of(&error), Problem::from(&error)))?
             }
         };
         self.served.record(class, &pinned);
-        let component = component(&pinned, &provisioner);
-        let defaults = class.spec.config.clone().unwrap_or_default();
-        Ok((Class { provisioner, limits, defaults }, component))
+        let usable = Class {
+            provisioner,
+            limits,
+            defaults: class.spec.config.clone().unwrap_or_default(),
+            artifact: Some(Artifact {
+                image: pinned.to_string(),
+                pull_secret: class.spec.pull_secret.clone(),
+                bytes: wasm.len() as u64,
+            }),
+            updates: class.spec.update_policy.unwrap_or_default(),
+        };
+        let component = component(&usable).unwrap_or_default();
+        Ok((usable, component))
     }
 
-    async fn pull(&self, class: &ProvisionerClass, artifact: Artifact) -> Result<(ImageReference, Vec<u8>), Problem> {
+    async fn pull(&self, class: &ProvisionerClass, wanted: Wanted) -> Result<(ImageReference, Vec<u8>), Problem> {
         let context = &self.context;
         let failed = |error| content(Reason::ImageNotResolved, &error);
         let reference: ImageReference =
@@ -135,9 +155,9 @@ impl ProvisionerClasses {
         let (name, secret) = (class.name_any(), class.spec.pull_secret.as_deref());
         let access = context.sources.image_access(Grantee::ProvisionerClass(&name), secret, &reference).await;
         let access = access.map_err(|error| Problem::transient(Reason::ImageNotResolved, error.to_string()))?;
-        let resolved = match artifact {
-            Artifact::Newest => context.images.resolve(&reference, &access).await.map_err(failed)?,
-            Artifact::Last(last) => last,
+        let resolved = match wanted {
+            Wanted::Newest => context.images.resolve(&reference, &access).await.map_err(failed)?,
+            Wanted::Last(last) => last,
         };
         let wasm = context.images.fetch_component(&resolved, &access, COMPONENT_BYTES).await.map_err(failed)?;
         Ok((resolved.pinned(), wasm))
@@ -163,14 +183,15 @@ fn limits(class: &ProvisionerClass, ceiling: &Limits) -> Result<Limits, Problem>
     Ok(limits.bounded_by(ceiling))
 }
 
-fn component(pinned: &ImageReference, provisioner: &Provisioner) -> Component {
-    let facts = provisioner.facts();
-    Component {
-        image: pinned.to_string(),
-        digest: provisioner.digest().to_string(),
+/// The component of a class, for the status; none of a built-in class.
+fn component(class: &Class) -> Option<Component> {
+    let (facts, artifact) = (class.provisioner.facts(), class.artifact.as_ref()?);
+    Some(Component {
+        image: artifact.image.clone(),
+        digest: class.provisioner.digest().to_string(),
         name: Some(facts.name.clone()),
         version: Some(facts.version.clone()),
         contract_version: facts.contract.clone(),
         formats: facts.formats.clone(),
-    }
+    })
 }

@@ -27,7 +27,7 @@ impl ProvisionerClasses {
                 Ok(class) => {
                     context.classes.announce(&class.name_any(), class.spec.priority);
                     if !self.load_last(class).await {
-                        self.load(class).await;
+                        self.load(class, false).await;
                     }
                 }
                 Err(invalid) => self.define_undecodable(guarded, invalid),

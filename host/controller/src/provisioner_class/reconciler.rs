@@ -1,6 +1,6 @@
 //! The reconciler: its state, and one reconcile.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, pin::pin, sync::Arc, time::Duration};
 
 use chandler_api::ProvisionerClass;
 use chandler_runtime::{
@@ -18,6 +18,8 @@ use crate::{context::Context, events, registries::SCOUT};
 
 /// How often the controller checks whether a deleted class is still in use.
 const IN_USE_INTERVAL: Duration = Duration::from_secs(5);
+/// How long a class without a component may load before its status says so. An earlier process may have left another status.
+const LOADING: Duration = Duration::from_secs(2);
 
 /// The status or the finalizers of a ProvisionerClass could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +75,25 @@ impl ProvisionerClasses {
         }
     }
 
+    /// Reports that the component of a class is being loaded, where the status says otherwise. Returns the class with that status.
+    async fn report_loading(
+        &self,
+        class: &ProvisionerClass,
+        users: &[String],
+    ) -> Result<Option<ProvisionerClass>, ReconcileError> {
+        let name = class.name_any();
+        if self.context.classes.in_use(&name).is_some() || !status::promises_a_component(class) {
+            return Ok(None);
+        }
+        let status = status::derive(class, &LoadOutcome::Loading, users, Timestamp::now());
+        let api: Api<ProvisionerClass> = Api::all(self.context.client.clone());
+        let written = status_patch::write(&api, &name, class.status.as_ref(), &status).await?;
+        if let Some(written) = written {
+            self.own_writes.status(written, &status);
+        }
+        Ok(Some(ProvisionerClass { status: Some(status), ..class.clone() }))
+    }
+
     /// Takes a class out of use, and triggers the BundleDeployments that name it or have their class detected.
     pub(super) fn forget(&self, name: &str) {
         let context = &self.context;
@@ -96,14 +117,27 @@ impl Reconciler for ProvisionerClasses {
         let Some(users) = self.retain(class).await? else {
             return Ok(Action::await_change());
         };
-        let outcome = self.load(class).await;
+        let requested = status::request(class);
+        let (outcome, reported) = {
+            let mut load = pin!(self.load(class, requested.is_some()));
+            if let Ok(outcome) = tokio::time::timeout(LOADING, &mut load).await {
+                (outcome, None)
+            } else {
+                let reported = self.report_loading(class, &users).await?;
+                (load.await, reported)
+            }
+        };
+        let class = reported.as_ref().unwrap_or(class);
         let exists = self.store.get(&ObjectRef::new(&name)).is_some_and(|stored| stored.uid() == class.uid());
         if !exists {
             // It was deleted while its component was loaded, which put it into use again.
             self.forget(&name);
             return Ok(Action::await_change());
         }
-        let status = status::derive(class, &outcome, &users, Timestamp::now());
+        let mut status = status::derive(class, &outcome, &users, Timestamp::now());
+        if let Some(request) = requested {
+            status.last_handled_reconcile_at = Some(request.to_owned());
+        }
         let api: Api<ProvisionerClass> = Api::all(context.client.clone());
         if let Some(written) = status_patch::write(&api, &name, class.status.as_ref(), &status).await? {
             self.own_writes.status(written, &status);

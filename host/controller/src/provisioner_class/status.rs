@@ -1,13 +1,22 @@
 //! Derives the status of a ProvisionerClass. Pure: the clock comes in as an argument.
 
 use chandler_api::{
-    ConditionType as Type, NewCondition, ProvisionerClass, ProvisionerClassStatus, Reason,
+    ConditionStatus, ConditionType as Type, NewCondition, ProvisionerClass, ProvisionerClassStatus, Reason,
     conditions::{remove_condition, whole_seconds},
+    find_condition,
+    names::REQUESTED_AT_ANNOTATION,
     set_condition,
 };
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
 
 use super::load::{LoadOutcome, LoadStep};
+
+/// What `Verified` says while signatures of components are not verified.
+const UNVERIFIED: &str = "no signature was verified: the controller runs with --allow-unsigned. The component matches its digest, so it is \
+                          the one that the registry named";
+/// What a class without a component says that is being loaded.
+const LOADING: &str = "its component is being loaded";
 
 /// The status after a reconcile. `users` are the BundleDeployments that a deleted class waits for.
 pub(super) fn derive(
@@ -25,7 +34,7 @@ pub(super) fn derive(
     };
     for (step, kind, reason, message) in [
         (LoadStep::Resolve, Type::Resolved, Reason::ImageResolved, "the image is resolved to a digest and was pulled"),
-        (LoadStep::Verify, Type::Verified, Reason::DigestVerified, "the digest matches; no signature is required"),
+        (LoadStep::Verify, Type::Verified, Reason::NotRequired, UNVERIFIED),
         (
             LoadStep::Check,
             Type::Compatible,
@@ -41,6 +50,9 @@ pub(super) fn derive(
             LoadOutcome::Failed { step: failed, problem, .. } if *failed < step => {
                 set(NewCondition::is_unknown(kind, problem.reason, "an earlier step failed"));
             }
+            LoadOutcome::Loading => set(NewCondition::is_unknown(kind, Reason::ProvisionerNotReady, LOADING)),
+            // The digest matches, but nobody vouches for the component.
+            _ if step == LoadStep::Verify => set(NewCondition::is_false(kind, reason, message)),
             _ => set(NewCondition::is_true(kind, reason, message)),
         }
     }
@@ -49,30 +61,52 @@ pub(super) fn derive(
             set(NewCondition::is_true(Type::Ready, Reason::ProvisionerReady, ready(users)));
             status.component = Some(component.clone());
         }
-        LoadOutcome::Failed { problem, in_use: true, .. } => {
+        LoadOutcome::Failed { problem, in_use: Some(component), .. } => {
             let message = format!("the earlier component stays in use: {}", problem.message);
             set(NewCondition::is_true(Type::Ready, Reason::UpdateFailed, message));
+            status.component = Some(component.clone());
         }
-        LoadOutcome::Failed { problem, in_use: false, .. } => {
+        LoadOutcome::Failed { problem, in_use: None, .. } => {
             set(NewCondition::is_false(Type::Ready, problem.reason, problem.message.clone()));
+            status.component = None;
+        }
+        LoadOutcome::Loading => {
+            set(NewCondition::is_false(Type::Ready, Reason::ProvisionerNotReady, LOADING));
             status.component = None;
         }
     }
     // What kstatus reads: a class that loads again later is at work, one that only a change helps is stalled.
     let unusable = match outcome {
-        LoadOutcome::Failed { problem, in_use: false, .. } => Some(problem),
+        LoadOutcome::Failed { problem, in_use: None, .. } => {
+            Some((problem.terminal, problem.reason, problem.message.as_str()))
+        }
+        LoadOutcome::Loading => Some((false, Reason::ProvisionerNotReady, LOADING)),
         _ => None,
     };
     for (kind, terminal) in [(Type::Reconciling, false), (Type::Stalled, true)] {
-        match unusable.filter(|problem| problem.terminal == terminal) {
-            Some(problem) => {
-                let condition = NewCondition::is_true(kind, problem.reason, problem.message.clone());
+        match unusable.filter(|(is_terminal, ..)| *is_terminal == terminal) {
+            Some((_, reason, message)) => {
+                let condition = NewCondition::is_true(kind, reason, message);
                 set_condition(&mut status.conditions, condition, generation, now.clone());
             }
             None => drop(remove_condition(&mut status.conditions, kind)),
         }
     }
     status
+}
+
+/// The request for a reconcile that the controller has not handled yet.
+pub(super) fn request(class: &ProvisionerClass) -> Option<&str> {
+    let asked = class.annotations().get(REQUESTED_AT_ANNOTATION)?.as_str();
+    let handled = class.status.as_ref().and_then(|status| status.last_handled_reconcile_at.as_deref());
+    (handled != Some(asked)).then_some(asked)
+}
+
+/// Whether the status of a class, which an earlier process of the controller may have written, says nothing yet or that the class can be
+/// used.
+pub(super) fn promises_a_component(class: &ProvisionerClass) -> bool {
+    let conditions = class.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    find_condition(conditions, Type::Ready).is_none_or(|ready| ready.status == ConditionStatus::True.as_str())
 }
 
 /// The number of BundleDeployments that a message names.
@@ -111,10 +145,10 @@ mod tests {
         let problem = Problem::terminal(Reason::MissingImports, "imports wasi:http");
         let failed = |in_use| LoadOutcome::Failed { step: LoadStep::Check, problem: problem.clone(), in_use };
         assert_eq!(
-            reasons(&failed(false)),
+            reasons(&failed(None)),
             [
                 "Resolved=True/ImageResolved",
-                "Verified=True/DigestVerified",
+                "Verified=False/NotRequired",
                 "Compatible=False/MissingImports",
                 "Compiled=Unknown/MissingImports",
                 "Ready=False/MissingImports",
@@ -122,12 +156,49 @@ mod tests {
             ]
         );
         let away = Problem::transient(Reason::ImageNotResolved, "away");
-        let away = LoadOutcome::Failed { step: LoadStep::Resolve, problem: away, in_use: false };
+        let away = LoadOutcome::Failed { step: LoadStep::Resolve, problem: away, in_use: None };
         assert_eq!(reasons(&away).last().map(String::as_str), Some("Reconciling=True/ImageNotResolved"));
-        assert_eq!(reasons(&failed(true)).last().map(String::as_str), Some("Ready=True/UpdateFailed"));
+        assert_eq!(
+            reasons(&failed(Some(Component::default()))).last().map(String::as_str),
+            Some("Ready=True/UpdateFailed")
+        );
         assert_eq!(
             reasons(&LoadOutcome::Loaded(Component::default())).last().map(String::as_str),
             Some("Ready=True/ProvisionerReady")
         );
+    }
+
+    /// What an earlier process of the controller wrote may be about another component, or about none that is loaded now.
+    #[test]
+    fn the_status_names_the_component_in_use_whatever_it_said_before() {
+        let component = |digest: &str| Component { digest: digest.to_owned(), ..Component::default() };
+        let loaded = |digest| derive(&class(None), &LoadOutcome::Loaded(component(digest)), &[], Timestamp::UNIX_EPOCH);
+        let before = class(Some(loaded("new")));
+        let after = |outcome: &LoadOutcome| derive(&before, outcome, &[], Timestamp::UNIX_EPOCH);
+        let problem = Problem::transient(Reason::ImageNotResolved, "away");
+        let in_use = Some(component("old"));
+        let failed = after(&LoadOutcome::Failed { step: LoadStep::Resolve, problem, in_use });
+        assert_eq!(failed.component.map(|component| component.digest).as_deref(), Some("old"));
+        let loading = after(&LoadOutcome::Loading);
+        let ready = find_condition(&loading.conditions, Type::Ready).map(|it| (it.status.as_str(), it.reason.as_str()));
+        assert_eq!((ready, loading.component), (Some(("False", "ProvisionerNotReady")), None));
+        assert!(promises_a_component(&before) && promises_a_component(&class(None)));
+        let loading = derive(&before, &LoadOutcome::Loading, &[], Timestamp::UNIX_EPOCH);
+        assert!(!promises_a_component(&class(Some(loading))), "it is reported once");
+    }
+
+    #[test]
+    fn a_request_is_handled_once() {
+        let mut class = class(None);
+        assert_eq!(request(&class), None);
+        class.metadata.annotations = Some([(REQUESTED_AT_ANNOTATION.to_owned(), "now".to_owned())].into());
+        assert_eq!(request(&class), Some("now"));
+        let handled = Some("now".to_owned());
+        class.status = Some(ProvisionerClassStatus { last_handled_reconcile_at: handled, ..Default::default() });
+        assert_eq!(request(&class), None);
+    }
+
+    fn class(status: Option<ProvisionerClassStatus>) -> ProvisionerClass {
+        ProvisionerClass { status, ..ProvisionerClass::default() }
     }
 }

@@ -1,8 +1,8 @@
 //! The BundleDeployment of a set, whose bundle is the manifests of a decision.
 
 use chandler_api::{
-    BundleDeployment, BundleDeploymentSpec, BundleSource, ConfigMapSource, LocalObjectReference, PendingChange,
-    Resolution, ResolveSetOutput, RolloutSettings, names::RESOLVESET_CLASS,
+    BundleDeployment, BundleDeploymentSpec, BundleSource, ChangeCause, ConfigMapSource, LocalObjectReference,
+    PendingChange, Resolution, ResolveSetOutput, RolloutSettings, names::RESOLVESET_CLASS,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
@@ -109,10 +109,12 @@ pub(super) fn rolled_back_to(deployment: &BundleDeployment) -> Option<&str> {
     config_map_of(&current.source)
 }
 
-/// The change of the current spec that waits for approval. One of an earlier spec may still be in the status.
+/// The change of the current spec that waits for approval. One of an earlier spec may still be in the status, and an update of a provisioner
+/// is no change of the spec.
 pub(super) fn awaited_change(deployment: &BundleDeployment) -> Option<&PendingChange> {
     let status = deployment.status.as_ref()?;
-    status.pending_change.as_ref().filter(|_| status.observed_generation == deployment.metadata.generation)
+    let pending = status.pending_change.as_ref().filter(|pending| pending.cause != Some(ChangeCause::Provisioner));
+    pending.filter(|_| status.observed_generation == deployment.metadata.generation)
 }
 
 /// The merge patch that makes the fields what they are to be; none where they are.
@@ -171,6 +173,10 @@ mod tests {
             deployment.status = Some(status.clone());
             assert_eq!(awaited_change(&deployment).is_some(), waits, "{observed}");
         }
+        let update = PendingChange { cause: Some(ChangeCause::Provisioner), ..PendingChange::default() };
+        status.pending_change = Some(update);
+        deployment.status = Some(status);
+        assert_eq!(awaited_change(&deployment), None, "the decision is installed");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Entries are kept in memory and, if there is a code cache, in files beside the code, so that they survive a restart.
 //! An entry applies to one component digest, one version of Chandler and one configuration of the engine. It expires,
-//! because the machine may have been the cause.
+//! because the machine may have been the cause, and ends when a user requests another try.
 
 use std::{
     collections::HashMap,
@@ -84,6 +84,17 @@ impl Quarantine {
         entries.insert(component.clone(), entry);
     }
 
+    /// Removes the entry of a component.
+    pub(crate) fn remove(&self, component: &Digest) {
+        self.entries().remove(component);
+        if let Some(path) = self.path(component)
+            && let Err(error) = fs::remove_file(&path)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(digest = %component.short(), %error, "failed to end the quarantine of a component");
+        }
+    }
+
     fn entries(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -133,6 +144,11 @@ mod tests {
             assert_eq!(quarantine.problem(&other, now), None);
         }
         assert_eq!(open(2).problem(&bad, now), None, "another configuration is not affected");
+        first.remove(&bad);
+        for quarantine in [&first, &open(1)] {
+            assert_eq!(quarantine.problem(&bad, now), None, "a user requested another try");
+        }
+        first.remove(&other);
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! Whether a change waits for approval, and how the status reports it.
 
 use chandler_api::{
-    Approval, BundleDeployment, Outcome, PendingChange, Revision,
+    Approval, BundleDeployment, Outcome, PendingChange, ProvisionerChange, Revision,
     approval::{LINE_BYTES, LISTED_CHANGES, LISTED_FINDINGS, LISTED_REFUSALS, REFUSAL_BYTES},
 };
 use chandler_core::{Digest, text::printable};
 use chandler_rollout::{Change, ChangeKind, Preview};
 use serde_json::json;
 
-use super::revisions::{self, Candidate, Cause};
+use super::{
+    revisions::{self, Candidate, Cause},
+    updates,
+};
 
 /// How many fields of an object are named.
 const NAMED_FIELDS: usize = 5;
@@ -67,6 +70,18 @@ pub(crate) fn digest(deployment: &BundleDeployment, candidate: &Candidate, previ
     Digest::of(json!([change, number, terms(deployment)]).to_string().as_bytes()).to_string()
 }
 
+/// The digest of an update of the provisioner. It covers the component and the configuration, too: another component that would render the
+/// same now may render something else later.
+pub(crate) fn update_digest(deployment: &BundleDeployment, candidate: &Candidate, preview: &Preview) -> String {
+    let provisioner = json!([candidate.provisioner.class, candidate.provisioner.digest]);
+    let config = match &candidate.config {
+        revisions::Config::Known(config) => json!(config),
+        revisions::Config::Digest(digest) => json!(digest),
+    };
+    let change = json!([digest(deployment, candidate, preview), provisioner, config]);
+    Digest::of(change.to_string().as_bytes()).to_string()
+}
+
 /// The revision that runs on while a change waits for approval; none where none succeeded.
 pub(crate) fn runs_meanwhile(history: &[Revision]) -> Option<&Revision> {
     history.last().filter(|current| current.outcome == Outcome::Succeeded)
@@ -81,6 +96,8 @@ pub(crate) fn pending(candidate: &Candidate, digest: String, preview: &Preview) 
     PendingChange {
         digest,
         release_digest: candidate.release.digest.to_string(),
+        cause: None,
+        provisioner: None,
         created: count(&[ChangeKind::Create]),
         changed: count(&[ChangeKind::Change, ChangeKind::Recreate, ChangeKind::Adopt, ChangeKind::Repair]),
         removed: count(&[ChangeKind::Remove, ChangeKind::Orphan]),
@@ -103,6 +120,22 @@ pub(crate) fn message(name: &str, pending: &PendingChange) -> String {
         "{refused}a change waits for approval: {created} to create, {changed} to change, {removed} to remove; `chandler diff {name}` \
          shows it, `chandler approve {name}` approves it"
     )
+}
+
+/// What the condition `Ready` adds about an update of the provisioner that waits. It names no counts, which change with the cluster.
+pub(crate) fn update_message(name: &str, pending: &PendingChange) -> String {
+    let Some(ProvisionerChange { installed, new }) = &pending.provisioner else { return String::new() };
+    let installed = installed.as_ref().map(updates::component).unwrap_or_default();
+    format!(
+        "an update of provisioner class {} from {installed} to {} waits for approval: `chandler approve {name}` shows and approves it",
+        new.class,
+        updates::component(new)
+    )
+}
+
+/// The finding about what an update of a provisioner adds to a release.
+pub(crate) fn unseen(gained: &[String]) -> String {
+    cut(format!("the update of the provisioner adds what the release had none of: {}", gained.join(", ")), LINE_BYTES)
 }
 
 fn first(lines: &[String], count: usize, bytes: usize) -> Vec<String> {
@@ -156,6 +189,7 @@ mod tests {
             provisioner: chandler_api::ProvisionerInUse::default(),
             install_namespace: "n".into(),
             config: super::revisions::Config::Known(serde_json::Map::new()),
+            own_config: None,
             values: Vec::new(),
             release: ReleaseFacts { digest: Digest::of(b"a"), objects: 1, stages: 1, version: None },
             approval: None,
@@ -255,6 +289,30 @@ mod tests {
         let begun = with_history("RollingOut", &candidate.release.digest, &json!({}));
         assert_eq!(revisions::number(&begun, &candidate), 3, "it goes on as it was begun");
         assert_eq!(revisions::number(&with_history("Succeeded", &other, &json!({})), &candidate), 4);
+    }
+
+    /// Another component may render the same now and something else later, and so may another configuration.
+    #[test]
+    fn the_approval_of_an_update_is_for_one_component_and_configuration() {
+        let deployment = deployment(json!({}));
+        let of = |class: &str, component: &str, config: serde_json::Value| {
+            let provisioner = chandler_api::ProvisionerInUse {
+                class: class.into(),
+                digest: component.into(),
+                ..chandler_api::ProvisionerInUse::default()
+            };
+            let config = super::revisions::Config::Known(config.as_object().cloned().unwrap());
+            let candidate = Candidate { provisioner, config, ..candidate(Cause::Spec) };
+            update_digest(&deployment, &candidate, &preview(1))
+        };
+        let one = of("c", "sha256:1", json!({}));
+        assert_eq!(one, of("c", "sha256:1", json!({})));
+        assert_ne!(one, digest(&deployment, &candidate(Cause::Spec), &preview(1)), "nor is it that of a usual change");
+        for other in
+            [of("d", "sha256:1", json!({})), of("c", "sha256:2", json!({})), of("c", "sha256:1", json!({"a": 1}))]
+        {
+            assert_ne!(one, other);
+        }
     }
 
     #[test]

@@ -20,7 +20,13 @@ pub(crate) struct BundleFacts {
 
 /// What the status reports of the bundle of a release.
 pub(crate) fn facts(release: &Release) -> BundleFacts {
-    BundleFacts { description: description(release.description()), warnings: warnings(release.findings()) }
+    facts_with(release, &[])
+}
+
+/// The same, with warnings of the host before those of the provisioner.
+pub(crate) fn facts_with(release: &Release, about: &[BundleWarning]) -> BundleFacts {
+    let warnings = about.iter().cloned().chain(warnings(release.findings(), WARNINGS.saturating_sub(about.len())));
+    BundleFacts { description: description(release.description()), warnings: warnings.collect() }
 }
 
 fn description(described: &Description) -> Option<BundleDescription> {
@@ -34,11 +40,11 @@ fn description(described: &Description) -> Option<BundleDescription> {
     })
 }
 
-/// The first warnings, and how many more there are. Only the command line shows findings of severity `info`.
-fn warnings(findings: &[Diagnostic]) -> Vec<BundleWarning> {
+/// The first warnings, at most `most`, and how many more there are. Only the command line shows findings of severity `info`.
+fn warnings(findings: &[Diagnostic], most: usize) -> Vec<BundleWarning> {
     let all: Vec<&Diagnostic> = findings.iter().filter(|finding| finding.severity != Severity::Info).collect();
     // The entry that counts the rest takes one of the places.
-    let listed = if all.len() > WARNINGS { WARNINGS - 1 } else { all.len() };
+    let listed = if all.len() > most { most.saturating_sub(1) } else { all.len() };
     let mut warnings: Vec<BundleWarning> = all.iter().take(listed).map(|finding| warning(finding)).collect();
     if all.len() > listed {
         let message = format!("{} more warnings are not listed; `chandler lint` shows all", all.len() - listed);
@@ -84,6 +90,11 @@ mod tests {
         let many = of(vec![odd; WARNINGS + 5]);
         assert_eq!(many.len(), WARNINGS);
         assert_eq!(many[WARNINGS - 1].message, "6 more warnings are not listed; `chandler lint` shows all");
+        let about = BundleWarning { code: "Host".into(), message: "first".into() };
+        let release = Release::new(vec![], vec![], vec![finding(Severity::Warning, "odd"); WARNINGS]);
+        let with = facts_with(&release, std::slice::from_ref(&about)).warnings;
+        assert_eq!((with.len(), &with[0]), (WARNINGS, &about));
+        assert_eq!(with[WARNINGS - 1].message, "2 more warnings are not listed; `chandler lint` shows all");
     }
 
     #[test]

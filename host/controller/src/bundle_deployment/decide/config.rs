@@ -15,6 +15,8 @@ pub(crate) struct Config {
     /// The digest for the history, where values of Secrets are part of the configuration: the history must not hold them, nor a digest
     /// that they can be guessed from.
     digest: Option<Digest>,
+    /// The digest of what the BundleDeployment sets, without the defaults of the class. Of values of Secrets it covers the versions only.
+    own: Digest,
 }
 
 impl Config {
@@ -34,11 +36,16 @@ impl Config {
 
     fn unchecked(defaults: &Map<String, Value>, values: &Values, config: Option<&Map<String, Value>>) -> Self {
         if values.is_empty() {
-            return Self { all: layer(defaults, config), digest: None };
+            let own = digest_of(&config.cloned().unwrap_or_default());
+            return Self { all: layer(defaults, config), digest: None, own };
         }
-        let all = layer(defaults, Some(&values.below(config)));
-        let public = || layer(defaults, Some(&values.public_below(config)));
-        Self { all, digest: values.has_secrets().then(|| values.digest(&public())) }
+        let (below, public) = (values.below(config), values.public_below(config));
+        let all = layer(defaults, Some(&below));
+        if !values.has_secrets() {
+            return Self { all, digest: None, own: digest_of(&below) };
+        }
+        let digest = values.digest(&layer(defaults, Some(&public)));
+        Self { all, digest: Some(digest), own: values.digest(&public) }
     }
 
     /// The configuration of a revision. The history does not keep a long one; that of the spec may still be the same. None where
@@ -50,14 +57,21 @@ impl Config {
         config: Option<&Map<String, Value>>,
     ) -> Option<Self> {
         if let Some(kept) = &revision.config {
-            return Some(Self { all: kept.clone(), digest: None });
+            let own = Self::unchecked(defaults, values, config).own;
+            return Some(Self { all: kept.clone(), digest: None, own });
         }
         let layered = Self::unchecked(defaults, values, config);
-        let digest = match &layered.digest {
-            Some(digest) => digest.clone(),
-            None => Digest::of(Value::Object(layered.all.clone()).to_string().as_bytes()),
-        };
-        (digest.as_str() == revision.config_digest).then_some(layered)
+        (layered.digest().as_str() == revision.config_digest).then_some(layered)
+    }
+
+    /// The digest that the history has of it.
+    pub(crate) fn digest(&self) -> Digest {
+        self.digest.clone().unwrap_or_else(|| digest_of(&self.all))
+    }
+
+    /// The digest of what the BundleDeployment sets, without the defaults of the class.
+    pub(crate) fn own(&self) -> &Digest {
+        &self.own
     }
 
     pub(crate) fn get(&self) -> &Map<String, Value> {
@@ -76,6 +90,10 @@ impl Config {
             None => revisions::Config::Known(self.all.clone()),
         }
     }
+}
+
+fn digest_of(config: &Map<String, Value>) -> Digest {
+    Digest::of(Value::Object(config.clone()).to_string().as_bytes())
 }
 
 fn layer(defaults: &Map<String, Value>, config: Option<&Map<String, Value>>) -> Map<String, Value> {
@@ -116,5 +134,17 @@ mod tests {
         let digest = Digest::of(Value::Object(merged.clone()).to_string().as_bytes()).to_string();
         assert_eq!(of(&Revision { config_digest: digest, ..Revision::default() }), Some(merged));
         assert_eq!(of(&Revision::default()), None);
+    }
+
+    #[test]
+    fn the_own_part_does_not_change_with_the_defaults_of_the_class() {
+        let config = map(json!({"b": 2}));
+        let layered = |defaults: Value, config: &Map<String, Value>| {
+            let layered = Config::layered("c", &map(defaults), &Values::default(), Some(config)).unwrap();
+            (layered.own().clone(), layered.digest())
+        };
+        let (one, other) = (layered(json!({"a": 1}), &config), layered(json!({"a": 2}), &config));
+        assert!(one.0 == other.0 && one.1 != other.1);
+        assert_ne!(one.0, layered(json!({"a": 1}), &map(json!({"b": 3}))).0);
     }
 }

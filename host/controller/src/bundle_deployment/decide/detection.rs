@@ -1,12 +1,15 @@
-//! Which class renders a bundle, where the spec names none: the one that recognises the content; of several, the one with the highest
-//! priority.
+//! Which class renders a bundle, where the spec names none.
 //!
-//! A release that is installed keeps its class while its content stays the same, unless a class with a higher priority recognises it: a
-//! class that appears, is removed, or cannot be loaded for a while must not replace the objects of what runs.
+//! Of a new installation it is the class that recognises the content; of several, the one with the highest priority. An installed release
+//! keeps the class in its record, whatever other classes say: a class that appears, is removed, or cannot be loaded for a while must not
+//! replace the objects of what runs. Only a name in the spec changes that.
 
 use std::fmt;
 
-use chandler_api::{BundleDeployment, ProvisionerInUse};
+use chandler_api::{BundleDeployment, BundleWarning, ProvisionerInUse};
+
+/// The code of the warning about classes with a higher priority.
+const OUTRANKED: &str = "HigherPriorityClass";
 
 /// A class, and what it says about the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,12 +48,23 @@ pub(crate) enum Answer {
     NotReady(String),
 }
 
-/// The provisioner of the installed release, where its content is the one in question.
+/// The provisioner of the installed release, from the record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Incumbent<'a> {
     provisioner: &'a ProvisionerInUse,
-    /// The priority of its class; none where there is no such class any more.
-    priority: Option<i32>,
+    /// Whether the content in question is that of the installed release.
+    same_content: bool,
+}
+
+/// What the class of the installed release says about the content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Own {
+    /// There is no such class any more.
+    Gone,
+    /// It can be used, and need not be asked: the content is that of the installed release.
+    Unasked,
+    /// Its answer.
+    Answered(Answer),
 }
 
 /// The class that was chosen.
@@ -97,9 +111,9 @@ pub(crate) enum Undecided {
     /// Classes that are being loaded for the first time may outrank those that recognise the content.
     #[error("waiting until provisioner classes are loaded that may recognise the content of the bundle: {}", names(.0))]
     Loading(Vec<String>),
-    /// The class of the installed release cannot be asked, and no class with a higher priority recognises the content.
+    /// The class of the installed release is missing or cannot be used.
     #[error(
-        "provisioner class {class}, which rendered the installed release from the same content, {why}; the release stays installed; {}",
+        "provisioner class {class}, which rendered the installed release, {why}; the release stays installed; {}",
         continuing(*.is_gone, .recognised)
     )]
     IncumbentUnavailable {
@@ -112,29 +126,36 @@ pub(crate) enum Undecided {
         /// Whether there is no such class any more.
         is_gone: bool,
     },
+    /// The class of the installed release does not recognise the new content.
+    #[error(
+        "the new content cannot be rendered: provisioner class {class}, which rendered the installed release, {why}; the release stays \
+         installed; correct the content, or name the class that renders it in spec.provisionerClassName{}", alternatives(.recognised)
+    )]
+    IncumbentDeclines {
+        /// Its name.
+        class: String,
+        /// What it says.
+        why: String,
+        /// The classes and formats that recognise the content.
+        recognised: Vec<String>,
+    },
 }
 
 impl<'a> Incumbent<'a> {
     /// That of a BundleDeployment whose history is the record's, for content with this digest.
-    pub(crate) fn of(
-        deployment: &'a BundleDeployment,
-        content: &str,
-        priority: impl Fn(&str) -> Option<i32>,
-    ) -> Option<Self> {
+    pub(crate) fn of(deployment: &'a BundleDeployment, content: &str) -> Option<Self> {
         let installed = deployment.status.as_ref()?.history.last()?;
-        let provisioner = &installed.provisioner;
-        (installed.content_digest == content).then(|| Self { provisioner, priority: priority(&provisioner.class) })
+        Some(Self { provisioner: &installed.provisioner, same_content: installed.content_digest == content })
     }
 
-    /// What its component said about the content, where the record has it for this very component.
-    pub(crate) fn recorded(&self, class: &str, component: &str) -> Option<Answer> {
-        let same = self.is_class(class) && self.provisioner.digest == component;
-        self.provisioner.format.clone().filter(|_| same).map(Answer::Recognised)
+    /// The name of its class.
+    pub(crate) fn class(&self) -> &'a str {
+        &self.provisioner.class
     }
 
-    /// Whether it is of this class.
-    pub(crate) fn is_class(&self, class: &str) -> bool {
-        self.provisioner.class == class
+    /// Whether its component need not be asked: what is installed is not in question, whatever a newer component would say.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.same_content
     }
 }
 
@@ -161,27 +182,11 @@ pub(crate) fn suffices(opinions: &[Opinion]) -> bool {
     opinions.iter().any(|opinion| opinion.format().is_some())
 }
 
-/// The class that renders the content. Classes with a lower priority than the first that recognises it may be left out.
-pub(crate) fn choose<'a>(opinions: &'a [Opinion], incumbent: Option<Incumbent<'_>>) -> Result<Detected<'a>, Undecided> {
-    let highest = opinions.iter().filter(|opinion| opinion.format().is_some()).map(|opinion| opinion.priority).max();
+/// The class that renders the content of a new installation. Classes with a lower priority than the first that recognises it may be left
+/// out.
+pub(crate) fn choose(opinions: &[Opinion]) -> Result<Detected<'_>, Undecided> {
+    let highest = highest(opinions);
     let outranked = |opinion: &Opinion| highest.is_some_and(|highest| highest > opinion.priority);
-    if let Some(incumbent) = incumbent {
-        let known = opinions.iter().find(|opinion| incumbent.is_class(&opinion.class));
-        let stays = incumbent.priority.is_none_or(|priority| highest.is_none_or(|highest| highest <= priority));
-        if let Some(detected) = known.filter(|_| stays).and_then(Opinion::detected) {
-            return Ok(detected);
-        }
-        // A class that the spec named earlier was not detected: it holds nothing up.
-        let held = stays && incumbent.provisioner.format.is_some();
-        if let Some(why) = unavailable(known).filter(|_| held) {
-            return Err(Undecided::IncumbentUnavailable {
-                class: incumbent.provisioner.class.clone(),
-                why,
-                recognised: winners(opinions, highest).map(named).collect(),
-                is_gone: incumbent.priority.is_none(),
-            });
-        }
-    }
     let loading = opinions.iter().filter(|opinion| opinion.answer == Answer::Loading && !outranked(opinion));
     let loading: Vec<String> = loading.map(|opinion| opinion.class.clone()).collect();
     if !loading.is_empty() {
@@ -193,11 +198,63 @@ pub(crate) fn choose<'a>(opinions: &'a [Opinion], incumbent: Option<Incumbent<'_
             if chosen.next().is_none() {
                 return Ok(first);
             }
-            Err(Undecided::Ambiguous { priority, recognised: winners(opinions, highest).map(named).collect() })
+            Err(Undecided::Ambiguous { priority, recognised: recognised(opinions) })
         }
         _ if opinions.iter().any(Opinion::is_open) => Err(Undecided::NotReady { opinions: opinions.to_vec() }),
         _ => Err(Undecided::Unrecognised { opinions: opinions.to_vec() }),
     }
+}
+
+/// The format of the content under the class that an installed release keeps; none where its author named the class. `others` are opinions
+/// of other classes, which only errors name.
+pub(crate) fn keep(incumbent: Incumbent<'_>, own: &Own, others: &[Opinion]) -> Result<Option<String>, Undecided> {
+    let (class, recorded) = (incumbent.class().to_owned(), &incumbent.provisioner.format);
+    let unavailable = |why: String| Undecided::IncumbentUnavailable {
+        class: class.clone(),
+        why,
+        recognised: recognised(others),
+        is_gone: *own == Own::Gone,
+    };
+    match own {
+        Own::Gone => Err(unavailable("does not exist any more".to_owned())),
+        Own::Unasked => Ok(recorded.clone()),
+        Own::Answered(Answer::Recognised(format)) => Ok(Some(format.clone())),
+        Own::Answered(Answer::Loading) => Err(unavailable("is being loaded".to_owned())),
+        Own::Answered(Answer::NotReady(message)) => Err(unavailable(format!("is not ready: {message}"))),
+        Own::Answered(Answer::Failed { message, is_transient: true }) => {
+            Err(unavailable(format!("failed to look at the content: {message}")))
+        }
+        // Its author named it, so that it was never asked.
+        Own::Answered(_) if recorded.is_none() => Ok(None),
+        Own::Answered(answer) => {
+            let (why, recognised) = (answer.to_string(), recognised(others));
+            Err(Undecided::IncumbentDeclines { class, why, recognised })
+        }
+    }
+}
+
+/// A warning that classes with a higher priority than that of the installed release recognise its content; none where none does.
+pub(crate) fn outranked(class: &str, higher: &[Opinion]) -> Option<BundleWarning> {
+    let recognised = recognised(higher);
+    let first = winners(higher, highest(higher)).next()?;
+    Some(BundleWarning {
+        code: OUTRANKED.to_owned(),
+        message: format!(
+            "provisioner classes with a higher priority recognise the content, too: {}; the installed release keeps class {class}, which \
+             rendered it, unless spec.provisionerClassName names another one, such as {}",
+            names(&recognised),
+            first.class
+        ),
+    })
+}
+
+fn highest(opinions: &[Opinion]) -> Option<i32> {
+    opinions.iter().filter(|opinion| opinion.format().is_some()).map(|opinion| opinion.priority).max()
+}
+
+/// The classes with the highest priority that recognise the content, with the formats.
+fn recognised(opinions: &[Opinion]) -> Vec<String> {
+    winners(opinions, highest(opinions)).map(named).collect()
 }
 
 /// Those with the highest priority that recognise the content. Of the built-in classes the narrowest format counts, as on the command
@@ -208,19 +265,6 @@ fn winners(opinions: &[Opinion], highest: Option<i32>) -> impl Iterator<Item = &
         let wins = Some(opinion.priority) == highest && opinion.format().is_some();
         wins && !(opinion.is_builtin && std::mem::replace(&mut builtin, true))
     })
-}
-
-/// Why the class of the installed release has no answer; none where it has one.
-fn unavailable(known: Option<&Opinion>) -> Option<String> {
-    match known.map(|known| &known.answer) {
-        None => Some("does not exist any more".to_owned()),
-        Some(Answer::Loading) => Some("is being loaded".to_owned()),
-        Some(Answer::NotReady(message)) => Some(format!("is not ready: {message}")),
-        Some(Answer::Failed { message, is_transient: true }) => {
-            Some(format!("failed to look at the content: {message}"))
-        }
-        Some(_) => None,
-    }
 }
 
 /// The most classes that a message names.
@@ -241,11 +285,15 @@ fn names(names: &[String]) -> String {
 /// How it goes on without the class of the installed release.
 fn continuing(is_gone: bool, recognised: &[String]) -> String {
     let first = if is_gone { "create the class again" } else { "wait until it is ready" };
-    let others = match recognised {
+    format!("{first}, or name another class in spec.provisionerClassName{}", alternatives(recognised))
+}
+
+/// The classes to name instead.
+fn alternatives(recognised: &[String]) -> String {
+    match recognised {
         [] => String::new(),
         some => format!(": {}", names(some)),
-    };
-    format!("{first}, or name another class in spec.provisionerClassName{others}")
+    }
 }
 
 /// What each class says. What did not simply decline comes first, since it may need an action.
@@ -267,17 +315,21 @@ fn list(opinions: &[Opinion]) -> String {
 
 impl fmt::Display for Opinion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let class = &self.class;
-        match &self.answer {
-            Answer::Recognised(format) => write!(f, "{class} recognises {format}"),
-            Answer::NotRecognised => write!(f, "{class} does not recognise it"),
-            Answer::Undeclared(format) => {
-                write!(f, "{class} returned the format {format:?}, which it does not declare")
-            }
-            Answer::DeclaresNone => write!(f, "{class} was not asked, since it declares no formats"),
-            Answer::Failed { message, .. } => write!(f, "{class} failed: {message}"),
-            Answer::Loading => write!(f, "{class} is being loaded"),
-            Answer::NotReady(message) => write!(f, "{class} is not ready and may recognise it: {message}"),
+        write!(f, "{} {}", self.class, self.answer)
+    }
+}
+
+/// What follows the name of the class.
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Recognised(format) => write!(f, "recognises {format}"),
+            Self::NotRecognised => f.write_str("does not recognise it"),
+            Self::Undeclared(format) => write!(f, "returned the format {format:?}, which it does not declare"),
+            Self::DeclaresNone => f.write_str("was not asked, since it declares no formats"),
+            Self::Failed { message, .. } => write!(f, "failed: {message}"),
+            Self::Loading => f.write_str("is being loaded"),
+            Self::NotReady(message) => write!(f, "is not ready and may recognise it: {message}"),
         }
     }
 }

@@ -38,9 +38,11 @@ pub(crate) fn gained(
     privileges(after).difference(&had).cloned().collect()
 }
 
-/// Whether the candidate was rendered by another component than the revision before it.
+/// Whether the candidate was rendered by another component of the same class than the revision before it.
 pub(crate) fn is_update_of_provisioner(history: &[Revision], candidate: &Candidate) -> bool {
-    let is_other = |current: &Revision| current.provisioner.digest != candidate.provisioner.digest;
+    let new = &candidate.provisioner;
+    let is_other =
+        |current: &Revision| current.provisioner.class == new.class && current.provisioner.digest != new.digest;
     candidate.cause == Cause::Spec && history.last().is_some_and(is_other)
 }
 
@@ -127,9 +129,12 @@ mod tests {
     }
 
     #[test]
-    fn first_installations_and_rollbacks_gain_nothing() {
+    fn what_an_author_decides_gains_nothing() {
         let after = release(&[object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", None, "b")]);
         assert_eq!(gained(&[], &rendered_by("sha256:2"), None, &after), [""; 0]);
+        let mut other = rendered_by("sha256:2");
+        other.provisioner.class = "other".into();
+        assert_eq!(gained(&history("sha256:1"), &other, None, &after), [""; 0], "the author named another class");
         let back = Candidate { cause: Cause::Pinned(1), ..rendered_by("sha256:2") };
         assert_eq!(gained(&history("sha256:1"), &back, None, &after), [""; 0]);
     }

@@ -39,6 +39,8 @@ pub(crate) struct Candidate {
     pub(crate) install_namespace: String,
     /// The configuration, that of the class included.
     pub(crate) config: Config,
+    /// The digest of the configuration without that of the class; none where an earlier version did not record it.
+    pub(crate) own_config: Option<String>,
     /// The objects that values of the configuration came from, in their versions.
     pub(crate) values: Vec<ValuesInUse>,
     /// The digest and the size of the release.
@@ -67,6 +69,7 @@ impl Candidate {
             provisioner: ProvisionerInUse::default(),
             install_namespace: install_namespace.to_owned(),
             config: Config::Known(Map::new()),
+            own_config: None,
             values: Vec::new(),
             release: ReleaseFacts { digest: digest.clone(), objects: 1, stages: 1, version: None },
             approval: None,
@@ -331,6 +334,7 @@ fn made_from(current: &mut Revision, candidate: &Candidate, terms: &RevisionTerm
         }
         Config::Digest(digest) => (digest.clone(), None),
     };
+    current.own_config_digest.clone_from(&candidate.own_config);
     current.values_from.clone_from(&candidate.values);
     current.version.clone_from(&candidate.release.version);
     current.release_digest = candidate.release.digest.to_string();

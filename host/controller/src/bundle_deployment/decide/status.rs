@@ -4,8 +4,8 @@ mod candidate;
 mod words;
 
 use chandler_api::{
-    BundleCandidate, BundleDeployment, BundleDeploymentStatus, ConditionType as Type, NewCondition, Outcome,
-    PendingChange, Reason, ReleaseInUse, Revision,
+    BundleCandidate, BundleDeployment, BundleDeploymentStatus, ChangeCause, ConditionStatus, ConditionType as Type,
+    NewCondition, Outcome, PendingChange, Reason, ReleaseInUse, Revision,
     conditions::{remove_condition, whole_seconds},
     find_condition, set_condition,
 };
@@ -185,10 +185,19 @@ impl Draft {
         });
     }
 
-    /// Reports that a change waits for approval.
+    /// Reports that a change waits for approval. While an update of the provisioner waits, what is installed matches the spec.
     fn needs_approval(&mut self, deployment: &BundleDeployment) {
         let Some(pending) = &self.status.pending_change else { return };
-        let message = approval::message(deployment.metadata.name.as_deref().unwrap_or_default(), pending);
+        let name = deployment.metadata.name.as_deref().unwrap_or_default();
+        if pending.cause == Some(ChangeCause::Provisioner) {
+            let update = approval::update_message(name, pending);
+            let ready = self.condition(Type::Ready).filter(|ready| ready.status == ConditionStatus::True.as_str());
+            if let Some(message) = ready.map(|ready| format!("{}; {update}", ready.message)) {
+                self.yes(Type::Ready, Reason::Succeeded, &message);
+            }
+            return;
+        }
+        let message = approval::message(name, pending);
         self.no(Type::Progressing, Reason::ApprovalRequired, &message);
         self.no(Type::Ready, Reason::ApprovalRequired, &message);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chandler_api::ApprovedChange;
+use chandler_api::{ApprovedChange, PendingChange, approval::LISTED_FINDINGS};
 use chandler_core::{Digest, Release};
 use chandler_rollout::{Preview, RolloutError, RolloutRequest};
 
@@ -12,15 +12,17 @@ use super::{
         decide::{
             approval,
             bundle::{self, BundleFacts},
-            drift, gates,
+            drift, gates, privileges,
             revisions::{Candidate, Cause},
             spec_error::SpecError,
+            updates,
         },
         handles::{ApproveHandles, PrepareHandles},
         subject::Subject,
     },
     certificates::{self, CertificatesError},
     choose::Chosen,
+    prepare::Update,
     restore::{self, Restored},
 };
 use crate::problem::Problem;
@@ -32,7 +34,7 @@ pub(in super::super) struct Approved {
     unpacked: Option<Unpacked>,
     bundle: BundleFacts,
     described: Option<(BundleFacts, Digest)>,
-    pending: Option<chandler_api::PendingChange>,
+    pending: Option<PendingChange>,
     rollback_problem: Option<Problem>,
 }
 
@@ -89,7 +91,7 @@ impl Approved {
     }
 
     fn of(chosen: Chosen) -> Self {
-        let Chosen { release, candidate, unpacked, bundle, rollback_problem } = chosen;
+        let Chosen { release, candidate, unpacked, bundle, rollback_problem, update: _ } = chosen;
         Self { release, candidate, unpacked, bundle, described: None, pending: None, rollback_problem }
     }
 }
@@ -102,10 +104,11 @@ pub(in super::super) async fn approve(
     chosen: Chosen,
 ) -> Result<Approved, Box<NotApproved>> {
     let deployment = &subject.deployment;
-    if !approval::is_needed(deployment, &chosen.candidate) {
-        return Ok(Approved::of(chosen));
+    let gained = gained(restore_handles, subject, &chosen).await;
+    if gained.is_empty() && !approval::is_needed(deployment, &chosen.candidate) {
+        return Ok(Box::pin(with_update(handles, subject, chosen)).await);
     }
-    let preview = match preview(handles, subject, &chosen).await {
+    let preview = match preview(handles, subject, &chosen.candidate, &chosen.release).await {
         Ok(preview) => preview,
         Err(error) => return Err(Box::new(NotApproved { selection: chosen.selection(), error: error.into() })),
     };
@@ -117,7 +120,13 @@ pub(in super::super) async fn approve(
         approved.candidate.approval = approval;
         return Ok(approved);
     }
-    let pending = approval::pending(&chosen.candidate, change, &preview);
+    let provisioner = updates::change(subject.history(), &chosen.candidate);
+    let mut pending =
+        PendingChange { provisioner: Some(provisioner), ..approval::pending(&chosen.candidate, change, &preview) };
+    if !gained.is_empty() {
+        pending.findings.insert(0, approval::unseen(&gained));
+        pending.findings.truncate(LISTED_FINDINGS);
+    }
     let required = |chosen: &Chosen, pending| {
         let selection = Selection { pending: Some(pending), ..chosen.selection() };
         Box::new(NotApproved { selection, error: ApproveError::Required })
@@ -145,11 +154,61 @@ pub(in super::super) async fn approve(
     }
 }
 
-/// What the candidate would change.
-async fn preview(handles: &ApproveHandles<'_>, subject: &Subject, chosen: &Chosen) -> Result<Preview, PreviewError> {
+/// What an update of the provisioner adds to the release unseen. If the release before it is unavailable, everything counts as added.
+async fn gained(handles: &PrepareHandles<'_>, subject: &Subject, chosen: &Chosen) -> Vec<String> {
+    let history = subject.history();
+    let Some(current) = history.last().filter(|_| privileges::is_update_of_provisioner(history, &chosen.candidate))
+    else {
+        return Vec::new();
+    };
+    let before = restore::restore(handles, subject, current, Cause::Waiting(current.number)).await;
+    let before = before.inspect_err(|error| {
+        tracing::debug!(deployment = %subject.name(), %error, "the release before an update of its provisioner is unavailable");
+    });
+    let before = before.ok().map(|restored| restored.release);
+    privileges::gained(history, &chosen.candidate, before.as_deref(), &chosen.release)
+}
+
+/// The release that runs, with the update of its provisioner that waits for approval; or the update, once that is approved.
+async fn with_update(handles: &ApproveHandles<'_>, subject: &Subject, mut chosen: Chosen) -> Approved {
+    let due = |_: &Update| updates::is_due(subject.history(), &chosen.candidate);
+    let Some(Update { release, candidate }) = chosen.update.take().filter(due) else { return Approved::of(chosen) };
     let deployment = &subject.deployment;
-    let owner = subject.owner(&chosen.candidate, handles.accounts)?;
-    let completed = certificates::complete(handles.certificates, deployment, &owner, &chosen.release).await?;
+    let preview = match preview(handles, subject, &candidate, &release).await {
+        Ok(preview) => preview,
+        Err(error) => {
+            tracing::debug!(deployment = %subject.name(), %error, "an update of the provisioner cannot be previewed");
+            // What the last preview found stays in the status. It approves nothing.
+            let pending = subject.stored.as_ref().and_then(|stored| stored.pending_change.clone());
+            let pending = pending.filter(|pending| pending.cause == updates::cause(true));
+            return Approved { pending, ..Approved::of(chosen) };
+        }
+    };
+    let change = approval::update_digest(deployment, &candidate, &preview);
+    if let Some(given) = handles.approvals.of(deployment, &change) {
+        let terms = Some(approval::terms(deployment));
+        let approval = Some(ApprovedChange { change, approved_by: given.spec.approved_by, terms });
+        let bundle = BundleFacts { warnings: chosen.bundle.warnings.clone(), ..bundle::facts(&release) };
+        return Approved { candidate: Candidate { approval, ..candidate }, release, bundle, ..Approved::of(chosen) };
+    }
+    let pending = PendingChange {
+        cause: updates::cause(true),
+        provisioner: Some(updates::change(subject.history(), &candidate)),
+        ..approval::pending(&candidate, change, &preview)
+    };
+    Approved { pending: Some(pending), ..Approved::of(chosen) }
+}
+
+/// What the candidate would change.
+async fn preview(
+    handles: &ApproveHandles<'_>,
+    subject: &Subject,
+    candidate: &Candidate,
+    release: &Arc<Release>,
+) -> Result<Preview, PreviewError> {
+    let deployment = &subject.deployment;
+    let owner = subject.owner(candidate, handles.accounts)?;
+    let completed = certificates::complete(handles.certificates, deployment, &owner, release).await?;
     let (rules, drift) = (gates::rules(deployment), drift::policy_now(deployment));
     let request = RolloutRequest::new(&owner, &completed.release).rules(&rules).drift(drift);
     Ok(handles.certificates.rollout.preview(&request).await?)

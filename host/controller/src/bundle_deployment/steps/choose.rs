@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use chandler_api::BundleDeployment;
+use chandler_api::{BundleDeployment, BundleWarning};
 use chandler_core::{Digest, Release};
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
         handles::PrepareHandles,
         subject::Subject,
     },
-    prepare::{self, PrepareFailure, Prepared},
+    prepare::{self, PrepareFailure, Prepared, Update},
     restore::{self, RestoreError, Restored},
 };
 use crate::problem::Problem;
@@ -28,6 +28,8 @@ pub(in super::super) struct Chosen {
     pub(super) candidate: Candidate,
     pub(super) unpacked: Option<Unpacked>,
     pub(super) bundle: BundleFacts,
+    /// The update of the provisioner, which may run instead once it is approved.
+    pub(super) update: Option<Update>,
     pub(super) rollback_problem: Option<Problem>,
 }
 
@@ -47,9 +49,9 @@ pub(crate) enum ChooseError {
 }
 
 impl Chosen {
-    fn new(release: Arc<Release>, candidate: Candidate, unpacked: Option<Unpacked>) -> Self {
-        let bundle = bundle::facts(&release);
-        Self { release, candidate, unpacked, bundle, rollback_problem: None }
+    fn new(release: Arc<Release>, candidate: Candidate, unpacked: Option<Unpacked>, about: &[BundleWarning]) -> Self {
+        let bundle = bundle::facts_with(&release, about);
+        Self { release, candidate, unpacked, bundle, update: None, rollback_problem: None }
     }
 
     /// What the status reports, should a later step fail.
@@ -75,7 +77,7 @@ pub(in super::super) async fn choose(handles: &PrepareHandles<'_>, subject: &Sub
             is_verified: false,
         });
         return match restore::restore(handles, subject, revision, Cause::Pinned(revision.number)).await {
-            Ok(Restored { release, candidate }) => Ok(Chosen::new(release, candidate, unpacked)),
+            Ok(Restored { release, candidate }) => Ok(Chosen::new(release, candidate, unpacked, &[])),
             Err(RestoreError::Pending(_)) => Err(ChooseError::Pending),
             Err(error) => Err(ChooseError::Restore { error, unpacked: unpacked.map(Box::new) }),
         };
@@ -84,20 +86,22 @@ pub(in super::super) async fn choose(handles: &PrepareHandles<'_>, subject: &Sub
     let prepared = prepared.map_err(ChooseError::Prepare)?;
     match rollback(deployment, &prepared) {
         None => {
-            handles.in_use.keep_only(&subject.name(), &prepared.made);
-            let Prepared { release, candidate, unpacked, .. } = prepared;
-            Ok(Chosen::new(release, candidate, Some(unpacked)))
+            let Prepared { release, made, candidate, unpacked, warnings, update } = prepared;
+            if let (Some(made), None) = (&made, &update) {
+                handles.in_use.keep_only(&subject.name(), made);
+            }
+            Ok(Chosen { update, ..Chosen::new(release, candidate, Some(unpacked), &warnings) })
         }
         Some((good, cause)) => {
             let restored = restore::restore(handles, subject, good, cause).await;
-            let Prepared { release, candidate, unpacked, .. } = prepared;
+            let Prepared { release, candidate, unpacked, warnings, .. } = prepared;
             match restored {
-                Ok(Restored { release, candidate }) => Ok(Chosen::new(release, candidate, Some(unpacked))),
+                Ok(Restored { release, candidate }) => Ok(Chosen::new(release, candidate, Some(unpacked), &warnings)),
                 Err(RestoreError::Pending(_)) => Err(ChooseError::Pending),
                 // The failed revision is tried further: that is better than nothing.
                 Err(error) => Ok(Chosen {
                     rollback_problem: Some(Problem::from(&error)),
-                    ..Chosen::new(release, candidate, Some(unpacked))
+                    ..Chosen::new(release, candidate, Some(unpacked), &warnings)
                 }),
             }
         }

@@ -23,18 +23,15 @@ pub(super) async fn resolve(classes: &Classes, name: &str) -> Result<ResolvedCla
     classes.get(name).await.map(|class| resolved(name, class, None)).map_err(ClassError)
 }
 
-/// A class that recognised a format.
-pub(super) fn detected(name: &str, class: Class, format: &str) -> ResolvedClass {
-    resolved(name, class, Some(format.to_owned()))
-}
-
-fn resolved(name: &str, class: Class, format: Option<String>) -> ResolvedClass {
+/// A class that can be used; `format` is what its component recognised, where it was detected.
+pub(super) fn resolved(name: &str, class: Class, format: Option<String>) -> ResolvedClass {
     let facts = class.provisioner.facts();
     let in_use = ProvisionerInUse {
         class: name.to_owned(),
         name: Some(facts.name.clone()),
         version: Some(facts.version.clone()),
         digest: class.provisioner.digest().to_string(),
+        image: class.artifact.as_ref().map(|artifact| artifact.image.clone()),
         format,
     };
     ResolvedClass { class, in_use }

@@ -2,10 +2,13 @@
 //!
 //! Classes with a higher priority are asked first, those of one priority at once, and those below the first that recognises the content
 //! are not asked. A component answers from the content alone, so its answer is kept, and a reconcile that changes nothing calls no plugin.
+//!
+//! An installed release keeps its class. Those with a higher priority are asked only to warn that they would be chosen for a new
+//! installation.
 
 use std::{sync::Arc, time::Duration};
 
-use chandler_api::BundleDeployment;
+use chandler_api::{BundleDeployment, BundleWarning};
 use chandler_content::Tree;
 use chandler_core::{Content, Digest};
 use chandler_engine::{Limits, Retry};
@@ -14,7 +17,7 @@ use kube::ResourceExt as _;
 
 use super::{
     super::{
-        decide::detection::{self, Answer, Detected, Incumbent, Opinion, Undecided},
+        decide::detection::{self, Answer, Detected, Incumbent, Opinion, Own, Undecided},
         detections::Detections,
         handles::DetectHandles,
     },
@@ -25,37 +28,31 @@ use crate::provisioner_class::{Class, NotReady, Offer};
 /// The longest that one class looks at the content: it reads names and a few small files.
 const TIME: Duration = Duration::from_secs(5);
 
+/// A class, and what its author should know about the choice.
+pub(super) struct DetectedClass {
+    pub(super) class: ResolvedClass,
+    pub(super) warning: Option<BundleWarning>,
+}
+
 /// The class that renders the content.
 pub(super) async fn detect(
     handles: &DetectHandles<'_>,
     deployment: &BundleDeployment,
     tree: &Tree,
-) -> Result<ResolvedClass, Undecided> {
+) -> Result<DetectedClass, Undecided> {
     let (name, digest) = (deployment.name_any(), tree.digest());
     let offers = offers(handles).await;
-    let priority = |class: &str| offers.iter().find(|offer| offer.name == class).map(|offer| offer.priority);
-    let incumbent = Incumbent::of(deployment, digest.as_str(), priority);
     let content: Arc<dyn Content> = Arc::new(tree.clone());
-    let asking = Asking { detections: handles.detections, name: &name, digest, content: &content, incumbent };
-    let mut opinions = Vec::with_capacity(offers.len());
-    for level in offers.chunk_by(|one, other| one.priority == other.priority) {
-        opinions.extend(asking.level(level).await);
-        if detection::suffices(&opinions) {
-            break;
-        }
-    }
-    let chosen = detection::choose(&opinions, incumbent);
-    if chosen.is_err() {
+    let asking = Asking { detections: handles.detections, name: &name, digest, content: &content };
+    let found = match Incumbent::of(deployment, digest.as_str()) {
+        Some(incumbent) => asking.installed(incumbent, &offers).await,
+        None => asking.new_installation(&offers).await,
+    };
+    if found.is_err() {
         // The next try asks those again that may answer then.
         handles.detections.forget_transient(&name);
     }
-    let Detected { class, format } = chosen?;
-    let offer = offers.iter().find(|offer| offer.name == class);
-    match offer.and_then(|offer| offer.class.as_ref().ok()) {
-        Some(found) => Ok(class::detected(class, found.clone(), format)),
-        // Only a class that is ready recognises anything.
-        None => Err(Undecided::Unrecognised { opinions }),
-    }
+    found
 }
 
 /// The classes among which that of the content is, with the highest priority first. Other provisioners have those with foreign prefixes.
@@ -74,24 +71,57 @@ struct Asking<'a> {
     name: &'a str,
     digest: &'a Digest,
     content: &'a Arc<dyn Content>,
-    incumbent: Option<Incumbent<'a>>,
 }
 
 impl Asking<'_> {
-    /// The opinions of classes of one priority. That of the installed release decides among them, so it is asked first.
-    async fn level(&self, offers: &[Offer]) -> Vec<Opinion> {
-        if let Some(installed) = offers.iter().find(|offer| self.incumbent.is_some_and(|it| it.is_class(&offer.name))) {
-            let opinion = self.opinion(installed).await;
-            if detection::suffices(std::slice::from_ref(&opinion)) {
-                return vec![opinion];
+    /// The class of an installed release, which stays.
+    async fn installed(&self, incumbent: Incumbent<'_>, offers: &[Offer]) -> Result<DetectedClass, Undecided> {
+        let offer = offers.iter().find(|offer| offer.name == incumbent.class());
+        let own = match offer {
+            None => Own::Gone,
+            Some(Offer { class: Ok(_), .. }) if incumbent.is_settled() => Own::Unasked,
+            Some(offer) => Own::Answered(self.opinion(offer).await.answer),
+        };
+        let kept = if let Ok(format) = detection::keep(incumbent, &own, &[]) {
+            format
+        } else {
+            // The error names the classes that could render it.
+            let others: Vec<&Offer> = offers.iter().filter(|other| other.name != incumbent.class()).collect();
+            detection::keep(incumbent, &own, &self.opinions(&others).await)?
+        };
+        let Some(offer) = offer else { return Err(Undecided::Unrecognised { opinions: Vec::new() }) };
+        let class = usable(offer, kept)?;
+        let higher: Vec<&Offer> = offers.iter().filter(|other| other.priority > offer.priority).collect();
+        // They decide nothing, so all are asked at once.
+        let higher = join_all(higher.into_iter().map(|offer| self.opinion(offer))).await;
+        Ok(DetectedClass { class, warning: detection::outranked(&offer.name, &higher) })
+    }
+
+    async fn new_installation(&self, offers: &[Offer]) -> Result<DetectedClass, Undecided> {
+        let opinions = self.opinions(&offers.iter().collect::<Vec<_>>()).await;
+        let Detected { class, format } = detection::choose(&opinions)?;
+        let format = Some(format.to_owned());
+        match offers.iter().find(|offer| offer.name == class) {
+            Some(offer) => Ok(DetectedClass { class: usable(offer, format)?, warning: None }),
+            None => Err(Undecided::Unrecognised { opinions }),
+        }
+    }
+
+    /// The opinions of these classes, down to the first priority that recognises the content.
+    async fn opinions(&self, offers: &[&Offer]) -> Vec<Opinion> {
+        let mut opinions = Vec::with_capacity(offers.len());
+        for level in offers.chunk_by(|one, other| one.priority == other.priority) {
+            opinions.extend(join_all(level.iter().map(|offer| self.opinion(offer))).await);
+            if detection::suffices(&opinions) {
+                break;
             }
         }
-        join_all(offers.iter().map(|offer| self.opinion(offer))).await
+        opinions
     }
 
     async fn opinion(&self, offer: &Offer) -> Opinion {
         let answer = match &offer.class {
-            Ok(class) => self.answer(&offer.name, class).await,
+            Ok(class) => self.answer(class).await,
             Err(NotReady::Loading) => Answer::Loading,
             Err(NotReady::Failed(message)) => Answer::NotReady(message.clone()),
         };
@@ -99,13 +129,10 @@ impl Asking<'_> {
         Opinion { class: name.clone(), priority: *priority, is_builtin: *is_builtin, answer }
     }
 
-    async fn answer(&self, name: &str, class: &Class) -> Answer {
+    async fn answer(&self, class: &Class) -> Answer {
         let component = class.provisioner.digest();
         if class.provisioner.facts().formats.is_empty() {
             return Answer::DeclaresNone;
-        }
-        if let Some(recorded) = self.incumbent.and_then(|incumbent| incumbent.recorded(name, component.as_str())) {
-            return recorded;
         }
         if let Some(known) = self.detections.get(self.name, self.digest, component) {
             return known;
@@ -113,6 +140,14 @@ impl Asking<'_> {
         let answer = ask(class, self.content).await;
         self.detections.note(self.name, self.digest, component, answer.clone());
         answer
+    }
+}
+
+/// A class that is ready: only such a one has an answer, or need not be asked.
+fn usable(offer: &Offer, format: Option<String>) -> Result<ResolvedClass, Undecided> {
+    match &offer.class {
+        Ok(class) => Ok(class::resolved(&offer.name, class.clone(), format)),
+        Err(_) => Err(Undecided::Loading(vec![offer.name.clone()])),
     }
 }
 

@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
-use chandler_api::{BundleDeployment, ProvisionerInUse, Revision};
+use chandler_api::{BundleDeployment, BundleWarning, ProvisionerInUse, Reason, Revision};
+use chandler_content::Tree;
 use chandler_core::{Digest, Release};
 use chandler_releases::Made;
 use chandler_runtime::{Jobs, Panicked};
+use chandler_values::Values;
 use kube::ResourceExt as _;
 
 use super::{
@@ -17,17 +19,23 @@ use super::{
             detection::Undecided,
             revisions::{self, Candidate, Cause},
             spec_error::SpecError,
+            updates,
         },
         handles::{DetectHandles, PrepareHandles, RenderHandles, ValuesHandles},
     },
     class::{self, ClassError, ResolvedClass},
-    detect,
-    render::{self, RenderError, RenderInput},
+    detect::{self, DetectedClass},
+    render::{self, RenderError, RenderInput, Rendered},
     rerender::{self, RerenderError, Rerendered},
+    restore,
     unpack::{self, SourceHandles, UnpackError, UnpackedContent},
     values::{self, ReadValuesError},
 };
-use crate::context::Context;
+use crate::{
+    context::Context,
+    problem::Problem,
+    provisioner_class::{self, Class},
+};
 
 /// What is being fetched and rendered.
 #[derive(Default)]
@@ -53,9 +61,20 @@ impl Preparations {
 /// The release that a spec describes. Only this step makes one.
 pub(crate) struct Prepared {
     pub(super) release: Arc<Release>,
-    pub(super) made: Made,
+    /// The key of the release in the cache; none where it came from the record.
+    pub(super) made: Option<Made>,
     pub(super) candidate: Candidate,
     pub(super) unpacked: Unpacked,
+    /// What the author of the BundleDeployment should know about its class.
+    pub(super) warnings: Vec<BundleWarning>,
+    /// What the newest component of the class makes of the same, where the release keeps an earlier one.
+    pub(super) update: Option<Update>,
+}
+
+/// An update of the provisioner that needs approval.
+pub(crate) struct Update {
+    pub(super) release: Arc<Release>,
+    pub(super) candidate: Candidate,
 }
 
 /// Why the release that a spec describes is unavailable.
@@ -117,11 +136,7 @@ pub(super) async fn rerendered(
 ) -> Option<Result<Result<Rerendered, RerenderError>, PreparationPanicked>> {
     let work = || {
         let (deployment, revision, context) = (deployment.clone(), revision.clone(), Arc::clone(handles.context));
-        async move {
-            let (source, render) = (SourceHandles::of(&context), RenderHandles::of(&context));
-            let values = ValuesHandles::of(&context);
-            rerender::rerender(&context.classes, source, &render, &values, &deployment, &revision).await
-        }
+        async move { rerender::rerender(&context, &deployment, &revision).await }
     };
     let (name, number) = (deployment.name_any(), revision.number);
     let requested = revisions::requested(deployment);
@@ -142,11 +157,11 @@ pub(in super::super) async fn described_now(
     deployment: BundleDeployment,
     context: Arc<Context>,
 ) -> Result<Arc<Release>, Box<PrepareFailure>> {
-    Ok(describe(deployment, context).await?.release)
+    Ok(Box::pin(describe(deployment, context)).await?.release)
 }
 
 async fn describe(deployment: BundleDeployment, context: Arc<Context>) -> Result<Prepared, Box<PrepareFailure>> {
-    let (name, spec) = (deployment.name_any(), &deployment.spec);
+    let spec = &deployment.spec;
     let named = match spec.provisioner_class_name.as_str() {
         "" => None,
         class => Some(class::resolve(&context.classes, class).await.map_err(PrepareError::from)?),
@@ -154,10 +169,10 @@ async fn describe(deployment: BundleDeployment, context: Arc<Context>) -> Result
     let UnpackedContent { tree, facts } =
         unpack::unpack(SourceHandles::of(&context), &deployment).await.map_err(PrepareError::from)?;
     let resolved = match named {
-        Some(named) => Ok(named),
+        Some(class) => Ok(DetectedClass { class, warning: None }),
         None => detect::detect(&DetectHandles::of(&context), &deployment, &tree).await,
     };
-    let ResolvedClass { class, in_use } = resolved.map_err(|error| {
+    let DetectedClass { class: ResolvedClass { class, in_use }, warning } = resolved.map_err(|error| {
         let (unpacked, error) = (Some(facts.clone()), error.into());
         Box::new(PrepareFailure { unpacked, provisioner: None, error })
     })?;
@@ -169,20 +184,110 @@ async fn describe(deployment: BundleDeployment, context: Arc<Context>) -> Result
     let values = values.map_err(|error| failed(error.into()))?;
     let config = Config::layered(&in_use.class, &class.defaults, &values, spec.config.as_ref());
     let config = config.map_err(|error| failed(error.into()))?;
-    let install_namespace = spec.install_namespace.as_str();
-    let input = RenderInput { name: &name, install_namespace, class: &class, tree, config: &config };
-    let rendered = render::render(&RenderHandles::of(&context), input).await;
-    let rendered = rendered.map_err(|error| failed(error.into()))?;
-    let candidate = Candidate {
-        cause: Cause::Spec,
-        source: facts.resolved_source.clone(),
-        content_digest: facts.content_digest.to_string(),
-        provisioner: in_use,
-        install_namespace: install_namespace.to_owned(),
-        config: config.recorded(),
-        values: values.in_use().to_vec(),
-        release: ReleaseFacts::of(&rendered.release),
-        approval: None,
+    let inputs = Inputs { context: &context, deployment: &deployment, tree, facts: &facts, values: &values };
+    let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
+    let of = updates::Inputs {
+        provisioner: &in_use,
+        content: facts.content_digest.as_str(),
+        install_namespace: &spec.install_namespace,
+        config: &config,
     };
-    Ok(Prepared { release: rendered.release, made: rendered.made, candidate, unpacked: facts })
+    let held = updates::held(class.updates, history, &of);
+    let newest = Box::pin(inputs.render(&class, in_use.clone(), &config)).await;
+    let mut warnings: Vec<BundleWarning> = warning.into_iter().collect();
+    let Some(held) = held else {
+        let (made, Update { release, candidate }) = newest.map_err(failed)?;
+        return Ok(Prepared { release, made: Some(made), candidate, unpacked: facts, warnings, update: None });
+    };
+    let update = match newest {
+        Ok((_, update)) => Some(update),
+        Err(error) => {
+            warnings.push(updates::failed(&in_use, held, &error.to_string()));
+            None
+        }
+    };
+    let (made, Update { release, candidate }) =
+        Box::pin(inputs.held(&class, held, &in_use, &mut warnings)).await.map_err(failed)?;
+    Ok(Prepared { release, made, candidate, unpacked: facts, warnings, update })
+}
+
+/// What a release is rendered from, besides a class.
+struct Inputs<'a> {
+    context: &'a Arc<Context>,
+    deployment: &'a BundleDeployment,
+    tree: Tree,
+    facts: &'a Unpacked,
+    values: &'a Values,
+}
+
+impl Inputs<'_> {
+    /// Renders with a class.
+    async fn render(
+        &self,
+        class: &Class,
+        provisioner: ProvisionerInUse,
+        config: &Config,
+    ) -> Result<(Made, Update), PrepareError> {
+        let (name, spec) = (self.deployment.name_any(), &self.deployment.spec);
+        let install_namespace = spec.install_namespace.as_str();
+        let input = RenderInput { name: &name, install_namespace, class, tree: self.tree.clone(), config };
+        let Rendered { made, release } = render::render(&RenderHandles::of(self.context), input).await?;
+        let candidate = Candidate {
+            cause: Cause::Spec,
+            source: self.facts.resolved_source.clone(),
+            content_digest: self.facts.content_digest.to_string(),
+            provisioner,
+            install_namespace: install_namespace.to_owned(),
+            config: config.recorded(),
+            own_config: Some(config.own().to_string()),
+            values: self.values.in_use().to_vec(),
+            release: ReleaseFacts::of(&release),
+            approval: None,
+        };
+        Ok((made, Update { release, candidate }))
+    }
+
+    /// The release as the component of a revision renders it. Where that is unavailable, the installed release stays as it is.
+    async fn held(
+        &self,
+        class: &Class,
+        revision: &Revision,
+        newest: &ProvisionerInUse,
+        warnings: &mut Vec<BundleWarning>,
+    ) -> Result<(Option<Made>, Update), PrepareError> {
+        let config = self.deployment.spec.config.as_ref();
+        let config = Config::of_revision(revision, &class.defaults, self.values, config);
+        let config = config.ok_or("the configuration that it had was not kept".to_owned());
+        let earlier = provisioner_class::component_of(self.context, class, &revision.provisioner).await;
+        let earlier = earlier.map_err(|error| error.to_string());
+        let unavailable = match config.and_then(|config| Ok((config, earlier?))) {
+            Ok((config, earlier)) => {
+                let (made, mut held) = self.render(&earlier, revision.provisioner.clone(), &config).await?;
+                held.candidate.own_config.clone_from(&revision.own_config_digest);
+                return Ok((Some(made), held));
+            }
+            Err(message) => message,
+        };
+        if let Some(release) = self.kept(revision).await {
+            warnings.push(updates::unavailable(revision, &unavailable));
+            let candidate = restore::again(revision, &release, Cause::Spec);
+            return Ok((None, Update { release, candidate }));
+        }
+        let class = &newest.class;
+        let message = format!("ProvisionerClass {class}: {}", updates::unavailable(revision, &unavailable).message);
+        Err(ClassError(Problem::transient(Reason::ProvisionerNotReady, message)).into())
+    }
+
+    /// The release of the current revision, as the record has it.
+    async fn kept(&self, revision: &Revision) -> Option<Arc<Release>> {
+        let name = self.deployment.name_any();
+        let record = self.context.records.known(&name)?;
+        match restore::kept(revision, &record, &self.context.releases).await {
+            Ok(kept) => kept,
+            Err(error) => {
+                tracing::warn!(deployment = %name, %error, "a kept release cannot be read");
+                None
+            }
+        }
+    }
 }

@@ -2,6 +2,8 @@
 //!
 //! Whatever may have changed since, the digest of the release decides: a release with another digest is not that revision.
 
+use std::sync::Arc;
+
 use chandler_api::{BundleDeployment, ProvisionerInUse, Revision, ValuesInUse};
 use chandler_core::{Digest, Fact};
 use chandler_values::Values;
@@ -16,7 +18,10 @@ use super::{
     unpack::{self, SourceHandles, UnpackError},
     values::{self, ReadValuesError},
 };
-use crate::provisioner_class::Classes;
+use crate::{
+    context::Context,
+    provisioner_class::{self, EarlierError},
+};
 
 /// A revision's release, with the configuration that it was rendered with.
 pub(crate) struct Rerendered {
@@ -60,29 +65,33 @@ pub(crate) enum RerenderCause {
     Differs(String),
 }
 
-/// Renders the release of a revision again.
+/// Renders the release of a revision again. It runs in the background, so it carves its handles out of the context.
 pub(super) async fn rerender(
-    classes: &Classes,
-    source: SourceHandles<'_>,
-    handles: &RenderHandles<'_>,
-    values: &ValuesHandles<'_>,
+    context: &Arc<Context>,
     deployment: &BundleDeployment,
     revision: &Revision,
 ) -> Result<Rerendered, RerenderError> {
-    let result = rerendered(classes, source, handles, values, deployment, revision).await;
+    let result = rerendered(context, deployment, revision).await;
     result.map_err(|cause| RerenderError { revision: revision.number, cause })
 }
 
 async fn rerendered(
-    classes: &Classes,
-    source: SourceHandles<'_>,
-    handles: &RenderHandles<'_>,
-    values: &ValuesHandles<'_>,
+    context: &Arc<Context>,
     deployment: &BundleDeployment,
     revision: &Revision,
 ) -> Result<Rerendered, RerenderCause> {
-    let ResolvedClass { class, in_use } = class::resolve(classes, &revision.provisioner.class).await?;
-    let in_use = ProvisionerInUse { format: revision.provisioner.format.clone(), ..in_use };
+    let (source, handles) = (SourceHandles::of(context), &RenderHandles::of(context));
+    let values = &ValuesHandles::of(context);
+    let ResolvedClass { class, in_use } = class::resolve(&context.classes, &revision.provisioner.class).await?;
+    let (class, in_use, unavailable) =
+        match provisioner_class::component_of(context, &class, &revision.provisioner).await {
+            Ok(earlier) => (earlier, revision.provisioner.clone(), None),
+            // The component that the class has now may render the same release.
+            Err(error) => {
+                let format = revision.provisioner.format.clone();
+                (class, ProvisionerInUse { format, ..in_use }, Some(error))
+            }
+        };
     let values = if revision.config.is_some() { Values::default() } else { values::read(values, deployment).await? };
     let config = Config::of_revision(revision, &class.defaults, &values, deployment.spec.config.as_ref())
         .ok_or_else(|| not_kept(revision))?;
@@ -97,7 +106,8 @@ async fn rerendered(
     // Another cluster may render the same release again.
     let whole = [Fact::KubernetesVersion, Fact::ApiKinds].into_iter().collect();
     handles.refused.note(&target.name, whole, &target);
-    Err(RerenderCause::Differs(difference(revision, rendered.release.digest(), class.provisioner.digest())))
+    let differs = difference(revision, rendered.release.digest(), class.provisioner.digest(), unavailable.as_ref());
+    Err(RerenderCause::Differs(differs))
 }
 
 /// Why the configuration of a revision is unknown.
@@ -111,12 +121,19 @@ fn not_kept(revision: &Revision) -> RerenderCause {
 }
 
 /// Why a release has another digest: one of its inputs changed.
-fn difference(revision: &Revision, rendered: &Digest, component: &Digest) -> String {
+fn difference(
+    revision: &Revision,
+    rendered: &Digest,
+    component: &Digest,
+    unavailable: Option<&EarlierError>,
+) -> String {
     let (was, before) = (&revision.release_digest, &revision.provisioner);
-    let cause = if before.digest == component.as_str() {
-        "the version or the kinds of the cluster have changed since".to_owned()
-    } else {
-        format!("it was made by the component {}; class {} has {component} now", before.digest, before.class)
+    let cause = match unavailable {
+        None => "the version or the kinds of the cluster have changed since".to_owned(),
+        Some(error) => format!(
+            "it was made by the component {}, which is unavailable: {error}; class {} has {component} now",
+            before.digest, before.class
+        ),
     };
     format!("its release was {was} and comes out as {rendered}: {cause}")
 }

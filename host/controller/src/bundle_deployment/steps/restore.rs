@@ -50,35 +50,43 @@ pub(super) async fn restore(
             None
         }
     };
-    let (release, provisioner, config, values) = if let Some(release) = kept {
-        let values = revision.values_from.clone();
-        let config = match &revision.config {
-            Some(config) => Config::Known(config.clone()),
-            None => Config::Digest(revision.config_digest.clone()),
-        };
-        (release, revision.provisioner.clone(), config, values)
-    } else {
-        let rerendered = prepare::rerendered(handles, &subject.deployment, revision).await;
-        let Rerendered { rendered, provisioner, config, values } =
-            rerendered.ok_or(RestoreError::Pending(revision.number))???;
-        (rendered.release, provisioner, config.recorded(), values)
-    };
-    let candidate = Candidate {
+    if let Some(release) = kept {
+        let candidate = again(revision, &release, cause);
+        return Ok(Restored { release, candidate });
+    }
+    let rerendered = prepare::rerendered(handles, &subject.deployment, revision).await;
+    let Rerendered { rendered, provisioner, config, values } =
+        rerendered.ok_or(RestoreError::Pending(revision.number))???;
+    let candidate =
+        Candidate { provisioner, config: config.recorded(), values, ..again(revision, &rendered.release, cause) };
+    Ok(Restored { release: rendered.release, candidate })
+}
+
+/// The candidate of a revision whose release runs again.
+pub(super) fn again(revision: &Revision, release: &Release, cause: Cause) -> Candidate {
+    Candidate {
         cause,
         source: revision.source.clone(),
         content_digest: revision.content_digest.clone(),
-        provisioner,
+        provisioner: revision.provisioner.clone(),
         install_namespace: revision.install_namespace.clone(),
-        config,
-        values,
-        release: ReleaseFacts::of(&release),
+        config: match &revision.config {
+            Some(config) => Config::Known(config.clone()),
+            None => Config::Digest(revision.config_digest.clone()),
+        },
+        own_config: revision.own_config_digest.clone(),
+        values: revision.values_from.clone(),
+        release: ReleaseFacts::of(release),
         approval: None,
-    };
-    Ok(Restored { release, candidate })
+    }
 }
 
 /// The release of a revision from the record; none where its bytes are not kept.
-async fn kept(revision: &Revision, record: &Record, releases: &Releases) -> Result<Option<Arc<Release>>, RecordError> {
+pub(super) async fn kept(
+    revision: &Revision,
+    record: &Record,
+    releases: &Releases,
+) -> Result<Option<Arc<Release>>, RecordError> {
     let Ok(digest) = revision.release_digest.parse::<Digest>() else { return Ok(None) };
     if !record.keeps(&digest) {
         return Ok(None);

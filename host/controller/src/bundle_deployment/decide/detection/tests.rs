@@ -15,22 +15,40 @@ fn opinion(class: &str, priority: i32, answer: &str) -> Opinion {
     Opinion { class: class.to_owned(), priority, is_builtin: class.starts_with("core-"), answer }
 }
 
-/// One line for each case: the classes with priority and answer, the class that runs (`*` after it: it was detected), the decision.
-fn decision(classes: &[(&str, i32, &str)], incumbent: &str) -> String {
-    let opinions: Vec<Opinion> =
-        classes.iter().map(|(class, priority, answer)| opinion(class, *priority, answer)).collect();
-    let class = incumbent.trim_end_matches('*');
-    let format = (class != incumbent).then(|| "f".to_owned());
-    let running = ProvisionerInUse { class: class.to_owned(), format, ..ProvisionerInUse::default() };
-    let priority = opinions.iter().find(|opinion| opinion.class == class).map(|opinion| opinion.priority);
-    let incumbent = (!class.is_empty()).then_some(Incumbent { provisioner: &running, priority });
-    let decided = words(choose(&opinions, incumbent));
-    // Those with a lower priority than the first that recognises the content are not asked.
-    let highest = opinions.iter().filter(|opinion| opinion.format().is_some()).map(|opinion| opinion.priority).max();
+fn opinions(classes: &[(&str, i32, &str)]) -> Vec<Opinion> {
+    classes.iter().map(|(class, priority, answer)| opinion(class, *priority, answer)).collect()
+}
+
+/// The decision about a new installation: the classes with priority and answer.
+fn decision(classes: &[(&str, i32, &str)]) -> String {
+    let opinions = opinions(classes);
+    let decided = words(choose(&opinions));
+    // Classes below the first that recognises the content need not be asked.
+    let highest = highest(&opinions);
     let asked: Vec<Opinion> =
         opinions.into_iter().filter(|opinion| highest.is_none_or(|highest| opinion.priority >= highest)).collect();
-    assert_eq!(words(choose(&asked, incumbent)), decided, "{asked:?}");
+    assert_eq!(words(choose(&asked)), decided, "{asked:?}");
     decided
+}
+
+/// The decision about an installed release of class `a`: the recorded format, what its class says about the content (none where that is
+/// the installed one, `gone` where there is no such class), and other classes.
+fn kept(recorded: Option<&str>, own: Option<&str>, others: &[(&str, i32, &str)]) -> String {
+    let running = installed_by("a", recorded);
+    let incumbent = Incumbent { provisioner: &running, same_content: own.is_none() };
+    let own = match own {
+        None => Own::Unasked,
+        Some("gone") => Own::Gone,
+        Some(answer) => Own::Answered(opinion("a", 0, answer).answer),
+    };
+    match keep(incumbent, &own, &opinions(others)) {
+        Ok(format) => format!("a {}", format.unwrap_or_default()).trim().to_owned(),
+        Err(error) => words(Err(error)),
+    }
+}
+
+fn installed_by(class: &str, format: Option<&str>) -> ProvisionerInUse {
+    ProvisionerInUse { class: class.to_owned(), format: format.map(str::to_owned), ..ProvisionerInUse::default() }
 }
 
 fn words(decided: Result<Detected<'_>, Undecided>) -> String {
@@ -43,6 +61,7 @@ fn words(decided: Result<Detected<'_>, Undecided>) -> String {
         Err(Undecided::IncumbentUnavailable { class, recognised, is_gone, .. }) => {
             format!("{class} unavailable, gone {is_gone}, {recognised:?}")
         }
+        Err(Undecided::IncumbentDeclines { class, recognised, .. }) => format!("{class} declines, {recognised:?}"),
     }
 }
 
@@ -66,7 +85,7 @@ fn the_class_that_recognises_the_content_wins_and_of_several_the_highest_priorit
         (vec![("a", 5, "trap:x"), ("b", 5, "timeout:x"), ("c", 0, yes)], "c f"),
         (vec![("a", 5, "undeclared:x"), ("b", 0, "none"), ("c", 0, "trap:x")], "unrecognised"),
     ] {
-        assert_eq!(decision(&classes, ""), wins, "{classes:?}");
+        assert_eq!(decision(&classes), wins, "{classes:?}");
     }
 }
 
@@ -84,93 +103,90 @@ fn a_class_that_is_not_ready_holds_up_only_what_it_may_outrank() {
         // One that cannot be loaded is not.
         (vec![("a", 5, "failed:x"), ("b", 0, yes)], "b f"),
     ] {
-        assert_eq!(decision(&classes, ""), wins, "{classes:?}");
+        assert_eq!(decision(&classes), wins, "{classes:?}");
     }
 }
 
 #[test]
-fn what_is_installed_keeps_its_class_unless_a_higher_priority_recognises_it() {
-    let (yes, no) = ("yes:f", "no");
-    for (classes, incumbent, wins) in [
-        (vec![("a", 0, yes), ("b", 0, yes)], "a*", "a f"),
-        (vec![("a", 0, yes), ("b", 0, yes)], "b*", "b f"),
-        (vec![("a", 0, yes), ("b", 1, yes)], "a*", "b f"),
-        // A class that the spec named before is kept, too, but holds nothing up.
-        (vec![("core-set", 0, yes), ("core-plain", 0, yes)], "core-plain", "core-plain f"),
-        (vec![("a", 0, yes)], "b", "a f"),
-        (vec![("a", 0, yes), ("b", 0, "failed:x")], "b", "a f"),
-        // It does not recognise the content any more.
-        (vec![("a", 0, yes), ("b", 0, no)], "b*", "a f"),
-        (vec![("a", 0, yes), ("b", 0, "trap:x")], "b*", "a f"),
-        // It cannot be asked.
-        (vec![("a", 0, yes)], "b*", r#"b unavailable, gone true, ["a (f)"]"#),
-        (vec![("a", 0, no)], "b*", "b unavailable, gone true, []"),
-        (vec![("a", 0, yes), ("b", 0, "failed:x")], "b*", r#"b unavailable, gone false, ["a (f)"]"#),
-        (vec![("a", 0, yes), ("b", 0, "timeout:x")], "b*", r#"b unavailable, gone false, ["a (f)"]"#),
-        (vec![("a", 0, yes), ("b", 1, "loading")], "b*", r#"b unavailable, gone false, ["a (f)"]"#),
-        (vec![("a", 5, yes), ("b", 1, "loading")], "b*", "a f"),
-        // After a restart another class is still being loaded.
-        (vec![("a", 0, yes), ("b", 5, "loading")], "a*", "a f"),
+fn what_is_installed_keeps_its_class_whatever_others_say() {
+    let yes = "yes:f";
+    for (recorded, own, others, decided) in [
+        // The content is the installed one.
+        (Some("f"), None, vec![("b", 0, yes)], "a f"),
+        (Some("f"), None, vec![("b", 9, yes)], "a f"),
+        (Some("f"), None, vec![("b", 9, "loading")], "a f"),
+        // Its author named the class before.
+        (None, None, vec![("b", 9, yes)], "a"),
+        (None, Some("no"), vec![("b", 9, yes)], "a"),
+        (None, Some("none"), vec![], "a"),
+        (None, Some("yes:g"), vec![], "a g"),
+        // New content does not bring another class.
+        (Some("f"), Some("yes:g"), vec![("b", 9, yes)], "a g"),
+        (Some("f"), Some("no"), vec![("b", 0, yes), ("c", -1, yes)], r#"a declines, ["b (f)"]"#),
+        (Some("f"), Some("trap:x"), vec![("b", 0, "no")], "a declines, []"),
+        (Some("f"), Some("undeclared:x"), vec![("b", 9, yes)], r#"a declines, ["b (f)"]"#),
+        // It cannot be used.
+        (Some("f"), Some("gone"), vec![("b", 9, yes)], r#"a unavailable, gone true, ["b (f)"]"#),
+        (None, Some("gone"), vec![("b", 0, "no")], "a unavailable, gone true, []"),
+        (Some("f"), Some("failed:x"), vec![("b", 0, yes)], r#"a unavailable, gone false, ["b (f)"]"#),
+        (None, Some("failed:x"), vec![("b", 0, yes)], r#"a unavailable, gone false, ["b (f)"]"#),
+        (Some("f"), Some("timeout:x"), vec![("b", 0, yes)], r#"a unavailable, gone false, ["b (f)"]"#),
+        (Some("f"), Some("loading"), vec![("b", 5, yes)], r#"a unavailable, gone false, ["b (f)"]"#),
     ] {
-        assert_eq!(decision(&classes, incumbent), wins, "{classes:?} {incumbent}");
+        assert_eq!(kept(recorded, own, &others), decided, "{recorded:?} {own:?} {others:?}");
     }
+}
+
+#[test]
+fn classes_with_a_higher_priority_are_a_warning() {
+    let message = |higher: &[(&str, i32, &str)]| outranked("a", &opinions(higher)).map(|warning| warning.message);
+    assert_eq!(message(&[("b", 5, "no"), ("c", 5, "trap:x"), ("d", 5, "loading")]), None);
+    insta::assert_snapshot!(
+        message(&[("b", 5, "yes:f"), ("c", 5, "yes:g"), ("d", 3, "yes:f")]).unwrap(),
+        @"provisioner classes with a higher priority recognise the content, too: b (f), c (g); the installed release keeps class a, which rendered it, unless spec.provisionerClassName names another one, such as b"
+    );
 }
 
 #[test]
 fn messages_say_who_looked_and_what_to_do() {
-    let message = |classes: &[(&str, i32, &str)], incumbent: &str| {
-        let opinions: Vec<Opinion> =
-            classes.iter().map(|(class, priority, answer)| opinion(class, *priority, answer)).collect();
-        let running = ProvisionerInUse {
-            class: incumbent.to_owned(),
-            format: Some("f".to_owned()),
-            ..ProvisionerInUse::default()
-        };
-        let priority = opinions.iter().find(|opinion| opinion.class == incumbent).map(|opinion| opinion.priority);
-        let incumbent = (!incumbent.is_empty()).then_some(Incumbent { provisioner: &running, priority });
-        choose(&opinions, incumbent).map(|_| ()).unwrap_err().to_string()
+    let message = |classes: &[(&str, i32, &str)]| choose(&opinions(classes)).map(|_| ()).unwrap_err().to_string();
+    let running = installed_by("a", Some("f"));
+    let of_installed = |own: Own, others: &[(&str, i32, &str)]| {
+        let incumbent = Incumbent { provisioner: &running, same_content: false };
+        keep(incumbent, &own, &opinions(others)).unwrap_err().to_string()
     };
+    let answered = |answer: &str| Own::Answered(opinion("a", 0, answer).answer);
     let messages = [
-        message(
-            &[("core-plain", 0, "no"), ("a", 0, "undeclared:x"), ("b", 0, "none"), ("c", 0, "trap:it trapped")],
-            "",
-        ),
-        message(&[("core-plain", 0, "no"), ("a", 0, "failed:no such image")], ""),
-        message(&[("core-plain", 0, "yes:plain+v0"), ("a", 0, "yes:x")], ""),
-        message(&[("core-plain", 0, "yes:plain+v0"), ("a", 0, "loading")], ""),
-        message(&[("core-plain", 0, "yes:plain+v0")], "a"),
-        message(&[("a", 0, "failed:no such image")], "a"),
+        message(&[("core-plain", 0, "no"), ("a", 0, "undeclared:x"), ("b", 0, "none"), ("c", 0, "trap:it trapped")]),
+        message(&[("core-plain", 0, "no"), ("a", 0, "failed:no such image")]),
+        message(&[("core-plain", 0, "yes:plain+v0"), ("a", 0, "yes:x")]),
+        message(&[("core-plain", 0, "yes:plain+v0"), ("a", 0, "loading")]),
+        of_installed(Own::Gone, &[("core-plain", 0, "yes:plain+v0")]),
+        of_installed(answered("failed:no such image"), &[]),
+        of_installed(answered("no"), &[("core-plain", 0, "yes:plain+v0")]),
     ];
     insta::assert_snapshot!(messages.join("\n"), @r#"
     no provisioner class recognises the content of the bundle (a returned the format "x", which it does not declare; b was not asked, since it declares no formats; c failed: it trapped; asked: core-plain): correct the content, name a class in spec.provisionerClassName, or create a ProvisionerClass that recognises it
     no provisioner class that is ready recognises the content of the bundle (a is not ready and may recognise it: no such image; asked: core-plain): name a class in spec.provisionerClassName, or find out why these are not ready
     several provisioner classes with priority 0 recognise the content of the bundle: core-plain (plain+v0), a (x); name one of them in spec.provisionerClassName, or raise spec.priority of a ProvisionerClass
     waiting until provisioner classes are loaded that may recognise the content of the bundle: a
-    provisioner class a, which rendered the installed release from the same content, does not exist any more; the release stays installed; create the class again, or name another class in spec.provisionerClassName: core-plain (plain+v0)
-    provisioner class a, which rendered the installed release from the same content, is not ready: no such image; the release stays installed; wait until it is ready, or name another class in spec.provisionerClassName
+    provisioner class a, which rendered the installed release, does not exist any more; the release stays installed; create the class again, or name another class in spec.provisionerClassName: core-plain (plain+v0)
+    provisioner class a, which rendered the installed release, is not ready: no such image; the release stays installed; wait until it is ready, or name another class in spec.provisionerClassName
+    the new content cannot be rendered: provisioner class a, which rendered the installed release, does not recognise it; the release stays installed; correct the content, or name the class that renders it in spec.provisionerClassName: core-plain (plain+v0)
     "#);
 }
 
 #[test]
-fn the_class_of_the_installed_release_counts_for_the_same_content_and_component() {
-    let installed = |content: &str| -> BundleDeployment {
-        let mut deployment = BundleDeployment::new("a", chandler_api::BundleDeploymentSpec::default());
-        let provisioner = ProvisionerInUse {
-            class: "c".into(),
-            digest: "sha256:1".into(),
-            format: Some("f".into()),
-            ..ProvisionerInUse::default()
-        };
-        let revision =
-            chandler_api::Revision { content_digest: content.into(), provisioner, ..chandler_api::Revision::default() };
-        deployment.status =
-            Some(chandler_api::BundleDeploymentStatus { history: vec![revision], ..Default::default() });
-        deployment
+fn the_class_of_the_installed_release_is_that_of_the_last_revision() {
+    let mut deployment = BundleDeployment::new("a", chandler_api::BundleDeploymentSpec::default());
+    assert!(Incumbent::of(&deployment, "x").is_none());
+    let revision = |class: &str, content: &str| chandler_api::Revision {
+        content_digest: content.into(),
+        provisioner: installed_by(class, None),
+        ..chandler_api::Revision::default()
     };
-    assert!(Incumbent::of(&installed("x"), "y", |_| None).is_none());
-    let same = installed("x");
-    let incumbent = Incumbent::of(&same, "x", |_| Some(1)).expect("the content is the same");
-    assert_eq!(incumbent.recorded("c", "sha256:1"), Some(Answer::Recognised("f".into())));
-    assert_eq!(incumbent.recorded("c", "sha256:2"), None);
-    assert_eq!(incumbent.recorded("d", "sha256:1"), None);
+    let history = vec![revision("b", "x"), revision("c", "y")];
+    deployment.status = Some(chandler_api::BundleDeploymentStatus { history, ..Default::default() });
+    let settled = |content| Incumbent::of(&deployment, content).map(|it| (it.class(), it.is_settled()));
+    assert_eq!((settled("x"), settled("y")), (Some(("c", false)), Some(("c", true))));
 }

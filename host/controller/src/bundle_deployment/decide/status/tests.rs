@@ -1,3 +1,4 @@
+use chandler_api::{ProvisionerChange, ProvisionerInUse};
 use chandler_core::Digest;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
@@ -39,6 +40,7 @@ fn candidate(cause: Cause, release: ReleaseFacts) -> Candidate {
         provisioner: chandler_api::ProvisionerInUse::default(),
         install_namespace: "n".into(),
         config: super::revisions::Config::Known(serde_json::Map::new()),
+        own_config: None,
         values: Vec::new(),
         release,
         approval: None,
@@ -324,6 +326,37 @@ fn a_failed_revision_and_a_pending_change_write_nothing_again() {
     assert_eq!(derive(&deployment, &waits, at(200)), status);
     let granted = found(Some(facts("c")), ReconcileOutcome::Applied(vec![]));
     assert_eq!(derive(&deployment, &granted, at(300)).pending_change, None);
+}
+
+/// What is installed matches the spec, so that an update of a class makes nothing unready in the same second.
+#[test]
+fn an_update_of_the_provisioner_that_waits_leaves_the_bundle_deployment_ready() {
+    let mut deployment = deployment(&json!(null));
+    let provisioner = |version: &str| ProvisionerInUse {
+        class: "helm".into(),
+        version: Some(version.into()),
+        digest: format!("sha256:{version}"),
+        ..ProvisionerInUse::default()
+    };
+    let change = ProvisionerChange { installed: Some(provisioner("1.0.0")), new: provisioner("1.1.0") };
+    let pending = PendingChange {
+        cause: Some(ChangeCause::Provisioner),
+        provisioner: Some(change),
+        created: 1,
+        ..PendingChange::default()
+    };
+    let outcome = |unhealthy: &[&str]| {
+        let unhealthy = unhealthy.iter().map(|object| (*object).to_owned()).collect();
+        let mut found = found(Some(facts("a")), ReconcileOutcome::Applied(unhealthy));
+        found.selection.pending = Some(pending.clone());
+        found
+    };
+    deployment.status = Some(derive(&deployment, &outcome(&[]), at(1)));
+    let status = deployment.status.clone().unwrap();
+    insta::assert_snapshot!(lines(&status).lines().last().unwrap(), @"Ready=True/Succeeded @1: BundleDeployment is healthy; an update of provisioner class helm from 1.0.0 (sha256:1.0.0) to 1.1.0 (sha256:1.1.0) waits for approval: `chandler approve a` shows and approves it");
+    assert_eq!(derive(&deployment, &outcome(&[]), at(2)), status, "it writes nothing again");
+    let unhealthy = derive(&deployment, &outcome(&["Deployment.apps n/a: not available"]), at(3));
+    assert!(lines(&unhealthy).contains("Ready=False/Unhealthy"), "{}", lines(&unhealthy));
 }
 
 #[test]
