@@ -299,8 +299,9 @@ async fn privileges_that_an_update_adds_wait_whatever_the_mode() {
     rendered_by(&world, &name, &hostile).await;
 
     let plain = update_class(&world, &class, wasm(PLAIN_COMPONENT)).await;
-    let waiting = wait::until(&world.deployments(), &name, "waits for approval", |deployment| pending(deployment).is_some());
-    let waiting = waiting.await.expect("the object exists");
+    let deployments = world.deployments();
+    let waits = |deployment: Option<&BundleDeployment>| pending(deployment).is_some();
+    let waiting = wait::until(&deployments, &name, "waiting", waits).await.expect("the object exists");
     let findings = &pending(Some(&waiting)).expect("a pending change").findings;
     assert!(findings.iter().any(|line| line.contains("ClusterRoleBinding.rbac.authorization.k8s.io")), "{findings:?}");
     let bindings: Api<ClusterRoleBinding> = Api::all(world.client.clone());
