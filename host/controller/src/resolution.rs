@@ -6,6 +6,8 @@
 //! | `answer` | what the resolver says, asked again only if something changed | disk |
 //! | `decide` | what the set is to have: the answer, the checks of the members, and windows, in rounds | yes |
 //! | `decisions` | the decisions that are kept, in ConfigMaps | yes |
+//! | `membership` | which BundleDeployments belong to the set, by its record | yes |
+//! | `observed` | what is known of the BundleDeployments: records, and what catalogs have of their packages | disk |
 //! | `preflight` | checks all members of a decision before it is installed, and remembers what was refused | yes |
 //! | `member_checks` | renders and previews the members of a decision | yes |
 //! | `set` | the BundleDeployment of the set | yes |
@@ -18,10 +20,12 @@ mod answer;
 mod decide;
 mod decisions;
 mod member_checks;
+mod membership;
+mod observed;
 mod preflight;
 mod reconciler;
 mod set;
 mod teardown;
 mod wakes;
 
-pub(crate) use self::{reconciler::Resolutions, set::deployment_name, wakes::ResolutionWakes};
+pub(crate) use self::{membership::Membership, reconciler::Resolutions, wakes::ResolutionWakes};

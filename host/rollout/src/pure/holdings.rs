@@ -13,7 +13,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_core::{Digest, ObjectKey};
 use hmac::{Hmac, Mac as _};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::Sha256;
+
+use crate::pure::{desired::SEAL, live};
 
 /// The identity of an object, independent of its API version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -225,6 +228,13 @@ impl Holdings {
     /// Whether an object with this mark is one that the owner was about to create.
     pub(crate) fn created(&self, id: &ObjectId, mark: &str) -> bool {
         self.expected.contains(id) && mark == self.mark(id)
+    }
+
+    /// Whether the owner created or adopted an object: the record lists its UID, or it has the mark of one that the owner is about to
+    /// create. No other field of the object is evidence.
+    pub fn is_own(&self, object: &Value) -> bool {
+        let id = live::id(object);
+        self.holds(&id, live::uid(object)) || live::annotation(object, SEAL).is_some_and(|mark| self.created(&id, mark))
     }
 
     /// Whether the object with this UID was orphaned.

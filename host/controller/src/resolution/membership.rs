@@ -1,0 +1,150 @@
+//! Which BundleDeployments belong to the set of a Resolution.
+//!
+//! The record of the set decides: it lists by UID what the set created. Everyone who may write BundleDeployments can give one the label and the
+//! owner reference of a set.
+
+use std::sync::Arc;
+
+use chandler_api::{BundleDeployment, CollisionProtection, Resolution};
+use chandler_records::{RecordError, State};
+use chandler_resolution::{Claim, Manifests, checks::Refusal, manifests, observed::CATALOGS};
+use kube::{Resource as _, ResourceExt as _};
+use serde_json::json;
+
+use super::set;
+use crate::context::Context;
+
+/// The BundleDeployments of a set.
+#[derive(Debug, Default)]
+pub(crate) struct Membership {
+    /// The BundleDeployment of the set.
+    set: Option<BundleDeployment>,
+    /// Its record.
+    state: Option<Arc<State>>,
+}
+
+impl Membership {
+    /// Reads the record of the set of a Resolution.
+    pub(crate) async fn read(context: &Context, resolution: &Resolution) -> Result<Self, RecordError> {
+        let set = context.deployment(&set::deployment_name(&resolution.name_any()));
+        let Some(set) = set.filter(|set| set::is_owned(set, resolution)) else { return Ok(Self::default()) };
+        let state = context.records.read(&set.name_any(), &set.uid().unwrap_or_default()).await?;
+        Ok(Self { set: Some(set), state })
+    }
+
+    /// Whether the set created or adopted a BundleDeployment.
+    pub(crate) fn has(&self, deployment: &BundleDeployment) -> bool {
+        let Some(state) = &self.state else { return false };
+        let metadata = json!({
+            "name": deployment.name_any(), "uid": deployment.uid(), "annotations": deployment.metadata.annotations,
+        });
+        let (api_version, kind) = (BundleDeployment::api_version(&()), BundleDeployment::kind(&()));
+        state.holdings.is_own(&json!({"apiVersion": api_version, "kind": kind, "metadata": metadata}))
+            || self.inherits(state, deployment)
+    }
+
+    /// Where the record was lost, what refers to the set by UID counts as its own until the rollout has rebuilt the record.
+    fn inherits(&self, state: &State, deployment: &BundleDeployment) -> bool {
+        let refers = |set: &BundleDeployment| {
+            let uid = set.uid().unwrap_or_default();
+            deployment.owner_references().iter().any(|owner| owner.uid == uid)
+        };
+        state.holdings.inherits() && self.set.as_ref().is_some_and(refers)
+    }
+
+    /// Whether the administrator lets the set adopt a BundleDeployment.
+    fn may_adopt(&self, deployment: &BundleDeployment) -> bool {
+        let Some(set) = &self.set else { return false };
+        let uid = deployment.uid();
+        let is_listed = set.spec.adopt.iter().any(|listed| Some(&listed.uid) == uid.as_ref());
+        is_listed || set.spec.collision_protection.is_some_and(|it| it != CollisionProtection::Prevent)
+    }
+
+    /// The members whose names other BundleDeployments have. These are never overwritten.
+    pub(super) fn taken(&self, context: &Context, manifests: &Manifests) -> Vec<Refusal> {
+        let refusal = |member: BundleDeployment| {
+            let stored = context.deployment(&member.name_any())?;
+            let is_foreign = !self.has(&stored) && !self.may_adopt(&stored);
+            is_foreign.then(|| refusal(&manifests::package(&member), &stored))
+        };
+        manifests.deployments().into_iter().filter_map(refusal).collect()
+    }
+}
+
+fn refusal(package: &str, stored: &BundleDeployment) -> Refusal {
+    let name = stored.name_any();
+    let claim = match Claim::of(stored) {
+        Some(claim) => claim.does_not_count(CATALOGS),
+        None => format!("BundleDeployment {name} exists"),
+    };
+    let message = format!(
+        "{name}: package {package} cannot be installed under this name, which another BundleDeployment has that this Resolution did not \
+         create: {claim}. It is not overwritten: delete it (`chandler delete {name}`), or leave the package out"
+    );
+    Refusal { packages: vec![package.to_owned()], message }
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_api::{AdoptedObject, BundleDeploymentSpec};
+    use chandler_rollout::{Holdings, Intent, ObjectId, Seal, Settlement};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+    use super::*;
+
+    fn deployment(name: &str, uid: &str) -> BundleDeployment {
+        let mut deployment = BundleDeployment::new(name, BundleDeploymentSpec::default());
+        deployment.metadata.uid = Some(uid.to_owned());
+        deployment
+    }
+
+    fn id(name: &str) -> ObjectId {
+        let (group, kind) = ("core.rukpak.io".to_owned(), "BundleDeployment".to_owned());
+        ObjectId { group, kind, namespace: None, name: name.to_owned() }
+    }
+
+    fn membership(holdings: Holdings) -> Membership {
+        let state = Some(Arc::new(State::new("resolveset-shop", holdings)));
+        Membership { set: Some(deployment("resolveset-shop", "set")), state }
+    }
+
+    /// A BundleDeployment with everything that its author can write.
+    fn forged(name: &str, uid: &str) -> BundleDeployment {
+        let mut forged = deployment(name, uid);
+        let label = chandler_api::names::OWNER_NAME_LABEL.to_owned();
+        forged.metadata.labels = Some([(label, "resolveset-shop".to_owned())].into());
+        forged.metadata.annotations = Some([("chandler.dev/seal".to_owned(), "0".repeat(64))].into());
+        let set = "resolveset-shop".to_owned();
+        let owner =
+            OwnerReference { uid: "set".to_owned(), name: set, controller: Some(true), ..OwnerReference::default() };
+        forged.metadata.owner_references = Some(vec![owner]);
+        forged
+    }
+
+    #[test]
+    fn labels_and_owner_references_make_no_member() {
+        let holdings = Holdings::new("set", Seal::new([1; 32]));
+        let settled =
+            holdings.settled(&Settlement { held: [(id("base"), "1".to_owned())].into(), ..Settlement::default() });
+        let of_set = membership(settled.clone());
+        assert!(of_set.has(&deployment("base", "1")));
+        assert!(!of_set.has(&forged("base", "2")), "another one of its name");
+        assert!(!of_set.has(&forged("app", "3")));
+        let intent = Intent { created: [id("app")].into(), ..Intent::default() };
+        assert!(!membership(settled.intending(&intent)).has(&forged("app", "3")), "its seal is forged");
+        assert!(!Membership::default().has(&forged("base", "1")), "there is no set");
+        assert!(membership(holdings.inheriting()).has(&forged("base", "1")), "the record was lost");
+    }
+
+    #[test]
+    fn what_the_administrator_lets_the_set_adopt_is_not_taken() {
+        let mut membership = membership(Holdings::new("set", Seal::new([1; 32])));
+        assert!(!membership.may_adopt(&deployment("base", "1")));
+        let set = membership.set.as_mut().unwrap();
+        set.spec.adopt.push(AdoptedObject { uid: "1".to_owned(), ..AdoptedObject::default() });
+        assert!(membership.may_adopt(&deployment("base", "1")) && !membership.may_adopt(&deployment("base", "2")));
+        let set = membership.set.as_mut().unwrap();
+        set.spec.collision_protection = Some(CollisionProtection::None);
+        assert!(membership.may_adopt(&deployment("base", "2")));
+    }
+}
