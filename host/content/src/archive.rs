@@ -11,5 +11,5 @@ mod url;
 pub use self::{
     failure::{DownloadError, Downloaded},
     fetch::{Archives, ResolvedArchive},
-    url::{ArchiveUrl, ArchiveUrlError},
+    url::{ArchiveUrl, ArchiveUrlError, shown_url},
 };

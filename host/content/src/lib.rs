@@ -34,7 +34,7 @@ mod transport;
 mod tree;
 mod unpack;
 
-pub use archive::{ArchiveUrl, ArchiveUrlError, Archives, DownloadError, Downloaded, ResolvedArchive};
+pub use archive::{ArchiveUrl, ArchiveUrlError, Archives, DownloadError, Downloaded, ResolvedArchive, shown_url};
 pub use checkout::{Checkout, Repositories, RepositoryUrl, RepositoryUrlError, SshKey, SshKeyError};
 pub use error::{ArchiveError, ContentError, EntryProblem, FailureClass, NamedTwice, StoreError};
 pub use files::FileSet;

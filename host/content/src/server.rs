@@ -13,6 +13,7 @@ use crate::{
     ContentError, Credentials, DownloadError, Downloaded, ImageAccess, ServerFailure,
     body::{self, Body},
     image::{Inner, may_be_plain},
+    shown_url,
     transport::{Connection, ConnectionError, Pace, authority, failure_of, is_here, retry_after},
 };
 
@@ -58,7 +59,7 @@ impl<'a> Server<'a> {
 
     /// The URL that was asked for.
     pub(crate) fn url(&self) -> String {
-        self.asked.url.to_string()
+        shown_url(self.asked.url.as_str())
     }
 
     /// Sends a request for the URL, and follows redirects.

@@ -128,7 +128,8 @@ async fn reconcile_in_slot(
         // The reconcile may have written a status before it failed.
         let newest = context.own_writes.newest(Arc::clone(guarded));
         let deployment = newest.0.as_ref().unwrap_or(deployment);
-        failure::report(StatusHandles::of(context), deployment, error, failures).await;
+        let redactor = context.memory.values.redactor(deployment);
+        failure::report(StatusHandles::of(context), deployment, error, (failures, &redactor)).await;
     }
     reconciled
 }
@@ -333,13 +334,13 @@ fn opening(
 ) -> PendingRevision {
     let found = Assessment::of_selection(selection, ReconcileOutcome::Starting).with_running(running);
     let (deployment, stored) = (subject.deployment.clone(), subject.stored.clone());
-    let mut status = status::derive(&deployment, &found, Timestamp::now());
-    redaction::hide(&context.memory.values.redactor(&deployment), &mut status);
+    let status = status::derive(&deployment, &found, Timestamp::now());
+    let status = redaction::hide(&context.memory.values.redactor(&deployment), status);
     let history = status.history.clone();
     let (context, announced) = (Arc::clone(context), Arc::clone(announced));
     let announce = async move {
         match report::write(StatusHandles::of(&context), &deployment, stored.as_ref(), &status).await {
-            Ok(()) => *announced.lock().await = Some(status),
+            Ok(()) => *announced.lock().await = Some(status.into_inner()),
             Err(error) => {
                 tracing::debug!(deployment = %deployment.name_any(), %error, "the status does not announce the revision");
             }

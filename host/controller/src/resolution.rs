@@ -5,10 +5,12 @@
 //! | `reconciler` | the state of the reconciler, and one reconcile | yes |
 //! | `answer` | what the resolver says, asked again only if something changed | disk |
 //! | `decide` | what the set is to have: the answer, the checks of the members, and windows, in rounds | yes |
+//! | `decided` | which BundleDeployments are as the decisions of a Resolution say | yes |
 //! | `decisions` | the decisions that are kept, in ConfigMaps | yes |
+//! | `membership` | which BundleDeployments belong to the set, by its record | yes |
+//! | `observed` | what is known of the BundleDeployments: records, and what catalogs have of their packages | disk |
 //! | `preflight` | checks all members of a decision before it is installed, and remembers what was refused | yes |
 //! | `member_checks` | renders and previews the members of a decision | yes |
-//! | `membership` | which BundleDeployments the controller wrote for a Resolution | yes |
 //! | `set` | the BundleDeployment of the set | yes |
 //! | `teardown` | deletes the set with its Resolution | yes |
 //! | `wakes` | which changes of other objects concern a Resolution | no |
@@ -17,9 +19,11 @@
 
 mod answer;
 mod decide;
+mod decided;
 mod decisions;
 mod member_checks;
 mod membership;
+mod observed;
 mod preflight;
 mod reconciler;
 mod set;
@@ -27,5 +31,5 @@ mod teardown;
 mod wakes;
 
 pub(crate) use self::{
-    membership::resolution_of, reconciler::Resolutions, set::deployment_name, wakes::ResolutionWakes,
+    decided::resolution_of, membership::Membership, reconciler::Resolutions, wakes::ResolutionWakes,
 };

@@ -168,6 +168,21 @@ impl Records {
         self.cached().get(name).cloned()
     }
 
+    /// The content of the record of a BundleDeployment, for others that look at what it has; `None` without a record of this very
+    /// BundleDeployment. Requests the record if it is not cached, and does not cache it: it is the reconcile of the BundleDeployment that
+    /// opens it.
+    ///
+    /// # Errors
+    /// The record cannot be read.
+    pub async fn read(&self, name: &str, uid: &str) -> Result<Option<Arc<State>>, RecordError> {
+        let state = match self.known(name) {
+            Some(record) => Some(record.state()),
+            None if self.may_exist(name) => self.secrets.record(name).await?.map(|(state, _)| Arc::new(state)),
+            None => None,
+        };
+        Ok(state.filter(|state| state.holdings.owner() == uid))
+    }
+
     /// Deletes the records of BundleDeployments that disappeared without a finalizer (because a user removed it) and that
     /// hold no objects, also no orphaned ones. Considers only records that this process read or wrote.
     ///

@@ -1,9 +1,17 @@
-//! The bundles that BundleDeployments have.
+//! The bundles that BundleDeployments have, and what they say of them.
 
-use chandler_api::{BundleDeployment, ConditionType, Outcome, find_condition};
+use std::collections::BTreeSet;
+
+use chandler_api::{BundleDeployment, ConditionType, find_condition};
+use chandler_core::text;
 use chandler_resolver::Installed;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
+
+/// The most characters of a name in a message: bundles choose theirs.
+const CHARACTERS: usize = 100;
+/// The most BundleDeployments of one package that messages name.
+const NAMED: usize = 5;
 
 /// What one BundleDeployment has.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +24,20 @@ pub struct Installation {
     pub is_ready: bool,
 }
 
+/// What the bundle of a BundleDeployment calls itself. Bundles choose their names and versions, so this alone decides nothing
+/// ([`evidence`](crate::evidence)).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Claim {
+    /// The name of the BundleDeployment.
+    pub deployment: String,
+    /// The package.
+    pub package: String,
+    /// The version.
+    pub version: String,
+    /// Its properties; none if not all of them are known: an incomplete list would be taken for what the bundle does not need.
+    pub properties: Vec<Value>,
+}
+
 /// Whether a BundleDeployment is complete and healthy, as its current spec describes it.
 pub fn is_ready(deployment: &BundleDeployment) -> bool {
     let Some(status) = &deployment.status else { return false };
@@ -25,23 +47,48 @@ pub fn is_ready(deployment: &BundleDeployment) -> bool {
             .is_some_and(|ready| ready.status == "True" && ready.observed_generation == deployment.metadata.generation)
 }
 
-impl Installation {
-    /// What a BundleDeployment has installed, if its bundle names its package. One that never became healthy has nothing installed: any
-    /// version may take its place.
+impl Claim {
+    /// What the bundle of a BundleDeployment calls itself, if it names its package and version.
     pub fn of(deployment: &BundleDeployment) -> Option<Self> {
-        let status = deployment.status.as_ref()?;
-        let is_ready = is_ready(deployment);
-        let succeeded = status.history.iter().any(|revision| revision.outcome == Outcome::Succeeded);
-        let bundle = status.bundle.as_ref().filter(|_| succeeded || is_ready)?;
-        let (package, version) = (bundle.package.clone()?, bundle.version.clone()?);
-        let name = bundle.name.clone().unwrap_or_else(|| format!("{package}.v{version}"));
+        let bundle = deployment.status.as_ref()?.bundle.as_ref()?;
         let property = |it: &chandler_api::BundleProperty| -> Value { json!({"type": it.kind, "value": it.value}) };
-        // An incomplete list would be taken for what the bundle does not need.
         let properties = match bundle.omitted_properties {
             Some(_) => Vec::new(),
             None => bundle.properties.iter().map(property).collect(),
         };
-        let bundle = Installed { package, name, version, properties, ..Installed::default() };
-        Some(Self { deployment: deployment.name_any(), bundle, is_ready })
+        let (package, version) = (bundle.package.clone()?, bundle.version.clone()?);
+        Some(Self { deployment: deployment.name_any(), package, version, properties })
     }
+}
+
+impl Claim {
+    /// Why it does not count: its image is not from these catalogs, as `a catalog of this Resolution`.
+    pub fn does_not_count(&self, catalogs: &str) -> String {
+        let Self { deployment, package, version, .. } = self;
+        let (package, version) = (short(package), short(version));
+        format!(
+            "BundleDeployment {deployment} calls itself {package} {version}; it is not from {catalogs}, so it does not count"
+        )
+    }
+}
+
+/// A text that a bundle chose, for a message.
+fn short(text: &str) -> String {
+    text::one_line(&text.chars().take(CHARACTERS).collect::<String>())
+}
+
+/// What users should know of bundles that call themselves one of these packages and are not from these catalogs: a line each, a few for each
+/// package.
+pub fn not_counted(claims: &[Claim], packages: &BTreeSet<&str>, catalogs: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    for package in packages {
+        let mut of_package: Vec<&Claim> = claims.iter().filter(|claim| claim.package == *package).collect();
+        of_package.sort_by(|one, other| one.deployment.cmp(&other.deployment));
+        lines.extend(of_package.iter().take(NAMED).map(|claim| claim.does_not_count(catalogs)));
+        if let Some(more) = of_package.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            let deployments = text::count(more, "more BundleDeployment");
+            lines.push(format!("{deployments} with a bundle called {} that does not count", short(package)));
+        }
+    }
+    lines
 }

@@ -6,7 +6,9 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`installation`] | the bundles that BundleDeployments have |
+//! | [`installation`] | the bundles that BundleDeployments have, and what they call themselves |
+//! | [`evidence`](mod@evidence) | which bundle of a catalog a BundleDeployment has, whatever it calls itself |
+//! | [`observed`](mod@observed) | what is installed: members of the set, and what others have of the catalogs |
 //! | [`question`] | the question for the resolver |
 //! | [`optional`](mod@optional) | which optional packages are left out |
 //! | [`checks`] | which of them are left out because the checks of the members refuse them |
@@ -17,15 +19,19 @@
 
 pub mod alternatives;
 pub mod checks;
+pub mod evidence;
 pub mod installation;
 pub mod manifests;
+pub mod observed;
 pub mod optional;
 pub mod plan;
 pub mod question;
 pub mod status;
 
-pub use installation::Installation;
+pub use evidence::InstalledImage;
+pub use installation::{Claim, Installation};
 pub use manifests::{Manifests, SetError};
+pub use observed::Observed;
 pub use optional::{Settled, settle};
 pub use plan::{Plan, PlannedMember};
 pub use question::{Question, Refused};

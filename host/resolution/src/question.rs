@@ -49,7 +49,8 @@ pub struct Refused {
     pub version: String,
 }
 
-/// The question of a Resolution. Members are the BundleDeployments of its set, others those of the cluster that are not.
+/// The question of a Resolution. Members are the BundleDeployments of its set, others those of the cluster that are not. Only those with
+/// evidence of what they have may be among them ([`evidence`](crate::evidence)).
 ///
 /// # Errors
 /// A package that is not optional is installed by others in a version that is not wanted.
@@ -65,7 +66,7 @@ pub fn ask(
     let mut refused = Vec::new();
     for request in &spec.packages {
         let is_member = members.iter().any(|member| member.bundle.package == request.name);
-        match others.iter().find(|other| other.bundle.package == request.name).filter(|_| !is_member) {
+        match other(request, others).filter(|_| !is_member) {
             None => {
                 question.problem.required.push(required(request));
                 if request.optional {
@@ -95,8 +96,11 @@ pub fn ask(
     if !refused.is_empty() {
         return Err(refused);
     }
+    let elsewhere = question.elsewhere.values().map(|it| (it, false));
     let mut known = BTreeSet::new();
-    for (installation, is_member) in members.iter().map(|it| (it, true)).chain(others.iter().map(|it| (it, false))) {
+    for (installation, is_member) in
+        members.iter().map(|it| (it, true)).chain(elsewhere).chain(others.iter().map(|it| (it, false)))
+    {
         // Two BundleDeployments may have the same package; the resolver asks for one.
         if known.insert(installation.bundle.package.clone()) {
             let is_wanted = wanted.contains(installation.bundle.package.as_str());
@@ -115,6 +119,12 @@ pub fn ask(
     question.problem.cluster = cluster;
     question.problem.policy = policy(spec);
     Ok(question)
+}
+
+/// The BundleDeployment outside of the set that has a package: one with a wanted version, if there is one.
+fn other<'a>(request: &PackageRequest, others: &'a [Installation]) -> Option<&'a Installation> {
+    let of_package = || others.iter().filter(|other| other.bundle.package == request.name);
+    of_package().find(|other| is_wanted(request, &other.bundle)).or_else(|| of_package().next())
 }
 
 fn is_wanted(request: &PackageRequest, installed: &Installed) -> bool {

@@ -62,7 +62,7 @@ pub mod version;
 pub mod what_if;
 
 pub use answer::{Answer, Change, Decision, Edge, Member, Reason, Step};
-pub use catalog::{CatalogError, Catalogs, MemoryCatalogs, Package};
+pub use catalog::{Bundle, CatalogError, Catalogs, MemoryCatalogs, Package};
 pub use error::{Exceeded, ResolveError};
 pub use explain::{Explanation, Limit, Line};
 pub use kind::Kind;

@@ -377,4 +377,59 @@ mod tests {
             assert_eq!(describe(&source(value)), text);
         }
     }
+
+    /// Replaces each text of a source in turn, at any depth.
+    fn each_text(value: &Value, replace: &mut dyn FnMut(&str, &str), at: &str) {
+        match value {
+            Value::String(text) => replace(at, text),
+            Value::Array(items) => {
+                items.iter().enumerate().for_each(|(index, item)| each_text(item, replace, &format!("{at}/{index}")));
+            }
+            Value::Object(members) => {
+                members.iter().for_each(|(name, member)| each_text(member, replace, &format!("{at}/{name}")));
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn no_message_shows_the_credentials_of_a_source() {
+        let auth = json!({"secret": {"name": "a"}});
+        let sources = [
+            json!({"type": "image", "image": {"ref": "quay.io/a:v1", "pullSecret": "a", "certificateData": "a"}}),
+            json!({"type": "git", "git": {"repository": "https://example.com/a", "directory": "a", "ref": {"tag": "v1"}, "auth": auth}}),
+            json!({"type": "git", "git": {"repository": "git@example.com:a", "ref": {"branch": "main"}, "auth": auth}}),
+            json!({"type": "git", "git": {"repository": "https://example.com/a", "ref": {"semver": "1"}}}),
+            json!({"type": "http", "http": {"url": "https://example.com/a", "sha256": "0".repeat(64), "auth": auth}}),
+            json!({"type": "configMaps", "configMaps": [{"configMap": {"name": "a"}, "path": "a"}]}),
+            json!({"type": "upload", "upload": {"digest": "a"}}),
+        ];
+        let urls = [
+            "https://user:hunter2@example.com/a",
+            "https://example.com/a?X-Amz-Signature=hunter2",
+            "ssh://git:hunter2@example.com/a",
+            "git:hunter2@example.com:a",
+            "user:hunter2@quay.io/a:v1",
+            "ftp://user:hunter2@example.com/a?token=hunter2",
+        ];
+        let mut tried = 0;
+        for source in &sources {
+            let mut places = Vec::new();
+            each_text(source, &mut |at, _| places.push(at.to_owned()), "");
+            for (at, url) in places.iter().flat_map(|at| urls.map(|url| (at, url))) {
+                let mut planted = source.clone();
+                *planted.pointer_mut(at).expect("a text") = json!(url);
+                let planted = self::source(planted);
+                let mut shown = vec![describe(&planted)];
+                if let Err(error) = Source::parse(&planted) {
+                    shown.extend([error.to_string(), error.field()]);
+                }
+                // The names of objects of the cluster, of branches and of tags are no URLs; neither is a type that the API server refuses.
+                let is_name = at.ends_with("/name") || at.starts_with("/git/ref/") || at == "/type";
+                assert!(is_name || !shown.iter().any(|text| text.contains("hunter2")), "{at}: {shown:?}");
+                tried += 1;
+            }
+        }
+        assert!(tried > 100, "{tried}");
+    }
 }

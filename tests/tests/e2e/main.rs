@@ -47,6 +47,7 @@ mod http_source;
 mod idempotence;
 mod idle_cost;
 mod immutable;
+mod impostors;
 mod install;
 mod install_cost;
 mod large;

@@ -17,18 +17,18 @@ use crate::{
     shop::{Shop, catalog},
 };
 
-fn resolutions(world: &World) -> Api<Resolution> {
+pub(crate) fn resolutions(world: &World) -> Api<Resolution> {
     Api::all(world.client.clone())
 }
 
 /// Creates a Resolution that installs packages.
-async fn create(shop: &Shop<'_>, name: &str, packages: &[(&str, &str)]) {
+pub(crate) async fn create(shop: &Shop<'_>, name: &str, packages: &[(&str, &str)]) {
     let output = json!({"type": "ResolveSet", "resolveSet": {"installNamespace": shop.world.namespace}});
     let spec = json!({"packages": wanted(shop, packages), "output": output});
     let _: Resolution = shop.world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
 }
 
-fn wanted(shop: &Shop<'_>, packages: &[(&str, &str)]) -> Value {
+pub(crate) fn wanted(shop: &Shop<'_>, packages: &[(&str, &str)]) -> Value {
     let request = |(package, range): &(&str, &str)| {
         let mut request = json!({"name": shop.name(package)});
         if !range.is_empty() {
@@ -39,7 +39,7 @@ fn wanted(shop: &Shop<'_>, packages: &[(&str, &str)]) -> Value {
     packages.iter().map(request).collect()
 }
 
-async fn patch(world: &World, name: &str, spec: Value) {
+pub(crate) async fn patch(world: &World, name: &str, spec: Value) {
     let patch = Patch::Merge(json!({"spec": spec}));
     resolutions(world).patch(name, &PatchParams::default(), &patch).await.expect("the spec is accepted");
 }
@@ -51,7 +51,7 @@ async fn create_map(world: &World, name: &str) {
 }
 
 /// Waits until the condition Ready of the current generation has this status and reason, and more holds.
-async fn until(world: &World, name: &str, expected: &str, more: impl Fn(&Resolution) -> bool) -> Resolution {
+pub(crate) async fn until(world: &World, name: &str, expected: &str, more: impl Fn(&Resolution) -> bool) -> Resolution {
     let api = resolutions(world);
     let found = wait::until(&api, name, expected, |resolution| {
         resolution.is_some_and(|resolution| {
@@ -65,18 +65,18 @@ async fn until(world: &World, name: &str, expected: &str, more: impl Fn(&Resolut
 }
 
 /// Waits until the set is complete with these packages and versions.
-async fn installed(shop: &Shop<'_>, name: &str, members: &[(&str, &str)]) -> Resolution {
+pub(crate) async fn installed(shop: &Shop<'_>, name: &str, members: &[(&str, &str)]) -> Resolution {
     let expected: Vec<(String, String)> =
         members.iter().map(|(package, version)| (shop.name(package), (*version).to_owned())).collect();
     until(shop.world, name, "True/Succeeded", |resolution| versions(resolution) == expected).await
 }
 
-fn versions(resolution: &Resolution) -> Vec<(String, String)> {
+pub(crate) fn versions(resolution: &Resolution) -> Vec<(String, String)> {
     let members = resolution.status.iter().flat_map(|status| &status.members);
     members.map(|member| (member.package.clone(), member.version.clone())).collect()
 }
 
-fn message(resolution: &Resolution, kind: ConditionType) -> String {
+pub(crate) fn message(resolution: &Resolution, kind: ConditionType) -> String {
     let conditions = &resolution.status.as_ref().expect("a status").conditions;
     find_condition(conditions, kind).expect("the condition").message.clone()
 }
@@ -89,7 +89,7 @@ async fn decisions(world: &World, name: &str) -> Vec<String> {
     maps.items.iter().map(kube::ResourceExt::name_any).collect()
 }
 
-async fn delete(world: &World, name: &str) {
+pub(crate) async fn delete(world: &World, name: &str) {
     resolutions(world).delete(name, &DeleteParams::default()).await.expect("the Resolution exists");
     wait::until(&resolutions(world), name, "gone", |resolution| resolution.is_none()).await;
 }

@@ -92,6 +92,12 @@ impl<'a> Shop<'a> {
         self
     }
 
+    /// Pushes a bundle that calls itself a version of a package, and that no catalog has. It has a ConfigMap `impostor-PACKAGE`.
+    pub(crate) async fn impostor(&self, package: &str, version: &str) -> String {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("impostor-{package}")}, "data": {"version": version}});
+        self.world.push(&self.bundle(package, version).with("manifests/map.json", &map.to_string())).await
+    }
+
     fn add(&mut self, package: &'static str, version: &'static str, needs: &[&str], image: String) {
         let needed = |text: &&str| {
             let (needed, range) = text.split_once(' ').unwrap_or((text, ">=0.0.0"));

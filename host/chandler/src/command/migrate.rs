@@ -3,6 +3,7 @@
 mod handover;
 
 use chandler_api::BundleDeployment;
+use chandler_content::ImageReference;
 use kube::{Api, Client, api::ListParams};
 use serde_json::Value;
 
@@ -29,9 +30,11 @@ use crate::{
 /// same versions, with a note for everything that has no equivalent. Nothing is changed.
 ///
 /// With --apply, the command creates these BundleDeployments and hands over to them what runs: it renders each bundle, lists
-/// the objects that exist in spec.adopt, refuses if a Pod template would change, creates the BundleDeployment suspended, deletes the
+/// the objects that exist in spec.adopt, refuses if one of them does not belong to the installation, if the catalog does not have the
+/// image, if new objects would be created, or if a Pod template would change, creates the BundleDeployment suspended, deletes the
 /// objects of the old installer without what depends on them, and lets the BundleDeployment adopt the rest. After a failure, run the
-/// command again: it continues. Stop the controllers of the old installer before, since they would restore what they own.
+/// command again with the names of the objects: it continues. Stop the controllers of the old installer before, since they would restore
+/// what they own.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -50,6 +53,7 @@ Examples:
     chandler migrate olm operators/etcd --apply
   Migrate all ClusterExtensions, without a question:
     chandler migrate olmv1 --apply --yes")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct Migrate {
     /// What installed the bundles
     #[arg(value_enum, value_name = "INSTALLER")]
@@ -71,11 +75,15 @@ pub struct Migrate {
     #[arg(long, requires = "apply")]
     pub allow_restart: bool,
 
+    /// Create objects of the bundle that do not exist, also if they grant what OLM has not granted
+    #[arg(long, requires = "apply")]
+    pub allow_new: bool,
+
     /// Do not ask for confirmation
     #[arg(short, long)]
     pub yes: bool,
 
-    /// Image of the bundle of an object, where neither its status nor a catalog has it. Repeatable
+    /// Image of the bundle of an object, where no catalog has it. Repeatable
     #[arg(long = "image", value_name = "NAME=IMAGE", value_parser = image)]
     pub images: Vec<(String, String)>,
 
@@ -115,6 +123,12 @@ fn image(text: &str) -> Result<(String, String), String> {
         Some((name, image)) => Ok((name.to_owned(), image.to_owned())),
         None => Err(format!("{text:?} is no image of an object: write `NAME=IMAGE`")),
     }
+}
+
+/// Whether two references name the same image: the same text, or the same content.
+fn is_same_image(one: &str, other: &str) -> bool {
+    let digest = |text: &str| text.parse::<ImageReference>().ok()?.digest().cloned();
+    one == other || digest(one).is_some_and(|one| digest(other) == Some(one))
 }
 
 impl Migrate {
@@ -210,19 +224,36 @@ impl Migrate {
             .collect())
     }
 
-    /// Sets the images that neither the status nor an InstallPlan has. A note says why one is missing.
+    /// Looks up the images in the catalogs. One that only the objects of the installation name is not confirmed; a note says why.
     async fn find_images(&self, client: &Client, migrations: &mut [Migration]) {
         for migration in migrations {
             if let Some((_, image)) = self.images.iter().find(|(name, _)| migration.from.is_named(name)) {
                 migration.set_image(image);
+                continue;
             }
-            let Some(wanted) = migration.image.clone().filter(|_| migration.lacks_image()) else { continue };
+            let Some(wanted) = migration.image.clone().filter(|_| migration.spec.is_some()) else { continue };
             let place = (&self.connection, self.system.system_namespace.as_str());
-            match installations::image(client, place, &self.fetching, &wanted).await {
-                Ok(Some(image)) => migration.set_image(&image),
-                Ok(None) => migration.note(format!("no catalog has an image for bundle {}", wanted.bundle)),
-                Err(error) => migration.note(format!("the image of bundle {} is not known: {error}", wanted.bundle)),
-            }
+            let listed = installations::image(client, place, &self.fetching, &wanted).await;
+            let problem = match (listed, migration.known_image()) {
+                (Ok(Some(image)), None) => {
+                    migration.set_image(&image);
+                    continue;
+                }
+                (Ok(Some(image)), Some(known)) if is_same_image(&image, known) => continue,
+                (Ok(Some(image)), Some(known)) => {
+                    format!(
+                        "the catalog has image {image} for bundle {}, and an InstallPlan names {known}",
+                        wanted.bundle
+                    )
+                }
+                (Ok(None), _) => format!("no catalog has an image for bundle {}", wanted.bundle),
+                (Err(error), None) => format!("the image of bundle {} is not known: {error}", wanted.bundle),
+                (Err(error), Some(known)) => {
+                    format!("no catalog confirms that image {known} is that of bundle {}: {error}", wanted.bundle)
+                }
+            };
+            migration.unconfirmed = migration.known_image().map(|_| problem.clone());
+            migration.note(problem);
         }
     }
 

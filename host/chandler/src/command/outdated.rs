@@ -1,7 +1,9 @@
 //! `chandler outdated`.
 
 use chandler_api::BundleDeployment;
-use chandler_catalogs::upgrade::Newer;
+use chandler_catalogs::{IndexCatalogs, upgrade::Newer};
+use chandler_resolution::Claim;
+use chandler_resolver::Catalogs as _;
 use kube::{Api, ResourceExt as _, api::ListParams};
 use serde::Serialize;
 
@@ -20,7 +22,8 @@ use crate::{
 /// List BundleDeployments for which catalogs have a newer version
 ///
 /// A newer version is one that the upgrades of the channels lead to from the version that is installed, in the Catalogs of the cluster, or
-/// in those of --catalog. Dependencies are left aside. Bundles that name no package are not looked up.
+/// in those of --catalog. Dependencies are left aside. A bundle is looked up by its image: one that only calls itself a package of a catalog
+/// is named and left out.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -70,8 +73,13 @@ impl Outdated {
         let catalogs = catalogs::selected(selection, fetching, &cluster).await?;
         let mut rows = Vec::new();
         for deployment in &deployments.items {
-            let Some(installed) = package::installed(deployment) else { continue };
             let name = deployment.name_any();
+            let Some(installed) = package::proven(deployment, &catalogs) else {
+                if let Some(claim) = Claim::of(deployment).filter(|claim| is_offered(&claim.package, &catalogs)) {
+                    terminal.line(claim.does_not_count("these catalogs"));
+                }
+                continue;
+            };
             match newer::of(deployment, &catalogs) {
                 Ok(Some(newer)) => {
                     rows.push(Row { name, package: installed.package, version: installed.version, newer });
@@ -87,6 +95,11 @@ impl Outdated {
         }
         output::print(&output::data(&rows, self.output, || text(&rows, Terminal::output().columns()))?)
     }
+}
+
+/// Whether a catalog has a package.
+fn is_offered(package: &str, catalogs: &IndexCatalogs) -> bool {
+    catalogs.sources().iter().any(|source| matches!(catalogs.package(&source.name, package), Ok(Some(_))))
 }
 
 const COLUMNS: [(&str, Fit); 6] = [

@@ -82,8 +82,10 @@ pub struct Migration {
     /// The BundleDeployment that installs the same version; none where nothing is installed or it cannot be translated, and a note
     /// has the reason. Its source is empty while the image is unknown.
     pub spec: Option<BundleDeploymentSpec>,
-    /// Where to look for the image if the source is empty.
+    /// Where a catalog has the image: it is looked up there, and one that is known is compared.
     pub image: Option<CatalogImage>,
+    /// Why nothing but the objects of the installation says that the image is the one of its catalog.
+    pub unconfirmed: Option<String>,
     /// The Resolution that asks for the same package; none if the object names no package.
     pub resolution: Option<ResolutionSpec>,
     /// What has no equivalent, and what users should know.
@@ -97,7 +99,7 @@ impl Migration {
     pub fn new(from: ForeignObject) -> Self {
         let name = name(&from.name);
         let managers = vec![from.clone()];
-        Self { from, name, spec: None, image: None, resolution: None, notes: Vec::new(), managers }
+        Self { from, name, spec: None, image: None, unconfirmed: None, resolution: None, notes: Vec::new(), managers }
     }
 
     /// Adds a note.
@@ -108,6 +110,11 @@ impl Migration {
     /// Whether the image of the bundle is not known.
     pub fn lacks_image(&self) -> bool {
         self.spec.as_ref().is_some_and(|spec| spec.source.kind.is_empty())
+    }
+
+    /// The image, if it is known.
+    pub fn known_image(&self) -> Option<&str> {
+        Some(&self.spec.as_ref()?.source.image.as_ref()?.reference)
     }
 
     /// Sets the image.

@@ -73,14 +73,15 @@ fn migration(subscription: &Value, objects: &Objects) -> Migration {
         approval,
         ..BundleDeploymentSpec::default()
     });
-    match unpacked(&namespace, installed, &objects.install_plans) {
-        Some(image) => migration.set_image(image),
-        None => migration.image = in_catalog(subscription, installed),
+    migration.image = in_catalog(subscription, installed);
+    if let Some(image) = unpacked(&namespace, installed, &objects.install_plans) {
+        migration.set_image(image);
     }
     migration
 }
 
-/// The image in the InstallPlan that installed a ClusterServiceVersion.
+/// The image in the InstallPlan that installed a ClusterServiceVersion. Everyone who may write InstallPlans says what it is, until a catalog
+/// confirms it.
 fn unpacked<'a>(namespace: &str, csv: &str, plans: &'a [Value]) -> Option<&'a str> {
     let own = plans.iter().filter(|plan| text(plan, "/metadata/namespace") == Some(namespace));
     let lookups = own.filter_map(|plan| plan.pointer("/status/bundleLookups")?.as_array()).flatten();

@@ -1,8 +1,10 @@
 //! Lists objects of other installers.
 
+use chandler_core::ObjectKey;
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, TypeMeta},
+    discovery,
 };
 use serde_json::Value;
 
@@ -46,6 +48,23 @@ pub async fn list(
         serde_json::to_value(object).unwrap_or_default()
     };
     Ok(found.map(|objects| objects.into_iter().map(value).collect()))
+}
+
+/// An object as it is now; `None` if it does not exist, or the cluster does not serve its kind.
+pub async fn get(client: &Client, key: &ObjectKey) -> Result<Option<Value>, CommandError> {
+    let failed = |error: &kube::Error| CommandError::failed(format!("failed to read {key}")).because(error);
+    let kind = GroupVersionKind::gvk(&key.group, &key.version, &key.kind);
+    let (resource, _) = match discovery::pinned_kind(client, &kind).await {
+        Err(kube::Error::Discovery(_)) => return Ok(None),
+        Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
+        served => served.map_err(|error| failed(&error))?,
+    };
+    let api: Api<DynamicObject> = match &key.namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    let found = api.get_opt(&key.name).await.map_err(|error| failed(&error))?;
+    Ok(found.map(|object| serde_json::to_value(object).unwrap_or_default()))
 }
 
 /// All objects that are selected, read page by page; none if the cluster does not serve the kind.

@@ -27,7 +27,7 @@ pub async fn at_hand(cluster: &ClusterCatalogs<'_>, deployments: &[BundleDeploym
     newer
 }
 
-/// The newest version that the catalogs have of what a BundleDeployment installs.
+/// The newest version that the catalogs have of what a BundleDeployment installs; `None` for one whose image they do not list.
 pub fn of(deployment: &BundleDeployment, catalogs: &IndexCatalogs) -> Result<Option<Newer>, ResolveError> {
-    package::installed(deployment).map_or(Ok(None), |installed| upgrade::newest(catalogs, installed))
+    package::proven(deployment, catalogs).map_or(Ok(None), |installed| upgrade::newest(catalogs, installed))
 }

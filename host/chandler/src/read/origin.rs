@@ -109,7 +109,7 @@ impl Origin {
             }
             Self::Http(url, digest) => {
                 let sha256 = digest.as_ref().map(|digest| digest.hex().to_owned());
-                let url = url.to_string();
+                let url = url.text().to_owned();
                 Some(BundleSource::http(HttpSource { url, sha256, auth, certificate_data: None }))
             }
             Self::Git(git) => {

@@ -1,11 +1,16 @@
 //! Which version of a package is installed: the choice of the resolver for this cluster.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use chandler_api::BundleDeployment;
 use chandler_catalogs::IndexCatalogs;
+use chandler_resolution::{
+    Claim, InstalledImage,
+    evidence::{self, Entry},
+    installation::not_counted,
+};
 use chandler_resolver::{
-    Answer, Catalogs as _, Change, Cluster, Decision, Installed, Kind, Member, Problem, Required, resolve,
+    Answer, Catalogs as _, Change, Cluster, Decision, Installed, Kind, Member, Problem, Required, Source, resolve,
 };
 use kube::{Api, Client, Discovery, ResourceExt as _, api::ListParams};
 
@@ -93,11 +98,25 @@ pub async fn choose_upgrade(
     question::choose_channels(&mut required, channels)?;
     let [required] = required;
     check_same_package(&required, existing)?;
-    let (decision, cluster) = decide(&required, text, &deployments(client).await?, catalogs, client).await?;
+    let (mut there, mut lines) = installations(&deployments(client).await?, catalogs, &required.package);
+    // The user names this one, and so vouches for what it is.
+    if let Some(own) = installed(existing).filter(|_| there.iter().all(|(name, _)| *name != existing.name_any())) {
+        there.retain(|(_, installed)| installed.package != own.package);
+        lines.retain(|line| !line.starts_with(&format!("BundleDeployment {} ", existing.name_any())));
+        lines.push(format!(
+            "no catalog lists the image of BundleDeployment {}: it counts as {} {}, as its bundle says",
+            existing.name_any(),
+            one_line(&own.package),
+            one_line(&own.version)
+        ));
+        there.push((existing.name_any(), own));
+    }
+    let (decision, cluster) = decide(&required, text, there, catalogs, client).await?;
     if decision.member(&required.package).is_some_and(|member| member.change == Change::Keep) {
         return Ok(None);
     }
     let mut chosen = chosen(&required, &decision, catalogs, &cluster)?;
+    chosen.lines.extend(lines);
     let member = decision.member(&required.package);
     if let Some((member, first)) = member.and_then(|member| Some((member, member.steps.first()?)))
         && first.name != member.name
@@ -150,26 +169,32 @@ pub async fn choose(
     let mut required = [question::required(text)?];
     question::choose_channels(&mut required, channels)?;
     let [required] = required;
-    let deployments = deployments(client).await?;
-    let taken = |deployment: &&BundleDeployment| installed(deployment).is_some_and(|it| it.package == required.package);
-    if let Some(taken) = deployments.iter().find(taken) {
-        return Err(is_installed(&required, taken));
+    let (there, lines) = installations(&deployments(client).await?, catalogs, &required.package);
+    if let Some((name, taken)) = there.iter().find(|(_, installed)| installed.package == required.package) {
+        return Err(is_installed(&required, name, taken));
     }
-    let (decision, cluster) = decide(&required, text, &deployments, catalogs, client).await?;
-    chosen(&required, &decision, catalogs, &cluster)
+    let (decision, cluster) = decide(&required, text, there, catalogs, client).await?;
+    let mut chosen = chosen(&required, &decision, catalogs, &cluster)?;
+    chosen.lines.extend(lines);
+    Ok(chosen)
 }
 
 /// The decision of the resolver, and the cluster that it is for.
 async fn decide(
     required: &Required,
     text: &str,
-    deployments: &[BundleDeployment],
+    there: Vec<(String, Installed)>,
     catalogs: &IndexCatalogs,
     client: &Client,
 ) -> Result<(Decision, Cluster), CommandError> {
+    let mut installed: BTreeMap<String, Installed> = BTreeMap::new();
+    for (_, bundle) in there {
+        // Several BundleDeployments may have the same package; the resolver asks for one.
+        installed.entry(bundle.package.clone()).or_insert(bundle);
+    }
     let problem = Problem {
         required: vec![required.clone()],
-        installed: deployments.iter().filter_map(installed).collect(),
+        installed: installed.into_values().collect(),
         catalogs: catalogs.sources(),
         cluster: facts(client).await?,
         ..Problem::default()
@@ -245,12 +270,10 @@ fn needs(member: &Member, others: &[&Member]) -> CommandError {
     .hint(format!("first: {}; `chandler resolve` explains why", commands.collect::<Vec<_>>().join(", ")))
 }
 
-fn is_installed(required: &Required, deployment: &BundleDeployment) -> CommandError {
-    let version = installed(deployment).map(|it| it.version).unwrap_or_default();
-    let name = deployment.name_any();
+fn is_installed(required: &Required, name: &str, installed: &Installed) -> CommandError {
     CommandError::failed(format!(
-        "package {} is installed: BundleDeployment {name}, version {version}",
-        required.package
+        "package {} is installed: BundleDeployment {name}, version {}",
+        required.package, installed.version
     ))
     .hint(format!(
         "`chandler outdated` shows newer versions, and `chandler upgrade {name} {}` installs one",
@@ -258,7 +281,7 @@ fn is_installed(required: &Required, deployment: &BundleDeployment) -> CommandEr
     ))
 }
 
-/// The bundle of a package that a BundleDeployment has, or is being given.
+/// What the bundle calls itself that a BundleDeployment has, or is being given. For the one that the user names: of others it proves nothing.
 pub fn installed(deployment: &BundleDeployment) -> Option<Installed> {
     let bundle = deployment.status.as_ref()?.bundle.as_ref()?;
     let (package, version) = (bundle.package.clone()?, bundle.version.clone()?);
@@ -266,13 +289,45 @@ pub fn installed(deployment: &BundleDeployment) -> Option<Installed> {
     Some(Installed { package, name, version, ..Installed::default() })
 }
 
-/// What the BundleDeployments that the user may see have of a package, by their names.
-pub async fn deployments_of(package: &str, client: &Client) -> Result<Vec<(String, Installed)>, CommandError> {
-    let all = deployments(client).await?;
-    let named = all.iter().filter_map(|deployment| Some((deployment.name_any(), installed(deployment)?)));
-    let mut found: Vec<_> = named.filter(|(_, installed)| installed.package == package).collect();
+/// The bundle of these catalogs that a BundleDeployment has, or is being given, by its image.
+pub fn proven(deployment: &BundleDeployment, catalogs: &IndexCatalogs) -> Option<Installed> {
+    let package = Claim::of(deployment)?.package;
+    let revision = deployment.status.as_ref()?.history.last()?;
+    let image = InstalledImage::of(revision, &deployment.spec.source)?;
+    let sources = catalogs.sources();
+    // A package that cannot be read lists no image; the answer reports it if it is asked for.
+    let entries = |source: &Source| evidence::entries(catalogs, &source.name, &package).unwrap_or_default();
+    let entries: BTreeMap<String, Vec<Entry>> = sources.iter().map(|it| (it.name.clone(), entries(it))).collect();
+    let of = |source: &Source| entries.get(&source.name).map(Vec::as_slice).unwrap_or_default();
+    evidence::proven(&image, &package, &sources, of)
+}
+
+/// What BundleDeployments have of these catalogs, by name, and a line for each that only calls itself this package.
+fn installations(
+    deployments: &[BundleDeployment],
+    catalogs: &IndexCatalogs,
+    package: &str,
+) -> (Vec<(String, Installed)>, Vec<String>) {
+    let (mut found, mut claims) = (Vec::new(), Vec::new());
+    for deployment in deployments {
+        match proven(deployment, catalogs) {
+            Some(installed) => found.push((deployment.name_any(), installed)),
+            None => claims.extend(Claim::of(deployment)),
+        }
+    }
     found.sort_by(|(one, _), (other, _)| one.cmp(other));
-    Ok(found)
+    (found, not_counted(&claims, &[package].into(), "these catalogs"))
+}
+
+/// What the BundleDeployments that the user may see have of a package, by their names, and what is to be known of others that call themselves so.
+pub async fn deployments_of(
+    package: &str,
+    catalogs: &IndexCatalogs,
+    client: &Client,
+) -> Result<(Vec<(String, Installed)>, Vec<String>), CommandError> {
+    let (mut found, lines) = installations(&deployments(client).await?, catalogs, package);
+    found.retain(|(_, installed)| installed.package == package);
+    Ok((found, lines))
 }
 
 /// All BundleDeployments that the user may see.

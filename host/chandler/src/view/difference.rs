@@ -1,5 +1,8 @@
 //! The changes of a rollout as text.
 
+use std::borrow::Cow;
+
+use chandler_crd_upgrade::{Finding, Report, Upgrade};
 use chandler_rollout::{Change, ChangeKind, FieldChange, Preview};
 use chandler_values::{Redactor, redaction::HIDDEN};
 use serde_json::Value;
@@ -126,25 +129,65 @@ fn coloured(sign: char, line: &str, look: Look) -> String {
     .to_string()
 }
 
-/// Hides values of Secrets. Where one value of a field is hidden, so is the other: it may be the value before the Secret changed.
+/// Hides values of Secrets. Every field is named here, and one that is not bound to `_` is hidden: a new field does not compile before it is
+/// decided which of the two it is.
 pub fn hide(preview: &mut Preview, redactor: &Redactor) {
     if redactor.is_empty() {
         return;
     }
-    let texts = preview.refusals.iter_mut().chain(&mut preview.findings);
-    texts
-        .chain(preview.changes.iter_mut().filter_map(|change| change.note.as_mut()))
-        .for_each(|text| redactor.hide(text));
-    for field in preview.changes.iter_mut().flat_map(|change| &mut change.fields) {
-        let values = [&mut field.before, &mut field.after];
-        let is_secret = values.iter().filter_map(|value| value.as_ref()).any(|value| {
-            let mut hidden = value.clone();
-            redactor.hide_in(&mut hidden);
-            hidden != *value
-        });
-        if is_secret {
-            values.into_iter().flatten().for_each(|value| *value = HIDDEN.into());
-        }
+    let Preview { changes, unchanged: _, refusals, findings, crd_upgrades } = preview;
+    for text in refusals.iter_mut().chain(findings) {
+        redactor.hide(text);
+    }
+    for change in changes {
+        hide_change(change, redactor);
+    }
+    for upgrade in crd_upgrades {
+        hide_upgrade(upgrade, redactor);
+    }
+}
+
+/// Where one value of a field is hidden, so is the other: it may be the value before the Secret changed.
+fn hide_change(change: &mut Change, redactor: &Redactor) {
+    // The API server shows the names of objects to everyone who may list them.
+    let Change { kind: _, object: _, fields, note } = change;
+    if let Some(note) = note {
+        redactor.hide(note);
+    }
+    // A path has names of members and of items of lists, which tell what a value is for.
+    for FieldChange { path: _, before, after } in fields {
+        hide_values([before, after], redactor);
+    }
+}
+
+/// Hides all of the values if one of them has a secret, be it as the name of a member.
+fn hide_values(values: [&mut Option<Value>; 2], redactor: &Redactor) {
+    let is_secret = |value: &Value| matches!(redactor.text(&value.to_string()), Cow::Owned(_));
+    if values.iter().filter_map(|value| value.as_ref()).any(is_secret) {
+        values.into_iter().flatten().for_each(|value| *value = HIDDEN.into());
+    }
+}
+
+fn hide_upgrade(upgrade: &mut Upgrade, redactor: &Redactor) {
+    let Upgrade { crd: _, digest: _, approved_by: _, report: Report { refusals, warnings, notes } } = upgrade;
+    for note in notes {
+        redactor.hide(note);
+    }
+    for finding in refusals.iter_mut().chain(warnings) {
+        let Finding {
+            rule: _,
+            enforcement: _,
+            crd: _,
+            version: _,
+            property: _,
+            pointer: _,
+            old,
+            new,
+            effect: _,
+            message,
+        } = finding;
+        redactor.hide(message);
+        hide_values([old, new], redactor);
     }
 }
 
@@ -232,6 +275,42 @@ mod tests {
             2 descriptions, shown with --descriptions
         "#);
         assert!(text(&preview, Look::Plain, true).contains("+ \"b\""), "they are shown when asked for");
+    }
+
+    #[test]
+    fn no_text_of_a_preview_has_a_value() {
+        let secret = || "a hunter2".to_owned();
+        let value = || Some(json!({"hunter2": ["x"]}));
+        // Every field is named, so that this does not compile with a new one.
+        let finding = || Finding {
+            rule: chandler_crd_upgrade::Rule::Enum,
+            enforcement: chandler_crd_upgrade::Enforcement::Warn,
+            crd: "widgets.example.com".to_owned(),
+            version: Some("v1".to_owned()),
+            property: Some("^.spec".to_owned()),
+            pointer: "/spec".to_owned(),
+            old: value(),
+            new: Some(json!("hunter2")),
+            effect: chandler_crd_upgrade::Effect::Alters,
+            message: secret(),
+        };
+        let report = Report { refusals: vec![finding()], warnings: vec![finding()], notes: vec![secret()] };
+        let digest = chandler_core::Digest::of(b"x");
+        let upgrade =
+            Upgrade { crd: "widgets.example.com".to_owned(), digest, approved_by: Some("ann".to_owned()), report };
+        let field = FieldChange { path: "data.a".to_owned(), before: value(), after: Some(json!("hunter2")) };
+        let harmless = FieldChange { path: "spec.replicas".to_owned(), before: Some(json!(1)), after: Some(json!(2)) };
+        let mut preview = Preview {
+            changes: vec![change(ChangeKind::Change, "crane", vec![field, harmless.clone()], Some("a hunter2"))],
+            unchanged: 1,
+            refusals: vec![secret()],
+            findings: vec![secret()],
+            crd_upgrades: vec![upgrade],
+        };
+        hide(&mut preview, &Redactor::of([&json!("hunter2")]));
+        let shown = serde_json::to_string(&preview).unwrap();
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert_eq!(preview.changes[0].fields[1], harmless, "other fields stay");
     }
 
     #[test]

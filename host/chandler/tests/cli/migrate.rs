@@ -2,7 +2,11 @@
 
 use chandler::migrate::{ForeignObject, pending};
 use chandler_api::{AdoptedObject, BundleDeployment};
-use chandler_tests::{World, bundles::sample, wait};
+use chandler_tests::{
+    World,
+    bundles::{Bundle, sample},
+    wait,
+};
 use k8s_openapi::{
     api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -183,7 +187,9 @@ async fn a_subscription_is_migrated_without_a_restart() {
     let resolution = documents(&session.data(&["migrate", "olm", &by, "--as", "resolution"]).await).remove(0);
     assert_eq!(resolution["spec"]["packages"][0]["channels"], json!(["stable"]));
 
-    let apply = ["migrate", "olm", &by, "--apply", "--label", &label];
+    // The InstallPlan alone names the image, and cluster-scoped objects are not there in this test.
+    let named = format!("{name}={image}");
+    let apply = ["migrate", "olm", &by, "--apply", "--label", &label, "--image", &named, "--allow-new"];
     let unconfirmed = session.run(&apply).await;
     assert_eq!(unconfirmed.code, Some(2), "{}", unconfirmed.stderr);
     let apply = [&apply[..], &["--yes"]].concat();
@@ -228,7 +234,7 @@ async fn a_cluster_extension_is_migrated_without_a_restart() {
     let before = state(&workload(world).await);
     let missing = session.run(&["migrate", "olmv1", "no-such"]).await;
     assert_eq!(missing.code, Some(1), "{}", missing.stderr);
-    let applied = session.run(&["migrate", "olmv1", &name, "--apply", "--yes", "--label", &label]).await;
+    let applied = session.run(&["migrate", "olmv1", &name, "--apply", "--yes", "--label", &label, "--allow-new"]).await;
     assert_eq!(applied.code, Some(0), "{}", applied.stderr);
     check_adopted(world, &before, &managers).await;
     if world.is_embedded() {
@@ -260,10 +266,77 @@ async fn a_migration_that_stopped_half_way_continues() {
     world.deployments().create(&PostParams::default(), &deployment).await.unwrap();
     api(world, &managers[0]).delete(&managers[0].name, &DeleteParams::default()).await.unwrap();
 
+    let unnamed = session.run(&["migrate", "olm", "--apply", "--yes"]).await;
+    assert!(unnamed.stderr.contains("name it to continue it without a question"), "{}", unnamed.stderr);
+    assert!(api(world, &managers[1]).get_opt(&managers[1].name).await.unwrap().is_some());
     let applied = session.run(&["migrate", "olm", &by, "--apply", "--yes"]).await;
     assert_eq!(applied.code, Some(0), "{}", applied.stderr);
     assert!(applied.stderr.contains("continue the migration of"), "{}", applied.stderr);
     check_adopted(world, &before, &managers).await;
+    session.world.finish().await;
+}
+
+/// A tenant who may write objects of OLM in one namespace claims what others have, while OLM is stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forged_installation_is_refused() {
+    let session = Session::start().await;
+    let (world, name) = (&session.world, session.world.name());
+    let (vendor, stolen) = (format!("{name}-vendor"), format!("{name}-stolen"));
+    let meta = |name: &str| json!({"name": name, "labels": {}});
+    let read = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let vendors = json!({"apiVersion": rbac, "kind": "ClusterRole", "metadata": meta(&vendor), "rules": read});
+    let theirs = create(world, vendors.clone()).await;
+    let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    // What a BundleDeployment of the tenant's neighbour has.
+    let neighbour = Bundle::empty().with("manifests/map.json", &map("neighbour").to_string());
+    world.deploy(&stolen, "core-rukpak-io-plain", &world.push(&neighbour).await).await;
+    world.ready(&stolen).await;
+
+    let admin = json!({"apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": meta(&format!("{name}-admin")),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "User", "name": "mallory", "apiGroup": "rbac.authorization.k8s.io"}]});
+    let forged = sample(BUNDLE).with("manifests/vendors.json", &vendors.to_string());
+    let forged = forged.with("manifests/neighbour.json", &map("neighbour").to_string());
+    let image = world.push(&forged.with("manifests/admin.json", &admin.to_string())).await;
+    let managers = subscription(world, &image).await;
+    let by = format!("{}/{name}", world.namespace);
+    let untouched = async || {
+        assert!(world.deployments().get_opt(&name).await.unwrap().is_none());
+        for manager in &managers {
+            assert!(api(world, manager).get_opt(&manager.name).await.unwrap().is_some(), "{manager}");
+        }
+        let live = api(world, &theirs).get(&vendor).await.unwrap();
+        assert_eq!((live.uid(), live.owner_references()), (Some(theirs.uid.clone()), [].as_slice()));
+    };
+
+    let unconfirmed = session.run(&["migrate", "olm", &by, "--apply", "--yes"]).await;
+    assert_eq!(unconfirmed.code, Some(1), "{}", unconfirmed.stderr);
+    assert!(unconfirmed.stderr.contains("is not confirmed; nothing was changed"), "{}", unconfirmed.stderr);
+    untouched().await;
+
+    // Even if the administrator believes the image.
+    let named = format!("{name}={image}");
+    let apply = ["migrate", "olm", &by, "--apply", "--yes", "--image", &named];
+    for arguments in [apply.to_vec(), [&apply[..], &["--allow-new"]].concat()] {
+        let refused = session.run(&arguments).await;
+        assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+        let text = &refused.stderr;
+        assert!(text.contains(&format!("2 objects of the bundle do not belong to Subscription {by}")), "{text}");
+        assert!(text.contains(&format!("ClusterRole.rbac.authorization.k8s.io {vendor}")), "{text}");
+        assert!(text.contains(&format!("belongs to BundleDeployment {stolen}")), "{text}");
+        untouched().await;
+    }
+
+    // Without them, what would be new is refused.
+    world.delete(&stolen).await;
+    api(world, &theirs).delete(&vendor, &DeleteParams::default()).await.unwrap();
+    let refused = session.run(&apply).await;
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("would be new; nothing was changed"), "{}", refused.stderr);
+    let admin = format!("ClusterRoleBinding {name}-admin, which gives cluster-admin to mallory");
+    assert!(refused.stderr.contains(&admin), "{}", refused.stderr);
+    assert!(world.deployments().get_opt(&name).await.unwrap().is_none());
     session.world.finish().await;
 }
 

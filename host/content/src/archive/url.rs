@@ -10,8 +10,14 @@ use crate::transport::authority;
 const LONGEST: usize = 2048;
 
 /// The URL of an archive: `http` or `https`, without credentials and without a fragment.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ArchiveUrl(Url);
+
+impl fmt::Debug for ArchiveUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ArchiveUrl({self})")
+    }
+}
 
 /// A text is not the URL of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +40,11 @@ pub enum ArchiveUrlError {
 }
 
 impl ArchiveUrl {
+    /// All of the URL, for requests and specs. Messages show it without the query ([`shown_url`]).
+    pub fn text(&self) -> &str {
+        self.0.as_str()
+    }
+
     pub(crate) fn url(&self) -> &Url {
         &self.0
     }
@@ -76,9 +87,53 @@ impl FromStr for ArchiveUrl {
 }
 
 impl fmt::Display for ArchiveUrl {
+    /// As messages show it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        f.write_str(&shown_url(self.text()))
     }
+}
+
+/// A URL or an image reference as messages show it: without user name and password, and without the query, which may have a token or a
+/// signature. Of a text that is neither, everything before an `@` is left out, unless it is a mere user name, as in `git@example.com:a`.
+pub fn shown_url(text: &str) -> String {
+    let parsed = Url::parse(text).ok().filter(|url| text.contains("://") && url.has_host());
+    if let Some(mut url) = parsed {
+        let has_secrets = !url.username().is_empty() || url.password().is_some() || url.query().is_some();
+        if !has_secrets && url.fragment().is_none() {
+            return text.to_owned();
+        }
+        let is_user =
+            url.password().is_none() && is_user_name(url.username()) && !matches!(url.scheme(), "http" | "https");
+        if !is_user {
+            // These fail for a URL without a host only.
+            let _ = url.set_username("");
+            let _ = url.set_password(None);
+        }
+        if url.query().is_some() {
+            url.set_query(Some(HIDDEN));
+        }
+        url.set_fragment(None);
+        return url.to_string();
+    }
+    let (scheme, rest) = text.split_once("://").map_or(("", text), |(scheme, rest)| (scheme, rest));
+    let scheme = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
+    let is_digest = |rest: &str| rest.starts_with("sha256:") || rest.starts_with("sha512:");
+    let mut ats = rest.rmatch_indices('@').filter_map(|(at, _)| Some((rest.get(..at)?, rest.get(at + 1..)?)));
+    let rest = match ats.find(|(_, after)| !is_digest(after)) {
+        Some((before, after)) if !is_user_name(before) => after.to_owned(),
+        _ => rest.to_owned(),
+    };
+    match rest.split_once('?') {
+        Some((rest, _)) => format!("{scheme}{rest}?{HIDDEN}"),
+        None => format!("{scheme}{rest}"),
+    }
+}
+
+/// In place of what is not shown.
+const HIDDEN: &str = "(hidden)";
+
+fn is_user_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '+' | '-'))
 }
 
 #[cfg(test)]
@@ -105,15 +160,57 @@ mod tests {
             ("https://example.com/a#b", Err(ArchiveUrlError::Fragment)),
             (&long, Err(ArchiveUrlError::TooLong)),
         ] {
-            assert_eq!(text.parse::<ArchiveUrl>().map(|url| url.to_string()), expected.map(str::to_owned), "{text}");
+            assert_eq!(
+                text.parse::<ArchiveUrl>().map(|url| url.text().to_owned()),
+                expected.map(str::to_owned),
+                "{text}"
+            );
         }
+    }
+
+    #[test]
+    fn messages_show_no_credentials_and_no_query() {
+        for (text, shown) in [
+            ("https://example.com/a.tgz", "https://example.com/a.tgz"),
+            ("https://example.com/a?X-Amz-Signature=hunter2", "https://example.com/a?(hidden)"),
+            ("https://user:hunter2@example.com/a", "https://example.com/a"),
+            ("https://hunter2@example.com/a@b#hunter2", "https://example.com/a@b"),
+            ("https://user:hunt/er2@example.com/a", "https://example.com/a"),
+            ("ssh://git@example.com/a", "ssh://git@example.com/a"),
+            ("ssh://git:hunter2@example.com/a", "ssh://example.com/a"),
+            ("git@example.com:a/b.git", "git@example.com:a/b.git"),
+            ("git:hunter2@example.com:a", "example.com:a"),
+            ("user:hunter2@quay.io/a:v1", "quay.io/a:v1"),
+            ("user:hunter2@quay.io/a@sha256:00", "quay.io/a@sha256:00"),
+            ("localhost:5000/a@sha256:00", "localhost:5000/a@sha256:00"),
+            ("example.com/a?token=hunter2", "example.com/a?(hidden)"),
+            ("", ""),
+        ] {
+            assert_eq!(shown_url(text), shown, "{text}");
+            assert_eq!(shown_url(shown), shown, "{shown}");
+        }
+        let url: ArchiveUrl = "https://example.com/a?token=hunter2".parse().unwrap();
+        assert_eq!(
+            (url.to_string().as_str(), url.text()),
+            ("https://example.com/a?(hidden)", "https://example.com/a?token=hunter2")
+        );
+        assert!(!format!("{url:?}").contains("hunter2"));
     }
 
     proptest! {
         #[test]
+        fn no_password_and_no_query_is_shown(
+            scheme in "(https?://|ssh://|git\\+ssh://|)", user in "[a-z]{0,3}", more in "[a-z@:?#%]{0,3}",
+            host in "[a-z]{1,5}(\\.[a-z]{1,3})?", path in "[a-z/]{0,5}",
+        ) {
+            let text = format!("{scheme}{user}:{more}hunter2@{host}/{path}?k=hunter2");
+            prop_assert!(!shown_url(&text).contains("hunter2"), "{} {}", text, shown_url(&text));
+        }
+
+        #[test]
         fn what_is_accepted_can_be_read_back(text in "(https?|ftp)?(://)?[a-z@:/?#.\\[\\]%0-9]{0,40}") {
             if let Ok(url) = text.parse::<ArchiveUrl>() {
-                prop_assert_eq!(url.to_string().parse::<ArchiveUrl>(), Ok(url));
+                prop_assert_eq!(url.text().parse::<ArchiveUrl>(), Ok(url));
             }
         }
     }

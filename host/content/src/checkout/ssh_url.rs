@@ -129,6 +129,8 @@ impl fmt::Display for SshUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (origin, path) = self.parts();
         match (&self.user, path.chars().next()) {
+            // In a URL, this would be a home directory.
+            (Some(user), Some('/')) if path.starts_with("/~") => write!(f, "{user}@{}:{path}", self.server()),
             (_, Some('/')) => write!(f, "{origin}{path}"),
             (_, Some('~')) => write!(f, "{origin}/{path}"),
             // Only the short form has a relative path, and always a user.

@@ -122,6 +122,7 @@ mod tests {
             ("git@example.com:a/b.git", Ok("git@example.com:a/b.git")),
             ("git@Example.COM:/a/b.git/", Ok("ssh://git@example.com/a/b.git")),
             ("git@example.com:~me/b", Ok("ssh://git@example.com/~me/b")),
+            ("git@example.com:/~me/b", Ok("git@example.com:/~me/b")),
             ("git@[2001:DB8::1]:a", Ok("git@[2001:db8::1]:a")),
             ("git@ssh.example.com:v3/a/b%20c/d", Ok("git@ssh.example.com:v3/a/b%20c/d")),
             ("ssh://git@example.com/a/b.git", Ok("ssh://git@example.com/a/b.git")),

@@ -8,6 +8,7 @@ use chandler_core::Digest;
 use oci_spec::distribution::Reference;
 
 use super::may_be_plain;
+use crate::shown_url;
 
 /// A reference to an image, such as `quay.io/example/bundle:v1.2.0` or `registry:5000/bundle@sha256:…`.
 ///
@@ -34,7 +35,7 @@ impl FromStr for ImageReference {
 
     fn from_str(text: &str) -> Result<Self, ReferenceError> {
         let refuse = |problem: String| {
-            let reference = text.chars().take(300).collect();
+            let reference = shown_url(text).chars().take(300).collect();
             ReferenceError { reference, problem }
         };
         if text.len() > 1024 {

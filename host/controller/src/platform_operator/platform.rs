@@ -7,7 +7,6 @@ use std::{
 
 use chandler_api::{
     BundleDeployment, ConditionType, PlatformOperator, Reason, Resolution, ServiceAccountReference, find_condition,
-    names::OWNER_NAME_LABEL,
 };
 use chandler_catalog::Indexes;
 use chandler_platform::{Plan, Refused, Settings, plan::plan, resolution};
@@ -19,8 +18,8 @@ use kube::{
 };
 use tokio::sync::Mutex;
 
-use super::namespaces::Namespaces;
-use crate::{absent, context::Context, resolution::deployment_name as set_name};
+use super::{namespaces::Namespaces, reconciler::ReconcileError};
+use crate::{absent, context::Context, resolution::Membership};
 
 /// What all reconciles of PlatformOperators share.
 pub(super) struct Platform {
@@ -36,6 +35,8 @@ pub(super) struct Planned {
     pub(super) plan: Plan,
     /// The Resolution, if it belongs to PlatformOperators.
     pub(super) resolution: Option<Resolution>,
+    /// What belongs to its set.
+    pub(super) membership: Membership,
     /// Whether it is as it is to be.
     pub(super) is_current: bool,
     /// Why the Resolution cannot be written.
@@ -62,7 +63,7 @@ impl Platform {
     }
 
     /// Plans the Resolution, and writes what differs.
-    pub(super) async fn apply(&self) -> Result<Planned, kube::Error> {
+    pub(super) async fn apply(&self) -> Result<Planned, ReconcileError> {
         let mut is_created = self.writing.lock().await;
         let guarded = self.context.platform.operators();
         let operators: Vec<&PlatformOperator> = guarded.iter().filter_map(|it| it.0.as_ref().ok()).collect();
@@ -76,10 +77,14 @@ impl Platform {
         let mut planned = Planned {
             plan: plan(&operators),
             resolution: existing.filter(resolution::is_managed),
+            membership: Membership::default(),
             is_current: false,
             blocked: None,
             failed: BTreeMap::new(),
         };
+        if let Some(resolution) = &planned.resolution {
+            planned.membership = Membership::read(&self.context, resolution).await?;
+        }
         let namespaces = self.place(&operators, &mut planned).await;
         if is_foreign {
             planned.blocked = Some(foreign(name));
@@ -132,11 +137,9 @@ impl Platform {
         Ok(())
     }
 
-    /// The BundleDeployment of the set that installs a package.
-    pub(super) fn member(&self, package: &str) -> Option<BundleDeployment> {
-        let set = set_name(&self.context.options.platform_resolution);
-        let deployment = self.context.deployment(&deployment_name(package))?;
-        (deployment.labels().get(OWNER_NAME_LABEL) == Some(&set)).then_some(deployment)
+    /// The BundleDeployment of the set that installs a package. A label would not prove that the set created it.
+    pub(super) fn member(&self, membership: &Membership, package: &str) -> Option<BundleDeployment> {
+        self.context.deployment(&deployment_name(package)).filter(|deployment| membership.has(deployment))
     }
 
     fn settings(&self, operators: &[&PlatformOperator]) -> Settings {
@@ -158,7 +161,7 @@ impl Platform {
         let (mut namespaces, mut refused) = (BTreeMap::new(), BTreeMap::<String, Refused>::new());
         for wanted in &planned.plan.packages {
             let package = &wanted.request.name;
-            let installed = || self.member(package).map(|member| member.spec.install_namespace);
+            let installed = || self.member(&planned.membership, package).map(|member| member.spec.install_namespace);
             let before = || {
                 let resolution = planned.resolution.as_ref()?;
                 resolution::namespace(resolution, package)
@@ -190,7 +193,7 @@ impl Platform {
         let shared = [(String::new(), &set.install_namespace)];
         let own = set.namespaces.iter().map(|(package, namespace)| (package.clone(), namespace));
         for (package, namespace) in shared.into_iter().chain(own) {
-            if self.member(&package).is_some_and(|member| lacks_namespace(&member)) {
+            if self.member(&planned.membership, &package).is_some_and(|member| lacks_namespace(&member)) {
                 self.namespaces.missing(namespace);
             }
             if let Err(error) = self.namespaces.ensure(&self.context.client, namespace, &settings.labels).await {

@@ -9,6 +9,7 @@ use chandler_platform::{
     removal::{Removal, is_complete},
     status,
 };
+use chandler_records::RecordError;
 use chandler_runtime::{
     Backoff, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, finalizers, status_patch,
 };
@@ -20,12 +21,18 @@ use crate::{absent::ignore_absent, context::Context, events};
 
 /// A request to the API server failed.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to write a PlatformOperator, its Resolution or its namespace: {}", chandler_source::api_message(.0))]
-pub(crate) struct ReconcileError(#[from] kube::Error);
+pub(crate) enum ReconcileError {
+    /// A request for a PlatformOperator, its Resolution or its namespace.
+    #[error("failed to write a PlatformOperator, its Resolution or its namespace: {}", chandler_source::api_message(.0))]
+    Request(#[from] kube::Error),
+    /// The record of the set.
+    #[error("failed to read the record of the set: {0}")]
+    Record(#[from] RecordError),
+}
 
 impl chandler_runtime::ReconcileError for ReconcileError {
     fn is_conflict(&self) -> bool {
-        matches!(&self.0, kube::Error::Api(status) if status.is_conflict() || status.is_not_found())
+        matches!(self, Self::Request(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found())
     }
 }
 
@@ -108,7 +115,7 @@ impl PlatformOperators {
         let name = members.into_iter().find(|it| it.package == *package).and_then(|it| it.bundle_deployment.as_ref());
         let deployment = match name {
             Some(name) => self.context().deployment(name),
-            None => self.platform.member(package),
+            None => self.platform.member(&planned.membership, package),
         };
         let resolution = planned.resolution.as_ref().filter(|_| planned.is_current);
         self.report(operator, &Outcome::Asked { resolution, deployment: deployment.as_ref() }).await
@@ -120,7 +127,7 @@ impl PlatformOperators {
             return Ok(());
         }
         let package = operator.spec.package.name.as_str();
-        let deployment = self.platform.member(package).filter(|_| planned.blocked.is_none());
+        let deployment = self.platform.member(&planned.membership, package).filter(|_| planned.blocked.is_none());
         let removal = Removal {
             package,
             is_wanted: planned.plan.wanted(package).is_some(),
@@ -168,10 +175,12 @@ impl Reconciler for PlatformOperators {
         let planned = match self.platform.apply().await {
             Ok(planned) => planned,
             Err(error) => {
-                if matches!(&error, kube::Error::Api(status) if !status.is_conflict()) && !is_deleted {
-                    self.report(operator, &Outcome::Failed(chandler_source::api_message(&error))).await?;
+                if let (ReconcileError::Request(request @ kube::Error::Api(status)), false) = (&error, is_deleted)
+                    && !status.is_conflict()
+                {
+                    self.report(operator, &Outcome::Failed(chandler_source::api_message(request))).await?;
                 }
-                return Err(error.into());
+                return Err(error);
             }
         };
         if is_deleted {

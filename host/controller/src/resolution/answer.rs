@@ -6,21 +6,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chandler_api::{BundleDeployment, CatalogInUse, Reason, Resolution, names::OWNER_NAME_LABEL};
+use chandler_api::{CatalogInUse, Reason, Resolution};
 use chandler_catalog::Indexes;
 use chandler_catalogs::IndexCatalogs;
 use chandler_core::Digest;
 use chandler_resolution::{
-    Installation, Question, Settled, alternatives::alternatives, optional::LINES, plan, question, settle,
-    status::Answer,
+    Installation, Observed, PlannedMember, Question, Settled, alternatives::alternatives, observed::CATALOGS,
+    optional::LINES, plan, question, settle, status::Answer,
 };
 use chandler_resolver::{
     Answer as Resolved, Catalogs as _, Cluster, Decision as Chosen, Explanation, Kind, Problem, ResolveError,
     platform::OpenShift, resolve,
 };
-use kube::ResourceExt as _;
 
-use super::{decisions::Decision, reconciler::Resolutions, set};
+use super::{
+    decisions::{Decision, Decisions},
+    observed::ObserveError,
+    reconciler::Resolutions,
+};
 use crate::catalog::KnownCatalog;
 
 /// The controller waits this many times as long as the last answer took before it asks again because of what the cluster has: at most a
@@ -72,20 +75,13 @@ impl Reply {
     }
 }
 
-/// What is installed, as one Resolution sees it.
-#[derive(Debug, Default)]
-struct Observed {
-    members: Vec<Installation>,
-    others: Vec<Installation>,
-}
-
 impl Resolutions {
-    /// The answer for a spec. `current` is the decision that the set has, `refused` are the optional packages that the checks of the members
-    /// refused.
+    /// The answer for a spec. `current` is the decision that the set has, among those that are kept; `refused` are the optional packages that
+    /// the checks of the members refused.
     pub(super) async fn answer(
         &self,
         resolution: &Resolution,
-        current: Option<&Decision>,
+        (current, decisions): (Option<&Decision>, &Decisions),
         refused: &BTreeMap<String, Vec<String>>,
         memory: &mut Option<Arc<Answered>>,
     ) -> Reply {
@@ -104,13 +100,25 @@ impl Resolutions {
         let catalogs: Vec<CatalogInUse> = catalogs.collect();
         let sources: Vec<_> = read.iter().map(|it| it.source.clone()).collect();
 
-        let observed = self.observe(resolution, current);
+        let observed = match self.observe(resolution, (current, decisions), &read).await {
+            Ok(observed) => observed,
+            Err(error) => {
+                let reason = match &error {
+                    ObserveError::Record(_) => Reason::RecordUnavailable,
+                    ObserveError::Catalog(_) => Reason::CatalogsNotReady,
+                };
+                let message = error.to_string();
+                return Reply { answer: Answer::Failed { reason, message }, catalogs, again: Some(RETRY) };
+            }
+        };
         let question = question::ask(spec, &observed.members, &observed.others, &sources, self.cluster().await);
         let question = match question {
             Ok(question) => Question { refused: refused.clone(), ..question },
             Err(refused) => {
-                let explanation: Vec<String> = refused.iter().map(ToString::to_string).collect();
-                let answer = Answer::Refused { message: explanation.join("; "), explanation };
+                let mut explanation: Vec<String> = refused.iter().map(ToString::to_string).collect();
+                let message = explanation.join("; ");
+                explanation.extend(observed.notes(&requested(resolution)));
+                let answer = Answer::Refused { message, explanation };
                 return Reply { answer, catalogs, again: None };
             }
         };
@@ -173,37 +181,6 @@ impl Resolutions {
         Answered { key, settled, meant: Answer::None, stands_until, images, alternatives }
     }
 
-    /// What the BundleDeployments of the cluster have.
-    fn observe(&self, resolution: &Resolution, current: Option<&Decision>) -> Observed {
-        let set = set::deployment_name(&resolution.name_any());
-        let of_set: BTreeMap<String, _> = current
-            .iter()
-            .flat_map(|decision| decision.members())
-            .map(|member| (chandler_resolution::manifests::deployment_name(&member.package), member))
-            .collect();
-        let mut observed = Observed::default();
-        let is_live = |deployment: &&BundleDeployment| deployment.metadata.deletion_timestamp.is_none();
-        let all = self.context.deployments.state();
-        for deployment in all.iter().filter_map(|guarded| guarded.0.as_ref().ok()).filter(is_live) {
-            let Some(mut installation) = Installation::of(deployment) else { continue };
-            if deployment.labels().get(OWNER_NAME_LABEL) != Some(&set) {
-                observed.others.push(installation);
-            } else if let Some(member) = of_set.get(&installation.deployment) {
-                // The set knows which bundle of a catalog it installed, whatever the bundle calls itself.
-                if installation.bundle.version == member.version || installation.bundle.package != member.package {
-                    installation.bundle.package.clone_from(&member.package);
-                    installation.bundle.name.clone_from(&member.bundle);
-                    installation.bundle.version.clone_from(&member.version);
-                }
-                installation.bundle.catalog.clone_from(&member.catalog);
-                observed.members.push(installation);
-            }
-        }
-        observed.others.sort_by(|one, other| one.deployment.cmp(&other.deployment));
-        observed.members.sort_by(|one, other| one.deployment.cmp(&other.deployment));
-        observed
-    }
-
     async fn cluster(&self) -> Cluster {
         let info = self.context.cluster_info.get().await;
         let kubernetes = Some(info.kubernetes_version.clone()).filter(|version| !version.is_empty());
@@ -236,7 +213,7 @@ impl Answered {
     }
 }
 
-fn open(indexes: &Indexes, digest: &Digest) -> Result<chandler_catalog::Index, String> {
+pub(super) fn open(indexes: &Indexes, digest: &Digest) -> Result<chandler_catalog::Index, String> {
     match indexes.get(digest) {
         Ok(Some(index)) => Ok(index),
         Ok(None) => Err("its index is gone from the cache; the controller builds it anew".to_owned()),
@@ -269,10 +246,6 @@ fn conclude(
     answered: &Answered,
     missing: &[&str],
 ) -> Answer {
-    let not_ready = |message: &str| Answer::Failed {
-        reason: Reason::CatalogsNotReady,
-        message: format!("{message}; catalogs that are not ready: {}", missing.join(", ")),
-    };
     let mut question = answered.settled.question(question);
     if !missing.is_empty() {
         let note = format!("catalogs that are not ready: {}", missing.join(", "));
@@ -290,12 +263,12 @@ fn conclude(
             let image =
                 |package: &str, bundle: &str| answered.images.get(&(package.to_owned(), bundle.to_owned())).cloned();
             match plan::plan(decision, &question, &installed, &current, image) {
-                Ok(plan) => Answer::Plan(plan),
+                Ok(plan) => planned(plan, observed, current.members, resolution, missing),
                 Err(error) => Answer::Failed { reason: Reason::CatalogInvalid, message: error.to_string() },
             }
         }
-        Ok(Resolved::Refusal(explanation)) if !missing.is_empty() => not_ready(&explanation.message),
-        Ok(Resolved::Refusal(explanation)) => refused(explanation),
+        Ok(Resolved::Refusal(explanation)) if !missing.is_empty() => not_ready(&explanation.message, missing),
+        Ok(Resolved::Refusal(explanation)) => refused(explanation, observed, resolution),
         Err(error) => {
             let reason = match error {
                 ResolveError::Catalog(_) => Reason::CatalogsNotReady,
@@ -308,9 +281,52 @@ fn conclude(
     }
 }
 
-fn refused(explanation: &Explanation) -> Answer {
+/// The plan, with what users should know of what does not count.
+fn planned(
+    mut plan: plan::Plan,
+    observed: &Observed,
+    before: &[PlannedMember],
+    resolution: &Resolution,
+    missing: &[&str],
+) -> Answer {
+    if !missing.is_empty() {
+        let is_new = |package: &str| !before.iter().any(|member| member.package == package);
+        let mut new = plan.set().filter(|member| is_new(&member.package));
+        // Whether it counts is not known before all catalogs are.
+        if let Some(claim) = new.find_map(|member| observed.claim(&member.package)) {
+            return not_ready(&claim.does_not_count(CATALOGS), missing);
+        }
+    }
+    let mut packages = requested(resolution);
+    packages.extend(plan.members.iter().map(|member| member.package.as_str()));
+    let notes = observed.notes(&packages);
+    plan.notes.extend(notes);
+    Answer::Plan(plan)
+}
+
+/// The packages that the spec names.
+fn requested(resolution: &Resolution) -> BTreeSet<&str> {
+    resolution.spec.packages.iter().map(|request| request.name.as_str()).collect()
+}
+
+fn not_ready(message: &str, missing: &[&str]) -> Answer {
+    let message = format!("{message}; catalogs that are not ready: {}", missing.join(", "));
+    Answer::Failed { reason: Reason::CatalogsNotReady, message }
+}
+
+fn refused(explanation: &Explanation, observed: &Observed, resolution: &Resolution) -> Answer {
     let lines = explanation.lines.iter().map(ToString::to_string).chain(explanation.near_misses.iter().cloned());
-    Answer::Refused { message: explanation.message.clone(), explanation: lines.collect() }
+    let mut lines: Vec<String> = lines.collect();
+    let words: BTreeSet<&str> = lines.iter().flat_map(|line| words(line)).collect();
+    let named = observed.claims.iter().map(|claim| claim.package.as_str()).filter(|package| words.contains(package));
+    let notes = observed.notes(&requested(resolution).into_iter().chain(named).collect());
+    lines.extend(notes);
+    Answer::Refused { message: explanation.message.clone(), explanation: lines }
+}
+
+/// The words of a line, of which names of packages are some.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '.' | '_')).map(|word| word.trim_matches('.'))
 }
 
 #[cfg(test)]

@@ -23,7 +23,8 @@ use kube::ResourceExt as _;
 use super::{
     answer::Reply,
     decisions::{Decision, Decisions},
-    preflight::{Check, Occasion, Preflight, ROUNDS},
+    membership::Membership,
+    preflight::{CHECK_AGAIN, Check, Occasion, Preflight, ROUNDS},
     reconciler::{Memory, ReconcileError, Resolutions},
 };
 
@@ -126,7 +127,7 @@ impl Resolutions {
         if resolution.spec.suspend {
             return Reply::of(Answer::Suspended);
         }
-        self.answer(resolution, current, &round.refused, memory.answered_in(round.number)).await
+        self.answer(resolution, (current, decisions), &round.refused, memory.answered_in(round.number)).await
     }
 
     /// What the set is to have for a plan. The inner error is the answer if the plan cannot be put into effect.
@@ -153,7 +154,7 @@ impl Resolutions {
                 Ok(waiting) => waiting.flatten(),
                 Err(message) => return Ok(Err(Answer::Failed { reason: Reason::InvalidSpec, message })),
             };
-            if let Some(waits) = self.waits(subject, round, waiting, &manifests).await {
+            if let Some(waits) = self.waits(subject, round, waiting, &manifests).await? {
                 let Waits { reason, message, again, refusals } = waits;
                 let changes = difference(current, plan);
                 let pending = Some(PendingDecision { reason: reason.to_string(), message, changes });
@@ -181,7 +182,13 @@ impl Resolutions {
         round: &Round,
         window: Option<Waits>,
         manifests: &Manifests,
-    ) -> Option<Waits> {
+    ) -> Result<Option<Waits>, ReconcileError> {
+        let membership = Membership::read(&self.context, subject.resolution).await?;
+        let refusals = membership.taken(&self.context, manifests);
+        if !refusals.is_empty() {
+            let (reason, message) = (Reason::PreflightFailed, checks::summary(&refusals));
+            return Ok(Some(Waits { reason, message, again: Some(CHECK_AGAIN), refusals }));
+        }
         let (name, context) = (subject.resolution.name_any(), Arc::clone(&self.context));
         let occasion = Occasion {
             requested: subject.resolution.annotations().get(REQUESTED_AT_ANNOTATION).cloned(),
@@ -190,13 +197,13 @@ impl Resolutions {
         let check = Check { resolution: &name, round: round.number, manifests, occasion: &occasion };
         // Outside of the windows, only what was refused before is checked, so that it stays left out.
         if window.is_some() && !self.preflights.is_refused(&self.context, check) {
-            return window;
+            return Ok(window);
         }
         let wake = {
             let name = name.clone();
             move || context.resolutions.wake(&name)
         };
-        match self.preflights.check(&self.context, check, wake).await {
+        Ok(match self.preflights.check(&self.context, check, wake).await {
             Preflight::Passed => window,
             Preflight::Running => {
                 let message = "the members are being fetched and checked".to_owned();
@@ -206,7 +213,7 @@ impl Resolutions {
                 let message = checks::summary(&refusals);
                 Some(Waits { reason: Reason::PreflightFailed, message, again: Some(again), refusals })
             }
-        }
+        })
     }
 }
 

@@ -90,6 +90,11 @@ impl Decisions {
         self.0.last()
     }
 
+    /// All of them, the newest first.
+    pub(super) fn newest_first(&self) -> impl Iterator<Item = &Decision> {
+        self.0.iter().rev()
+    }
+
     pub(super) fn find(&self, number: i64) -> Option<&Decision> {
         self.0.iter().find(|decision| decision.number == number)
     }

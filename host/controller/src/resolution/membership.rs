@@ -1,136 +1,150 @@
-//! Which BundleDeployments the controller wrote for a Resolution: its set, and the members of the set.
+//! Which BundleDeployments belong to the set of a Resolution.
 //!
-//! Whoever may write BundleDeployments can give one a name, labels and owner references, and can change the spec of a member. So
-//! membership follows from what only the controller writes: the decisions in the system namespace, and the record of the set.
+//! The record of the set decides: it lists by UID what the set created. Everyone who may write BundleDeployments can give one the label and the
+//! owner reference of a set.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
-use chandler_api::{BundleDeployment, Resolution, names::OWNER_NAME_LABEL};
-use chandler_core::Digest;
-use chandler_rollout::ObjectId;
-use kube::{Api, Resource as _, ResourceExt as _};
+use chandler_api::{BundleDeployment, CollisionProtection, Resolution};
+use chandler_records::{RecordError, State};
+use chandler_resolution::{Claim, Manifests, checks::Refusal, manifests, observed::CATALOGS};
+use kube::{Resource as _, ResourceExt as _};
+use serde_json::json;
 
-use super::{decisions::Decisions, set};
+use super::set;
 use crate::context::Context;
 
-/// What the decisions of each Resolution say of its members, by the name of the Resolution. It is read when it is first needed, and when it
-/// does not answer: decisions never change.
-#[derive(Default)]
-pub(crate) struct Decided(Mutex<BTreeMap<String, Arc<Members>>>);
-
-/// The members that the decisions of one Resolution have: their names, and digests of what the decisions say of them.
-struct Members {
-    uid: Option<String>,
-    known: BTreeSet<(String, Digest)>,
+/// The BundleDeployments of a set.
+#[derive(Debug, Default)]
+pub(crate) struct Membership {
+    /// The BundleDeployment of the set.
+    set: Option<BundleDeployment>,
+    /// Its record.
+    state: Option<Arc<State>>,
 }
 
-impl Decided {
-    /// Forgets a Resolution that is gone.
-    pub(super) fn forget(&self, resolution: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(resolution);
+impl Membership {
+    /// Reads the record of the set of a Resolution.
+    pub(crate) async fn read(context: &Context, resolution: &Resolution) -> Result<Self, RecordError> {
+        let set = context.deployment(&set::deployment_name(&resolution.name_any()));
+        let Some(set) = set.filter(|set| set::is_owned(set, resolution)) else { return Ok(Self::default()) };
+        let state = context.records.read(&set.name_any(), &set.uid().unwrap_or_default()).await?;
+        Ok(Self { set: Some(set), state })
     }
 
-    /// Whether a decision of a Resolution has this member as it is.
-    async fn has(&self, context: &Context, resolution: &Resolution, member: &BundleDeployment) -> bool {
-        let (name, uid, wanted) = (resolution.name_any(), resolution.uid(), identity(member));
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned();
-        if known.is_some_and(|known| known.uid == uid && known.known.contains(&wanted)) {
-            return true;
-        }
-        let maps = Api::namespaced(context.client.clone(), &context.options.system_namespace);
-        let decisions = match Decisions::read(&maps, resolution).await {
-            Ok(decisions) => decisions,
-            Err(error) => {
-                tracing::debug!(resolution = name, %error, "the decisions cannot be read, so that no member is known");
-                return false;
-            }
+    /// Whether the set created or adopted a BundleDeployment.
+    pub(crate) fn has(&self, deployment: &BundleDeployment) -> bool {
+        let Some(state) = &self.state else { return false };
+        let metadata = json!({
+            "name": deployment.name_any(), "uid": deployment.uid(), "annotations": deployment.metadata.annotations,
+        });
+        let (api_version, kind) = (BundleDeployment::api_version(&()), BundleDeployment::kind(&()));
+        state.holdings.is_own(&json!({"apiVersion": api_version, "kind": kind, "metadata": metadata}))
+            || self.inherits(state, deployment)
+    }
+
+    /// Where the record was lost, what refers to the set by UID counts as its own until the rollout has rebuilt the record.
+    fn inherits(&self, state: &State, deployment: &BundleDeployment) -> bool {
+        let refers = |set: &BundleDeployment| {
+            let uid = set.uid().unwrap_or_default();
+            deployment.owner_references().iter().any(|owner| owner.uid == uid)
         };
-        let members = decisions.all().flat_map(|decision| decision.manifests.deployments());
-        let known: BTreeSet<_> = members.map(|member| identity(&member)).collect();
-        let has = known.contains(&wanted);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(Members { uid, known }));
-        has
+        state.holdings.inherits() && self.set.as_ref().is_some_and(refers)
+    }
+
+    /// Whether the administrator lets the set adopt a BundleDeployment.
+    fn may_adopt(&self, deployment: &BundleDeployment) -> bool {
+        let Some(set) = &self.set else { return false };
+        let uid = deployment.uid();
+        let is_listed = set.spec.adopt.iter().any(|listed| Some(&listed.uid) == uid.as_ref());
+        is_listed || set.spec.collision_protection.is_some_and(|it| it != CollisionProtection::Prevent)
+    }
+
+    /// The members whose names other BundleDeployments have. These are never overwritten.
+    pub(super) fn taken(&self, context: &Context, manifests: &Manifests) -> Vec<Refusal> {
+        let refusal = |member: BundleDeployment| {
+            let stored = context.deployment(&member.name_any())?;
+            let is_foreign = !self.has(&stored) && !self.may_adopt(&stored);
+            is_foreign.then(|| refusal(&manifests::package(&member), &stored))
+        };
+        manifests.deployments().into_iter().filter_map(refusal).collect()
     }
 }
 
-/// The name of a member, and the digest of all that a decision says of it. Administrators may set other fields.
-fn identity(member: &BundleDeployment) -> (String, Digest) {
-    let spec = &member.spec;
-    let said = (
-        &spec.install_namespace,
-        &spec.provisioner_class_name,
-        &spec.source,
-        &spec.config,
-        &spec.service_account,
-        spec.collision_protection,
-    );
-    (member.name_any(), Digest::of_json(&said))
-}
-
-/// The Resolution that had the controller write a BundleDeployment: its set, or a member of that.
-pub(crate) async fn resolution_of(context: &Context, deployment: &BundleDeployment) -> Option<String> {
-    if let Some(resolution) = of_set(context, deployment) {
-        return Some(resolution.name_any());
-    }
-    let set = context.deployment(deployment.labels().get(OWNER_NAME_LABEL)?)?;
-    let resolution = of_set(context, &set)?;
-    let is_member = is_recorded(context, &set, deployment)
-        && context.resolutions.decided.has(context, &resolution, deployment).await;
-    is_member.then(|| resolution.name_any())
-}
-
-/// The Resolution whose set a BundleDeployment is: its bundle is one of the decisions of this very Resolution.
-fn of_set(context: &Context, deployment: &BundleDeployment) -> Option<Resolution> {
-    let name = deployment.name_any();
-    let resolution = context.resolutions.get(set::resolution_of(&name)?)?;
-    set::is_set(deployment, &resolution).then_some(resolution)
-}
-
-/// Whether the record of a set has this very object.
-fn is_recorded(context: &Context, set: &BundleDeployment, member: &BundleDeployment) -> bool {
-    let Some(record) = context.records.known(&set.name_any()) else { return false };
-    let state = record.state();
-    let id = ObjectId {
-        group: BundleDeployment::group(&()).into_owned(),
-        kind: BundleDeployment::kind(&()).into_owned(),
-        namespace: None,
-        name: member.name_any(),
+fn refusal(package: &str, stored: &BundleDeployment) -> Refusal {
+    let name = stored.name_any();
+    let claim = match Claim::of(stored) {
+        Some(claim) => claim.does_not_count(CATALOGS),
+        None => format!("BundleDeployment {name} exists"),
     };
-    Some(state.holdings.owner()) == set.uid().as_deref() && state.holdings.owns(&id, &member.metadata)
+    let message = format!(
+        "{name}: package {package} cannot be installed under this name, which another BundleDeployment has that this Resolution did not \
+         create: {claim}. It is not overwritten: delete it (`chandler delete {name}`), or leave the package out"
+    );
+    Refusal { packages: vec![package.to_owned()], message }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use chandler_api::{AdoptedObject, BundleDeploymentSpec};
+    use chandler_rollout::{Holdings, Intent, ObjectId, Seal, Settlement};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
     use super::*;
 
-    fn member(more: &serde_json::Value) -> BundleDeployment {
-        let mut object = json!({
-            "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "app"},
-            "spec": {"installNamespace": "shop", "source": {"type": "image", "image": {"ref": "example.com/app@sha256:1"}},
-                     "serviceAccount": {"name": "deployer", "namespace": "shop"}},
-        });
-        object["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        serde_json::from_value(object).unwrap()
+    fn deployment(name: &str, uid: &str) -> BundleDeployment {
+        let mut deployment = BundleDeployment::new(name, BundleDeploymentSpec::default());
+        deployment.metadata.uid = Some(uid.to_owned());
+        deployment
+    }
+
+    fn id(name: &str) -> ObjectId {
+        let (group, kind) = ("core.rukpak.io".to_owned(), "BundleDeployment".to_owned());
+        ObjectId { group, kind, namespace: None, name: name.to_owned() }
+    }
+
+    fn membership(holdings: Holdings) -> Membership {
+        let state = Some(Arc::new(State::new("resolveset-shop", holdings)));
+        Membership { set: Some(deployment("resolveset-shop", "set")), state }
+    }
+
+    /// A BundleDeployment with everything that its author can write.
+    fn forged(name: &str, uid: &str) -> BundleDeployment {
+        let mut forged = deployment(name, uid);
+        let label = chandler_api::names::OWNER_NAME_LABEL.to_owned();
+        forged.metadata.labels = Some([(label, "resolveset-shop".to_owned())].into());
+        forged.metadata.annotations = Some([("chandler.dev/seal".to_owned(), "0".repeat(64))].into());
+        let set = "resolveset-shop".to_owned();
+        let owner =
+            OwnerReference { uid: "set".to_owned(), name: set, controller: Some(true), ..OwnerReference::default() };
+        forged.metadata.owner_references = Some(vec![owner]);
+        forged
     }
 
     #[test]
-    fn a_member_is_what_a_decision_says_of_it() {
-        let decided = identity(&member(&json!({})));
-        for (more, same) in [
-            (json!({"suspend": true, "rollout": {"historyLimit": 3}, "approval": "Manual"}), true),
-            (json!({"source": {"type": "image", "image": {"ref": "example.com/app@sha256:2"}}}), false),
-            (json!({"serviceAccount": {"name": "root", "namespace": "shop"}}), false),
-            (json!({"installNamespace": "kube-system"}), false),
-            (json!({"config": {"watchNamespace": "x"}}), false),
-            (json!({"provisionerClassName": "other"}), false),
-            (json!({"collisionProtection": "None"}), false),
-        ] {
-            assert_eq!(identity(&member(&more)) == decided, same, "{more}");
-        }
+    fn labels_and_owner_references_make_no_member() {
+        let holdings = Holdings::new("set", Seal::new([1; 32]));
+        let settled =
+            holdings.settled(&Settlement { held: [(id("base"), "1".to_owned())].into(), ..Settlement::default() });
+        let of_set = membership(settled.clone());
+        assert!(of_set.has(&deployment("base", "1")));
+        assert!(!of_set.has(&forged("base", "2")), "another one of its name");
+        assert!(!of_set.has(&forged("app", "3")));
+        let intent = Intent { created: [id("app")].into(), ..Intent::default() };
+        assert!(!membership(settled.intending(&intent)).has(&forged("app", "3")), "its seal is forged");
+        assert!(!Membership::default().has(&forged("base", "1")), "there is no set");
+        assert!(membership(holdings.inheriting()).has(&forged("base", "1")), "the record was lost");
+    }
+
+    #[test]
+    fn what_the_administrator_lets_the_set_adopt_is_not_taken() {
+        let mut membership = membership(Holdings::new("set", Seal::new([1; 32])));
+        assert!(!membership.may_adopt(&deployment("base", "1")));
+        let set = membership.set.as_mut().unwrap();
+        set.spec.adopt.push(AdoptedObject { uid: "1".to_owned(), ..AdoptedObject::default() });
+        assert!(membership.may_adopt(&deployment("base", "1")) && !membership.may_adopt(&deployment("base", "2")));
+        let set = membership.set.as_mut().unwrap();
+        set.spec.collision_protection = Some(CollisionProtection::None);
+        assert!(membership.may_adopt(&deployment("base", "2")));
     }
 }

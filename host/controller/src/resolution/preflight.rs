@@ -18,7 +18,7 @@ use crate::context::Context;
 pub(super) const ROUNDS: usize = 10;
 /// How long members that were refused wait for the next check. A permission that is granted and an image that is pushed change no object
 /// that the controller watches.
-const CHECK_AGAIN: Duration = Duration::from_secs(30);
+pub(super) const CHECK_AGAIN: Duration = Duration::from_secs(30);
 /// The longest such wait. It doubles while a check finds what the one before it found.
 const LONGEST_WAIT: Duration = Duration::from_mins(8);
 

@@ -10,6 +10,7 @@ use chandler_api::{
     ResolutionStatus, ResolveSetOutput, find_condition, resolution::DECISIONS,
 };
 use chandler_catalog::Indexes;
+use chandler_records::RecordError;
 use chandler_resolution::{
     PlannedMember, manifests,
     status::{self, Answer, Found, Set},
@@ -25,6 +26,7 @@ use super::{
     answer::{Answered, Reply},
     decide::{Decided, Subject},
     decisions::Decisions,
+    observed::Entries,
     preflight::Preflights,
     set,
 };
@@ -32,12 +34,18 @@ use crate::{context::Context, events};
 
 /// A request to the API server failed.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to write a Resolution or its set: {}", chandler_source::api_message(.0))]
-pub(crate) struct ReconcileError(#[from] kube::Error);
+pub(crate) enum ReconcileError {
+    /// A request for a Resolution or its set.
+    #[error("failed to write a Resolution or its set: {}", chandler_source::api_message(.0))]
+    Request(#[from] kube::Error),
+    /// The record of a set.
+    #[error("failed to read the record of a set: {0}")]
+    Record(#[from] RecordError),
+}
 
 impl chandler_runtime::ReconcileError for ReconcileError {
     fn is_conflict(&self) -> bool {
-        matches!(&self.0, kube::Error::Api(status) if status.is_conflict() || status.is_not_found())
+        matches!(self, Self::Request(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found())
     }
 }
 
@@ -45,6 +53,7 @@ impl chandler_runtime::ReconcileError for ReconcileError {
 pub(crate) struct Resolutions {
     pub(super) context: Arc<Context>,
     pub(super) indexes: Indexes,
+    pub(super) entries: Entries,
     pub(super) own_writes: OwnWrites<Resolution>,
     pub(super) generations: GenerationTracker,
     pub(super) preflights: Preflights,
@@ -86,6 +95,7 @@ impl Resolutions {
         Self {
             context: Arc::clone(context),
             indexes: indexes.clone(),
+            entries: Entries::default(),
             own_writes: reflector.own_writes(),
             generations: GenerationTracker::default(),
             preflights: Preflights::default(),
@@ -173,7 +183,8 @@ impl Resolutions {
             let Reply { answer, catalogs, again } = if resolution.spec.suspend {
                 Reply::of(Answer::Suspended)
             } else {
-                self.answer(resolution, None, &BTreeMap::new(), memory.answered_in(0)).await
+                let nothing = Decisions::default();
+                self.answer(resolution, (None, &nothing), &BTreeMap::new(), memory.answered_in(0)).await
             };
             let alternatives = memory.alternatives();
             self.report(resolution, &Found { answer, catalogs, alternatives, ..Found::default() }).await?;

@@ -6,14 +6,14 @@ use std::{
     time::Duration,
 };
 
-use chandler_api::{BundleDeployment, Resolution, names::OWNER_NAME_LABEL};
-use chandler_resolution::Installation;
+use chandler_api::{BundleDeployment, Outcome, Resolution, names::OWNER_NAME_LABEL};
+use chandler_resolution::{Claim, installation::is_ready};
 use chandler_runtime::{Cache, Triggers};
 use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
 
 use tokio::{sync::Notify, time::Instant};
 
-use super::{decisions::NAME_LABEL, membership::Decided, set};
+use super::{decided::Decided, decisions::NAME_LABEL, set};
 
 /// The shortest time between two rounds in which all Resolutions are reconciled because a BundleDeployment has another bundle. While a
 /// set is installed, each of its members is such a change.
@@ -27,13 +27,34 @@ pub(crate) struct ResolutionWakes {
     objects: Cache<Guarded>,
     triggers: Triggers<Resolution>,
     /// What each BundleDeployment had when it last changed.
-    installed: Mutex<BTreeMap<String, Installation>>,
+    installed: Mutex<BTreeMap<String, Bundle>>,
     /// The Resolutions of which a decision changed.
     stale: Mutex<BTreeSet<String>>,
     /// A BundleDeployment has another bundle than before.
     bundles: Notify,
     /// What the decisions say of members.
     pub(super) decided: Decided,
+}
+
+/// What the status of a BundleDeployment says of its bundle. That it is another one is a reason to look at the records, and nothing more.
+#[derive(Clone, Debug, PartialEq)]
+struct Bundle {
+    claim: Option<Claim>,
+    /// The source of the last revision that became healthy.
+    image: Option<String>,
+}
+
+impl Bundle {
+    /// `None` for one that never became healthy.
+    fn of(deployment: &BundleDeployment) -> Option<Self> {
+        let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
+        let succeeded = history.iter().rfind(|revision| revision.outcome == Outcome::Succeeded);
+        if succeeded.is_none() && !is_ready(deployment) {
+            return None;
+        }
+        let image = succeeded.and_then(|revision| Some(revision.source.image.as_ref()?.reference.clone()));
+        Some(Self { claim: Claim::of(deployment), image })
+    }
 }
 
 impl ResolutionWakes {
@@ -53,10 +74,9 @@ impl ResolutionWakes {
     pub(crate) fn deployment_changed(&self, deployment: &BundleDeployment) {
         let name = deployment.name_any();
         self.owner(&name, deployment.labels().get(OWNER_NAME_LABEL));
-        let now = Installation::of(deployment).filter(|_| deployment.metadata.deletion_timestamp.is_none());
+        let now = Bundle::of(deployment).filter(|_| deployment.metadata.deletion_timestamp.is_none());
         let mut installed = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
-        let bundle = |it: &Installation| it.bundle.clone();
-        let is_same = installed.get(&name).map(bundle) == now.as_ref().map(bundle);
+        let is_same = installed.get(&name) == now.as_ref();
         match now {
             Some(now) => drop(installed.insert(name, now)),
             None => drop(installed.remove(&name)),

@@ -12,11 +12,11 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_core::{Digest, ObjectKey};
 use hmac::{Hmac, Mac as _};
-use kube::core::ObjectMeta;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::Sha256;
 
-use crate::pure::desired::SEAL;
+use crate::pure::{desired::SEAL, live};
 
 /// The identity of an object, independent of its API version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -230,15 +230,16 @@ impl Holdings {
         self.expected.contains(id) && mark == self.mark(id)
     }
 
+    /// Whether the owner created or adopted an object: the record lists its UID, or it has the mark of one that the owner is about to
+    /// create. No other field of the object is evidence.
+    pub fn is_own(&self, object: &Value) -> bool {
+        let id = live::id(object);
+        self.holds(&id, live::uid(object)) || live::annotation(object, SEAL).is_some_and(|mark| self.created(&id, mark))
+    }
+
     /// Whether the object with this UID was orphaned.
     pub(crate) fn is_orphan(&self, id: &ObjectId, uid: &str) -> bool {
         !uid.is_empty() && self.orphaned.get(id).is_some_and(|orphan| orphan == uid)
-    }
-
-    /// Whether the owner created or adopted this object, or is creating it.
-    pub fn owns(&self, id: &ObjectId, object: &ObjectMeta) -> bool {
-        let mark = || object.annotations.as_ref()?.get(SEAL);
-        self.holds(id, object.uid.as_deref().unwrap_or_default()) || mark().is_some_and(|mark| self.created(id, mark))
     }
 
     /// The mark for an object that the owner creates under this name.

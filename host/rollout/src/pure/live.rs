@@ -5,7 +5,6 @@ use kube::api::ApiResource;
 use serde_json::{Value, json};
 
 use crate::pure::{
-    desired::SEAL,
     existing_owner::ExistingOwner,
     holdings::ObjectId,
     owner::{OWNER_KIND, OWNER_NAME, Owner, PART_OF},
@@ -142,9 +141,7 @@ pub(crate) fn foreign_owner(object: &Value, owner: &Owner) -> Option<ExistingOwn
 
 /// Whether the owner's record lists this object.
 fn is_held(object: &Value, owner: &Owner) -> bool {
-    let Some(holdings) = owner.holdings() else { return false };
-    let id = id(object);
-    holdings.holds(&id, uid(object)) || annotation(object, SEAL).is_some_and(|mark| holdings.created(&id, mark))
+    owner.holdings().is_some_and(|holdings| holdings.is_own(object))
 }
 
 /// The creator of an object that no owner claims.
@@ -166,6 +163,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::pure::{
+        desired::SEAL,
         holdings::{Holdings, Intent, Seal},
         ledger::InMemory,
         policy::{CollisionProtection, Deletion},

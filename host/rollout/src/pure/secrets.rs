@@ -12,8 +12,24 @@ use crate::pure::ownership::PathElement;
 /// The text that replaces values that may be secret.
 const HIDDEN: &str = "(hidden)";
 
-/// Members that identify a Secret. All of its metadata except annotations is shown, too.
+/// Members that identify a Secret. Everything else is hidden, but for parts of its metadata.
 const SHOWN: &[&str] = &["apiVersion", "kind", "type", "immutable"];
+
+/// Members of the metadata of a Secret that are shown, with all that is in them. Of `managedFields`, for example, nothing is.
+const SHOWN_METADATA: &[&str] = &[
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "uid",
+];
 
 /// Domains of annotations that describe the object and never contain it. `kubectl.kubernetes.io` is not among them.
 const HARMLESS: &[&str] = &[
@@ -78,12 +94,16 @@ fn outside(value: Value) -> Value {
 fn in_secret(value: Value, steps: &[PathElement<'_>]) -> Value {
     match steps {
         [] => each_member(value, |name, value| in_secret(value, &[PathElement::Member(name)])),
-        [PathElement::Member("metadata")] => in_metadata(value, annotation),
+        [PathElement::Member("metadata")] => each_member(value, |name, value| match name {
+            "annotations" => each_member(value, annotation),
+            shown if SHOWN_METADATA.contains(&shown) => value,
+            _ => HIDDEN.into(),
+        }),
         [PathElement::Member("metadata"), PathElement::Member("annotations")] => each_member(value, annotation),
         [PathElement::Member("metadata"), PathElement::Member("annotations"), PathElement::Member(key), ..] => {
             annotation(key, value)
         }
-        [PathElement::Member("metadata"), ..] => value,
+        [PathElement::Member("metadata"), PathElement::Member(name), ..] if SHOWN_METADATA.contains(name) => value,
         [PathElement::Member(name)] if SHOWN.contains(name) && !value.is_object() => value,
         _ => HIDDEN.into(),
     }
@@ -159,6 +179,51 @@ mod tests {
           .x: other
         ");
         assert_eq!(without_values(&message("ConfigMap")), message("ConfigMap"));
+    }
+
+    /// Every member of a Secret and of its metadata, those of the API and others, has the value of the Secret: as a whole, and field by field.
+    #[test]
+    fn what_is_not_listed_is_hidden() {
+        use serde_json::{Map, json};
+
+        let metadata = [
+            "annotations",
+            "clusterName",
+            "creationTimestamp",
+            "deletionGracePeriodSeconds",
+            "deletionTimestamp",
+            "finalizers",
+            "generateName",
+            "generation",
+            "labels",
+            "managedFields",
+            "name",
+            "namespace",
+            "ownerReferences",
+            "resourceVersion",
+            "selfLink",
+            "uid",
+            "of-tomorrow",
+        ];
+        let members = ["apiVersion", "data", "immutable", "kind", "stringData", "type", "status", "of-tomorrow"];
+        let shown_below = |name: &str| SHOWN_METADATA.contains(&name);
+        for (first, second) in
+            members.map(|name| (name, None)).into_iter().chain(metadata.map(|name| ("metadata", Some(name))))
+        {
+            let value =
+                if second == Some("annotations") { json!({"example.com/a": "hunter2"}) } else { json!("hunter2") };
+            let mut steps = vec![PathElement::Member(first)];
+            steps.extend(second.map(PathElement::Member));
+            let is_shown = second.map_or(SHOWN.contains(&first), shown_below);
+            let alone = redacted(value.clone(), &steps, Some(0)).to_string();
+            assert_eq!(alone.contains("hunter2"), is_shown, "{first} {second:?}");
+            let inner = match second {
+                Some(name) => json!({name: value}),
+                None => value,
+            };
+            let whole = Value::Object(Map::from_iter([(first.to_owned(), inner)]));
+            assert_eq!(redacted(whole, &[], Some(0)).to_string().contains("hunter2"), is_shown, "{first} {second:?}");
+        }
     }
 
     #[test]

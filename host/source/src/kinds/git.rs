@@ -1,7 +1,7 @@
 //! A directory of a git repository.
 
 use chandler_api::{BundleSource, GitRef, GitSource};
-use chandler_content::{Checkout, ContentError, ImageAccess, Images, RepositoryUrl, Tree};
+use chandler_content::{Checkout, ContentError, ImageAccess, Images, RepositoryUrl, Tree, shown_url};
 use chandler_git::{CommitId, GitError, Revision};
 
 use crate::{Environment, InvalidSource, SourceError, SourceKind, authorization};
@@ -120,7 +120,7 @@ impl SourceKind for Git {
     fn describe(spec: &GitSource) -> String {
         let GitRef { branch, tag, semver, commit } = &spec.reference;
         let reference = [commit, tag, semver, branch].into_iter().flatten().next().map_or("", String::as_str);
-        format!("git {} {reference}", spec.repository)
+        format!("git {} {reference}", shown_url(&spec.repository))
     }
 
     fn can_move(&self) -> bool {

@@ -1,7 +1,7 @@
 //! An archive on an HTTP server.
 
 use chandler_api::{BundleSource, HttpSource};
-use chandler_content::{ArchiveUrl, ImageAccess, ResolvedArchive, Tree};
+use chandler_content::{ArchiveUrl, ImageAccess, ResolvedArchive, Tree, shown_url};
 use chandler_core::Digest;
 
 use crate::{Environment, InvalidSource, SourceError, SourceKind, authorization};
@@ -40,13 +40,13 @@ impl SourceKind for Http {
         let digest = spec.sha256.as_ref().map(|hex| format!("sha256:{hex}").parse::<Digest>());
         let digest = digest.transpose().map_err(|_| InvalidSource::Sha256)?;
         let fragment = spec.sha256.as_ref().map(|hex| format!("#sha256={hex}")).unwrap_or_default();
-        Ok(Self { location: format!("{url}{fragment}"), spec: spec.clone(), url, digest })
+        Ok(Self { location: format!("{}{fragment}", url.text()), spec: spec.clone(), url, digest })
     }
 
     fn describe(spec: &HttpSource) -> String {
-        match &spec.sha256 {
-            Some(hex) => format!("archive {} (sha256:{hex:.12})", spec.url),
-            None => format!("archive {}", spec.url),
+        match spec.sha256.as_ref().filter(|hex| hex.chars().all(|c| c.is_ascii_hexdigit())) {
+            Some(hex) => format!("archive {} (sha256:{hex:.12})", shown_url(&spec.url)),
+            None => format!("archive {}", shown_url(&spec.url)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! An image in an OCI registry.
 
 use chandler_api::{BundleSource, ImageSource};
-use chandler_content::{ImageAccess, ImageReference, ResolvedImage, Tree};
+use chandler_content::{ImageAccess, ImageReference, ResolvedImage, Tree, shown_url};
 use chandler_verify::Policy;
 
 use crate::{Environment, Grantee, ImageRules, InvalidSource, SourceError, SourceKind, pull_secret};
@@ -47,7 +47,7 @@ impl SourceKind for Image {
     }
 
     fn describe(spec: &ImageSource) -> String {
-        format!("image {}", spec.reference)
+        format!("image {}", shown_url(&spec.reference))
     }
 
     fn location(&self) -> Option<&str> {

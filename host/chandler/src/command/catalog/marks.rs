@@ -56,20 +56,20 @@ impl InstalledArgument {
             return marks_of(package, &bundle, index, channels, terminal);
         }
         let Some(client) = client else { return Ok(Marks::default()) };
-        let all = package::deployments_of(package, client).await?;
+        let (all, others) = package::deployments_of(package, catalogs, client).await?;
+        for line in others {
+            terminal.line(line);
+        }
         let Some((name, installed)) = all.first() else { return Ok(Marks::default()) };
         if all.len() > 1 {
             let several = count(all.len(), "BundleDeployment");
             terminal.line(format!("{several} have package {package}; the version of {name} is marked"));
         }
-        let same = |it: &Bundle| it.name == installed.name || overview::version_text(it) == installed.version;
-        if let Some((bundle, index)) = found(package, catalogs, same).map_err(fails)? {
-            return marks_of(package, &bundle, index, channels, terminal);
+        // Its image is that of a bundle of the catalogs.
+        match found(package, catalogs, |it| it.name == installed.name).map_err(fails)? {
+            Some((bundle, index)) => marks_of(package, &bundle, index, channels, terminal),
+            None => Ok(Marks::default()),
         }
-        let (bundle, version) = (&installed.name, &installed.version);
-        let line = format!("BundleDeployment {name} has {bundle}, version {version}, which no catalog has");
-        terminal.line(one_line(&line));
-        Ok(Marks::default())
     }
 }
 

@@ -5,16 +5,22 @@
 //! failure the list says how to continue.
 
 use chandler_api::{Approval, BundleDeployment};
-use chandler_rollout::{Adoptee, Preview};
+use chandler_core::{Object, ObjectKey, Release};
+use chandler_rollout::{Adoptee, ChangeKind, Preview};
 use kube::{Client, ResourceExt as _};
+use serde_json::Value;
 
 use super::Migrate;
 use crate::{
     CommandError,
     arguments::bundle::BundleArguments,
     confirmation,
-    migrate::{Migration, pending, restarts::restarts},
-    read::{deployed, preview, settled},
+    migrate::{ForeignObject, Migration, belonging, pending, restarts::restarts},
+    read::{
+        deployed,
+        foreign::{self, ForeignKind},
+        preview, settled,
+    },
     view::{
         adoption::Adoption,
         difference,
@@ -34,6 +40,10 @@ struct Plan<'a> {
     deployment: BundleDeployment,
     adoptees: Vec<Adoptee>,
     preview: Preview,
+    /// Objects that exist and do not belong to the installation, a line each.
+    strangers: Vec<String>,
+    /// Objects that would be created and grant or add something, a line each.
+    new: Vec<String>,
 }
 
 /// Checks the migrations, asks, and carries out these and those that have begun.
@@ -52,21 +62,19 @@ pub(super) async fn run(
             plans.push(plan);
         }
     }
-    for deployment in begun {
-        terminal.line(format!("continue the migration of BundleDeployment {}", deployment.name_any()));
-    }
+    let begun = continued(arguments, begun, terminal)?;
     let number = plans.len() + begun.len();
     if number == 0 {
         terminal.line("nothing to migrate: nothing is installed");
         return Ok(());
     }
-    check(&plans, arguments.allow_restart)?;
+    check(&plans, arguments)?;
     let question = format!("migrate {}?", count(number, "installation"));
     if !confirmation::confirmed(terminal, &question, arguments.yes)? {
         terminal.line("nothing was changed");
         return Ok(());
     }
-    for deployment in begun {
+    for deployment in &begun {
         carry_out(arguments, client, deployment, terminal).await?;
     }
     for plan in plans {
@@ -74,6 +82,45 @@ pub(super) async fn run(
         carry_out(arguments, client, &created, terminal).await?;
     }
     Ok(())
+}
+
+/// The migrations that have begun and go on. An annotation of the BundleDeployment lists what is deleted, and its author may have written it: the
+/// list is shown, has objects of OLM only, and without a question the user has to name what is migrated.
+fn continued<'a>(
+    arguments: &Migrate,
+    begun: &'a [BundleDeployment],
+    terminal: &Terminal,
+) -> Result<Vec<&'a BundleDeployment>, CommandError> {
+    let mut continued = Vec::new();
+    for deployment in begun {
+        let name = deployment.name_any();
+        let managers = pending::managers(deployment).unwrap_or_default();
+        if !belonging::is_own_list(&deployment.spec.install_namespace, &managers) {
+            return Err(CommandError::failed(format!(
+                "the annotation {} of BundleDeployment {name} lists other objects than those of its installation; nothing was changed",
+                pending::ANNOTATION
+            ))
+            .hint("this command did not write it: find out who did, and remove the annotation"));
+        }
+        if arguments.yes && arguments.objects.is_empty() {
+            let by = managers.first().map(ToString::to_string).unwrap_or_default();
+            terminal.line(format!(
+                "BundleDeployment {name} says that the migration of {} has begun: name it to continue it without a question",
+                one_line(&by)
+            ));
+            continue;
+        }
+        terminal.line(format!("continue the migration of BundleDeployment {name}"));
+        report_managers(&managers, terminal);
+        continued.push(deployment);
+    }
+    Ok(continued)
+}
+
+fn report_managers(managers: &[ForeignObject], terminal: &Terminal) {
+    for manager in managers {
+        terminal.line(format!("- delete {}, and nothing that depends on it", one_line(&manager.to_string())));
+    }
 }
 
 /// Renders the bundle, and finds the objects to adopt and what would change in them.
@@ -95,7 +142,9 @@ async fn plan<'a>(
     let name = deployment.name_any();
     let place = (name.as_str(), deployment.spec.install_namespace.as_str());
     let preview = preview::rollout(client.clone(), Some(&preview::unstored(&deployment)), place, &release).await?;
-    Ok(Plan { migration, deployment, adoptees, preview })
+    let strangers = strangers(client, &adoptees, &migration.managers).await?;
+    let new = new(client, &preview, &release, &migration.managers).await?;
+    Ok(Plan { migration, deployment, adoptees, preview, strangers, new })
 }
 
 impl Plan<'_> {
@@ -104,22 +153,107 @@ impl Plan<'_> {
         terminal.line(format!("+ create BundleDeployment {}", self.deployment.name_any()));
         let adoption = Adoption { objects: &self.adoptees, held: &[] };
         terminal.write(adoption.text(terminal.look()));
-        for manager in &self.migration.managers {
-            terminal.line(format!("- delete {}, and nothing that depends on it", one_line(&manager.to_string())));
+        for object in &self.new {
+            terminal.line(format!("+ create {object}, which OLM did not create"));
         }
+        report_managers(&self.migration.managers, terminal);
     }
 }
 
-/// Refuses what the rollout would refuse, and what would restart workloads.
-fn check(plans: &[Plan<'_>], allow_restart: bool) -> Result<(), CommandError> {
+/// The objects that exist and do not belong to the installation: whatever a ClusterServiceVersion claims, they stay where they are.
+async fn strangers(
+    client: &Client,
+    adoptees: &[Adoptee],
+    managers: &[ForeignObject],
+) -> Result<Vec<String>, CommandError> {
+    let mut strangers = Vec::new();
+    for Adoptee { object, uid, existing_owner, .. } in adoptees {
+        let live = foreign::get(client, object).await?;
+        let live = live.filter(|live| live.pointer("/metadata/uid").and_then(Value::as_str) == Some(uid));
+        if live
+            .as_ref()
+            .is_some_and(|live| belonging::deployment_of(live).is_none() && belonging::belongs(live, managers))
+        {
+            continue;
+        }
+        let owner = live.as_ref().and_then(belonging::deployment_of);
+        let owner =
+            owner.map_or_else(|| existing_owner.to_string(), |name| format!("belongs to BundleDeployment {name}"));
+        strangers.push(one_line(&format!("{object}, which {owner}")));
+    }
+    Ok(strangers)
+}
+
+/// The objects that would be created, but for roles and bindings with which OLM has granted the same.
+async fn new(
+    client: &Client,
+    preview: &Preview,
+    release: &Release,
+    managers: &[ForeignObject],
+) -> Result<Vec<String>, CommandError> {
+    let created: Vec<Value> = preview
+        .changes
+        .iter()
+        .filter(|change| change.kind == ChangeKind::Create)
+        .filter_map(|change| {
+            let is_it = |object: &&Object| {
+                let ObjectKey { group, kind, name, namespace, .. } = &object.key;
+                let wanted = &change.object;
+                (group, kind, name) == (&wanted.group, &wanted.kind, &wanted.name)
+                    && (namespace.is_none() || *namespace == wanted.namespace)
+            };
+            let mut value = Value::Object(release.objects().iter().find(is_it)?.value.clone());
+            let metadata = value.get_mut("metadata").and_then(Value::as_object_mut);
+            if let (Some(metadata), Some(namespace)) = (metadata, &change.object.namespace) {
+                metadata.insert("namespace".to_owned(), namespace.as_str().into());
+            }
+            Some(value)
+        })
+        .collect();
+    let mut live = Vec::new();
+    if !created.is_empty() {
+        for kind in ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"] {
+            let kind = ForeignKind { group: "rbac.authorization.k8s.io", version: "v1", kind };
+            live.extend(foreign::list(client, kind, Some("olm.owner")).await?.unwrap_or_default());
+        }
+    }
+    let is_new = |object: &&Value| !belonging::is_granted(object, &created, &live, managers);
+    Ok(created.iter().filter(is_new).map(|object| one_line(&belonging::described(object))).collect())
+}
+
+/// Refuses what does not belong to the installation, what the rollout would refuse, and what would restart workloads.
+fn check(plans: &[Plan<'_>], arguments: &Migrate) -> Result<(), CommandError> {
     for plan in plans {
         let name = plan.deployment.name_any();
+        let from = &plan.migration.from;
+        if let Some(problem) = &plan.migration.unconfirmed {
+            return Err(CommandError::failed(format!("the image of {from} is not confirmed; nothing was changed"))
+                .cause(problem.clone())
+                .hint(format!("if it is the right one, name it: `--image {}=IMAGE`", from.name)));
+        }
+        if !plan.strangers.is_empty() {
+            let number = count(plan.strangers.len(), "object");
+            let failed =
+                CommandError::failed(format!("{number} of the bundle do not belong to {from}; nothing was changed"));
+            return Err(plan.strangers.iter().cloned().fold(failed, CommandError::cause).hint(
+                "an object belongs to an installation by an owner reference with the UID of its ClusterServiceVersion, or by the labels that OLM \
+                 gives to cluster-scoped objects; what it only claims is not adopted",
+            ));
+        }
+        if !plan.new.is_empty() && !arguments.allow_new {
+            let number = count(plan.new.len(), "object");
+            let failed =
+                CommandError::failed(format!("{number} of the bundle of {from} would be new; nothing was changed"));
+            return Err(plan.new.iter().cloned().fold(failed, CommandError::cause).hint(
+                "OLM runs the installation without them: read what they are, and pass --allow-new if the bundle is what you mean to install",
+            ));
+        }
         if let Some(refusal) = plan.preview.refusals.first() {
             return Err(CommandError::failed(format!("the rollout of {name} would be refused; nothing was changed"))
                 .cause(difference::refusal(refusal)));
         }
         let restarts = restarts(&plan.adoptees, &plan.preview.changes);
-        if !restarts.is_empty() && !allow_restart {
+        if !restarts.is_empty() && !arguments.allow_restart {
             let failed =
                 CommandError::failed(format!("adopting the objects of {name} would restart Pods; nothing was changed"));
             return Err(restarts.into_iter().fold(failed, CommandError::cause).hint(

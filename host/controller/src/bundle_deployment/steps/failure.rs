@@ -2,6 +2,7 @@
 
 use chandler_api::{BundleDeployment, Reason};
 use chandler_source::api_message;
+use chandler_values::Redactor;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 
@@ -9,7 +10,7 @@ use super::{
     super::{
         ReconcileError, TRANSIENT_FAILURES,
         assessment::{Assessment, ReconcileOutcome},
-        decide::status,
+        decide::{redaction, status},
         handles::StatusHandles,
     },
     report,
@@ -22,10 +23,11 @@ pub(in super::super) async fn report(
     handles: StatusHandles<'_>,
     deployment: &BundleDeployment,
     error: &ReconcileError,
-    failures: u32,
+    (failures, redactor): (u32, &Redactor),
 ) {
     let Some(outcome) = conclusion(error, failures) else { return };
     let status = status::derive(deployment, &Assessment::early(outcome), Timestamp::now());
+    let status = redaction::hide(redactor, status);
     if let Err(error) = report::write(handles, deployment, deployment.status.as_ref(), &status).await {
         tracing::warn!(deployment = %deployment.name_any(), %error, "the status does not report why the reconcile failed");
     }

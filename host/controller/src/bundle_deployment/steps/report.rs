@@ -14,7 +14,8 @@ use super::super::{
     assessment::Assessment,
     decide::{
         intent::{self, Clock, Next},
-        redaction, revisions, status,
+        redaction::{self, Redacted},
+        revisions, status,
     },
     handles::{ScheduleHandles, StatusHandles},
     subject::Subject,
@@ -34,15 +35,17 @@ pub(in super::super) async fn report(
 ) -> Result<(), ReconcileError> {
     let mut status = status::derive(&subject.deployment, found, Timestamp::now());
     describe_content(handles.contents, &subject.name(), found, &mut status);
-    redaction::hide(redactor, &mut status);
+    let status = redaction::hide(redactor, status);
     if status.history == subject.record.state().history {
         subject.record.flush().await?;
     } else {
         subject.record.write_history(&status.history).await?;
     }
     write(handles, &subject.deployment, subject.stored.as_ref(), &status).await?;
-    let repaired: Vec<String> = found.findings().flat_map(|findings| findings.repaired.iter().cloned()).collect();
+    let repaired = found.findings().flat_map(|findings| &findings.repaired);
+    let repaired: Vec<String> = repaired.map(|line| redactor.text(line).into_owned()).collect();
     events::publish_done(handles.events, &subject.deployment, "DriftRepaired", "Repair", &repaired).await;
+    let status = status.into_inner();
     subject.stored = Some(status.clone());
     subject.deployment.status = Some(status);
     Ok(())
@@ -65,10 +68,11 @@ pub(in super::super) async fn write(
     handles: StatusHandles<'_>,
     deployment: &BundleDeployment,
     stored: Option<&BundleDeploymentStatus>,
-    status: &BundleDeploymentStatus,
+    status: &Redacted,
 ) -> Result<(), ReconcileError> {
     let StatusHandles { client, own_writes, events, .. } = handles;
     let api: Api<BundleDeployment> = Api::all(client.clone());
+    let status: &BundleDeploymentStatus = status;
     let written = status_patch::write(&api, &deployment.name_any(), stored, status).await;
     if let Some(written) = written.map_err(ReconcileError::Status)? {
         own_writes.status(written, status);

@@ -160,8 +160,9 @@ impl<'a> Rollout<'a> {
             return Ok(self.settled(&owner, observed.unhealthy).await);
         }
         let seen = observed.drift;
-        let lines: Vec<String> = seen.iter().map(ToString::to_string).collect();
-        tracing::info!(deployment = %owner.name, drift = ?lines, "repairing");
+        // Paths of fields may have values of Secrets; the Event has them redacted.
+        let objects: Vec<String> = seen.iter().map(|drift| drift.object.to_string()).collect();
+        tracing::info!(deployment = %owner.name, ?objects, "repairing");
         // A Secret that was deleted meanwhile must not come back with the key that it had.
         let completed = certificates::complete(handles.certificates, deployment, &owner, self.release).await?;
         self.findings.renewal = completed.look_again;

@@ -1,0 +1,169 @@
+//! Gathers what is known of the BundleDeployments of the cluster: records, and what catalogs have of the packages that they call themselves
+//! ([`chandler_resolution::observed`]).
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use chandler_api::{BundleDeployment, Resolution, Revision};
+use chandler_catalog::Indexes;
+use chandler_catalogs::IndexCatalogs;
+use chandler_core::Digest;
+use chandler_records::RecordError;
+use chandler_resolution::{
+    Claim, InstalledImage, Observed,
+    evidence::{self, Entry},
+    observed::{self, Decided, Fact},
+    question,
+};
+use chandler_resolver::{Installed, Source};
+use kube::ResourceExt as _;
+
+use super::{
+    answer::open,
+    decisions::{Decision, Decisions},
+    membership::Membership,
+    reconciler::Resolutions,
+};
+use crate::catalog::KnownCatalog;
+
+/// The most packages whose bundles are kept.
+const KNOWN: usize = 20_000;
+
+/// Why it is not known what is installed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ObserveError {
+    /// A record cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A catalog cannot be read.
+    #[error("failed to read a catalog: {0}")]
+    Catalog(String),
+}
+
+/// The bundles of packages, by the digest of the catalog and the package.
+type Listed = HashMap<(Digest, String), Arc<[Entry]>>;
+
+/// The bundles of packages that BundleDeployments call themselves.
+#[derive(Default)]
+pub(super) struct Entries(Mutex<Listed>);
+
+impl Entries {
+    /// What is known, and what is to be read. Forgets what no catalog has any more, and everything if too much is known: anyone chooses what a
+    /// bundle calls itself.
+    fn known(
+        &self,
+        digests: &BTreeSet<&Digest>,
+        packages: &BTreeSet<String>,
+        all: &BTreeSet<Digest>,
+    ) -> (Listed, Vec<(Digest, String)>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(digest, _), _| all.contains(digest));
+        if known.len() > KNOWN {
+            known.clear();
+        }
+        let (mut listed, mut missing) = (Listed::new(), Vec::new());
+        for digest in digests {
+            for package in packages {
+                let key = ((*digest).clone(), package.clone());
+                match known.get(&key) {
+                    Some(entries) => drop(listed.insert(key, Arc::clone(entries))),
+                    None => missing.push(key),
+                }
+            }
+        }
+        (listed, missing)
+    }
+
+    fn add(&self, read: &Listed) {
+        let read = read.iter().map(|(key, entries)| (key.clone(), Arc::clone(entries)));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(read);
+    }
+}
+
+/// Reads the bundles of packages. A package that cannot be read has none: the resolver reports it if the question leads there.
+fn read(indexes: &Indexes, missing: Vec<(Digest, String)>) -> Result<Listed, String> {
+    let mut by_digest: BTreeMap<Digest, Vec<String>> = BTreeMap::new();
+    for (digest, package) in missing {
+        by_digest.entry(digest).or_default().push(package);
+    }
+    let mut found = Listed::new();
+    for (digest, packages) in by_digest {
+        let source = Source { name: digest.to_string(), ..Source::default() };
+        let catalogs = IndexCatalogs::new().with(source, Arc::new(open(indexes, &digest)?));
+        for package in packages {
+            let entries = evidence::entries(&catalogs, &digest.to_string(), &package).unwrap_or_default();
+            found.insert((digest.clone(), package), entries.into());
+        }
+    }
+    Ok(found)
+}
+
+/// The bundle that an image is, in the catalogs that the Resolution may take the package from.
+fn proven(
+    resolution: &Resolution,
+    image: &InstalledImage,
+    package: &str,
+    catalogs: &[&KnownCatalog],
+    listed: &Listed,
+) -> Option<Installed> {
+    let request = resolution.spec.packages.iter().find(|request| request.name == package);
+    let selects = question::selected(request.and_then(|request| request.catalogs.as_ref()));
+    let of_package = catalogs.iter().filter(|it| selects.matches(&it.source.name, &it.source.labels));
+    let sources: Vec<Source> = of_package.map(|it| it.source.clone()).collect();
+    let entries = |source: &Source| {
+        let digest = catalogs.iter().find(|it| it.source.name == source.name).and_then(|it| it.digest.clone());
+        let entries = digest.and_then(|digest| listed.get(&(digest, package.to_owned())));
+        entries.map(|entries| &**entries).unwrap_or_default()
+    };
+    evidence::proven(image, package, &sources, entries)
+}
+
+impl Resolutions {
+    /// What the BundleDeployments of the cluster have. `catalogs` are those that the Resolution selects and that can be read.
+    pub(super) async fn observe(
+        &self,
+        resolution: &Resolution,
+        (current, decisions): (Option<&Decision>, &Decisions),
+        catalogs: &[&KnownCatalog],
+    ) -> Result<Observed, ObserveError> {
+        let membership = Membership::read(&self.context, resolution).await?;
+        let members = current.map(Decision::members).unwrap_or_default();
+        let decided = Decided::of(members, decisions.newest_first().flat_map(Decision::members));
+        let all = self.context.deployments.state();
+        let mut facts = Vec::new();
+        for deployment in all.iter().filter_map(|guarded| guarded.0.as_ref().ok()) {
+            let is_member = membership.has(deployment);
+            // What says nothing of its bundle needs no record.
+            if deployment.metadata.deletion_timestamp.is_none() && (is_member || Claim::of(deployment).is_some()) {
+                facts.push(Fact { deployment, history: self.history(deployment).await?, is_member });
+            }
+        }
+        let listed = self.listed(catalogs, &observed::packages(&facts, &decided)).await?;
+        let proven = |image: &InstalledImage, package: &str| proven(resolution, image, package, catalogs, &listed);
+        Ok(observed::observe(&facts, &decided, proven))
+    }
+
+    /// The revisions of a BundleDeployment, as its record has them.
+    async fn history(&self, deployment: &BundleDeployment) -> Result<Vec<Revision>, RecordError> {
+        let uid = deployment.uid().unwrap_or_default();
+        let state = self.context.records.read(&deployment.name_any(), &uid).await?;
+        Ok(state.map(|state| state.history.clone()).unwrap_or_default())
+    }
+
+    /// What the catalogs have of packages.
+    async fn listed(&self, catalogs: &[&KnownCatalog], packages: &BTreeSet<String>) -> Result<Listed, ObserveError> {
+        let digests: BTreeSet<&Digest> = catalogs.iter().filter_map(|catalog| catalog.digest.as_ref()).collect();
+        let all = self.context.catalogs.known().into_iter().filter_map(|catalog| catalog.digest).collect();
+        let (mut listed, missing) = self.entries.known(&digests, packages, &all);
+        if !missing.is_empty() {
+            let indexes = self.indexes.clone();
+            let read = tokio::task::spawn_blocking(move || read(&indexes, missing)).await;
+            let read = read.unwrap_or_else(|error| Err(error.to_string())).map_err(ObserveError::Catalog)?;
+            self.entries.add(&read);
+            listed.extend(read);
+        }
+        Ok(listed)
+    }
+}
