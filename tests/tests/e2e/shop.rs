@@ -107,7 +107,8 @@ impl<'a> Shop<'a> {
         self.packages.entry(package).or_default().push(Version { number: version, needs, image });
     }
 
-    fn bundle(&self, package: &str, version: &str) -> Bundle {
+    /// The bundle of a version.
+    pub(crate) fn bundle(&self, package: &str, version: &str) -> Bundle {
         let name = self.name(package);
         let annotation =
             |key: &str, value: &str| format!("  operators.operatorframework.io.bundle.{key}.v1: {value}\n");

@@ -372,7 +372,7 @@ async fn without_policies_accounts_install_only_what_they_list() {
         .await
         .expect("it exists");
     world.condition(&format!("resolveset-{platform}"), "Progressing", "False", "Suspended").await;
-    let root = Bundle::empty().with("manifests/root.json", &everything_for(&tenants.tenant).to_string());
+    let root = shop.bundle("app", "1.0.0").with("manifests/root.json", &everything_for(&tenants.tenant).to_string());
     let change = Patch::Merge(json!({"spec": {"source": {"image": {"ref": world.push(&root).await}}}}));
     let member = shop.name("app");
     let deployments: Api<BundleDeployment> = Api::all(tenants.mallory.clone());

@@ -157,7 +157,7 @@ impl Resolutions {
 
     /// Reports that the API server refused a request. Conflicts and the like pass by themselves.
     async fn report_refusal(&self, resolution: &Resolution, error: &ReconcileError) -> Result<(), ReconcileError> {
-        let kube::Error::Api(answer) = &error.0 else { return Ok(()) };
+        let ReconcileError::Request(kube::Error::Api(answer)) = error else { return Ok(()) };
         if chandler_runtime::ReconcileError::is_conflict(error) {
             return Ok(());
         }

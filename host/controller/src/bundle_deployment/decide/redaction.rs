@@ -8,7 +8,8 @@ use std::ops::Deref;
 
 use chandler_api::{
     ApprovedChange, BundleCandidate, BundleDeploymentStatus, BundleDescription, BundleProperty, BundleWarning, Drifted,
-    DriftedField, DriftedObject, MissingPermissions, PendingChange, ProvisionerInUse, ReleaseInUse, Revision,
+    DriftedField, DriftedObject, MissingPermissions, PendingChange, ProvisionerChange, ProvisionerInUse, ReleaseInUse,
+    Revision,
 };
 use chandler_values::Redactor;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -64,7 +65,7 @@ fn hide_status(redactor: &Redactor, status: &mut BundleDeploymentStatus) {
     for condition in conditions {
         hide_condition(redactor, condition);
     }
-    for bundle in bundle {
+    if let Some(bundle) = bundle {
         hide_bundle(redactor, bundle);
     }
     candidate.iter().for_each(show_candidate);
@@ -72,16 +73,16 @@ fn hide_status(redactor: &Redactor, status: &mut BundleDeploymentStatus) {
         hide_warning(redactor, warning);
     }
     provisioner.iter().for_each(show_provisioner);
-    for release in release {
+    if let Some(release) = release {
         hide_release(redactor, release);
     }
     for revision in history {
         hide_revision(redactor, revision);
     }
-    for pending in pending_change {
+    if let Some(pending) = pending_change {
         hide_pending(redactor, pending);
     }
-    for drift in drift {
+    if let Some(drift) = drift {
         hide_drift(redactor, drift);
     }
     missing_permissions.iter().for_each(show_permissions);
@@ -113,9 +114,9 @@ fn show_candidate(candidate: &BundleCandidate) {
     let BundleCandidate { name: _, package: _, version: _, release_digest: _ } = candidate;
 }
 
-/// A component has no values when it describes itself.
+/// A component has no values when it describes itself. Its image is in the spec of the class.
 fn show_provisioner(provisioner: &ProvisionerInUse) {
-    let ProvisionerInUse { class: _, name: _, version: _, digest: _, format: _ } = provisioner;
+    let ProvisionerInUse { class: _, name: _, version: _, digest: _, image: _, format: _ } = provisioner;
 }
 
 fn hide_release(redactor: &Redactor, release: &mut ReleaseInUse) {
@@ -136,7 +137,9 @@ fn hide_revision(redactor: &Redactor, revision: &mut Revision) {
         provisioner,
         version: _,
         install_namespace: _,
+        // Digests of what is recorded: the versions of Secrets, not their values.
         config_digest: _,
+        own_config_digest: _,
         values_from: _,
         // It is absent where values of Secrets are part of it, and a rollback needs it as it is.
         config: _,
@@ -170,7 +173,13 @@ fn hide_pending(redactor: &Redactor, pending: &mut PendingChange) {
         refusals,
         findings,
         since: _,
+        cause: _,
+        provisioner,
     } = pending;
+    if let Some(ProvisionerChange { installed, new }) = provisioner {
+        installed.iter().for_each(show_provisioner);
+        show_provisioner(new);
+    }
     [objects, refusals, findings].into_iter().flatten().for_each(|text| redactor.hide(text));
 }
 
