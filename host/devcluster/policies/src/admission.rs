@@ -111,7 +111,13 @@ impl Request<'_> {
         };
         let mut inputs = None;
         for binding in bindings {
-            let Ok(bound) = &binding.spec else { continue };
+            let bound = match &binding.spec {
+                Ok(bound) => bound,
+                Err(error) => {
+                    self.misconfigured(policy, Some(binding), spec.failure_policy, error);
+                    continue;
+                }
+            };
             let fits =
                 bound.match_resources.as_ref().map(|resources| matches(resources, self.attributes, self.cluster));
             match fits.transpose() {

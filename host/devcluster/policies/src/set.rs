@@ -34,6 +34,8 @@ impl Policy {
 pub struct Binding {
     /// The name.
     pub name: String,
+    /// The name of the policy.
+    pub policy: String,
     /// What it says, or why it cannot be read.
     pub spec: Result<BindingSpec, String>,
 }
@@ -96,16 +98,14 @@ impl PolicySet {
     fn insert_binding(&mut self, object: &Value) {
         let name = name(object);
         let spec = read_spec(object).map_err(|error| error.to_string());
-        self.bindings.insert(name.clone(), Arc::new(Binding { name, spec }));
+        let policy = object.pointer("/spec/policyName").and_then(Value::as_str).unwrap_or_default().to_owned();
+        self.bindings.insert(name.clone(), Arc::new(Binding { name, policy, spec }));
     }
 
     fn sort_bindings(&mut self) {
         self.bound.clear();
         for binding in self.bindings.values() {
-            // What cannot be read binds nothing that is known.
-            if let Ok(spec) = &binding.spec {
-                self.bound.entry(spec.policy_name.clone()).or_default().push(Arc::clone(binding));
-            }
+            self.bound.entry(binding.policy.clone()).or_default().push(Arc::clone(binding));
         }
     }
 
