@@ -25,6 +25,7 @@
 //! | `cached` | forged cache files |
 //! | `catalogs` | the files of a catalog, and altered indexes |
 //! | `component_size` | the size of an instantiated component, computed before it is compiled |
+//! | `expressions` | expressions on any object, within a budget |
 //! | `generated` | generated Secret values |
 //! | `patterns` | the regular expressions of a document |
 //! | `signature` | signatures of an image |
@@ -48,6 +49,7 @@ mod catalogs;
 mod component_size;
 mod documents;
 mod edits;
+mod expressions;
 mod findings;
 mod generated;
 mod git;

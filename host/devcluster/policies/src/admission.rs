@@ -1,5 +1,7 @@
 //! All policies about one request.
 
+use std::sync::{Arc, OnceLock};
+
 use cel::Value;
 use chandler_expression::{json::to_value, on_large_stack};
 
@@ -10,6 +12,7 @@ use crate::{
     cluster::Cluster,
     compile::Compiled,
     evaluation::{Budget, Objection, objections},
+    limits,
     matching::{MatchError, Matched, matches},
     model::{FailurePolicy, PolicySpec, ValidationAction},
     params,
@@ -72,10 +75,10 @@ pub fn admit_within(
     attributes: &Attributes<'_>,
     cluster: &dyn Cluster,
 ) -> Admission {
-    let mut request = Request { attributes, cluster, budget, admission: Admission::default() };
+    let mut request = Request { attributes, cluster, budget, own: OnceLock::new(), admission: Admission::default() };
     if !is_exempt(&attributes.resource.group, &attributes.resource.plural) {
         for (policy, bindings) in policies.bound() {
-            request.consider(policy, &bindings);
+            request.consider(policy, bindings);
         }
     }
     request.admission
@@ -85,11 +88,13 @@ struct Request<'a> {
     attributes: &'a Attributes<'a>,
     cluster: &'a dyn Cluster,
     budget: Budget,
+    /// The object and the stored object in the version of the request.
+    own: OnceLock<(Value, Value)>,
     admission: Admission,
 }
 
 impl Request<'_> {
-    fn consider(&mut self, policy: &Policy, bindings: &[&Binding]) {
+    fn consider(&mut self, policy: &Policy, bindings: &[Arc<Binding>]) {
         let spec = match &policy.spec {
             Ok(spec) => spec,
             Err(error) => return self.misconfigured(policy, None, FailurePolicy::Fail, error),
@@ -106,8 +111,15 @@ impl Request<'_> {
         };
         let mut inputs = None;
         for binding in bindings {
-            let Ok(bound) = &binding.spec else { continue };
-            let fits = bound.match_resources.as_ref().map(|limits| matches(limits, self.attributes, self.cluster));
+            let bound = match &binding.spec {
+                Ok(bound) => bound,
+                Err(error) => {
+                    self.misconfigured(policy, Some(binding), spec.failure_policy, error);
+                    continue;
+                }
+            };
+            let fits =
+                bound.match_resources.as_ref().map(|resources| matches(resources, self.attributes, self.cluster));
             match fits.transpose() {
                 Ok(Some(None)) => continue,
                 Ok(_) => {}
@@ -128,8 +140,14 @@ impl Request<'_> {
             let namespace = self.attributes.namespace;
             let collected =
                 params::each(kind.as_ref(), bound.param_ref.as_ref(), namespace, self.cluster, &mut |param| {
-                    found.extend(self.evaluate(policy.compiled(spec), spec, inputs, param));
-                    true
+                    self.budget.take(param.map_or(0, limits::size));
+                    let affordable = self.budget.left() > 0;
+                    if affordable {
+                        found.extend(self.evaluate(policy.compiled(spec), spec, inputs, param));
+                    } else if spec.failure_policy == FailurePolicy::Fail {
+                        found.push(Objection::out_of_budget());
+                    }
+                    affordable
                 });
             if let Err(error) = collected {
                 self.misconfigured(policy, Some(binding), spec.failure_policy, &error.to_string());
@@ -163,18 +181,23 @@ impl Request<'_> {
     /// The values of variables; `None` if the object cannot be converted.
     fn inputs(&self, matched: &Matched) -> Option<Inputs> {
         let attributes = self.attributes;
-        let convert = |object: Option<&serde_json::Value>| match object {
-            None => Some(Value::Null),
-            Some(object) if matched.resource == attributes.resource => Some(to_value(object)),
-            Some(object) => {
-                self.cluster.convert(object, &matched.resource, attributes.subresource).as_ref().map(to_value)
-            }
+        let (object, old_object) = if matched.resource == attributes.resource {
+            let own = |object: Option<&serde_json::Value>| object.map_or(Value::Null, to_value);
+            self.own.get_or_init(|| (own(attributes.object), own(attributes.old_object))).clone()
+        } else {
+            let convert = |object: Option<&serde_json::Value>| match object {
+                None => Some(Value::Null),
+                Some(object) => {
+                    self.cluster.convert(object, &matched.resource, attributes.subresource).as_ref().map(to_value)
+                }
+            };
+            (convert(attributes.object)?, convert(attributes.old_object)?)
         };
         let namespace = (!attributes.namespace.is_empty() && !attributes.is_about_namespaces())
             .then(|| self.cluster.namespace(attributes.namespace));
         Some(Inputs {
-            object: convert(attributes.object)?,
-            old_object: convert(attributes.old_object)?,
+            object,
+            old_object,
             request: to_value(&attributes.request(&matched.resource, &matched.kind)),
             namespace: namespace.flatten().map_or(Value::Null, |namespace| to_value(&shown_namespace(namespace))),
             authorizer: authorizer::authorizer(attributes.user),

@@ -63,7 +63,7 @@ pub struct Attributes<'a> {
     pub subresource: &'a str,
     /// The namespace; of a Namespace its own name, of other cluster-scoped objects empty.
     pub namespace: &'a str,
-    /// The name; empty where it is generated, and for each object of a collection that is deleted.
+    /// The name, also where it is generated; empty for each object of a collection that is deleted.
     pub name: &'a str,
     /// The object that is to be stored.
     pub object: Option<&'a Value>,

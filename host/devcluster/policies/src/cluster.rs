@@ -4,7 +4,7 @@ use chandler_devcluster_access::{Attributes as Access, Decision, User};
 use chandler_devcluster_schema::GroupVersionKind;
 use serde_json::Value;
 
-use crate::attributes::Resource;
+use crate::{attributes::Resource, model::LabelSelector};
 
 /// Where the objects of a kind live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,14 @@ pub trait Cluster: Sync {
     /// An object of a kind.
     fn object(&self, kind: &GroupVersionKind, namespace: &str, name: &str) -> Option<Value>;
 
-    /// Calls a function with each object of a kind, of one namespace if one is given, until it returns `false`.
-    fn objects(&self, kind: &GroupVersionKind, namespace: Option<&str>, each: &mut dyn FnMut(&Value) -> bool);
+    /// Calls a function with each object of a kind that is selected, of one namespace if one is given, until it returns `false`.
+    fn objects(
+        &self,
+        kind: &GroupVersionKind,
+        namespace: Option<&str>,
+        selector: &LabelSelector,
+        each: &mut dyn FnMut(&Value) -> bool,
+    );
 
     /// Whether a user may do something.
     fn authorize(&self, user: &User, access: &Access) -> Decision;

@@ -28,6 +28,11 @@ pub struct Objection {
 }
 
 impl Objection {
+    /// The request has cost all that it may.
+    pub fn out_of_budget() -> Self {
+        Self::error(OUT_OF_BUDGET)
+    }
+
     /// An error under the failure policy `Fail`.
     pub fn error(message: impl Into<String>) -> Self {
         Self { message: message.into(), reason: "Invalid".to_owned(), by_actions: true }
@@ -50,11 +55,13 @@ impl Budget {
         Self(AtomicU64::new(limit))
     }
 
-    fn left(&self) -> u64 {
+    /// What may still be spent.
+    pub fn left(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
-    fn take(&self, cost: u64) {
+    /// Spends a cost.
+    pub fn take(&self, cost: u64) {
         self.0.store(self.left().saturating_sub(cost), Relaxed);
     }
 }

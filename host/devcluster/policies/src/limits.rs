@@ -15,3 +15,16 @@ pub const MESSAGE_BYTES: usize = 5 * 1024;
 pub const REQUEST: u64 = 50_000_000;
 /// How deep the expressions of a policy may nest, with the variables that they use.
 pub const DEPTH: u32 = 4_000;
+
+/// What it costs to make a value of an object.
+pub fn size(object: &serde_json::Value) -> u64 {
+    use serde_json::Value;
+    let text = |text: &str| u64::try_from(text.len() / 10).unwrap_or(u64::MAX);
+    let inside = match object {
+        Value::String(value) => text(value),
+        Value::Array(list) => list.iter().map(size).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, field)| text(name) + size(field)).sum(),
+        _ => 0,
+    };
+    1 + inside
+}

@@ -232,7 +232,11 @@ impl LabelSelector {
 
     /// Whether it selects an object.
     pub fn selects(&self, object: &Value) -> bool {
-        let label = |key: &str| object.get("metadata")?.get("labels")?.get(key)?.as_str();
+        self.selects_labels(|key| object.get("metadata")?.get("labels")?.get(key)?.as_str())
+    }
+
+    /// Whether it selects an object with these labels.
+    pub fn selects_labels<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.match_labels.iter().all(|(key, value)| label(key) == Some(value))
             && self.match_expressions.iter().all(|requirement| requirement.holds(label(&requirement.key)))
     }

@@ -81,10 +81,7 @@ pub fn each(
             each(Some(&object));
         }
     } else if let Some(selector) = &reference.selector {
-        cluster.objects(kind, namespace, &mut |object| {
-            if !selector.selects(object) {
-                return true;
-            }
+        cluster.objects(kind, namespace, selector, &mut |object| {
             found = true;
             each(Some(object))
         });

@@ -34,6 +34,8 @@ impl Policy {
 pub struct Binding {
     /// The name.
     pub name: String,
+    /// The name of the policy.
+    pub policy: String,
     /// What it says, or why it cannot be read.
     pub spec: Result<BindingSpec, String>,
 }
@@ -43,6 +45,8 @@ pub struct Binding {
 pub struct PolicySet {
     policies: BTreeMap<String, Arc<Policy>>,
     bindings: BTreeMap<String, Arc<Binding>>,
+    /// The bindings of each policy, by its name.
+    bound: BTreeMap<String, Vec<Arc<Binding>>>,
 }
 
 impl PolicySet {
@@ -72,21 +76,36 @@ impl PolicySet {
 
     /// Adds or replaces a binding.
     pub fn put_binding(&mut self, object: &Value) {
-        let name = name(object);
-        let spec = read_spec(object).map_err(|error| error.to_string());
-        self.bindings.insert(name.clone(), Arc::new(Binding { name, spec }));
+        self.insert_binding(object);
+        self.sort_bindings();
     }
 
     /// Removes a binding.
     pub fn remove_binding(&mut self, object: &Value) {
         self.bindings.remove(&name(object));
+        self.sort_bindings();
     }
 
     /// Replaces all bindings.
     pub fn set_bindings(&mut self, objects: Vec<&Value>) {
         self.bindings.clear();
         for object in objects {
-            self.put_binding(object);
+            self.insert_binding(object);
+        }
+        self.sort_bindings();
+    }
+
+    fn insert_binding(&mut self, object: &Value) {
+        let name = name(object);
+        let spec = read_spec(object).map_err(|error| error.to_string());
+        let policy = object.pointer("/spec/policyName").and_then(Value::as_str).unwrap_or_default().to_owned();
+        self.bindings.insert(name.clone(), Arc::new(Binding { name, policy, spec }));
+    }
+
+    fn sort_bindings(&mut self) {
+        self.bound.clear();
+        for binding in self.bindings.values() {
+            self.bound.entry(binding.policy.clone()).or_default().push(Arc::clone(binding));
         }
     }
 
@@ -96,16 +115,11 @@ impl PolicySet {
     }
 
     /// The policies that are bound, with their bindings.
-    pub fn bound(&self) -> impl Iterator<Item = (&Policy, Vec<&Binding>)> {
-        let policies = self.policies.values().map(|policy| {
-            let binds = |binding: &&Arc<Binding>| match &binding.spec {
-                Ok(spec) => spec.policy_name == policy.name,
-                // What it binds is not known.
-                Err(_) => false,
-            };
-            (policy.as_ref(), self.bindings.values().filter(binds).map(AsRef::as_ref).collect::<Vec<_>>())
-        });
-        policies.filter(|(_, bindings)| !bindings.is_empty())
+    pub fn bound(&self) -> impl Iterator<Item = (&Policy, &[Arc<Binding>])> {
+        self.policies.values().filter_map(|policy| {
+            let bindings = self.bound.get(&policy.name)?;
+            Some((policy.as_ref(), bindings.as_slice()))
+        })
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Change<'a> {
     pub(super) object: Option<&'a Value>,
     /// The stored object, in the version of the request.
     pub(super) old: Option<&'a Value>,
-    /// The name; empty where it is generated, and for the objects of a collection that is deleted.
+    /// The name, also where it is generated; empty for the objects of a collection that is deleted.
     pub(super) name: &'a str,
     /// Whether nothing is stored.
     pub(super) dry_run: bool,

@@ -193,7 +193,7 @@ impl Api {
                 operation: Operation::Create,
                 object: Some(&object),
                 old: None,
-                name: if generated { "" } else { &name },
+                name: &name,
                 dry_run: write.options.dry_run,
                 options: &|| write_options("CreateOptions", &target.query),
             };

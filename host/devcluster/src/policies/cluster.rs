@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chandler_devcluster_access::{Attributes, Decision, User};
-use chandler_devcluster_policies::{Cluster, ParamScope, Resource as Named};
+use chandler_devcluster_policies::{Cluster, ParamScope, Resource as Named, model::LabelSelector};
 use chandler_devcluster_schema::{self as schema, GroupVersionKind};
 use serde_json::Value;
 
@@ -77,11 +77,18 @@ impl Cluster for ThisCluster<'_> {
         Some(view::served(resource, &object).into_owned())
     }
 
-    fn objects(&self, kind: &GroupVersionKind, namespace: Option<&str>, each: &mut dyn FnMut(&Value) -> bool) {
+    fn objects(
+        &self,
+        kind: &GroupVersionKind,
+        namespace: Option<&str>,
+        selector: &LabelSelector,
+        each: &mut dyn FnMut(&Value) -> bool,
+    ) {
         let Some(resource) = self.snapshot.kind(kind) else { return };
         let scope = Scope { resource: Some(Arc::clone(&resource.table)), namespace: namespace.map(str::to_owned) };
         for (_, object) in self.api.store.list_now(&scope).objects {
-            if !each(&view::served(resource, &object)) {
+            // The labels are known without parsing the object.
+            if selector.selects_labels(|key| object.label(key)) && !each(&view::served(resource, &object)) {
                 return;
             }
         }

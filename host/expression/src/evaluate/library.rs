@@ -16,6 +16,9 @@ use super::{EvaluationError, Meter, Outcome, meter::as_u64};
 /// The most digits after the point in a format, and of an exponent.
 const DIGITS: usize = 2;
 
+/// The cost of an item of a list that the library makes: it is copied several times.
+const ITEM: u64 = 8;
+
 static LIBRARY: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut context = Context::default();
     context.register_all();
@@ -73,8 +76,13 @@ fn charge(
         (None, "indexOf" | "lastIndexOf", Some(_), _) => meter.charge(target_size.saturating_mul(first)),
         (Some("sets"), ..) => meter.charge(first.saturating_mul(sizes.get(1).copied().unwrap_or(1))),
         (None, "sort" | "flatten" | "isSorted", ..) => meter.charge(target_size.saturating_mul(20)),
-        (Some("lists"), "range", _, [Value::Int(length)]) => meter.charge(u64::try_from(*length).unwrap_or(0)),
-        (None, "split", Some(Value::String(text)), _) => meter.charge(as_u64(text.len())),
+        (Some("lists"), "range", _, [Value::Int(length)]) => {
+            meter.charge(u64::try_from(*length).unwrap_or(0).saturating_mul(ITEM))
+        }
+        (None, "split", Some(Value::String(text)), [Value::String(separator), ..]) => {
+            meter.charge(as_u64(occurrences(text, separator)).saturating_mul(ITEM))
+        }
+        (None, "findAll", Some(Value::String(text)), _) => meter.charge(as_u64(text.len()).saturating_mul(ITEM)),
         (None, "replace", Some(Value::String(text)), [Value::String(from), Value::String(to), ..]) => {
             let found =
                 if from.is_empty() { text.len().saturating_add(1) } else { text.matches(from.as_str()).count() };
@@ -91,6 +99,11 @@ fn charge(
         }
         _ => Ok(()),
     }
+}
+
+/// How often a text has a part; the empty one is around each character.
+fn occurrences(text: &str, part: &str) -> usize {
+    if part.is_empty() { text.len().saturating_add(1) } else { text.matches(part).count() }
 }
 
 /// Whether a format asks for more digits than are given.

@@ -59,3 +59,17 @@ pub(super) const KNOWN_HOSTS: &[&str] = &["# servers\n\
     |1|bxT0NO3ZfaGljMZcwQTYxicigOM=|11AGRvvXYa/W0456W8vCb7a/unk= ssh-rsa AAAAB3NzaC1yc2EAAAAD\n\
     @revoked * ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA\n@cert-authority *.example.net ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYA\n\
     old.example.com 1024 35 1234\n"];
+
+/// Expressions with objects that make them expensive.
+pub(super) const EXPRESSIONS: &[&str] = &[
+    "object.spec.replicas <= 5 && has(object.metadata.labels)\n{\"spec\":{\"replicas\":3},\"metadata\":{}}",
+    "object.list.all(a, object.list.all(b, object.list.all(c, a + b + c >= 0)))\n{\"list\":[1,2,3,4,5,6,7,8,9,10]}",
+    "object.text.replace('', object.text).size() > 0\nabcdefghijklmnopqrstuvwxyz",
+    "lists.range(1000000000).map(a, [a, a]).size() > 0\n{}",
+    "lists.range(60000).map(a, string(a) + 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa').join(',').split('').size() > 0\n{}",
+    "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'.split('').map(a, object.text).join(object.text)\naaaaaaaaaaaaaaaa",
+    "object.text.matches(object.text + '{1000}') || object.text.findAll('.').size() > 1\naaaaaaaaaaaaaaaaaaaaaaaaa",
+    "{'a': [object, object], ?'b': object.?missing}.a.map(x, [x, x, x]).distinct() == [!!true, --1, 2u, 2.5, null, b'a']\n{}",
+    "'%s %d %.2f'.format([object, 1, 2.5]) + string(duration('1h')) + string(timestamp('2026-01-01T00:00:00Z'))\n{\"a\":{}}",
+    "quantity('1Gi').add(quantity('1e3')).isGreaterThan(quantity('5m')) ? semver('1.2.3').major() : ip('::1').family()\n{}",
+];

@@ -15,7 +15,7 @@ cases! {
 }
 
 /// Secrets may have no more keys than a ConfigMap says.
-async fn limited<'a>(scope: &'a Scope, reference: Value) -> Rule<'a> {
+async fn limited(scope: &Scope, reference: Value) -> Rule<'_> {
     let policy = json!({
         "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
         "matchConstraints": {"resourceRules": [super::rules::about("", "secrets", &["CREATE"])]},

@@ -30,7 +30,7 @@ pub(super) async fn enforce(scope: &Scope, validations: Value) -> Rule<'_> {
 
 /// A policy with these members of its specification, about ConfigMaps unless it says otherwise, and its binding with these. Returns
 /// when the server enforces it in the namespace of the case, and nowhere else.
-pub(super) async fn enforce_with<'a>(scope: &'a Scope, policy: Value, binding: Value) -> Rule<'a> {
+pub(super) async fn enforce_with(scope: &Scope, policy: Value, binding: Value) -> Rule<'_> {
     let rule = Rule { scope, name: scope.name("rule") };
     let namespace = scope.namespace().await;
     let mut spec = json!({"matchConstraints": {"resourceRules": [about("", "configmaps", &["*"])]}, "validations": []});

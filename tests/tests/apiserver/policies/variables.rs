@@ -11,6 +11,7 @@ use crate::{
 cases! {
     "3.23" the_object_before_and_after;
     "3.23" the_request;
+    "3.23" a_generated_name_is_known;
     "3.23" the_options_of_a_request;
     "3.23" the_namespace;
     "3.23" composed_variables_are_lazy;
@@ -51,13 +52,26 @@ async fn the_request(scope: &Scope) {
     let http = http.with("impersonate-group", "crew").with("impersonate-extra-team", "a");
     let text = "request.name + ' ' + request.namespace + ' ' + request.operation + ' ' + request.kind.kind + ' ' \
         + request.resource.resource + ' ' + (has(request.subResource) ? 'sub' : 'whole') + ' ' \
-        + request.userInfo.username + ' ' + string('crew' in request.userInfo.groups) + ' ' \
+        + request.userInfo.username + ' ' + ('crew' in request.userInfo.groups ? 'true' : 'false') + ' ' \
         + request.userInfo.extra['team'][0] + ' ' + (request.dryRun ? 'dry' : 'wet')";
     let rule = enforce(scope, shows(text)).await;
     let maps = scope.config_maps().await.through(&http);
     let answer = maps.create(&config_map("a", json!({}))).await;
     let expected = format!("a {namespace} CREATE ConfigMap configmaps whole {name} true a wet");
     assert_eq!(rule.denies(answer), expected);
+}
+
+async fn a_generated_name_is_known(scope: &Scope) {
+    let policy = json!([
+        {"expression": "request.name == object.metadata.name && request.name.size() > 9", "message": "too short"},
+    ]);
+    let rule = enforce(scope, policy).await;
+    let maps = scope.config_maps().await;
+    maps.create(&json!({"metadata": {"generateName": "generated-"}})).await.is(201);
+    let answer = maps.create(&json!({"metadata": {"generateName": "g-"}})).await;
+    let status = answer.clone().refused(422, "Invalid");
+    assert!(status["details"]["name"].as_str().unwrap().starts_with("g-"), "{status}");
+    assert_eq!(rule.denies(answer), "too short");
 }
 
 async fn the_options_of_a_request(scope: &Scope) {
@@ -174,7 +188,7 @@ async fn the_language(scope: &Scope) {
         "object.data.list.split(',').all(each, each.matches('^[a-c]$')) && !('x' in object.data)",
         "object.data.list.split(',').map(each, each + '!').join('') == 'a!b!c!'",
         "object.data.list.split(',').exists(each, each == 'b') || object.data.missing == ''",
-        "has(object.data) && !has(object.data.missing) && !has(oldObject.data)",
+        "has(object.data) && !has(object.data.missing) && oldObject == null",
         "quantity(object.data.size).isGreaterThan(quantity('1Mi')) && isQuantity('1Gi')",
         "semver(object.data.version).major() == 1 && isSemver(object.data.version)",
         "sets.contains(['a', 'b'], ['a']) && [1, 2].sum() == 3 && 'aXb'.lowerAscii() == 'axb'",

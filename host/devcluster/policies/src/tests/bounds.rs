@@ -56,3 +56,20 @@ fn shallow_expressions_fit_on_a_small_stack() {
     let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(asked).unwrap();
     assert_eq!(thread.join().unwrap(), "");
 }
+
+#[test]
+fn parameters_cost_their_size() {
+    let policy = |failure: &str| {
+        let policy = json!({
+            "failurePolicy": failure,
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "validations": [{"expression": "true"}],
+        });
+        set(policy, json!({"paramRef": {"selector": {}, "parameterNotFoundAction": "Deny"}}))
+    };
+    let sizes: u64 = cluster().config_maps.iter().take(2).map(crate::limits::size).sum();
+    assert!(sizes > 10, "{sizes}");
+    assert_eq!(create(1).ask_within(Budget::new(sizes + 20), &policy("Fail")), Admission::default());
+    assert!(create(1).ask_within(Budget::new(sizes - 5), &policy("Fail")).denial.is_some());
+    assert_eq!(create(1).ask_within(Budget::new(sizes - 5), &policy("Ignore")), Admission::default());
+}

@@ -201,6 +201,9 @@ fn policies_change_and_end() {
     assert_eq!(compiled(&set), before, "what says the same is not compiled again");
     set.put_policy(&json!({"metadata": {"name": "rule"}, "spec": {"validations": 1}}));
     assert!(create(1).denied(&set).contains("failed to configure policy"));
+    set.put_policy(&spec("true"));
+    set.put_binding(&json!({"metadata": {"name": "bound"}, "spec": {"policyName": "rule", "validationActions": 1}}));
+    assert!(create(1).denied(&set).contains("failed to configure binding"));
     set.remove_binding(&json!({"metadata": {"name": "bound"}}));
     assert!(set.is_empty());
 }

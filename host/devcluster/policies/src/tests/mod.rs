@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     Admission, Attributes, Cluster, Operation, ParamScope, PolicySet, Resource, admission::admit_within,
-    evaluation::Budget,
+    evaluation::Budget, model::LabelSelector,
 };
 
 mod bounds;
@@ -52,9 +52,16 @@ impl Cluster for Fake {
         self.config_maps.iter().find(named).cloned()
     }
 
-    fn objects(&self, _: &GroupVersionKind, namespace: Option<&str>, each: &mut dyn FnMut(&Value) -> bool) {
-        for object in &self.config_maps {
-            if namespace.is_none_or(|namespace| object["metadata"]["namespace"] == namespace) && !each(object) {
+    fn objects(
+        &self,
+        _: &GroupVersionKind,
+        namespace: Option<&str>,
+        selector: &LabelSelector,
+        each: &mut dyn FnMut(&Value) -> bool,
+    ) {
+        let there = |object: &&Value| namespace.is_none_or(|namespace| object["metadata"]["namespace"] == namespace);
+        for object in self.config_maps.iter().filter(there) {
+            if selector.selects(object) && !each(object) {
                 return;
             }
         }
