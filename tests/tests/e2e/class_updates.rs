@@ -257,10 +257,11 @@ async fn a_release_whose_component_is_gone_stays_as_it_is_until_the_update_is_ap
     .await
     .expect("the BundleDeployment");
     assert_eq!(condition(&found, "Ready").map(|ready| ready.status.as_str()), Some("True"), "{}", message(&found));
+    // While an object is missing, the change is another one.
+    let (_, change) = update_waits(&world, &name, &hostile).await;
     let before = world.config_maps().get("note").await.expect("it is installed").uid();
     world.config_maps().delete("note", &DeleteParams::default()).await.expect("the deletion is accepted");
     wait::until(&world.config_maps(), "note", "created again", |map| map.is_some_and(|map| map.uid() != before)).await;
-    let (_, change) = update_waits(&world, &name, &hostile).await;
     world.approve(&name, &change.digest).await;
     rendered_by(&world, &name, &hostile).await;
     world.finish().await;
