@@ -27,18 +27,15 @@ pub enum ClusterClasses<'a> {
     Of(&'a Client),
     /// A cluster that the command connects to only for them.
     At(&'a Connection),
-    /// Nowhere.
-    None,
 }
 
 impl ClusterClasses<'_> {
-    /// The class of this name; none where no cluster has to do with the command.
+    /// The class of this name.
     ///
     /// # Errors
     /// The cluster cannot be reached, has no such class, or the class has no component.
-    pub async fn get(&self, name: &str) -> Result<Option<ProvisionerClass>, CommandError> {
+    pub async fn get(&self, name: &str) -> Result<ProvisionerClass, CommandError> {
         let client = match self {
-            Self::None => return Ok(None),
             Self::Of(client) => (*client).clone(),
             Self::At(connection) => match cluster::client(connection).await {
                 Ok(client) => client,
@@ -56,7 +53,7 @@ impl ClusterClasses<'_> {
                 }
             },
         };
-        read(&client, name).await.map(Some)
+        read(&client, name).await
     }
 }
 
