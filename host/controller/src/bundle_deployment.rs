@@ -18,6 +18,7 @@ mod decide;
 mod detections;
 mod errors;
 mod failed_candidates;
+mod failed_updates;
 mod handles;
 mod preflight;
 mod reconciler;
@@ -44,6 +45,7 @@ pub(crate) use self::{
     decide::{account::account, drift},
     detections::Detections,
     failed_candidates::FailedCandidates,
+    failed_updates::FailedUpdates,
     preflight::{Planned, changes},
     reconciler::BundleDeployments,
     steps::prepare::Preparations,

@@ -12,7 +12,7 @@ use chandler_runtime::ClusterInfo;
 use chandler_source::Resolutions;
 
 use crate::{
-    bundle_deployment::{Detections, FailedCandidates, Preparations},
+    bundle_deployment::{Detections, FailedCandidates, FailedUpdates, Preparations},
     collisions::Collisions,
     contention::Contention,
     contents::Contents,
@@ -42,6 +42,8 @@ pub(crate) struct Memory {
     pub(crate) failed: FailedCandidates,
     /// Candidates that are being fetched and rendered.
     pub(crate) preparing: Preparations,
+    /// Updates of provisioners that did not render.
+    pub(crate) failed_updates: FailedUpdates,
     /// Which formats provisioners recognised.
     pub(crate) detections: Detections,
     /// Who waits for a registry that does not answer.
@@ -78,6 +80,7 @@ impl Memory {
     /// Has the candidate of a BundleDeployment tried at the next reconcile: something that it depends on changed.
     pub(crate) fn try_again(&self, name: &str) {
         self.failed.clear(name);
+        self.failed_updates.forget(name);
         self.preparing.end(name);
     }
 

@@ -6,6 +6,7 @@ use chandler_api::{
     BundleDeployment, ChangeCause, Outcome, PendingChange, ProvisionerClass, Revision, names::REQUESTED_AT_ANNOTATION,
 };
 use chandler_core::Digest;
+use chandler_devregistry::Registry;
 use chandler_tests::{
     World,
     bundles::{self, Bundle},
@@ -223,6 +224,47 @@ async fn a_new_installation_and_an_edit_use_the_newest_component_and_a_rollback_
     let found = rendered_by(&world, &name, &plain).await;
     assert_eq!((last(&found).number, last(&found).rollback_to), (4, Some(1)));
     assert!(has(&world, "one").await);
+    world.finish().await;
+}
+
+/// The component of the installed release is neither in the cache nor in a registry any more.
+#[tokio::test]
+async fn a_release_whose_component_is_gone_stays_as_it_is_until_the_update_is_approved() {
+    let mut world = World::new().await;
+    let (class, name) = (world.name(), world.name());
+    let earlier = Registry::start(chandler_devregistry::Options::default()).await.expect("a registry");
+    let component = wasm(PLAIN_COMPONENT);
+    let plain = Digest::of(&component).to_string();
+    let pushed = earlier.push_component("provisioners/gone", "v1", component).expect("the registry takes it");
+    create_class(&world, &class, json!({}), &pushed.reference, &plain).await;
+    world.deploy(&name, &class, &world.push(&note("note")).await).await;
+    rendered_by(&world, &name, &plain).await;
+    let (image, hostile) = push(&world, wasm(HOSTILE_COMPONENT));
+    let update = Patch::Merge(json!({"spec": {"image": image}}));
+    classes(&world).patch(&class, &PatchParams::default(), &update).await.expect("the class exists");
+    has_component(&world, &class, &hostile).await;
+    update_waits(&world, &name, &hostile).await;
+
+    world.stop_controller().await;
+    drop(earlier);
+    for directory in ["content", "releases"] {
+        fs::remove_dir_all(world.cache().join(directory)).expect("the cache of the controller");
+    }
+    world.start_controller();
+    let found = wait::until(&world.deployments(), &name, "warned of the component", |deployment| {
+        let warnings = deployment.and_then(|it| it.status.as_ref()).map(|status| status.warnings.as_slice());
+        warnings.unwrap_or_default().iter().any(|it| it.code == "ProvisionerUnavailable" && it.message.contains(&plain))
+    })
+    .await
+    .expect("the BundleDeployment");
+    assert_eq!(condition(&found, "Ready").map(|ready| ready.status.as_str()), Some("True"), "{}", message(&found));
+    // While an object is missing, the change is another one.
+    let (_, change) = update_waits(&world, &name, &hostile).await;
+    let before = world.config_maps().get("note").await.expect("it is installed").uid();
+    world.config_maps().delete("note", &DeleteParams::default()).await.expect("the deletion is accepted");
+    wait::until(&world.config_maps(), "note", "created again", |map| map.is_some_and(|map| map.uid() != before)).await;
+    world.approve(&name, &change.digest).await;
+    rendered_by(&world, &name, &hostile).await;
     world.finish().await;
 }
 

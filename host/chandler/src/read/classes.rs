@@ -27,26 +27,33 @@ pub enum ClusterClasses<'a> {
     Of(&'a Client),
     /// A cluster that the command connects to only for them.
     At(&'a Connection),
-    /// Nowhere.
-    None,
 }
 
 impl ClusterClasses<'_> {
-    /// The class of this name; none where no cluster has to do with the command.
+    /// The class of this name.
     ///
     /// # Errors
     /// The cluster cannot be reached, has no such class, or the class has no component.
-    pub async fn get(&self, name: &str) -> Result<Option<ProvisionerClass>, CommandError> {
+    pub async fn get(&self, name: &str) -> Result<ProvisionerClass, CommandError> {
         let client = match self {
-            Self::None => return Ok(None),
             Self::Of(client) => (*client).clone(),
-            Self::At(connection) => cluster::client(connection).await.map_err(|error| {
-                CommandError::usage(format!("no built-in provisioner class {name:?}, and no cluster to look for it"))
-                    .cause(error.message())
-                    .hint(provisioner::classes())
-            })?,
+            Self::At(connection) => match cluster::client(connection).await {
+                Ok(client) => client,
+                Err(error) if connection.kubeconfig.is_some() || std::env::var_os("KUBECONFIG").is_some() => {
+                    return Err(
+                        error.hint(format!("the cluster may have the class {name:?}; {}", provisioner::classes()))
+                    );
+                }
+                Err(_) => {
+                    return Err(CommandError::usage(format!(
+                        "no provisioner class {name:?} is built in, and no cluster to look for it"
+                    ))
+                    .hint("a ProvisionerClass needs its cluster: --kubeconfig FILE, or $KUBECONFIG")
+                    .hint(provisioner::classes()));
+                }
+            },
         };
-        read(&client, name).await.map(Some)
+        read(&client, name).await
     }
 }
 

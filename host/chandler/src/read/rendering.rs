@@ -62,13 +62,10 @@ async fn with_bundle(
     classes: ClusterClasses<'_>,
 ) -> Result<OpenedBundle, CommandError> {
     let chosen = match &arguments.provisioner {
-        Some(name) => {
-            let class = if provisioner::is_custom(name) { classes.get(name).await? } else { None };
-            match class {
-                Some(class) => classes::load(&class, provisioners, cache, &arguments.registry).await?,
-                None => provisioner::named(provisioners, name).await?,
-            }
+        Some(name) if provisioner::is_custom(name) => {
+            classes::load(&classes.get(name).await?, provisioners, cache, &arguments.registry).await?
         }
+        Some(name) => provisioner::named(provisioners, name).await?,
         None => provisioner::detected(provisioners, &bundle.content).await?,
     };
     let mut request = request(arguments, configuration.as_ref());

@@ -110,11 +110,6 @@ impl CommandError {
         }
     }
 
-    /// What failed, without its causes.
-    pub fn message(&self) -> &str {
-        &self.message
-    }
-
     /// Adds a cause in words.
     #[must_use]
     pub fn cause(mut self, text: impl Into<String>) -> Self {

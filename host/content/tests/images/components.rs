@@ -1,6 +1,7 @@
 //! Components of provisioners.
 
-use chandler_content::{FailureClass, ResolvedImage};
+use chandler_content::{FailureClass, ResolvedImage, component_tree};
+use chandler_core::Digest;
 use chandler_devregistry::{Fault, FaultOn, Image, Layer, Options};
 
 use crate::images::setup::setup;
@@ -20,6 +21,10 @@ async fn components_are_one_layer_of_wasm() {
     let error = fetch(&image, 3).await.unwrap_err();
     assert!(error.to_string().ends_with("its component is larger than 3 bytes"), "{error}");
     assert_eq!(setup.registry.requests().len(), requests);
+    // What is in use stays in the store, by the digest of its tree.
+    let tree = component_tree(&Digest::of(b"\0asm"), 4);
+    let store = setup.images.store();
+    assert_eq!(store.collect(&|digest| *digest == tree, 0).unwrap().removed, 0);
     // A component is no bundle.
     let error = setup.images.fetch(&image, &setup.access).await.unwrap_err();
     assert!(error.to_string().ends_with("layer 0 has the media type \"application/wasm\", which is not a bundle's"));

@@ -30,9 +30,9 @@ pub(crate) struct Inputs<'a> {
     pub(crate) config: &'a Config,
 }
 
-/// The revision whose component goes on rendering: the last one with the same class and with everything else that the author of the
-/// BundleDeployment decides. None where the newest component renders: its author changed something, the policy is `Automatic`, or the class
-/// is as it was.
+/// The revision whose component goes on rendering: the last one, or the one that it rolled back, where it has the same class and everything
+/// else that the author of the BundleDeployment decides. None where the newest component renders: its author changed something, the policy
+/// is `Automatic`, or the class is as it was.
 pub(crate) fn held<'a>(policy: UpdatePolicy, history: &'a [Revision], inputs: &Inputs<'_>) -> Option<&'a Revision> {
     if policy == UpdatePolicy::Automatic {
         return None;
@@ -43,10 +43,16 @@ pub(crate) fn held<'a>(policy: UpdatePolicy, history: &'a [Revision], inputs: &I
             && revision.install_namespace == inputs.install_namespace
             && has_own_config(revision, inputs.config)
     };
-    let known = history.iter().rfind(same)?;
+    let known = recent(history).find(same)?;
     let is_current =
         known.provisioner.digest == inputs.provisioner.digest && inputs.config.digest().as_str() == known.config_digest;
     (!is_current).then_some(known)
+}
+
+/// The last revision; while it is a rollback, also what it rolled back, to the one that the spec caused. The newest first.
+fn recent(history: &[Revision]) -> impl Iterator<Item = &Revision> {
+    let rollbacks = history.iter().rev().take_while(|revision| revision.rollback_to.is_some()).count();
+    history.iter().rev().take(rollbacks.saturating_add(1))
 }
 
 /// Whether the BundleDeployment sets the same configuration. Revisions of earlier versions have only the digest that includes the defaults
@@ -171,6 +177,13 @@ mod tests {
         let inputs =
             Inputs { provisioner: &provisioner("c", "3"), content: "x", install_namespace: "n", config: &plain };
         assert_eq!(held(manual, &[], &inputs), None, "a new installation");
+        let of_other =
+            |number, rollback_to| Revision { content_digest: "y".into(), rollback_to, ..revision(number, "1", &plain) };
+        let back = [history[1].clone(), of_other(3, None)];
+        assert_eq!(held(manual, &back, &inputs), None, "its author went back to older content");
+        let failed = [of_other(1, None), history[1].clone(), of_other(3, Some(1))];
+        let number = held(manual, &failed, &inputs).map(|revision| revision.number);
+        assert_eq!(number, Some(2), "the revision of the spec failed and was rolled back");
     }
 
     #[test]

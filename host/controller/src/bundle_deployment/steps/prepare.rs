@@ -193,16 +193,16 @@ async fn describe(deployment: BundleDeployment, context: Arc<Context>) -> Result
         config: &config,
     };
     let held = updates::held(class.updates, history, &of);
-    let newest = Box::pin(inputs.render(&class, in_use.clone(), &config)).await;
     let mut warnings: Vec<BundleWarning> = warning.into_iter().collect();
     let Some(held) = held else {
+        let newest = Box::pin(inputs.render(&class, in_use.clone(), &config)).await;
         let (made, Update { release, candidate }) = newest.map_err(failed)?;
         return Ok(Prepared { release, made: Some(made), candidate, unpacked: facts, warnings, update: None });
     };
-    let update = match newest {
-        Ok((_, update)) => Some(update),
-        Err(error) => {
-            warnings.push(updates::failed(&in_use, held, &error.to_string()));
+    let update = match Box::pin(inputs.update(&class, &in_use, &config)).await {
+        Ok(update) => Some(update),
+        Err(message) => {
+            warnings.push(updates::failed(&in_use, held, &message));
             None
         }
     };
@@ -245,6 +245,24 @@ impl Inputs<'_> {
             approval: None,
         };
         Ok((made, Update { release, candidate }))
+    }
+
+    /// What the newest component of a class makes of the bundle. One that failed a moment ago is not asked again.
+    async fn update(&self, class: &Class, newest: &ProvisionerInUse, config: &Config) -> Result<Update, String> {
+        let (name, failed) = (self.deployment.name_any(), &self.context.memory.failed_updates);
+        let requested = revisions::requested(self.deployment);
+        let inputs = (&requested, &self.facts.content_digest, &newest.digest, config.digest());
+        let inputs = Digest::of_json(&inputs);
+        if let Some(message) = failed.get(&name, &inputs) {
+            return Err(message);
+        }
+        match self.render(class, newest.clone(), config).await {
+            Ok((_, update)) => Ok(update),
+            Err(error) => {
+                failed.note(&name, inputs, error.to_string());
+                Err(error.to_string())
+            }
+        }
     }
 
     /// The release as the component of a revision renders it. Where that is unavailable, the installed release stays as it is.
