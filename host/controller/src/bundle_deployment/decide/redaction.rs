@@ -64,7 +64,7 @@ fn hide_status(redactor: &Redactor, status: &mut BundleDeploymentStatus) {
     for condition in conditions {
         hide_condition(redactor, condition);
     }
-    for bundle in bundle {
+    if let Some(bundle) = bundle {
         hide_bundle(redactor, bundle);
     }
     candidate.iter().for_each(show_candidate);
@@ -72,16 +72,16 @@ fn hide_status(redactor: &Redactor, status: &mut BundleDeploymentStatus) {
         hide_warning(redactor, warning);
     }
     provisioner.iter().for_each(show_provisioner);
-    for release in release {
+    if let Some(release) = release {
         hide_release(redactor, release);
     }
     for revision in history {
         hide_revision(redactor, revision);
     }
-    for pending in pending_change {
+    if let Some(pending) = pending_change {
         hide_pending(redactor, pending);
     }
-    for drift in drift {
+    if let Some(drift) = drift {
         hide_drift(redactor, drift);
     }
     missing_permissions.iter().for_each(show_permissions);
