@@ -139,3 +139,32 @@ async fn a_member_with_foreign_content_is_restored_and_named() {
     delete(&world, &name).await;
     world.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_that_someone_else_created_is_not_taken_over() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("base", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let name = format!("{}-wish", world.run());
+    let output = json!({"type": "ResolveSet", "resolveSet": {"installNamespace": world.namespace}});
+    let spec = json!({"packages": [{"name": shop.name("base")}], "suspend": true, "output": output});
+    let wish: Resolution = world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
+    // Before the set exists, with the owner reference of one, and with settings that would let it adopt everything.
+    let set = format!("resolveset-{name}");
+    let mut spec = world.spec(REGISTRY, &shop.impostor("base", "1.0.0").await);
+    spec["collisionProtection"] = json!("None");
+    let owner = json!({"apiVersion": "core.deppy.io/v1alpha1", "kind": "Resolution", "name": name, "uid": wish.uid(), "controller": true});
+    let metadata = json!({"name": set, "ownerReferences": [owner]});
+    let forged: BundleDeployment = world.create(json!({"metadata": metadata, "spec": spec})).await;
+    let resume = Patch::Merge(json!({"spec": {"suspend": null}}));
+    resolutions(&world).patch(&name, &PatchParams::default(), &resume).await.expect("the spec is accepted");
+    let refused = until(&world, &name, "False/ObjectCollision", |_| true).await;
+    let text = message(&refused, ConditionType::Ready);
+    assert!(text.contains(&format!("BundleDeployment {set} exists, and this Resolution did not create it")), "{text}");
+    let stored = world.deployments().get(&set).await.expect("it is left alone");
+    assert_eq!((stored.uid(), stored.spec), (forged.uid(), forged.spec));
+    world.delete(&set).await;
+    installed(&shop, &name, &[("base", "1.0.0")]).await;
+    delete(&world, &name).await;
+    world.finish().await;
+}

@@ -25,6 +25,8 @@ const UID: &str = "resolution.chandler.dev/uid";
 const NUMBER: &str = "resolution.chandler.dev/decision";
 /// The last generation of the spec that the decision is an answer to.
 const GENERATION: &str = "resolution.chandler.dev/generation";
+/// The UID of the BundleDeployment of the set that this controller created.
+const SET: &str = "resolution.chandler.dev/set";
 /// The BundleDeployments that may use a ConfigMap.
 const GRANT: &str = "chandler.dev/bundledeployments";
 /// The most members that a summary lists.
@@ -38,6 +40,8 @@ pub(super) struct Decision {
     pub(super) name: String,
     pub(super) generation: i64,
     time: Option<Time>,
+    /// The UID of the BundleDeployment of the set, if this controller has created it.
+    set: Option<String>,
     pub(super) manifests: Manifests,
 }
 
@@ -57,6 +61,7 @@ impl Decision {
             name: map.name_any(),
             generation: annotation(GENERATION).and_then(|text| text.parse().ok()).unwrap_or_default(),
             time: map.metadata.creation_timestamp.clone().map(|time| whole_seconds(time.0)),
+            set: annotation(SET),
             manifests: Manifests(map.data.unwrap_or_default()),
         })
     }
@@ -120,7 +125,11 @@ impl Decisions {
         manifests: Manifests,
     ) -> Result<i64, kube::Error> {
         let number = self.newest().map_or(0, |newest| newest.number) + 1;
-        let created = api.create(&PostParams::default(), &config_map(resolution, number, manifests)).await?;
+        let mut map = config_map(resolution, number, manifests);
+        if let Some(set) = self.newest().and_then(|newest| newest.set.clone()) {
+            map.annotations_mut().insert(SET.to_owned(), set);
+        }
+        let created = api.create(&PostParams::default(), &map).await?;
         self.0.extend(Decision::of(created, resolution));
         Ok(number)
     }
@@ -131,6 +140,21 @@ impl Decisions {
         let patch = Patch::Merge(json!({"metadata": {"annotations": {GENERATION: generation.to_string()}}}));
         api.patch(&newest.name, &PatchParams::default(), &patch).await?;
         newest.generation = generation;
+        Ok(())
+    }
+
+    /// Whether this controller has created the BundleDeployment of the set with this UID. Its owner reference does not prove that: its author
+    /// writes it.
+    pub(super) fn has_created(&self, uid: Option<&str>) -> bool {
+        uid.is_some() && self.0.iter().any(|decision| decision.set.as_deref() == uid)
+    }
+
+    /// Notes the UID of the BundleDeployment of the set.
+    pub(super) async fn note_created(&mut self, api: &Api<ConfigMap>, uid: &str) -> Result<(), kube::Error> {
+        let Some(newest) = self.0.last_mut() else { return Ok(()) };
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {SET: uid}}}));
+        api.patch(&newest.name, &PatchParams::default(), &patch).await?;
+        newest.set = Some(uid.to_owned());
         Ok(())
     }
 

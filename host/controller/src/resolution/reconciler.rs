@@ -28,7 +28,7 @@ use super::{
     decisions::Decisions,
     observed::Entries,
     preflight::Preflights,
-    set,
+    set::{self, Written},
 };
 use crate::{context::Context, events};
 
@@ -199,15 +199,22 @@ impl Resolutions {
         };
         let name = set::deployment_name(&resolution.name_any());
         let deployment = self.context.deployment(&name);
-        let taken = deployment.as_ref().filter(|deployment| !set::is_owned(deployment, resolution));
-        if taken.is_some() {
+        let is_noted = deployment.as_ref().is_some_and(|it| decisions.has_created(it.uid().as_deref()));
+        let is_taken = |deployment: &BundleDeployment| {
+            let is_ours = is_noted || set::is_as_created(deployment, resolution, output, decisions.newest_first());
+            !is_ours || !set::is_owned(deployment, resolution)
+        };
+        if deployment.as_ref().is_some_and(is_taken) {
             let message = format!(
-                "BundleDeployment {name} exists, and does not belong to this Resolution: delete it, or give the Resolution another name"
+                "BundleDeployment {name} exists, and this Resolution did not create it: delete it, or give the Resolution another name"
             );
             let answer = Answer::Failed { reason: Reason::ObjectCollision, message };
             self.report(resolution, &Found { answer, ..Found::default() }).await?;
             memory.decisions = Some(decisions);
             return Ok(Action::await_change());
+        }
+        if let Some(uid) = deployment.as_ref().filter(|_| !is_noted).and_then(|it| it.uid()) {
+            decisions.note_created(&maps, &uid).await?;
         }
         let current = deployment.as_ref().and_then(set::config_map).and_then(|map| decisions.named(map)).cloned();
         let subject = Subject { resolution, output, current: current.as_ref() };
@@ -222,18 +229,24 @@ impl Resolutions {
             memory.decisions = Some(decisions);
             return Ok(target.again.map_or_else(Action::await_change, Action::requeue));
         }
-        let mut is_current = false;
+        let (mut is_current, mut created) = (false, None);
         if let Some(decision) = target.number.and_then(|number| decisions.find(number)) {
             let api = Api::all(self.context.client.clone());
             let live = deployment.as_ref().filter(|it| it.metadata.deletion_timestamp.is_none());
             // One that is being deleted is created again once it is gone.
             if live.is_some() || deployment.is_none() {
-                is_current = set::write(&api, live, resolution, output, decision).await?;
+                let written = set::write(&api, live, resolution, output, decision).await?;
+                is_current = written == Written::Nothing;
+                created = if let Written::Created(uid) = written { Some(uid) } else { None };
             }
             // What a failed decision is rolled back to is kept beside it.
             let fewest = if output.on_failure == Some(OnFailure::Rollback) { 2 } else { 1 };
             let limit = usize::try_from(output.history_limit.unwrap_or(DECISIONS)).unwrap_or(fewest).max(fewest);
-            decisions.prune(&maps, limit, decision.number).await?;
+            let number = decision.number;
+            if let Some(uid) = created {
+                decisions.note_created(&maps, &uid).await?;
+            }
+            decisions.prune(&maps, limit, number).await?;
         }
         let observed = deployment.as_ref().filter(|_| is_current);
         let in_effect = observed.and_then(set::rolled_back_to).and_then(|map| decisions.named(map));

@@ -46,6 +46,17 @@ fn is_decision(config_map: &str, deployment: &str) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Whether a BundleDeployment is exactly what the controller creates for one of these decisions. After a crash it may have created it without
+/// noting that; someone else who writes the same, the account included, gains nothing.
+pub(super) fn is_as_created<'a>(
+    deployment: &BundleDeployment,
+    resolution: &Resolution,
+    output: &ResolveSetOutput,
+    mut decisions: impl Iterator<Item = &'a Decision>,
+) -> bool {
+    decisions.any(|decision| deployment.spec == spec(resolution, output, decision))
+}
+
 /// The ConfigMap of the decision that a BundleDeployment has.
 pub(super) fn config_map(deployment: &BundleDeployment) -> Option<&str> {
     config_map_of(&deployment.spec.source)
@@ -58,15 +69,25 @@ fn config_map_of(source: &BundleSource) -> Option<&str> {
     }
 }
 
-/// Creates the BundleDeployment, or changes what differs from what the Resolution says. Administrators may set all other fields. Returns
-/// whether it was as it is to be.
+/// What was written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    /// Nothing: the BundleDeployment is as it is to be.
+    Nothing,
+    /// A change.
+    Change,
+    /// A BundleDeployment with this UID.
+    Created(String),
+}
+
+/// Creates the BundleDeployment, or changes what differs from what the Resolution says. Administrators may set all other fields.
 pub(super) async fn write(
     api: &Api<BundleDeployment>,
     existing: Option<&BundleDeployment>,
     resolution: &Resolution,
     output: &ResolveSetOutput,
     decision: &Decision,
-) -> Result<bool, kube::Error> {
+) -> Result<Written, kube::Error> {
     let spec = spec(resolution, output, decision);
     let Some(existing) = existing else {
         let mut deployment = BundleDeployment::new(&deployment_name(&resolution.name_any()), spec);
@@ -75,14 +96,14 @@ pub(super) async fn write(
             owner_references: Some(vec![owner(resolution)]),
             ..deployment.metadata
         };
-        api.create(&PostParams::default(), &deployment).await?;
-        return Ok(false);
+        let created = api.create(&PostParams::default(), &deployment).await?;
+        return Ok(Written::Created(created.uid().unwrap_or_default()));
     };
     let fields = |spec: &BundleDeploymentSpec| serde_json::to_value(spec).map_err(kube::Error::SerdeError);
-    let Some(change) = difference(&fields(&existing.spec)?, &fields(&spec)?) else { return Ok(true) };
+    let Some(change) = difference(&fields(&existing.spec)?, &fields(&spec)?) else { return Ok(Written::Nothing) };
     let patch = json!({"metadata": {"uid": existing.uid()}, "spec": change});
     api.patch(&existing.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
-    Ok(false)
+    Ok(Written::Change)
 }
 
 /// The fields that the Resolution decides.

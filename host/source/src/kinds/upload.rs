@@ -1,7 +1,7 @@
 //! Content that was uploaded to the content service.
 
 use chandler_api::{BundleSource, UploadSource};
-use chandler_content::Tree;
+use chandler_content::{Tree, shown_url};
 use chandler_core::Digest;
 
 use crate::{Environment, Grantee, InvalidSource, SourceError, SourceKind};
@@ -52,7 +52,7 @@ impl SourceKind for Upload {
 
     fn describe(spec: &UploadSource) -> String {
         match &spec.digest {
-            Some(digest) => format!("upload {digest}"),
+            Some(digest) => format!("upload {}", shown_url(digest)),
             None => "upload".to_owned(),
         }
     }
