@@ -263,7 +263,7 @@ fn of_resolution(spec: &ResolutionSpec, installation: &Installation) -> Vec<Dele
     let all: BTreeSet<Delegation> = [install_namespace]
         .into_iter()
         .chain(others)
-        .flat_map(|namespace| installs(service_account.as_ref(), namespace, installation))
+        .filter_map(|namespace| installs(service_account.as_ref(), namespace, installation))
         .collect();
     all.into_iter().collect()
 }

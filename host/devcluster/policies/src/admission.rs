@@ -45,7 +45,7 @@ const EXEMPT: &[(&str, &[&str])] = &[
 pub struct Denial {
     /// The message, which names policy and binding.
     pub message: String,
-    /// The reason: `Invalid`, `Forbidden`, `Unauthorized` or `RequestEntityTooLarge`.
+    /// The reason: `Invalid`, `Forbidden` or `RequestEntityTooLarge`.
     pub reason: String,
 }
 

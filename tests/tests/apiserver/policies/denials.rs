@@ -21,7 +21,7 @@ fn tall(name: &str, height: &str) -> Value {
 }
 
 async fn a_denial_names_policy_binding_and_reason(scope: &Scope) {
-    let reasons = [("Forbidden", 403), ("Invalid", 422), ("Unauthorized", 401), ("RequestEntityTooLarge", 413)];
+    let reasons = [("Forbidden", 403), ("Invalid", 422), ("RequestEntityTooLarge", 413)];
     let validation = |reason: &str| json!({"expression": format!("request.name != '{}'", reason.to_lowercase()), "message": "no", "reason": reason});
     let rule = enforce(scope, reasons.iter().map(|(reason, _)| validation(reason)).collect()).await;
     let maps = scope.config_maps().await;

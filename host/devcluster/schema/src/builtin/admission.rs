@@ -41,7 +41,7 @@ const RESERVED: &[&str] = &[
     "void",
     "while",
 ];
-const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"];
+const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const ACTIONS: &[&str] = &["Audit", "Deny", "Warn"];
 
 /// Validates a policy.
@@ -362,7 +362,7 @@ mod tests {
             (
                 "validations",
                 json!([{"expression": "true", "reason": "NotFound"}]),
-                "spec.validations[0].reason: Unsupported value: \"NotFound\": supported values: \"Forbidden\", \"Invalid\", \"RequestEntityTooLarge\", \"Unauthorized\"",
+                "spec.validations[0].reason: Unsupported value: \"NotFound\": supported values: \"Forbidden\", \"Invalid\", \"RequestEntityTooLarge\"",
             ),
             (
                 "validations",
