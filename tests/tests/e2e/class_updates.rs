@@ -227,6 +227,31 @@ async fn a_new_installation_and_an_edit_use_the_newest_component_and_a_rollback_
     world.finish().await;
 }
 
+#[tokio::test]
+async fn an_update_that_does_not_render_is_a_warning() {
+    let world = World::new().await;
+    let (class, name) = (world.name(), world.name());
+    let (image, plain) = push(&world, wasm(PLAIN_COMPONENT));
+    create_class(&world, &class, json!({}), &image, &plain).await;
+    world.deploy(&name, &class, &world.push(&note("note").with("provision", "panic")).await).await;
+    rendered_by(&world, &name, &plain).await;
+    let hostile = update_class(&world, &class, wasm(HOSTILE_COMPONENT)).await;
+    let found = wait::until(&world.deployments(), &name, "warned of the update", |deployment| {
+        let warnings = deployment.and_then(|it| it.status.as_ref()).map(|status| status.warnings.as_slice());
+        let parts = [&class, &hostile, &plain];
+        let names = |message: &str| parts.iter().all(|part| message.contains(part.as_str()));
+        warnings.unwrap_or_default().iter().any(|it| it.code == "ProvisionerUpdateFailed" && names(&it.message))
+    })
+    .await
+    .expect("the BundleDeployment");
+    assert_eq!(condition(&found, "Ready").map(|ready| ready.status.as_str()), Some("True"), "{}", message(&found));
+    assert_eq!(
+        (last(&found).provisioner.digest, pending(Some(&found)), has(&world, "note").await),
+        (plain, None, true)
+    );
+    world.finish().await;
+}
+
 /// The component of the installed release is neither in the cache nor in a registry any more.
 #[tokio::test]
 async fn a_release_whose_component_is_gone_stays_as_it_is_until_the_update_is_approved() {
