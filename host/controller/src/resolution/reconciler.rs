@@ -198,7 +198,7 @@ impl Resolutions {
             memory.decisions = Some(decisions);
             return Ok(Action::await_change());
         }
-        if let Some(uid) = deployment.as_ref().filter(|_| !is_noted).and_then(|it| it.uid()) {
+        if let Some(uid) = deployment.as_ref().filter(|_| !is_noted).and_then(kube::ResourceExt::uid) {
             decisions.note_created(&maps, &uid).await?;
         }
         let current = deployment.as_ref().and_then(set::config_map).and_then(|map| decisions.named(map)).cloned();
