@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use chandler_tests::wait;
+use chandler_tests::{bundles::Bundle, wait};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api,
@@ -36,6 +36,29 @@ async fn write_catalog(session: &Session, directory: &Path) {
         ));
     }
     fs::write(directory.join("catalog.yaml"), documents.join("---\n")).unwrap();
+}
+
+/// A bundle that calls itself the package, in a version that no catalog has.
+fn impostor_bundle() -> Bundle {
+    let annotation = |key: &str, value: &str| format!("  operators.operatorframework.io.bundle.{key}.v1: {value}\n");
+    let annotations = [
+        annotation("mediatype", "registry+v1"),
+        annotation("manifests", "manifests/"),
+        annotation("metadata", "metadata/"),
+        annotation("package", PACKAGE),
+        annotation("channels", "stable"),
+    ];
+    let csv = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": format!("{PACKAGE}.v99.0.0")},
+        "spec": {"version": "99.0.0", "installModes": [{"type": "AllNamespaces", "supported": true}],
+                 "install": {"strategy": "deployment", "spec": {"deployments": []}}},
+    });
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "impostor"}});
+    Bundle::empty()
+        .with("metadata/annotations.yaml", &format!("annotations:\n{}", annotations.concat()))
+        .with("manifests/csv.json", &csv.to_string())
+        .with("manifests/map.json", &map.to_string())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,10 +97,20 @@ async fn a_package_of_a_catalog_of_the_cluster_is_installed() {
     let all = session.data(&["catalog", "list", "--packages"]).await;
     assert!(all.contains(PACKAGE), "{all}");
 
+    // A bundle that only calls itself the package is named, and decides nothing.
+    let impostor = format!("{}-impostor", session.world.run());
+    let image = session.world.push(&impostor_bundle()).await;
+    session.world.deploy(&impostor, "core-rukpak-io-registry", &image).await;
+    session.world.ready(&impostor).await;
+    let does_not_count = format!(
+        "BundleDeployment {impostor} calls itself {PACKAGE} 99.0.0; it is not from these catalogs, so it does not count"
+    );
+
     let name = session.world.name();
     let from = ["--catalog", catalog.as_str()];
     let installed = session.install(&name, &format!("{PACKAGE}@<0.2.0"), &from).await;
     assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    assert!(installed.stderr.contains(&does_not_count), "{}", installed.stderr);
     let choice = format!(
         "{PACKAGE} 0.1.0, catalog {catalog}, channel stable: the best of 2 versions in <0.2.0 that fits on Kubernetes"
     );
@@ -92,7 +125,10 @@ async fn a_package_of_a_catalog_of_the_cluster_is_installed() {
     assert_eq!(marked[0]["next"], format!("{PACKAGE}.v0.2.0"));
     let graph = session.data(&["catalog", "graph", PACKAGE, "--catalog", &catalog]).await;
     assert!(graph.contains(&format!("{PACKAGE}.v0.1.0  installed")), "{graph}");
-    let outdated = session.json(&["outdated", "-o", "json", "--catalog", &catalog]).await;
+    let outdated = session.run(&["outdated", "-o", "json", "--catalog", &catalog]).await;
+    assert!(outdated.stderr.contains(&does_not_count), "{}", outdated.stderr);
+    let outdated: serde_json::Value = serde_json::from_str(&outdated.stdout).unwrap();
+    assert!(!outdated.as_array().unwrap().iter().any(|row| row["name"] == *impostor), "{outdated}");
     let row = outdated.as_array().unwrap().iter().find(|row| row["name"] == *name).unwrap().clone();
     assert_eq!((row["version"].as_str(), row["newer"]["version"].as_str()), (Some("0.1.0"), Some("0.2.0")));
     let again = session.install(&format!("{name}-2"), PACKAGE, &from).await;

@@ -20,7 +20,7 @@ use chandler_runtime::{
 };
 use futures::{StreamExt as _, stream};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use kube::{Api, ResourceExt, runtime::controller::Action};
+use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
 use super::{
     answer::{Answered, Reply},
@@ -213,7 +213,7 @@ impl Resolutions {
             memory.decisions = Some(decisions);
             return Ok(Action::await_change());
         }
-        if let Some(uid) = deployment.as_ref().filter(|_| !is_noted).and_then(ResourceExt::uid) {
+        if let Some(uid) = deployment.as_ref().filter(|_| !is_noted).and_then(kube::ResourceExt::uid) {
             decisions.note_created(&maps, &uid).await?;
         }
         let current = deployment.as_ref().and_then(set::config_map).and_then(|map| decisions.named(map)).cloned();
