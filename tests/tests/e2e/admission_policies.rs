@@ -253,6 +253,17 @@ fn about_resolutions<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
         (boss, new(&json!({})), None),
         (controller, new(&named("deployer")), None),
     ];
+    let managed = json!({"platform.chandler.dev/managed": "true"});
+    let mut forged = resolution(world, "new", &json!({}));
+    forged["metadata"]["annotations"] = managed.clone();
+    let policy = Some("chandler-managed-resolutions");
+    for request in [Request::Create(forged), Request::Change(old(), "", json!({"metadata": {"annotations": managed}}))]
+    {
+        cases.push((author, request.clone(), policy));
+        cases.push((boss, request.clone(), policy));
+        cases.push((controller, request, None));
+    }
+    cases.push((author, Request::Change(old(), "", json!({"metadata": {"annotations": {"a": "b"}}})), None));
     let policy = Some("chandler-resolution-approval");
     let guarded = |spec: Value| Request::Change(resolution(world, "friends", &json!({})), "", json!({"spec": spec}));
     let later = json!([{"start": "03:00", "duration": "1h"}]);
