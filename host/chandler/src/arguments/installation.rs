@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use chandler_api::ValuesReference;
+use chandler_api::{ServiceAccountReference, ValuesReference};
+use chandler_permissions::DefaultAccount;
 
 use super::{
     configuration::ConfigurationArguments, connection::Connection, content_service::ContentClientArguments,
@@ -39,9 +40,9 @@ pub struct InstallationArguments {
     #[arg(long, value_name = "KIND/NAME[:KEY[=PATH]]", value_parser = values::values_reference)]
     pub values_from: Vec<ValuesReference>,
 
-    /// ServiceAccount whose permissions install the bundle (spec.serviceAccount), in the namespace to install into
-    #[arg(long, value_name = "NAME")]
-    pub service_account: Option<String>,
+    /// ServiceAccount whose permissions install the bundle (spec.serviceAccount). Without NAMESPACE it is in the namespace to install into
+    #[arg(long, value_name = "[NAMESPACE/]NAME")]
+    pub service_account: Option<DefaultAccount>,
 
     /// Secret in the controller's namespace that the controller fetches an image or URL with (spec.source.image.pullSecret,
     /// spec.source.http.auth.secret)
@@ -87,6 +88,14 @@ pub struct InstallationArguments {
     pub registry: RegistryArguments,
 }
 
+impl InstallationArguments {
+    /// The value of `spec.serviceAccount`.
+    pub fn account(&self) -> Option<ServiceAccountReference> {
+        let DefaultAccount { namespace, name } = self.service_account.clone()?;
+        Some(ServiceAccountReference { name, namespace })
+    }
+}
+
 /// A level of the Pod Security Standards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum PodSecurity {
@@ -105,6 +114,34 @@ impl PodSecurity {
             Self::Privileged => "privileged",
             Self::Baseline => "baseline",
             Self::Restricted => "restricted",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        installation: InstallationArguments,
+    }
+
+    #[test]
+    fn an_account_may_be_in_another_namespace() {
+        let account = |text: &str| {
+            let parsed = Command::try_parse_from(["chandler", "--service-account", text]);
+            parsed.map(|parsed| parsed.installation.account().unwrap())
+        };
+        let own = account("deployer").unwrap();
+        assert_eq!((own.name.as_str(), own.namespace), ("deployer", None));
+        let shared = account("chandler-accounts/team-a").unwrap();
+        assert_eq!((shared.name.as_str(), shared.namespace.as_deref()), ("team-a", Some("chandler-accounts")));
+        for wrong in ["a/b/c", "/a", "a/", "A"] {
+            assert!(account(wrong).is_err(), "{wrong}");
         }
     }
 }

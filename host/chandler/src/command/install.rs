@@ -1,6 +1,6 @@
 //! `chandler install`.
 
-use chandler_api::{BundleDeployment, BundleDeploymentSpec, ServiceAccountReference};
+use chandler_api::{BundleDeployment, BundleDeploymentSpec};
 use chandler_core::Release;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt as _};
@@ -204,10 +204,7 @@ fn wanted(
         source: delivered.source.clone(),
         config: (!config.is_empty()).then_some(config),
         values_from: arguments.values_from.clone(),
-        service_account: arguments
-            .service_account
-            .clone()
-            .map(|name| ServiceAccountReference { name, ..ServiceAccountReference::default() }),
+        service_account: arguments.account(),
         ..BundleDeploymentSpec::default()
     };
     let mut wanted = BundleDeployment::new(name, spec);

@@ -1,6 +1,6 @@
 //! `chandler upgrade`.
 
-use chandler_api::{BundleDeployment, ServiceAccountReference, ValuesReference};
+use chandler_api::{BundleDeployment, ValuesReference};
 use kube::{Api, Client};
 use serde_json::{Map, Value};
 
@@ -275,8 +275,7 @@ impl Upgrade {
         } else if let Some(class) = delivered.and_then(|delivered| other_class(existing, &delivered.class)) {
             change.set("provisionerClassName", Some(class.into()));
         }
-        if let Some(name) = &self.installation.service_account {
-            let account = ServiceAccountReference { name: name.clone(), ..ServiceAccountReference::default() };
+        if let Some(account) = self.installation.account() {
             change.set("serviceAccount", Some(serde_json::to_value(account).map_err(failed)?));
         }
         let mut source = delivered.map_or_else(|| existing.spec.source.clone(), |delivered| delivered.source.clone());
