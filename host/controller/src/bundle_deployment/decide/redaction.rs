@@ -247,6 +247,7 @@ mod tests {
         "/history/*/configDigest",
         "/history/*/contentDigest",
         "/history/*/installNamespace",
+        "/history/*/ownConfigDigest",
         "/history/*/releaseDigest",
         "/history/*/valuesFrom/*/name",
         "/history/*/valuesFrom/*/resourceVersion",
@@ -262,6 +263,7 @@ mod tests {
         "/history/*/provisioner",
         "/history/*/source",
         "/missingPermissions/*/rules",
+        "/pendingChange/provisioner",
         "/provisioner",
         "/resolvedSource",
     ];

@@ -165,7 +165,8 @@ async fn granting_roles_is_reviewed_only_as_escalation() {
 #[tokio::test]
 async fn delegations_are_granted_only_if_they_were_reviewed() {
     let nested = |name: &str, account: &str| {
-        let spec = json!({"spec": {"installNamespace": "shop", "serviceAccount": {"name": account}}});
+        let source = json!({"type": "image", "image": {"ref": "a:v1"}});
+        let spec = json!({"spec": {"installNamespace": "shop", "serviceAccount": {"name": account}, "source": source}});
         desired("BundleDeployment", "core.rukpak.io", "bundledeployments", name, &spec)
     };
     let requests: &[&str] = &[
