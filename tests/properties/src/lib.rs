@@ -25,6 +25,7 @@
 //! | `cached` | forged cache files |
 //! | `catalogs` | the files of a catalog, and altered indexes |
 //! | `component_size` | the size of an instantiated component, computed before it is compiled |
+//! | `delegation` | an object needs a permission for whatever it makes Chandler do |
 //! | `expressions` | expressions on any object, within a budget |
 //! | `generated` | generated Secret values |
 //! | `patterns` | the regular expressions of a document |
@@ -47,6 +48,7 @@ mod cached;
 mod catalogs;
 #[cfg(feature = "sandbox")]
 mod component_size;
+mod delegation;
 mod documents;
 mod edits;
 mod expressions;

@@ -4,8 +4,8 @@ use chandler_plain::Plain;
 use chandler_registry::Registry;
 
 use crate::{
-    api, archive::Archive, archives, browser, cached, catalogs, documents, edits, expressions, generated, git, image,
-    json, numbers, patterns, provision, registries, releases, resolver, signature, text,
+    api, archive::Archive, archives, browser, cached, catalogs, delegation, documents, edits, expressions, generated,
+    git, image, json, numbers, patterns, provision, registries, releases, resolver, signature, text,
 };
 #[cfg(feature = "sandbox")]
 use crate::{component_size, sandbox};
@@ -31,6 +31,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "component", holds: sandbox::component_holds },
     #[cfg(feature = "sandbox")]
     Target { name: "component_size", holds: component_size::holds },
+    Target { name: "delegation", holds: delegation::holds },
     Target { name: "detect", holds: detect },
     Target { name: "expression", holds: expressions::holds },
     Target { name: "generated", holds: generated::holds },

@@ -73,3 +73,15 @@ pub(super) const EXPRESSIONS: &[&str] = &[
     "'%s %d %.2f'.format([object, 1, 2.5]) + string(duration('1h')) + string(timestamp('2026-01-01T00:00:00Z'))\n{\"a\":{}}",
     "quantity('1Gi').add(quantity('1e3')).isGreaterThan(quantity('5m')) ? semver('1.2.3').major() : ip('::1').family()\n{}",
 ];
+
+/// Objects that make Chandler act for their writer.
+pub(super) const DELEGATIONS: &[&str] = &[
+    r#"{"apiVersion":"core.rukpak.io/v1alpha2","kind":"BundleDeployment","metadata":{"name":"a"},"spec":{"installNamespace":"shop","source":{"type":"image","image":{"ref":"a:v1","pullSecret":"s"}},"serviceAccount":{"name":"root","namespace":"accounts"}}}"#,
+    r#"{"apiVersion":"core.rukpak.io/v1alpha2","kind":"BundleDeployment","metadata":{"name":"a"},"spec":{"installNamespace":"shop","source":{"type":"git","git":{"repository":"https://a/b","ref":{"branch":"main"},"auth":{"secret":{"name":"s"}}},"configMaps":[{"configMap":{"name":"m"}}]}}}"#,
+    r#"{"apiVersion":"core.rukpak.io/v1alpha2","kind":"BundleDeployment","metadata":{"name":"a"},"spec":{"installNamespace":"shop","source":{"type":"http","http":{"url":"https://a/b.tgz","auth":{"secret":{"name":"s"}}}},"serviceAccount":null}}"#,
+    r#"{"apiVersion":"core.deppy.io/v1alpha1","kind":"Resolution","metadata":{"name":"a"},"spec":{"packages":[{"name":"p"}],"output":{"type":"ResolveSet","resolveSet":{"installNamespace":"shop","namespaces":{"p":"other"},"serviceAccount":{"name":"root"}}}}}"#,
+    r#"{"apiVersion":"platform.openshift.io/v1alpha1","kind":"PlatformOperator","metadata":{"name":"a"},"spec":{"package":{"name":"p"},"installNamespace":"kube-system"}}"#,
+    r#"{"apiVersion":"chandler.dev/v1alpha1","kind":"Catalog","metadata":{"name":"a"},"spec":{"source":{"type":"image","image":{"ref":"a:v1","pullSecret":"s"}}}}"#,
+    r#"{"apiVersion":"chandler.dev/v1alpha1","kind":"ChangeApproval","metadata":{"name":"a"},"spec":{"bundleDeployment":"b","bundleDeploymentUID":"u","change":"c","approvedBy":"me"}}"#,
+    r#"{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","metadata":{"name":"a","namespace":"olm"},"spec":{"image":"a:v1"}}"#,
+];

@@ -120,6 +120,7 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         "git" => git(),
         "known_hosts" => owned(lines::KNOWN_HOSTS),
         "patterns" => owned(lines::PATTERNS),
+        "delegation" => owned(lines::DELEGATIONS),
         "expression" => owned(lines::EXPRESSIONS),
         "text" => owned(lines::TEXTS),
         "archive" => archives(),
