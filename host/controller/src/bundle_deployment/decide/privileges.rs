@@ -1,6 +1,6 @@
 //! Kinds of objects with which a release reaches beyond itself, and which of them a new release has and the one before had not.
 //!
-//! An author who changes a spec decides about the new release. Nobody decided about what an update of a provisioner adds to the same
+//! An author who changes a spec decides about the new release. No author decides what an update of a provisioner adds to the same
 //! content, so these additions wait for approval, whatever `spec.approval` says.
 
 use std::collections::BTreeSet;
@@ -23,17 +23,9 @@ const GROUPS: &[&str] = &[
 /// What the names of namespaces of the cluster itself begin with.
 const NAMESPACES: &[&str] = &["kube-", "openshift-"];
 
-/// What the first release of a provisioner with another digest has, and the release of the current revision had not: in words for
-/// users. `before` is none if that release is unavailable, and then counts as one without any.
-pub(crate) fn gained(
-    history: &[Revision],
-    candidate: &Candidate,
-    before: Option<&Release>,
-    after: &Release,
-) -> Vec<String> {
-    if !is_update_of_provisioner(history, candidate) {
-        return Vec::new();
-    }
+/// What a release has and the one before it had not, in words for users. `before` is none if that release is unavailable, and then counts
+/// as one without any.
+pub(crate) fn gained(before: Option<&Release>, after: &Release) -> Vec<String> {
     let had: BTreeSet<String> = before.map(privileges).unwrap_or_default();
     privileges(after).difference(&had).cloned().collect()
 }
@@ -116,26 +108,24 @@ mod tests {
         let before = release(std::slice::from_ref(&map));
         for (object, expected) in &added {
             let after = release(&[map.clone(), object.clone()]);
-            let gained = |candidate: &Candidate, before: Option<&Release>| {
-                gained(&history("sha256:1"), candidate, before, &after)
-            };
-            assert_eq!(gained(&rendered_by("sha256:2"), Some(&before)), [*expected]);
-            assert_eq!(gained(&rendered_by("sha256:2"), None), [*expected], "the earlier release is unavailable");
-            assert_eq!(gained(&rendered_by("sha256:1"), Some(&before)), [""; 0], "the author's own change");
-            assert_eq!(gained(&rendered_by("sha256:2"), Some(&after)), [""; 0], "it had one");
+            assert_eq!(gained(Some(&before), &after), [*expected]);
+            assert_eq!(gained(None, &after), [*expected], "the earlier release is unavailable");
+            assert_eq!(gained(Some(&after), &after), [""; 0], "it had one");
         }
         let more = release(&[map, object("apps/v1", "Deployment", Some("shop"), "a")]);
-        assert_eq!(gained(&history("sha256:1"), &rendered_by("sha256:2"), Some(&before), &more), [""; 0]);
+        assert_eq!(gained(Some(&before), &more), [""; 0]);
     }
 
     #[test]
-    fn what_an_author_decides_gains_nothing() {
-        let after = release(&[object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", None, "b")]);
-        assert_eq!(gained(&[], &rendered_by("sha256:2"), None, &after), [""; 0]);
+    fn what_an_author_decides_is_no_update_of_a_provisioner() {
+        let history = history("sha256:1");
+        assert!(is_update_of_provisioner(&history, &rendered_by("sha256:2")));
+        assert!(!is_update_of_provisioner(&history, &rendered_by("sha256:1")), "the author's own change");
+        assert!(!is_update_of_provisioner(&[], &rendered_by("sha256:2")), "the first installation");
         let mut other = rendered_by("sha256:2");
         other.provisioner.class = "other".into();
-        assert_eq!(gained(&history("sha256:1"), &other, None, &after), [""; 0], "the author named another class");
+        assert!(!is_update_of_provisioner(&history, &other), "the author named another class");
         let back = Candidate { cause: Cause::Pinned(1), ..rendered_by("sha256:2") };
-        assert_eq!(gained(&history("sha256:1"), &back, None, &after), [""; 0]);
+        assert!(!is_update_of_provisioner(&history, &back), "a rollback");
     }
 }

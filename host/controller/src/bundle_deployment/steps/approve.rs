@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chandler_api::{ApprovedChange, PendingChange, approval::LISTED_FINDINGS};
+use chandler_api::{ApprovedChange, BundleDeployment, PendingChange, approval::LISTED_FINDINGS};
 use chandler_core::{Digest, Release};
 use chandler_rollout::{Preview, RolloutError, RolloutRequest};
 
@@ -113,11 +113,9 @@ pub(in super::super) async fn approve(
         Err(error) => return Err(Box::new(NotApproved { selection: chosen.selection(), error: error.into() })),
     };
     let change = approval::digest(deployment, &chosen.candidate, &preview);
-    if let Some(given) = handles.approvals.of(deployment, &change) {
-        let approved_by = given.spec.approved_by;
-        let approval = Some(ApprovedChange { change, approved_by, terms: Some(approval::terms(deployment)) });
+    if let Some(approval) = given(handles, deployment, &change) {
         let mut approved = Approved::of(chosen);
-        approved.candidate.approval = approval;
+        approved.candidate.approval = Some(approval);
         return Ok(approved);
     }
     let provisioner = updates::change(subject.history(), &chosen.candidate);
@@ -166,7 +164,7 @@ async fn gained(handles: &PrepareHandles<'_>, subject: &Subject, chosen: &Chosen
         tracing::debug!(deployment = %subject.name(), %error, "the release before an update of its provisioner is unavailable");
     });
     let before = before.ok().map(|restored| restored.release);
-    privileges::gained(history, &chosen.candidate, before.as_deref(), &chosen.release)
+    privileges::gained(before.as_deref(), &chosen.release)
 }
 
 /// The release that runs, with the update of its provisioner that waits for approval; or the update, once that is approved.
@@ -185,11 +183,10 @@ async fn with_update(handles: &ApproveHandles<'_>, subject: &Subject, mut chosen
         }
     };
     let change = approval::update_digest(deployment, &candidate, &preview);
-    if let Some(given) = handles.approvals.of(deployment, &change) {
-        let terms = Some(approval::terms(deployment));
-        let approval = Some(ApprovedChange { change, approved_by: given.spec.approved_by, terms });
+    if let Some(approval) = given(handles, deployment, &change) {
         let bundle = BundleFacts { warnings: chosen.bundle.warnings.clone(), ..bundle::facts(&release) };
-        return Approved { candidate: Candidate { approval, ..candidate }, release, bundle, ..Approved::of(chosen) };
+        let candidate = Candidate { approval: Some(approval), ..candidate };
+        return Approved { release, candidate, bundle, ..Approved::of(chosen) };
     }
     let pending = PendingChange {
         cause: updates::cause(true),
@@ -197,6 +194,12 @@ async fn with_update(handles: &ApproveHandles<'_>, subject: &Subject, mut chosen
         ..approval::pending(&candidate, change, &preview)
     };
     Approved { pending: Some(pending), ..Approved::of(chosen) }
+}
+
+/// The approval of a change on the terms of the current spec, if someone gave it.
+fn given(handles: &ApproveHandles<'_>, deployment: &BundleDeployment, change: &str) -> Option<ApprovedChange> {
+    let approved_by = handles.approvals.of(deployment, change)?.spec.approved_by;
+    Some(ApprovedChange { change: change.to_owned(), approved_by, terms: Some(approval::terms(deployment)) })
 }
 
 /// What the candidate would change.
