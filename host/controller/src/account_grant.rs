@@ -2,7 +2,7 @@
 //! not every cluster has, and which see only requests that are made after they were applied.
 //!
 //! The annotations `chandler.dev/bundledeployments` and `chandler.dev/resolutions` of a ServiceAccount list who may use it. The set of a
-//! Resolution, and its members, count as that Resolution (`resolution::membership`).
+//! Resolution, and its members, count as that Resolution (`resolution::decided`).
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -34,8 +34,10 @@ enum Membership {
 impl Asker {
     /// A BundleDeployment as it is stored.
     pub(crate) fn of(context: &Arc<Context>, deployment: &BundleDeployment) -> Arc<Self> {
-        let stored = Membership::Stored(Arc::clone(context), Box::new(deployment.clone()));
-        Self::new(context, deployment, stored)
+        // The status, whose history is most of the object, proves nothing.
+        let (metadata, spec) = (deployment.metadata.clone(), deployment.spec.clone());
+        let stored = BundleDeployment { metadata, spec, status: None };
+        Self::new(context, deployment, Membership::Stored(Arc::clone(context), Box::new(stored)))
     }
 
     /// A member of the set of a Resolution, before it is written.

@@ -18,7 +18,7 @@ use crate::context::Context;
 /// What the decisions of each Resolution say of its members, by the name of the Resolution. It is read when it is first needed, and when it
 /// does not answer: decisions never change.
 #[derive(Default)]
-pub(crate) struct Decided(Mutex<BTreeMap<String, Arc<Members>>>);
+pub(crate) struct DecidedMembers(Mutex<BTreeMap<String, Arc<Members>>>);
 
 /// The members that the decisions of one Resolution have: their names, and digests of what the decisions say of them.
 struct Members {
@@ -26,7 +26,7 @@ struct Members {
     known: BTreeSet<(String, Digest)>,
 }
 
-impl Decided {
+impl DecidedMembers {
     /// Forgets a Resolution that is gone.
     pub(super) fn forget(&self, resolution: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(resolution);
@@ -47,7 +47,7 @@ impl Decided {
                 return false;
             }
         };
-        let members = decisions.all().flat_map(|decision| decision.manifests.deployments());
+        let members = decisions.newest_first().flat_map(|decision| decision.manifests.deployments());
         let known: BTreeSet<_> = members.map(|member| identity(&member)).collect();
         let has = known.contains(&wanted);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(Members { uid, known }));

@@ -87,10 +87,6 @@ impl Decisions {
         Ok(Self(decisions))
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &Decision> {
-        self.0.iter()
-    }
-
     pub(super) fn newest(&self) -> Option<&Decision> {
         self.0.last()
     }

@@ -13,7 +13,7 @@ use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
 
 use tokio::{sync::Notify, time::Instant};
 
-use super::{decided::Decided, decisions::NAME_LABEL, set};
+use super::{decided::DecidedMembers, decisions::NAME_LABEL, set};
 
 /// The shortest time between two rounds in which all Resolutions are reconciled because a BundleDeployment has another bundle. While a
 /// set is installed, each of its members is such a change.
@@ -33,7 +33,7 @@ pub(crate) struct ResolutionWakes {
     /// A BundleDeployment has another bundle than before.
     bundles: Notify,
     /// What the decisions say of members.
-    pub(super) decided: Decided,
+    pub(super) decided: DecidedMembers,
 }
 
 /// What the status of a BundleDeployment says of its bundle. That it is another one is a reason to look at the records, and nothing more.
@@ -65,7 +65,7 @@ impl ResolutionWakes {
             installed: Mutex::default(),
             stale: Mutex::default(),
             bundles: Notify::new(),
-            decided: Decided::default(),
+            decided: DecidedMembers::default(),
         }
     }
 
