@@ -45,6 +45,21 @@ pub enum GitError {
         /// [`PackLimits::objects`](crate::PackLimits::objects).
         most: u32,
     },
+    /// One object is too large.
+    #[error("one of its objects is larger than {} MiB", .0 >> 20)]
+    ObjectBytes(u64),
+    /// Too many objects have to be in memory at the same time: those from which others are made, or directories in each other.
+    #[error("its objects need more than {} MiB of memory at the same time", .0 >> 20)]
+    Alive(u64),
+    /// An object is made from another one, and that from a further one, and so on.
+    #[error("an object is the last of a chain of more than {0} differences")]
+    Chain(usize),
+    /// Too much has to be read for the files of the directory.
+    #[error("its directory needs more than {} MiB to be read; objects count each time they occur", .0 >> 20)]
+    Work(u64),
+    /// A path is too long.
+    #[error("one of its paths is longer than {0} bytes")]
+    Path(usize),
     /// The pack or an object of it is damaged or too large.
     #[error("its objects cannot be read: {0}")]
     Pack(String),
@@ -54,8 +69,8 @@ pub enum GitError {
     /// The directory does not exist.
     #[error("it has no directory {0:?} at this commit")]
     Directory(String),
-    /// All files together are too large.
-    #[error("its files are larger than {} MiB together", .0 >> 20)]
+    /// All objects together are too large.
+    #[error("its objects are larger than {} MiB together", .0 >> 20)]
     Bytes(u64),
     /// The disk failed, or the caller stopped waiting.
     #[error("{0}")]

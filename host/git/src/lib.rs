@@ -13,12 +13,15 @@
 //! The crates of gitoxide read lines, packs and objects. Its transports are not used: connections follow the rules of Chandler's
 //! own, which gitoxide has no place for (addresses, redirects, the minimum rate of a body).
 //!
-//! A server is untrusted. The sizes of a pack, of an object and of all objects are limited, and every object is verified against its
-//! name, so that a commit determines all content.
+//! A server is untrusted. The sizes of a pack, of an object and of all objects are limited before an object is made, as are the bytes in
+//! memory at the same time and the work of walking directories. Every object is verified against its name, so that a commit determines
+//! all content.
 
+mod budget;
 mod error;
 mod framed;
 mod lines;
+mod measure;
 mod names;
 mod objects;
 mod pack_reader;
@@ -26,10 +29,11 @@ pub mod protocol;
 mod refs;
 mod walk;
 
+pub use budget::PackLimits;
 pub use error::GitError;
 pub use framed::Framed;
 pub use names::{CommitId, FileId};
-pub use objects::{Objects, PackLimits};
+pub use objects::Objects;
 pub use pack_reader::PackReader;
 pub use protocol::Capabilities;
 pub use refs::{REFS, Refs, Revision, Selected};

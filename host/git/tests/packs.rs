@@ -12,7 +12,14 @@ use chandler_git::{CommitId, Entry, GitError, Objects, PackLimits, Stop};
 use chandler_test_git::Repository;
 use tempfile::TempDir;
 
-const LIMITS: PackLimits = PackLimits { objects: 1000, object_bytes: 1 << 20 };
+const LIMITS: PackLimits = PackLimits {
+    objects: 1000,
+    object_bytes: 1 << 20,
+    alive_bytes: 4 << 20,
+    all_bytes: 64 << 20,
+    work_bytes: 64 << 20,
+    path_bytes: 200,
+};
 
 /// The pack of everything in a repository.
 fn pack(repository: &TempDir) -> Vec<u8> {

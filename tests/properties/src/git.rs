@@ -12,20 +12,31 @@ use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 use crate::memory;
 
 /// The memory that a response may take: the library allocates a little for each line, and a window to inflate.
-const FIXED: usize = 8 << 20;
+const FIXED: usize = 2 << 20;
 const PER_BYTE: usize = 100;
-const LIMITS: PackLimits = PackLimits { objects: 200, object_bytes: 64 << 10 };
+const PER_BYTE_OF_PACKS: usize = 16;
+const LIMITS: PackLimits = PackLimits {
+    objects: 400,
+    object_bytes: 64 << 10,
+    alive_bytes: 256 << 10,
+    all_bytes: 16 << 20,
+    work_bytes: 16 << 20,
+    path_bytes: 300,
+};
 /// The most entries of a walk: the visitor bounds it.
 const ENTRIES: usize = 500;
 
 /// Responses: the first byte selects which. A pack is made of a text, so that its checksums are right.
 pub(crate) fn holds(input: &[u8]) {
     let Some((how, bytes)) = input.split_first() else { return };
-    memory::bounded(input, FIXED, PER_BYTE, || match how % 3 {
-        0 => lists(bytes),
-        1 => fetched(bytes),
-        _ => packs(bytes),
-    });
+    match how % 3 {
+        0 => memory::bounded(input, FIXED, PER_BYTE, || lists(bytes)),
+        1 => memory::bounded(input, FIXED, PER_BYTE, || fetched(bytes)),
+        _ => {
+            let (pack, commit) = built(bytes);
+            memory::bounded(input, FIXED, PER_BYTE_OF_PACKS, || packs(&pack, commit));
+        }
+    }
 }
 
 fn lists(bytes: &[u8]) {
@@ -60,11 +71,10 @@ fn fetched(bytes: &[u8]) {
     }
 }
 
-fn packs(text: &[u8]) {
-    let (pack, commit) = built(text);
+fn packs(pack: &[u8], commit: CommitId) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut file = tempfile::tempfile().expect("a file");
-    file.write_all(&pack).expect("a file that can be written");
+    file.write_all(pack).expect("a file that can be written");
     std::io::Seek::rewind(&mut file).expect("a file that can be read");
     let mut objects = match Objects::index(file, directory.path(), LIMITS, &AtomicBool::new(false)) {
         Ok(objects) => objects,
@@ -95,11 +105,12 @@ fn assert_message(error: &GitError) {
     assert!(message.len() < 2000 && !message.chars().any(char::is_control), "{message:?}");
 }
 
-/// A pack and its last commit. A line `-- blob --`, `-- tree --`, `-- commit --`, `-- tag --` or `-- delta N --` begins an object; a delta
-/// is from object `N`. In a tree, a line is the mode, the name and the number of an object; the first line of a commit is
+/// A pack and its last commit. A line `-- blob --`, `-- tree --`, `-- commit --`, `-- tag --`, `-- delta N --` or `-- grown N --` begins an
+/// object; a delta is from object `N`, and a grown one is object `N` with the text at its end, stored as a difference. In a tree, a line is the mode, the name and the number of an object; the first line of a commit is
 /// the number of its tree.
 pub(crate) fn built(text: &[u8]) -> (Vec<u8>, CommitId) {
     let (mut objects, mut names, mut commit) = (Vec::new(), Vec::<[u8; 20]>::new(), [0; 20]);
+    let (mut plain, mut places) = (Vec::<(&str, Vec<u8>)>::new(), Vec::new());
     let mut count = 0_u32;
     let mut lines = text.split_inclusive(|byte| *byte == b'\n').peekable();
     while let Some(line) = lines.next() {
@@ -112,21 +123,37 @@ pub(crate) fn built(text: &[u8]) -> (Vec<u8>, CommitId) {
             let number: Option<usize> = str::from_utf8(number).ok().and_then(|text| text.trim().parse().ok());
             number.and_then(|number| names.get(number)).copied().unwrap_or([7; 20])
         };
+        let mut grown_to = None;
         let (code, word, base, body) = match kind.split_once(' ').unwrap_or((kind, "")) {
-            ("commit", _) => (1, "commit", None, commit_of(&body, of)),
-            ("tree", _) => (2, "tree", None, tree_of(&body, of)),
-            ("blob", _) => (3, "blob", None, body),
-            ("tag", _) => (4, "tag", None, body),
-            ("delta", number) => (7, "", Some(of(number.as_bytes())), body),
+            ("commit", _) => (1, "commit", Vec::new(), commit_of(&body, of)),
+            ("tree", _) => (2, "tree", Vec::new(), tree_of(&body, of)),
+            ("blob", _) => (3, "blob", Vec::new(), body),
+            ("tag", _) => (4, "tag", Vec::new(), body),
+            ("delta", number) => (7, "", of(number.as_bytes()).to_vec(), body),
+            ("grown", number) => {
+                let number: Option<usize> = number.trim().parse().ok().filter(|number| *number < names.len());
+                let Some(number) = number else { continue };
+                let (word, base) = plain[number].clone();
+                let whole = [base.as_slice(), &body].concat();
+                // Enough to exceed every limit.
+                if whole.len() > 1 << 20 || plain.len() > 300 {
+                    continue;
+                }
+                grown_to = Some((word, whole));
+                (6, word, distance(objects.len() - places[number]), grown(base.len(), &body))
+            }
             _ => continue,
         };
-        let name = sha1(&[format!("{word} {}\0", body.len()).as_bytes(), &body]);
+        let (word, whole) = grown_to.unwrap_or_else(|| (word, body.clone()));
+        let name = sha1(&[format!("{word} {}\0", whole.len()).as_bytes(), &whole]);
         names.push(name);
+        plain.push((word, whole));
+        places.push(objects.len());
         if code == 1 {
             commit = name;
         }
         objects.extend(head(code, body.len()));
-        objects.extend(base.unwrap_or_default().iter().take(if base.is_some() { 20 } else { 0 }));
+        objects.extend(base);
         let mut encoder = ZlibEncoder::new(&mut objects, Compression::fast());
         encoder.write_all(&body).and_then(|()| encoder.finish().map(drop)).expect("memory that can be written");
         count += 1;
@@ -170,6 +197,47 @@ fn head(code: u8, length: usize) -> Vec<u8> {
         rest >>= 7;
     }
     head
+}
+
+/// A difference: all of the base, then a text.
+fn grown(base: usize, text: &[u8]) -> Vec<u8> {
+    let mut bytes = [numbers(base), numbers(base + text.len())].concat();
+    if base > 0 {
+        // Copies from the beginning: no byte of the place, three of the length.
+        bytes.push(0b1111_0000);
+        bytes.extend(&base.to_le_bytes()[..3]);
+    }
+    for piece in text.chunks(127) {
+        bytes.push(u8::try_from(piece.len()).unwrap_or_default());
+        bytes.extend_from_slice(piece);
+    }
+    bytes
+}
+
+/// A number in pieces of seven bits, the lowest first.
+fn numbers(mut number: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = u8::try_from(number & 0x7f).unwrap_or_default();
+        number >>= 7;
+        bytes.push(if number > 0 { low | 0x80 } else { low });
+        if number == 0 {
+            return bytes;
+        }
+    }
+}
+
+/// How far before itself the base of a difference begins (gitformat-pack, "offset encoding").
+fn distance(mut distance: usize) -> Vec<u8> {
+    let mut bytes = vec![u8::try_from(distance & 0x7f).unwrap_or_default()];
+    distance >>= 7;
+    while distance > 0 {
+        distance -= 1;
+        bytes.push(u8::try_from(distance & 0x7f).unwrap_or_default() | 0x80);
+        distance >>= 7;
+    }
+    bytes.reverse();
+    bytes
 }
 
 fn sha1(parts: &[&[u8]]) -> [u8; 20] {

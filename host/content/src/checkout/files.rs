@@ -18,6 +18,8 @@ use crate::{
 
 /// How many objects of a repository there may be for each entry of a bundle: a commit of a large repository holds many bundles.
 const OBJECTS_PER_ENTRY: usize = 50;
+/// No object may be larger, whatever the limit on files: three are in memory at the same time, and hosts refuse files over 100 MiB.
+const OBJECT_BYTES: u64 = 100 << 20;
 /// What a pointer of Git LFS begins with, and how long it is at most (the specification of Git LFS).
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 const LFS_BYTES: usize = 1024;
@@ -42,7 +44,10 @@ impl Files {
         let objects = Objects::index(pack, work.path(), bounds(&limits), work.cancel().flag());
         let mut objects = objects.map_err(|error| failed(&checkout, error))?;
         let mut overlay = Overlay::new(&limits);
-        let missing = objects.missing_files(checkout.commit, &checkout.directory, &mut || overlay.count());
+        let missing = objects.missing_files(checkout.commit, &checkout.directory, &mut || {
+            work.cancel().check().map_err(StoreError::at("work on", work.path()))?;
+            Ok::<_, ContentError>(overlay.count()?)
+        });
         let missing = missing.map_err(|stop| stopped(&checkout, stop))?;
         Ok(Self { work, checkout, limits, objects, missing })
     }
@@ -61,7 +66,7 @@ impl Files {
     pub(super) fn add_missing(mut self, cancel: &Cancel) -> Result<Self, ContentError> {
         self.work = self.work.cancelled_by(cancel);
         let pack = open(&self.path_of_missing())?;
-        let added = self.objects.add(pack, self.work.path(), bounds(&self.limits), cancel.flag());
+        let added = self.objects.add(pack, self.work.path(), cancel.flag());
         added.map_err(|error| failed(&self.checkout, error))?;
         Ok(self)
     }
@@ -83,9 +88,18 @@ fn open(path: &Path) -> Result<File, ContentError> {
     Ok(File::open(path).map_err(StoreError::at("open", path))?)
 }
 
+/// A repository may be larger than the directory that is a bundle, though not without bounds.
 fn bounds(limits: &Limits) -> PackLimits {
-    let objects = u32::try_from(limits.entries.saturating_mul(OBJECTS_PER_ENTRY)).unwrap_or(u32::MAX);
-    PackLimits { objects, object_bytes: limits.file_bytes }
+    let object_bytes = limits.file_bytes.min(OBJECT_BYTES);
+    PackLimits {
+        objects: u32::try_from(limits.entries.saturating_mul(OBJECTS_PER_ENTRY)).unwrap_or(u32::MAX),
+        object_bytes,
+        // An object, the one that it is made from, and others that wait.
+        alive_bytes: object_bytes.saturating_mul(3),
+        all_bytes: limits.unpacked_bytes.saturating_mul(4),
+        work_bytes: limits.unpacked_bytes.saturating_mul(16),
+        path_bytes: limits.path_bytes,
+    }
 }
 
 fn failed(checkout: &Checkout, error: GitError) -> ContentError {

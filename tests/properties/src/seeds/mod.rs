@@ -175,7 +175,17 @@ fn git() -> Vec<Vec<u8>> {
         ),
         of(1, &[line("ERR not our ref")]),
         of(2, &[GIT_OBJECTS.as_bytes().to_vec()]),
+        of(2, &[git_ladder().into_bytes()]),
     ]
+}
+
+/// Each object is made from the one before, which stays in memory for another one.
+fn git_ladder() -> String {
+    let rungs = (0..120).map(|rung| {
+        let last = if rung == 0 { 0 } else { rung * 2 };
+        format!("-- grown {last} --\na\n-- grown {last} --\nb\n")
+    });
+    format!("-- blob --\n{}\n{}", "x".repeat(30_000), rungs.collect::<String>())
 }
 
 /// The small files of catalogs, as archives.
