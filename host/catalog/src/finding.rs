@@ -96,6 +96,8 @@ pub enum Problem {
     Suspicious { message: String },
     #[error("the pattern cannot be read: {message}")]
     Pattern { message: String },
+    #[error("all .indexignore files together have more than {patterns} patterns or {bytes} bytes")]
+    TooManyPatterns { patterns: usize, bytes: u64 },
     #[error("package {package:?} has no {} blob", crate::model::PACKAGE)]
     PackageMissing { package: String },
     #[error("package {package:?} is defined more than once")]
@@ -173,6 +175,7 @@ impl Problem {
             Self::FieldInvalid { .. } => "FieldInvalid",
             Self::Suspicious { .. } => "Suspicious",
             Self::Pattern { .. } => "Pattern",
+            Self::TooManyPatterns { .. } => "TooManyPatterns",
             Self::PackageMissing { .. } => "PackageMissing",
             Self::PackageDuplicate { .. } => "PackageDuplicate",
             Self::PackageName { .. } => "PackageName",
@@ -218,6 +221,7 @@ impl Problem {
             Self::FieldInvalid { .. } => "fix the value",
             Self::Suspicious { .. } => "keep one of the keys",
             Self::Pattern { .. } => "write the pattern as in .gitignore",
+            Self::TooManyPatterns { .. } => "list directories and patterns such as *.md instead of single files",
             Self::PackageMissing { .. } => {
                 "add a blob of schema olm.package with this name, or fix the field `package`"
             }

@@ -19,7 +19,8 @@ pub(crate) struct Ignored {
 }
 
 impl Ignored {
-    /// Reads the patterns. A pattern that cannot be read is a finding, and then ignores nothing.
+    /// Reads the patterns. A pattern that cannot be read is a finding, and then ignores nothing. So is the first one beyond the limits
+    /// on all of them, which is the last to be read.
     pub(crate) fn read(
         content: &dyn Content,
         files: &[(String, u64)],
@@ -27,18 +28,26 @@ impl Ignored {
         findings: &mut Vec<Finding>,
     ) -> Result<Self, ReadError> {
         let mut by_directory = BTreeMap::new();
-        for (path, size) in files.iter().filter(|(path, _)| is_ignore_file(path)) {
+        let (mut all_bytes, mut patterns) = (0_u64, 0);
+        'files: for (path, size) in files.iter().filter(|(path, _)| is_ignore_file(path)) {
             let place = |line: usize| Place::new(path, u32::try_from(line).unwrap_or(u32::MAX));
-            if *size > limits.ignore_bytes {
-                let problem = Problem::TooLarge { limit: limits.ignore_bytes };
-                findings.push(Finding::new(problem, place(1)));
-                continue;
+            let too_many =
+                || Problem::TooManyPatterns { patterns: limits.ignore_patterns, bytes: limits.ignore_bytes };
+            all_bytes = all_bytes.saturating_add(*size);
+            if all_bytes > limits.ignore_bytes {
+                findings.push(Finding::new(too_many(), place(1)));
+                break;
             }
             let bytes = content.read_all(path)?;
             let directory = path.strip_suffix(NAME).unwrap_or_default().trim_end_matches('/');
             let mut builder = GitignoreBuilder::new("");
             for (number, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
                 let line = if number == 0 { line.trim_start_matches('\u{feff}') } else { line };
+                patterns += usize::from(!line.trim().is_empty() && !line.starts_with('#'));
+                if patterns > limits.ignore_patterns {
+                    findings.push(Finding::new(too_many(), place(number + 1)));
+                    break 'files;
+                }
                 if let Err(error) = builder.add_line(None, line) {
                     findings.push(Finding::new(Problem::Pattern { message: error.to_string() }, place(number + 1)));
                 }
@@ -95,7 +104,7 @@ mod tests {
 
     fn kept(files: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let content = MemoryContent::new(files.iter().map(|(path, text)| (*path, *text)));
-        let listed: Vec<_> = content.entries("", None, 100).into_iter().map(|it| (it.path, it.size)).collect();
+        let listed: Vec<_> = content.entries("", None, 10_000).into_iter().map(|it| (it.path, it.size)).collect();
         let mut findings = Vec::new();
         let ignored = Ignored::read(&content, &listed, &Limits::default(), &mut findings).unwrap();
         let kept = listed.into_iter().map(|(path, _)| path).filter(|path| !ignored.contains(path)).collect();
@@ -129,6 +138,20 @@ mod tests {
         for (files, expected) in cases {
             assert_eq!(kept(files), (expected.iter().map(|it| (*it).to_owned()).collect(), vec![]), "{files:?}");
         }
+    }
+
+    #[test]
+    fn all_patterns_are_counted_together() {
+        let many = |files: usize, text: &str| {
+            let files: Vec<_> = (0..files).map(|n| (format!("d{n:04}/.indexignore"), text.to_owned())).collect();
+            let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+            kept(&files).1
+        };
+        assert_eq!(many(1000, "*.md\n# why\n\n"), [""; 0]);
+        let text = "all .indexignore files together have more than 1000 patterns or 65536 bytes";
+        assert_eq!(many(1002, "*.md\n"), [format!("d1000/.indexignore:1: {text}")]);
+        assert_eq!(many(3, &"a*\n".repeat(400)), [format!("d0002/.indexignore:201: {text}")]);
+        assert_eq!(many(80, &"x".repeat(1000)), [format!("d0065/.indexignore:1: {text}")]);
     }
 
     #[test]

@@ -15,8 +15,12 @@ pub struct Limits {
     pub nodes: usize,
     /// Bytes of a schema, a package or a name. Default 512.
     pub name_bytes: usize,
-    /// Bytes of one `.indexignore` file. Default 1 MiB.
+    /// Bytes of the paths of all files together. Default 32 MiB.
+    pub path_bytes: usize,
+    /// Bytes of all `.indexignore` files together: a compiled pattern takes up to 500 times its length. Default 64 KiB.
     pub ignore_bytes: u64,
+    /// Patterns of all `.indexignore` files together. Default 1,000.
+    pub ignore_patterns: usize,
     /// Bytes that the index builder sorts in memory; the rest is sorted on the disk. Default 8 MiB.
     pub sort_bytes: usize,
 }
@@ -30,7 +34,9 @@ impl Default for Limits {
             depth: 100,
             nodes: 1_000_000,
             name_bytes: 512,
-            ignore_bytes: 1 << 20,
+            path_bytes: 32 << 20,
+            ignore_bytes: 64 << 10,
+            ignore_patterns: 1000,
             sort_bytes: 8 << 20,
         }
     }

@@ -70,6 +70,9 @@ pub enum CatalogError {
     /// There are too many files.
     #[error("the catalog has more than {0} files")]
     Files(usize),
+    /// The paths of the files are too long together.
+    #[error("the paths of its files have more than {0} bytes together")]
+    Paths(usize),
     /// There are too many documents.
     #[error("the catalog has more than {0} documents")]
     Metas(u64),
@@ -116,14 +119,19 @@ pub fn read<E: From<CatalogError>>(
 /// The paths and sizes of all files.
 fn files(content: &dyn Content, limits: &Limits) -> Result<Vec<(String, u64)>, CatalogError> {
     let mut files: Vec<(String, u64)> = Vec::new();
+    let mut bytes = 0;
     loop {
         let page = content.entries("", files.last().map(|(path, _)| path.as_str()), PAGE);
         if page.is_empty() {
             return Ok(files);
         }
+        bytes += page.iter().map(|entry| entry.path.len()).sum::<usize>();
         files.extend(page.into_iter().map(|entry| (entry.path, entry.size)));
         if files.len() > limits.files {
             return Err(CatalogError::Files(limits.files));
+        }
+        if bytes > limits.path_bytes {
+            return Err(CatalogError::Paths(limits.path_bytes));
         }
     }
 }

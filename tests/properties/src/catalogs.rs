@@ -18,7 +18,9 @@ fn limits() -> Limits {
         depth: 40,
         nodes: 20_000,
         name_bytes: 64,
+        path_bytes: 2 << 10,
         ignore_bytes: 1 << 10,
+        ignore_patterns: 20,
         sort_bytes: 2 << 10,
     }
 }
@@ -40,8 +42,11 @@ pub(crate) fn holds(input: &[u8]) {
     let directory = directory();
     let Ok(indexes) = Indexes::open(directory.path()) else { panic!("a directory of this user") };
     let Ok((index, found)) = indexes.build_for_lint(&content, &limits, usize::MAX) else {
-        // Only a limit on files or documents ends the reading.
-        return assert!(metas.len() as u64 >= limits.metas || content.entries("", None, 100).len() > limits.files);
+        // Only a limit on files, paths or documents ends the reading.
+        let files = content.entries("", None, 100);
+        let paths: usize = files.iter().map(|file| file.path.len()).sum();
+        let many = files.len() > limits.files || paths > limits.path_bytes;
+        return assert!(many || metas.len() as u64 >= limits.metas);
     };
     assert_eq!(found, findings);
     assert_eq!(index.len(), metas.len() as u64);
