@@ -5,7 +5,7 @@ use std::path::Path;
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::{ArchiveError, ContentError, LimitExceeded, StoreError};
+use crate::{ArchiveError, ContentError, LimitExceeded, StoreError, store::own_file};
 
 /// What a server sends.
 pub(crate) trait Body {
@@ -23,7 +23,7 @@ pub(crate) async fn save(
     most: u64,
     mut pass: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), ContentError>,
 ) -> Result<(), ContentError> {
-    let mut file = tokio::fs::File::create_new(path).await.map_err(StoreError::at("create", path))?;
+    let mut file = tokio::fs::OpenOptions::from(own_file()).open(path).await.map_err(StoreError::at("create", path))?;
     let (mut size, mut written) = (0_u64, Vec::new());
     while let Some(chunk) = body.chunk().await? {
         size = size.saturating_add(chunk.len() as u64);

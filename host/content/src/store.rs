@@ -35,7 +35,7 @@ use chandler_core::{Content, Digest};
 pub use self::{collect::Collected, uploads::Upload};
 pub(crate) use self::{
     images::{Asking, ImageKey, Known, Latest, Place, Reader},
-    workspace::{AddError, Workspace},
+    workspace::{AddError, Workspace, own_file},
 };
 use crate::{
     ContentError, FileSet, Limits, StoreError, blocking, directory, files,

@@ -215,6 +215,27 @@ fn directories_of_the_cache_are_checked_each_for_itself() {
     }
 }
 
+/// Also where the directory of the cache is moved to one that others can enter.
+#[tokio::test]
+async fn files_of_the_cache_are_for_this_user_only() {
+    let (directory, store) = store(Limits::default());
+    tree(&store, "text").await;
+    let mut directories = vec![directory.path().join("cache/trees")];
+    let mut files = 0;
+    while let Some(next) = directories.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let (path, metadata) = entry.map(|entry| (entry.path(), entry.metadata().unwrap())).unwrap();
+            if metadata.is_dir() {
+                directories.push(path);
+            } else {
+                assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{}", path.display());
+                files += 1;
+            }
+        }
+    }
+    assert_eq!(files, 2);
+}
+
 #[tokio::test]
 async fn a_tree_is_found_again_and_is_the_same() {
     let (directory, store) = store(Limits::default());

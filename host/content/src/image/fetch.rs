@@ -24,7 +24,7 @@ use super::{
 use crate::{
     Archives, ContentError, LimitExceeded, Limits, Repositories, Store, StoreError, Tree, blocking,
     path::entry_path,
-    store::{Asking, ImageKey, Known, Place, Workspace},
+    store::{Asking, ImageKey, Known, Place, Workspace, own_file},
     transport::{Crowd, Silent, SystemRoots},
     unpack::{self, Budget, Dialect, Overlay, RootedAt, UnpackError},
 };
@@ -465,7 +465,7 @@ async fn download(
     if path.exists() {
         return Ok(());
     }
-    let mut file = tokio::fs::File::create_new(&path).await.map_err(StoreError::at("create", &path))?;
+    let mut file = tokio::fs::OpenOptions::from(own_file()).open(&path).await.map_err(StoreError::at("create", &path))?;
     let mut blob = Blob::request(client, image, layer).await?;
     while let Some(chunk) = blob.next().await? {
         file.write_all(&chunk).await.map_err(StoreError::at("write to", &path))?;

@@ -2,8 +2,9 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
     io::{self, BufWriter, Read, Seek, SeekFrom, Write},
+    os::unix::fs::OpenOptionsExt as _,
     path::Path,
 };
 
@@ -54,7 +55,7 @@ impl Store {
         let directory = directory.map_err(StoreError::at("create directory in", self.work()))?;
         let tree = directory.path().join(TREE);
         fs::create_dir(&tree).map_err(StoreError::at("create directory", &tree))?;
-        let pack = File::options().create_new(true).write(true).open(tree.join(PACK));
+        let pack = own_file().open(tree.join(PACK));
         let pack = BufWriter::new(pack.map_err(StoreError::at("create", tree.join(PACK)))?);
         Ok(Workspace {
             store: self.clone(),
@@ -165,8 +166,15 @@ mod libc_codes {
     pub(super) const ENOTEMPTY: i32 = 39;
 }
 
+/// Options for a new file that only this user can read, wherever its directory is moved.
+pub(crate) fn own_file() -> OpenOptions {
+    let mut options = File::options();
+    options.create_new(true).write(true).mode(0o600);
+    options
+}
+
 fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::options().create_new(true).write(true).open(path)?;
+    let mut file = own_file().open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }

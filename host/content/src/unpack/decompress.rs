@@ -33,6 +33,11 @@ impl Budget {
         Self { unpacked: Rc::new(Cell::new(0)), limit, ratio, cancel: cancel.clone() }
     }
 
+    /// Counts the compressed bytes that are read. The caller may stop waiting there, too: many parts of an archive may hold nothing.
+    pub(super) fn count<R: Read>(&self, compressed: R, counts: &Counts) -> Counted<R> {
+        Counted { inner: compressed, count: Rc::clone(&counts.consumed), cancel: self.cancel.clone() }
+    }
+
     /// Bounds the plain bytes of an archive, or of a part of it.
     pub(super) fn bound<R: Read>(&self, plain: R, counts: &Counts) -> Bounded<R> {
         Bounded {
@@ -53,18 +58,12 @@ pub(super) struct Counts {
     produced: Rc<Cell<u64>>,
 }
 
-impl Counts {
-    /// Counts the compressed bytes that are read.
-    pub(super) fn count<R: Read>(&self, compressed: R) -> Counted<R> {
-        Counted { inner: compressed, count: Rc::clone(&self.consumed) }
-    }
-}
 
 /// The decompressed bytes of a file. Its first bytes determine the compression, as in container runtimes, since media types are
 /// often wrong. Consecutive gzip members form one file.
 pub(super) fn reader(file: File, budget: &Budget) -> io::Result<Box<dyn Read>> {
     let counts = Counts::default();
-    let counted = counts.count(file);
+    let counted = budget.count(file, &counts);
     let mut input = BufReader::with_capacity(16 << 10, counted);
     let magic = input.fill_buf()?;
     let plain: Box<dyn Read> = if magic.starts_with(&[0x1f, 0x8b]) {
@@ -81,10 +80,12 @@ pub(super) fn reader(file: File, budget: &Budget) -> io::Result<Box<dyn Read>> {
 pub(super) struct Counted<R> {
     inner: R,
     count: Rc<Cell<u64>>,
+    cancel: Cancel,
 }
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.cancel.check()?;
         let count = self.inner.read(buffer)?;
         self.count.set(self.count.get().saturating_add(count as u64));
         Ok(count)
@@ -142,5 +143,61 @@ impl<R: BufRead> Read for Zstd<R> {
             let frame = StreamingDecoder::new_with_max_window_size(input, ZSTD_WINDOW);
             self.frame = Some(frame.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Seek as _, Write as _},
+        sync::atomic::Ordering,
+    };
+
+    use super::*;
+
+    /// A member of gzip and a frame of zstd without content.
+    const EMPTY: [&[u8]; 2] = [
+        &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[0x28, 0xb5, 0x2f, 0xfd, 0, 0x58, 1, 0, 0],
+    ];
+
+    #[test]
+    fn members_without_content_end_when_the_caller_stops_waiting() {
+        for empty in EMPTY {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&empty.repeat(100_000)).unwrap();
+            for stops in [false, true] {
+                file.rewind().unwrap();
+                let cancel = Cancel::default();
+                let mut plain =
+                    reader(file.try_clone().unwrap(), &Budget::new(&Limits::default(), &cancel)).unwrap();
+                cancel.flag().store(stops, Ordering::Relaxed);
+                let counted = plain.read(&mut [0; 10]);
+                assert_eq!(counted.is_err(), stops, "{counted:?}");
+            }
+        }
+    }
+
+    /// The flag is set while one call reads members without end.
+    #[test]
+    fn one_call_looks_at_the_flag_again_and_again() {
+        struct Stops<'a>(Cancel, u32, &'a [u8]);
+        impl Read for Stops<'_> {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                self.1 += 1;
+                assert!(self.1 < 100, "nobody looked at the flag");
+                if self.1 == 50 {
+                    self.0.flag().store(true, Ordering::Relaxed);
+                }
+                let whole = buffer.len() / self.2.len() * self.2.len();
+                buffer[..whole].copy_from_slice(&self.2.repeat(whole / self.2.len()));
+                Ok(whole)
+            }
+        }
+        let cancel = Cancel::default();
+        let (budget, counts) = (Budget::new(&Limits::default(), &cancel), Counts::default());
+        let compressed = budget.count(Stops(cancel, 0, EMPTY[0]), &counts);
+        let mut plain = budget.bound(MultiGzDecoder::new(BufReader::new(compressed)), &counts);
+        assert!(plain.read(&mut [0; 10]).is_err());
     }
 }

@@ -261,7 +261,7 @@ impl Decoder<'_> {
         method: CompressionMethod,
         found: &ZipEntry<'z, Bytes>,
     ) -> Result<Box<dyn Read + 'z>, EntryProblem> {
-        let compressed = self.counts.count(found.reader());
+        let compressed = self.budget.count(found.reader(), &self.counts);
         Ok(match method {
             CompressionMethod::STORE => Box::new(self.budget.bound(found.verifying_reader(compressed), &self.counts)),
             CompressionMethod::DEFLATE => {
