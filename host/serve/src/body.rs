@@ -1,10 +1,11 @@
 //! Bodies that a blocking thread writes.
 //!
-//! A caller that stops reading would hold the thread, and the file that it reads, for ever: so each part must be taken within a time. A
-//! body that is cut short ends with an error, never like a whole one.
+//! A caller that stops reading would hold the thread, and the file that it reads, for ever: so each part must be taken within a time, and a
+//! slow caller gives way to others. A body that is cut short ends with an error, never like a whole one.
 
 use std::{
     io::{self, BufWriter, Write},
+    sync::Arc,
     time::Duration,
 };
 
@@ -12,6 +13,8 @@ use axum::body::Body;
 use bytes::Bytes;
 use tokio::{runtime::Handle, sync::mpsc, time::timeout};
 use tokio_stream::wrappers::ReceiverStream;
+
+use crate::places::Place;
 
 /// The bytes of a part.
 const PART_BYTES: usize = 64 << 10;
@@ -26,13 +29,26 @@ pub(crate) struct Parts {
     send: mpsc::Sender<io::Result<Bytes>>,
     runtime: Handle,
     patience: Duration,
+    place: Arc<Place>,
 }
 
 impl Write for Parts {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let sending = timeout(self.patience, self.send.send(Ok(Bytes::copy_from_slice(bytes))));
-        match self.runtime.block_on(sending) {
-            Ok(Ok(())) => Ok(bytes.len()),
+        let sent = self.runtime.block_on(async {
+            tokio::select! {
+                sent = sending => Some(sent),
+                () = self.place.gives_way() => None,
+            }
+        });
+        let Some(sent) = sent else {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the caller reads slowly, and others wait"));
+        };
+        match sent {
+            Ok(Ok(())) => {
+                self.place.moved(bytes.len());
+                Ok(bytes.len())
+            }
             Ok(Err(_)) => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the caller went away")),
             Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the caller does not read")),
         }
@@ -43,23 +59,26 @@ impl Write for Parts {
     }
 }
 
-/// A body that `write` produces on a blocking thread. `held` is dropped when it has ended.
-pub(crate) fn written<H: Send + 'static>(
-    held: H,
+/// A body that `write` produces on a blocking thread. The place is free when it has ended.
+pub(crate) fn written(
+    place: Place,
     write: impl FnOnce(&mut Sink) -> io::Result<()> + Send + 'static,
 ) -> Body {
-    written_within(PATIENCE, held, write)
+    written_within(PATIENCE, place, write)
 }
 
-fn written_within<H: Send + 'static>(
+fn written_within(
     patience: Duration,
-    held: H,
+    place: Place,
     write: impl FnOnce(&mut Sink) -> io::Result<()> + Send + 'static,
 ) -> Body {
     let (send, receive) = mpsc::channel(1);
     let failed = send.clone();
+    place.begin();
+    let place = Arc::new(place);
+    let held = Arc::clone(&place);
     let work = move |runtime: Handle| {
-        let mut sink = BufWriter::with_capacity(PART_BYTES, Parts { send, runtime, patience });
+        let mut sink = BufWriter::with_capacity(PART_BYTES, Parts { send, runtime, patience, place });
         write(&mut sink).and_then(|()| sink.flush())
     };
     tokio::spawn(async move {
@@ -80,24 +99,39 @@ mod tests {
     use axum::body::to_bytes;
 
     use super::*;
+    use crate::places::{Caller, Places};
 
     #[tokio::test]
     async fn a_body_is_whole_or_ends_with_an_error() {
         let text = vec![7_u8; 200 << 10];
         let expected = text.clone();
-        let body = written((), move |sink| sink.write_all(&text));
+        let place = || Places::new(1).take(&Caller::new("ann")).unwrap();
+        let body = written(place(), move |sink| sink.write_all(&text));
         assert_eq!(to_bytes(body, usize::MAX).await.unwrap(), expected);
-        let body = written((), |sink| {
+        let body = written(place(), |sink| {
             sink.write_all(&vec![7; 100 << 10])?;
             Err(io::Error::other("the disk"))
         });
         assert!(to_bytes(body, usize::MAX).await.is_err());
     }
 
-    #[tokio::test]
-    async fn what_is_held_is_released_though_the_caller_does_not_read() {
-        let (held, released) = tokio::sync::oneshot::channel::<()>();
-        let _body = written_within(Duration::from_millis(10), held, |sink| sink.write_all(&vec![7; 1 << 20]));
-        assert!(released.await.is_err(), "dropped, not sent");
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_place_is_free_though_the_caller_does_not_read() {
+        let (places, ann) = (Places::new(1), Caller::new("ann"));
+        let place = places.take(&ann).unwrap();
+        let _body = written_within(Duration::from_millis(10), place, |sink| sink.write_all(&vec![7; 1 << 20]));
+        while places.take(&ann).is_err() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_slow_body_gives_way() {
+        let places = Places::new(1);
+        let place = places.take(&Caller::new("mallory")).unwrap();
+        let body = written_within(Duration::from_hours(1), place, |sink| sink.write_all(&vec![7; 1 << 20]));
+        places.age();
+        let _place = places.take(&Caller::new("ann")).unwrap();
+        assert!(to_bytes(body, usize::MAX).await.is_err());
     }
 }

@@ -3,7 +3,6 @@
 use std::{
     fs::File,
     io::{self, Read as _, Seek as _, SeekFrom},
-    sync::Arc,
 };
 
 use axum::{
@@ -14,11 +13,11 @@ use chandler_content::Store;
 use chandler_core::Digest;
 use headers::{AcceptRanges, ContentLength, ContentRange, ETag, HeaderMapExt as _};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     body,
     conditional::{self, Part},
+    places::{Caller, Place, Places},
     refusal::Refusal,
 };
 
@@ -28,17 +27,18 @@ const ARCHIVES: usize = 4;
 /// Writes archives.
 pub(crate) struct Bundles {
     store: Store,
-    turns: Arc<Semaphore>,
+    places: Places,
 }
 
 impl Bundles {
     pub(crate) fn new(store: Store) -> Self {
-        Self { store, turns: Arc::new(Semaphore::new(ARCHIVES)) }
+        Self { store, places: Places::new(ARCHIVES) }
     }
 
     /// The answer to a request for the content of this digest.
     pub(crate) async fn answer(
         &self,
+        caller: &Caller,
         method: &Method,
         headers: &HeaderMap,
         digest: &Digest,
@@ -49,18 +49,17 @@ impl Bundles {
         } else if method == Method::HEAD {
             described(Body::empty())
         } else {
-            self.sent(headers, &tag, digest).await?
+            self.sent(caller, headers, &tag, digest).await?
         };
         response.headers_mut().typed_insert(tag);
         Ok(response)
     }
 
-    async fn sent(&self, headers: &HeaderMap, tag: &ETag, digest: &Digest) -> Result<Response, Refusal> {
-        let turn = Arc::clone(&self.turns).try_acquire_owned();
-        let turn = turn.map_err(|_| Refusal::Unavailable("too many archives are being sent"))?;
+    async fn sent(&self, caller: &Caller, headers: &HeaderMap, tag: &ETag, digest: &Digest) -> Result<Response, Refusal> {
+        let place = self.places.take(caller)?;
         let (file, bytes) = self.archive(digest.clone()).await?;
         let part = conditional::part(headers, tag, bytes)?;
-        Ok(partial(file, part, bytes, turn))
+        Ok(partial(file, part, bytes, place))
     }
 
     async fn archive(&self, digest: Digest) -> Result<(File, u64), Refusal> {
@@ -96,8 +95,8 @@ fn described(body: Body) -> Response {
     response
 }
 
-fn partial(mut file: File, part: Part, bytes: u64, turn: OwnedSemaphorePermit) -> Response {
-    let body = body::written(turn, move |sink| {
+fn partial(mut file: File, part: Part, bytes: u64, place: Place) -> Response {
+    let body = body::written(place, move |sink| {
         file.seek(SeekFrom::Start(part.offset))?;
         io::copy(&mut file.take(part.length), sink).map(drop)
     });

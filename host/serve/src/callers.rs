@@ -9,7 +9,7 @@ use k8s_openapi::api::{
 use kube::{Api, Client, api::PostParams};
 use tokio::sync::Semaphore;
 
-use crate::refusal::Refusal;
+use crate::{places::Caller, refusal::Refusal};
 
 /// The longest token in bytes. Tokens of ServiceAccounts have about a thousand.
 const TOKEN_BYTES: usize = 16 << 10;
@@ -31,7 +31,7 @@ impl Callers {
     }
 
     /// Checks that the caller may `get` a path, as of the API server's own paths that are no resources.
-    pub(crate) async fn may_get(&self, headers: &HeaderMap, path: &str) -> Result<(), Refusal> {
+    pub(crate) async fn may_get(&self, headers: &HeaderMap, path: &str) -> Result<Caller, Refusal> {
         let asked = NonResourceAttributes { path: Some(path.to_owned()), verb: Some("get".to_owned()) };
         let asked =
             SubjectAccessReviewSpec { non_resource_attributes: Some(asked), ..SubjectAccessReviewSpec::default() };
@@ -43,7 +43,7 @@ impl Callers {
     }
 
     /// Checks that the caller may `update` a BundleDeployment.
-    pub(crate) async fn may_update(&self, headers: &HeaderMap, name: &str) -> Result<(), Refusal> {
+    pub(crate) async fn may_update(&self, headers: &HeaderMap, name: &str) -> Result<Caller, Refusal> {
         let asked = ResourceAttributes {
             group: Some("core.rukpak.io".to_owned()),
             resource: Some("bundledeployments".to_owned()),
@@ -61,7 +61,7 @@ impl Callers {
         headers: &HeaderMap,
         asked: SubjectAccessReviewSpec,
         what: impl FnOnce() -> String,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Caller, Refusal> {
         let token = headers.typed_get::<Authorization<Bearer>>();
         let missing = "a bearer token of the API server is needed: Authorization: Bearer TOKEN";
         let token = token.ok_or(Refusal::Unauthenticated(missing))?;
@@ -73,7 +73,7 @@ impl Callers {
         let user = self.user(token.token()).await?;
         let name = user.username.clone().unwrap_or_default();
         if self.allows(user, asked).await? {
-            return Ok(());
+            return Ok(Caller::new(&name));
         }
         Err(Refusal::Forbidden(format!("{} may not {}", chandler_core::text::printable(&name), what())))
     }

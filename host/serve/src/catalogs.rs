@@ -2,7 +2,6 @@
 
 use std::{
     io::{self, Write as _},
-    sync::Arc,
 };
 
 use axum::{
@@ -14,9 +13,12 @@ use chandler_content::{Store, Tree};
 use chandler_core::Digest;
 use headers::{ETag, HeaderMapExt as _};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
-use tokio::sync::Semaphore;
 
-use crate::{body, conditional, refusal::Refusal};
+use crate::{
+    body, conditional,
+    places::{Caller, Places},
+    refusal::Refusal,
+};
 
 /// How many answers are sent at once.
 const ANSWERS: usize = 4;
@@ -62,17 +64,18 @@ impl Wanted {
 pub(crate) struct Catalogs {
     store: Store,
     indexes: Indexes,
-    turns: Arc<Semaphore>,
+    places: Places,
 }
 
 impl Catalogs {
     pub(crate) fn new(store: Store, indexes: Indexes) -> Self {
-        Self { store, indexes, turns: Arc::new(Semaphore::new(ANSWERS)) }
+        Self { store, indexes, places: Places::new(ANSWERS) }
     }
 
     /// The answer to a request for documents of the catalog of this digest.
     pub(crate) async fn answer(
         &self,
+        caller: &Caller,
         method: &Method,
         headers: &HeaderMap,
         digest: &Digest,
@@ -84,21 +87,20 @@ impl Catalogs {
             StatusCode::NOT_MODIFIED.into_response()
         } else {
             let body =
-                if method == Method::HEAD { Body::empty() } else { self.documents(digest.clone(), wanted).await? };
+                if method == Method::HEAD { Body::empty() } else { self.documents(caller, digest.clone(), wanted).await? };
             ([(CONTENT_TYPE, HeaderValue::from_static("application/jsonl"))], body).into_response()
         };
         response.headers_mut().typed_insert(tag);
         Ok(response)
     }
 
-    async fn documents(&self, digest: Digest, wanted: Wanted) -> Result<Body, Refusal> {
-        let turn = Arc::clone(&self.turns).try_acquire_owned();
-        let turn = turn.map_err(|_| Refusal::Unavailable("too many requests for catalogs are under way"))?;
+    async fn documents(&self, caller: &Caller, digest: Digest, wanted: Wanted) -> Result<Body, Refusal> {
+        let place = self.places.take(caller)?;
         let (store, indexes) = (self.store.clone(), self.indexes.clone());
         let opened = tokio::task::spawn_blocking(move || (store.tree(&digest), indexes.get(&digest)));
         match opened.await {
             Ok((Some(tree), Ok(Some(index)))) => {
-                Ok(body::written(turn, move |sink| write(&index, &tree, &wanted, sink)))
+                Ok(body::written(place, move |sink| write(&index, &tree, &wanted, sink)))
             }
             Ok((_, Ok(_))) => {
                 Err(Refusal::Absent("its content is no longer in the cache of the controller".to_owned()))

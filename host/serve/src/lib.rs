@@ -16,6 +16,7 @@
 //! | `routes` | paths, checks of callers, and answers without content |
 //! | `callers` | who calls, and whether they may |
 //! | `bundles`, `catalogs`, `uploads` | the answers |
+//! | `places` | how callers share the transfers that are under way |
 //! | `conditional` | entity tags and ranges |
 //! | `body` | bodies that a thread writes, for clients that may stop reading |
 //! | `certificate` | the certificate: made here, or that of a Secret |
@@ -28,6 +29,7 @@ mod callers;
 mod catalogs;
 mod certificate;
 mod conditional;
+mod places;
 mod refusal;
 mod routes;
 pub mod server;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{
-    Router,
+    Extension, Router,
     body::Body,
     extract::{DefaultBodyLimit, Path, RawQuery, Request, State},
     middleware::{self, Next},
@@ -17,6 +17,7 @@ use crate::{
     bundles::Bundles,
     callers::Callers,
     catalogs::{Catalogs, Wanted},
+    places::Caller,
     refusal::Refusal,
     server::{Holding, Holdings},
     uploads::Uploads,
@@ -50,8 +51,9 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
 }
 
 /// Answers only callers that may get the path.
-async fn checked(State(service): State<Arc<Service>>, request: Request, next: Next) -> Answer {
-    service.callers.may_get(request.headers(), request.uri().path()).await?;
+async fn checked(State(service): State<Arc<Service>>, mut request: Request, next: Next) -> Answer {
+    let caller = service.callers.may_get(request.headers(), request.uri().path()).await?;
+    request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }
 
@@ -61,12 +63,13 @@ async fn nothing() -> Refusal {
 
 async fn bundle(
     State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
     Path(file): Path<String>,
     method: Method,
     headers: HeaderMap,
 ) -> Answer {
     match file.strip_suffix(".tgz").map_or(Holding::Nothing, |name| service.holdings.bundle(name)) {
-        Holding::Content(digest) => service.bundles.answer(&method, &headers, &digest).await,
+        Holding::Content(digest) => service.bundles.answer(&caller, &method, &headers, &digest).await,
         Holding::Unknown => Err(Refusal::Unavailable("the controller has just started, and not looked at it yet")),
         Holding::Nothing => {
             Err(Refusal::Absent(format!("no BundleDeployment with unpacked content has the path {}", printable(&file))))
@@ -81,36 +84,45 @@ async fn upload(
     body: Body,
 ) -> Answer {
     let name = file.strip_suffix(".tgz").unwrap_or(&file);
-    service.callers.may_update(&headers, name).await?;
+    let caller = service.callers.may_update(&headers, name).await?;
     if name == file {
         return Err(Refusal::Absent("the path of an upload is /uploads/NAME.tgz".to_owned()));
     }
-    service.uploads.receive(name, body).await
+    service.uploads.receive(&caller, name, body).await
 }
 
 async fn all(
     State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     method: Method,
     headers: HeaderMap,
 ) -> Answer {
-    documents(&service, &name, &method, &headers, Wanted::default()).await
+    documents(&service, &caller, &name, &method, &headers, Wanted::default()).await
 }
 
 async fn metas(
     State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
     method: Method,
     headers: HeaderMap,
 ) -> Answer {
-    documents(&service, &name, &method, &headers, Wanted::parse(&query.unwrap_or_default())?).await
+    documents(&service, &caller, &name, &method, &headers, Wanted::parse(&query.unwrap_or_default())?).await
 }
 
-async fn documents(service: &Service, name: &str, method: &Method, headers: &HeaderMap, wanted: Wanted) -> Answer {
+async fn documents(
+    service: &Service,
+    caller: &Caller,
+    name: &str,
+    method: &Method,
+    headers: &HeaderMap,
+    wanted: Wanted,
+) -> Answer {
     let absent = || Refusal::Absent(format!("there is no Catalog {} with content in use", printable(name)));
     let digest = service.holdings.catalog(name).ok_or_else(absent)?;
-    service.catalogs.answer(method, headers, &digest, wanted).await
+    service.catalogs.answer(caller, method, headers, &digest, wanted).await
 }
 
 fn printable(text: &str) -> String {

@@ -10,9 +10,10 @@ use chandler_content::{ContentError, FailureClass, Store, Upload};
 use chandler_core::{Content as _, Digest};
 use futures::StreamExt as _;
 use http::StatusCode;
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::time::timeout;
 
 use crate::{
+    places::{Caller, Place, Places},
     refusal::Refusal,
     server::{Holdings, Target},
 };
@@ -27,20 +28,23 @@ const TIMEOUT: Duration = Duration::from_mins(10);
 pub(crate) struct Uploads {
     store: Store,
     holdings: Arc<dyn Holdings>,
-    turns: Semaphore,
+    places: Places,
 }
 
 impl Uploads {
     pub(crate) fn new(store: Store, holdings: Arc<dyn Holdings>) -> Self {
-        Self { store, holdings, turns: Semaphore::new(UPLOADS) }
+        Self { store, holdings, places: Places::new(UPLOADS) }
     }
 
     /// Receives the content of a BundleDeployment: 201 if it is new, 204 if it is there already.
-    pub(crate) async fn receive(&self, name: &str, body: Body) -> Result<Response, Refusal> {
+    pub(crate) async fn receive(&self, caller: &Caller, name: &str, body: Body) -> Result<Response, Refusal> {
         // Before the body is read, and again when it is.
         self.target(name)?;
-        let _turn = self.turns.try_acquire().map_err(|_| Refusal::Unavailable("too many uploads are under way"))?;
-        let received = timeout(TIMEOUT, self.unpacked(body)).await;
+        let place = self.places.take(caller)?;
+        let received = tokio::select! {
+            received = timeout(TIMEOUT, self.unpacked(&place, body)) => received,
+            () = place.gives_way() => return Err(Refusal::Slow("the upload is slow, and others wait")),
+        };
         let content = received.map_err(|_| Refusal::Slow("the upload took longer than ten minutes"))??;
         let (uid, wanted) = self.target(name)?;
         let is_new = self.remember(name, uid, content.clone(), wanted.is_some()).await?;
@@ -65,21 +69,24 @@ impl Uploads {
     }
 
     /// Writes the body to a file, and unpacks that into the store.
-    async fn unpacked(&self, body: Body) -> Result<Digest, Refusal> {
+    async fn unpacked(&self, place: &Place, body: Body) -> Result<Digest, Refusal> {
         let most = self.store.limits().download_bytes;
         let mut file = self.store.temporary_file().map_err(|error| failed(&error))?;
         let (mut parts, mut size) = (body.into_data_stream(), 0_u64);
+        place.begin();
         while let Some(part) =
             timeout(PART_TIMEOUT, parts.next()).await.map_err(|_| Refusal::Slow("nothing was sent for 30 seconds"))?
         {
             let part = part.map_err(|_| Refusal::Malformed("the upload was interrupted".to_owned()))?;
             size = size.saturating_add(part.len() as u64);
+            place.moved(part.len());
             if size > most {
                 return Err(Refusal::TooLarge(most));
             }
             // A write into the page cache; the thread is not worth a switch.
             file.write_all(&part).map_err(|error| failed(&error))?;
         }
+        place.end();
         match self.store.import_archive(file.path()).await {
             Ok(tree) => Ok(tree.digest().clone()),
             Err(error @ ContentError::Store(_)) => Err(failed(&error)),
