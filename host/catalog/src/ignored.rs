@@ -31,8 +31,7 @@ impl Ignored {
         let (mut all_bytes, mut patterns) = (0_u64, 0);
         'files: for (path, size) in files.iter().filter(|(path, _)| is_ignore_file(path)) {
             let place = |line: usize| Place::new(path, u32::try_from(line).unwrap_or(u32::MAX));
-            let too_many =
-                || Problem::TooManyPatterns { patterns: limits.ignore_patterns, bytes: limits.ignore_bytes };
+            let too_many = || Problem::TooManyPatterns { patterns: limits.ignore_patterns, bytes: limits.ignore_bytes };
             all_bytes = all_bytes.saturating_add(*size);
             if all_bytes > limits.ignore_bytes {
                 findings.push(Finding::new(too_many(), place(1)));

@@ -123,8 +123,7 @@ fn nested_directories_are_walked_within_their_bytes() {
         let file = pack.blob(b"x").name;
         let mut above = None;
         for _ in 0..depth {
-            let mut entries: Vec<_> =
-                (0..names).map(|n| ("100644", format!("b{n:0length$}"), file)).collect();
+            let mut entries: Vec<_> = (0..names).map(|n| ("100644", format!("b{n:0length$}"), file)).collect();
             entries.extend(above.map(|tree| ("40000", "a".to_owned(), tree)));
             entries.sort_by(|one, other| one.1.cmp(&other.1));
             above = Some(pack.tree(&tree(&entries)).name);

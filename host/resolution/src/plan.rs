@@ -75,13 +75,12 @@ pub struct NoImage {
 /// What of a decision is to be installed now: the first step of each upgrade, and none where the BundleDeployment is not healthy.
 ///
 /// # Errors
-/// A step has no image. `image` returns it for a package and a bundle.
+/// A step has no image.
 pub fn plan(
     decision: &Decision,
     question: &Question,
     installed: &[Installation],
     current: &Current<'_>,
-    image: impl Fn(&str, &str) -> Option<String>,
 ) -> Result<Plan, NoImage> {
     let mut plan = Plan { notes: decision.notes.clone(), left_out: question.left_out.clone(), ..Plan::default() };
     for member in &decision.missing {
@@ -111,7 +110,7 @@ pub fn plan(
             plan.members.extend(before.map(|it| PlannedMember { reasons, needs, ..it.clone() }));
             continue;
         }
-        let mut planned = first_step(member, &image)?;
+        let mut planned = first_step(member)?;
         planned.needs = needs.get(package).cloned().unwrap_or_default();
         if is_pinned(package) {
             // What others installed takes part in the decision, and is reported only if this set needs it.
@@ -221,7 +220,7 @@ fn needs(decision: &Decision) -> BTreeMap<&str, BTreeSet<String>> {
     needs
 }
 
-fn first_step(member: &Member, image: impl Fn(&str, &str) -> Option<String>) -> Result<PlannedMember, NoImage> {
+fn first_step(member: &Member) -> Result<PlannedMember, NoImage> {
     let mut planned = PlannedMember {
         package: member.package.clone(),
         bundle: member.name.clone(),
@@ -235,9 +234,10 @@ fn first_step(member: &Member, image: impl Fn(&str, &str) -> Option<String>) -> 
         ..PlannedMember::default()
     };
     if let Some(step) = member.steps.first().filter(|step| step.name != member.name) {
-        let found = image(&member.package, &step.name);
-        let missing = || NoImage { package: member.package.clone(), bundle: step.name.clone() };
-        planned.image = found.filter(|image| !image.is_empty()).ok_or_else(missing)?;
+        if step.image.is_empty() {
+            return Err(NoImage { package: member.package.clone(), bundle: step.name.clone() });
+        }
+        planned.image.clone_from(&step.image);
         planned.bundle.clone_from(&step.name);
         planned.version.clone_from(&step.version);
         planned.channel.clone_from(&step.channel);

@@ -111,6 +111,9 @@ pub struct Step {
     pub name: String,
     /// Its version.
     pub version: String,
+    /// Its image, as the catalog of the member says. A bundle of the same name in another catalog may be another one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub image: String,
     /// The channel of the edge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,

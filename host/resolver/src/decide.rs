@@ -76,7 +76,8 @@ fn member(universe: &Universe<'_>, node: &Node, mut reasons: BTreeSet<Reason>) -
 
 fn forced(node: &Node) -> Vec<Step> {
     let version = node.version.to_string();
-    vec![Step { name: node.bundle.name.clone(), version, channel: None, edge: Edge::Forced }]
+    let (name, image) = (node.bundle.name.clone(), node.bundle.image.clone());
+    vec![Step { name, version, image, channel: None, edge: Edge::Forced }]
 }
 
 /// Who needs each chosen candidate, and why.

@@ -132,7 +132,8 @@ impl Found<'_> {
         let step = installed.filter(|_| change != Change::Keep).map(|(from, at)| {
             let edge = successor(&self.package, &channels, &self.bundle.name, (&from.name, at));
             let (channel, edge) = edge.map_or((None, Edge::Forced), |(channel, edge)| (Some(channel), edge));
-            Step { name: self.bundle.name.clone(), version: self.version.to_string(), channel, edge }
+            let (name, image) = (self.bundle.name.clone(), self.bundle.image.clone());
+            Step { name, version: self.version.to_string(), image, channel, edge }
         });
         Member {
             package: required.package.clone(),

@@ -48,7 +48,8 @@ impl Paths {
                 for (to, channel, edge) in open.successors(name, version, steps)? {
                     let Some(bundle) = package.bundles.get(&to) else { continue };
                     let Some(reached) = &bundle.version else { continue };
-                    let step = Step { name: to.clone(), version: reached.to_string(), channel: Some(channel), edge };
+                    let (version, image) = (reached.to_string(), bundle.image.clone());
+                    let step = Step { name: to.clone(), version, image, channel: Some(channel), edge };
                     paths.last.insert(to.clone(), (name.clone(), step));
                     // What cannot be installed may be a goal, which has its own explanation, and is no step on the way.
                     if installable(&to) {

@@ -60,10 +60,7 @@ impl Write for Parts {
 }
 
 /// A body that `write` produces on a blocking thread. The place is free when it has ended.
-pub(crate) fn written(
-    place: Place,
-    write: impl FnOnce(&mut Sink) -> io::Result<()> + Send + 'static,
-) -> Body {
+pub(crate) fn written(place: Place, write: impl FnOnce(&mut Sink) -> io::Result<()> + Send + 'static) -> Body {
     written_within(PATIENCE, place, write)
 }
 

@@ -55,7 +55,13 @@ impl Bundles {
         Ok(response)
     }
 
-    async fn sent(&self, caller: &Caller, headers: &HeaderMap, tag: &ETag, digest: &Digest) -> Result<Response, Refusal> {
+    async fn sent(
+        &self,
+        caller: &Caller,
+        headers: &HeaderMap,
+        tag: &ETag,
+        digest: &Digest,
+    ) -> Result<Response, Refusal> {
         let place = self.places.take(caller)?;
         let (file, bytes) = self.archive(digest.clone()).await?;
         let part = conditional::part(headers, tag, bytes)?;

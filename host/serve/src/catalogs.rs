@@ -1,8 +1,6 @@
 //! The documents of Catalogs, as catalogd of OLM v1 serves them: one JSON document per line.
 
-use std::{
-    io::{self, Write as _},
-};
+use std::io::{self, Write as _};
 
 use axum::{
     body::Body,
@@ -86,8 +84,11 @@ impl Catalogs {
         let mut response = if conditional::is_known(headers, &tag) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {
-            let body =
-                if method == Method::HEAD { Body::empty() } else { self.documents(caller, digest.clone(), wanted).await? };
+            let body = if method == Method::HEAD {
+                Body::empty()
+            } else {
+                self.documents(caller, digest.clone(), wanted).await?
+            };
             ([(CONTENT_TYPE, HeaderValue::from_static("application/jsonl"))], body).into_response()
         };
         response.headers_mut().typed_insert(tag);

@@ -251,3 +251,56 @@ async fn labels_adopt_nothing_and_spec_adopt_does() {
     .await;
     world.finish().await;
 }
+
+/// Two that ask for the same object do not take it from each other for ever: one of them has it, and the other one says so.
+#[tokio::test]
+async fn an_object_that_two_ask_for_belongs_to_one() {
+    let world = World::new().await;
+    let (first, second) = (world.name(), format!("{}-second", world.name()));
+    let shared = make(&world, "kubectl-create", json!({"metadata": {"name": "shared"}, "data": {"tone": "low"}})).await;
+    let adopt = json!([{"kind": "ConfigMap", "namespace": world.namespace, "name": "shared", "uid": shared.uid()}]);
+    for name in [&first, &second] {
+        let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("shared", name))).await;
+        let mut spec = world.spec(PLAIN, &image);
+        spec["adopt"] = adopt.clone();
+        world.apply(name, spec).await;
+        // The second one takes it from the first one.
+        world.ready(name).await;
+    }
+    let lost = world.condition(&first, "Ready", "False", "ObjectCollision").await;
+    let message = &condition(&lost, "Ready").expect("Ready").message;
+    assert!(
+        message.contains(&format!("BundleDeployment {second}")) && message.contains("is not taken back"),
+        "{message}"
+    );
+
+    let owner = || async {
+        let shared = world.config_maps().get("shared").await.expect("the ConfigMap");
+        (shared.labels()["core.rukpak.io/owner-name"].clone(), shared.metadata.resource_version)
+    };
+    let before = owner().await;
+    assert_eq!(before.0, second);
+    for name in [&first, &second] {
+        request_reconcile(&world, name).await;
+    }
+    world.ready(&second).await;
+    world.condition(&first, "Ready", "False", "ObjectCollision").await;
+    assert_eq!(owner().await, before, "nobody wrote");
+
+    // Who no longer asks for it may ask again, and then has it.
+    let asks = |adopt: &serde_json::Value| Patch::Merge(json!({"spec": {"adopt": adopt}}));
+    for adopt in [json!([]), adopt] {
+        world
+            .deployments()
+            .patch(&first, &PatchParams::default(), &asks(&adopt))
+            .await
+            .expect("the object is accepted");
+        if adopt.as_array().is_some_and(Vec::is_empty) {
+            world.condition(&first, "Ready", "False", "ObjectCollision").await;
+        }
+    }
+    world.ready(&first).await;
+    world.condition(&second, "Ready", "False", "ObjectCollision").await;
+    assert_eq!(owner().await.0, first);
+    world.finish().await;
+}

@@ -267,6 +267,60 @@ async fn an_approved_rollout_stops_if_the_spec_allows_more_than_was_approved() {
     world.finish().await;
 }
 
+/// Repairs and rollbacks need no approval, so they must not use settings that nobody approved.
+#[tokio::test]
+async fn a_repair_does_no_more_than_was_approved() {
+    let world = World::new().await;
+    let name = world.name();
+    let image = world.push(&bundle("1", &config_map("extra", "1"))).await;
+    world.apply(&name, manual(world.spec(PLAIN, &image))).await;
+    approve(&world, 1, "1").await;
+    let maps = world.config_maps();
+    let foreign: ConfigMap =
+        serde_json::from_value(json!({"metadata": {"name": "extra"}, "data": {"version": "foreign"}})).expect("a map");
+    let suspend = |suspend: bool| Patch::Merge(json!({"spec": {"suspend": suspend}}));
+    let patched = |patch: Patch<Value>| {
+        let deployments = world.deployments();
+        let name = name.clone();
+        async move { deployments.patch(&name, &PatchParams::default(), &patch).await.expect("the object is accepted") }
+    };
+    patched(suspend(true)).await;
+    world.condition(&name, "Progressing", "False", "Suspended").await;
+    maps.delete("extra", &DeleteParams::default()).await.expect("a deletion");
+    maps.create(&PostParams::default(), &foreign).await.expect("a ConfigMap");
+    let extra = || async { maps.get("extra").await.expect("the ConfigMap").data.expect("data")["version"].clone() };
+
+    let widened = patched(Patch::Merge(json!({"spec": {"suspend": false, "collisionProtection": "None"}}))).await;
+    wait::until(&world.deployments(), &name, "the collision", |deployment: Option<&BundleDeployment>| {
+        let deployment = deployment.filter(|it| it.metadata.generation == widened.metadata.generation);
+        let ready = deployment.and_then(|deployment| condition(deployment, "Ready"));
+        ready.is_some_and(|ready| {
+            ready.reason == "ObjectCollision" && ready.observed_generation == widened.metadata.generation
+        })
+    })
+    .await;
+    assert_eq!(extra().await, "foreign");
+
+    // The same with a rollback.
+    let image = world.push(&bundle("2", "")).await;
+    let mut spec = manual(world.spec(PLAIN, &image));
+    spec["collisionProtection"] = Value::Null;
+    world.apply(&name, spec).await;
+    let change = |deployment: &BundleDeployment| deployment.status.as_ref()?.pending_change.clone();
+    let waits =
+        wait::until(&world.deployments(), &name, "a change that waits", |deployment: Option<&BundleDeployment>| {
+            deployment.and_then(change).is_some()
+        });
+    let waits = waits.await.as_ref().and_then(change).expect("a change");
+    world.approve(&name, &waits.digest).await;
+    world.ready(&name).await;
+    expect(&world, 2, Some("2")).await;
+    patched(Patch::Merge(json!({"spec": {"collisionProtection": "None", "rollout": {"toRevision": 1}}}))).await;
+    world.condition(&name, "Ready", "False", "ObjectCollision").await;
+    assert_eq!(extra().await, "foreign");
+    world.finish().await;
+}
+
 /// A bundle with a Deployment with this environment variable and this Pod label.
 fn web(variable: &Value, label: &str) -> Bundle {
     let container = json!({"name": "web", "image": "registry.k8s.io/pause:3.10", "env": [variable]});

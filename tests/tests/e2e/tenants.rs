@@ -5,9 +5,10 @@ use std::fs;
 
 use chandler_api::{BundleDeployment, ConditionType, PlatformOperator, Resolution, find_condition};
 use chandler_permissions::{Account, AccountPolicy, PolicyRule, roles};
-use chandler_tests::{Cluster, World, bundles, bundles::Bundle, wait, world::condition};
+use chandler_tests::{ArchiveServer, Cluster, World, bundles, bundles::Bundle, wait, world::condition};
 use k8s_openapi::api::{
     admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
+    core::v1::Secret,
     rbac::v1::ClusterRoleBinding,
 };
 use kube::{
@@ -389,5 +390,41 @@ async fn without_policies_accounts_install_only_what_they_list() {
     world.ready(&member).await;
     resolutions.delete(&platform, &DeleteParams::default()).await.expect("it exists");
     wait::until(&resolutions, &platform, "gone", |resolution| resolution.is_none()).await;
+    tenants.finish().await;
+}
+
+/// Grants go by names, which are first come, first served. A tenant that takes a name of another one gets no credentials for it, since no
+/// account that the tenant may use lists that name.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taken_name_gets_no_credentials() {
+    let tenants = Tenants::new(true).await;
+    let Tenants { world, mallory, .. } = &tenants;
+    let server = ArchiveServer::start().await;
+    server.require("user", "s3cret");
+    let other = format!("{}-other", world.run());
+    let secret: Secret = serde_json::from_value(json!({
+        "metadata": {"name": "of-other", "annotations": {"chandler.dev/bundledeployments": format!("{other}-*")}},
+        "type": "Opaque", "stringData": {"username": "user", "password": "s3cret"},
+    }))
+    .expect("a Secret");
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.system_namespace);
+    secrets.create(&PostParams::default(), &secret).await.expect("a Secret");
+    let auth = json!({"secret": {"name": "of-other"}});
+    let git = json!({"repository": server.url(), "ref": {"branch": "main"}, "auth": auth});
+    for (name, source) in [
+        ("archive", json!({"type": "http", "http": {"url": server.url(), "auth": auth}})),
+        ("repository", json!({"type": "git", "git": git})),
+    ] {
+        let mut spec = tenants.spec(&tenants.tenant, "");
+        spec["source"] = source;
+        let name = format!("{other}-{name}");
+        create(mallory, tenants.deployment(&name, &spec)).await.expect("it may be written");
+        let refused = world.condition(&name, "Ready", "False", "ServiceAccountNotGranted").await;
+        let message = &condition(&refused, "Ready").expect("Ready").message;
+        assert!(message.contains(&tenants.tenant) && !message.contains("s3cret"), "{message}");
+        // Nothing was asked, neither with nor without the credentials.
+        let answers = server.answers();
+        assert_eq!((answers.sent, answers.denied), (0, 0), "{name}");
+    }
     tenants.finish().await;
 }

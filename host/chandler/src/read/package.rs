@@ -121,7 +121,13 @@ pub async fn choose_upgrade(
     if let Some((member, first)) = member.and_then(|member| Some((member, member.steps.first()?)))
         && first.name != member.name
     {
-        chosen.image = image_of(&required.package, &first.name, catalogs)?;
+        chosen.image.clone_from(&first.image);
+        if chosen.image.is_empty() {
+            return Err(CommandError::failed(format!(
+                "no catalog names an image for the bundle {}",
+                one_line(&first.name)
+            )));
+        }
         chosen.lines.push(one_line(&format!(
             "upgrading to {} first, one of {} on the way to {}: run the command again when it is healthy",
             first.version,
@@ -145,18 +151,6 @@ fn check_same_package(required: &Required, existing: &BundleDeployment) -> Resul
         None => Err(CommandError::failed(format!("it is not known which package BundleDeployment {name} has"))
             .hint(format!("`chandler status {name}` shows its state; an image can be named in place of the package"))),
     }
-}
-
-/// The image of a bundle in the first catalog that has it.
-fn image_of(package: &str, bundle: &str, catalogs: &IndexCatalogs) -> Result<String, CommandError> {
-    for source in catalogs.sources() {
-        let read = catalogs.package(&source.name, package).map_err(|error| question::unreadable(&error))?;
-        let image = read.as_ref().and_then(|read| read.bundles.get(bundle)).map(|found| found.image.clone());
-        if let Some(image) = image.filter(|image| !image.is_empty()) {
-            return Ok(image);
-        }
-    }
-    Err(CommandError::failed(format!("no catalog names an image for the bundle {bundle}")))
 }
 
 /// Chooses the best version of a package that fits the cluster and what is installed there.

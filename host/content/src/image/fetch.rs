@@ -465,7 +465,8 @@ async fn download(
     if path.exists() {
         return Ok(());
     }
-    let mut file = tokio::fs::OpenOptions::from(own_file()).open(&path).await.map_err(StoreError::at("create", &path))?;
+    let mut file =
+        tokio::fs::OpenOptions::from(own_file()).open(&path).await.map_err(StoreError::at("create", &path))?;
     let mut blob = Blob::request(client, image, layer).await?;
     while let Some(chunk) = blob.next().await? {
         file.write_all(&chunk).await.map_err(StoreError::at("write to", &path))?;

@@ -58,7 +58,6 @@ pub(super) struct Counts {
     produced: Rc<Cell<u64>>,
 }
 
-
 /// The decompressed bytes of a file. Its first bytes determine the compression, as in container runtimes, since media types are
 /// often wrong. Consecutive gzip members form one file.
 pub(super) fn reader(file: File, budget: &Budget) -> io::Result<Box<dyn Read>> {
@@ -169,8 +168,7 @@ mod tests {
             for stops in [false, true] {
                 file.rewind().unwrap();
                 let cancel = Cancel::default();
-                let mut plain =
-                    reader(file.try_clone().unwrap(), &Budget::new(&Limits::default(), &cancel)).unwrap();
+                let mut plain = reader(file.try_clone().unwrap(), &Budget::new(&Limits::default(), &cancel)).unwrap();
                 cancel.flag().store(stops, Ordering::Relaxed);
                 let counted = plain.read(&mut [0; 10]);
                 assert_eq!(counted.is_err(), stops, "{counted:?}");

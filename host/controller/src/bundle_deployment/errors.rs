@@ -86,6 +86,7 @@ impl From<PrepareFailure> for Halted {
         let PrepareFailure { unpacked, provisioner, error } = failure;
         let outcome = match &error {
             PrepareError::Class(error) => ReconcileOutcome::ProvisionerUnavailable(error.0.clone()),
+            PrepareError::Account(error) => ReconcileOutcome::UnpackFailed(Problem::from(error)),
             PrepareError::Detect(error) => ReconcileOutcome::ProvisionerUnavailable(Problem::from(error)),
             PrepareError::Unpack(error) => ReconcileOutcome::UnpackFailed(error.0.clone()),
             PrepareError::Spec(error) => ReconcileOutcome::RenderFailed(Problem::from(error)),
@@ -174,6 +175,7 @@ impl From<&RerenderError> for Problem {
     fn from(error: &RerenderError) -> Self {
         let problem = match &error.cause {
             RerenderCause::Class(error) => error.0.clone(),
+            RerenderCause::Account(error) => Self::from(error),
             RerenderCause::Unpack(error) => error.0.clone(),
             RerenderCause::Render(error) => Self::from(error),
             RerenderCause::Values(error) => Self::from(error),

@@ -20,6 +20,7 @@
 //! Beside the line: [`restore`] and [`rerender`] return the release of an earlier revision, [`running`] looks after the one that
 //! runs, [`finalize`] deletes, [`failure`] and [`undecodable`] report what ends a reconcile early.
 
+pub(super) mod account;
 pub(super) mod apply;
 pub(super) mod approve;
 pub(super) mod certificates;

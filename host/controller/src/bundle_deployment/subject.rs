@@ -9,7 +9,7 @@ use chandler_rollout::{Owner, Parent};
 use kube::ResourceExt as _;
 
 use super::{
-    decide::{drift, owner, revisions, revisions::Candidate, spec_error::SpecError},
+    decide::{approval, drift, owner, revisions, revisions::Candidate, spec_error::SpecError},
     failed_candidates::ChangeCount,
 };
 use crate::account_grant::Asker;
@@ -69,8 +69,17 @@ impl Subject {
 
     /// The owner of the objects of a candidate, which the rollout notes in the record.
     pub(super) fn owner(&self, candidate: &Candidate, accounts: &AccountPolicy) -> Result<Owner, SpecError> {
+        self.owner_for(&self.deployment, candidate, accounts)
+    }
+
+    fn owner_for(
+        &self,
+        deployment: &BundleDeployment,
+        candidate: &Candidate,
+        accounts: &AccountPolicy,
+    ) -> Result<Owner, SpecError> {
         let rollback = revisions::is_rollback(&self.deployment, candidate);
-        let owner = owner::owner(&self.deployment, &candidate.install_namespace, accounts)?;
+        let owner = owner::owner(deployment, &candidate.install_namespace, accounts)?;
         let owner = owner
             .with_parent(Parent::of(&self.deployment))
             .held_by(TEARDOWN_FINALIZER)
@@ -79,6 +88,18 @@ impl Subject {
             .granted_by(Arc::<Asker>::clone(&self.asker))
             .ignoring(drift::ignored_fields(&self.deployment.spec)?);
         Ok(owner.recorded_in(Arc::<Record>::clone(&self.record)))
+    }
+
+    /// The same for a rollout: settings that nobody approved, where somebody has to, have their defaults.
+    pub(super) fn owner_as_approved(
+        &self,
+        candidate: &Candidate,
+        accounts: &AccountPolicy,
+    ) -> Result<Owner, SpecError> {
+        if approval::covers_terms(&self.deployment, candidate) {
+            return self.owner(candidate, accounts);
+        }
+        self.owner_for(&approval::on_default_terms(&self.deployment), candidate, accounts)
     }
 
     /// The owner of the objects that are about to be deleted.

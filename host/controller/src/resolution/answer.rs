@@ -44,8 +44,6 @@ pub(super) struct Answered {
     meant: Answer,
     /// Until when the answer also stands for questions that differ only by what the cluster has.
     stands_until: Instant,
-    /// The images of the first steps of upgrades, by package and bundle.
-    images: BTreeMap<(String, String), String>,
     /// What would be chosen if a part of the spec were different.
     pub(super) alternatives: Vec<String>,
 }
@@ -160,25 +158,24 @@ impl Resolutions {
                 let Some(digest) = digest else { continue };
                 match open(&indexes, &digest) {
                     Ok(index) => catalogs = catalogs.with(source, Arc::new(index)),
-                    Err(message) => return (failed(source.name, message), BTreeMap::new(), Vec::new()),
+                    Err(message) => return (failed(source.name, message), Vec::new()),
                 }
             }
             let settled = settle(&question, may_remove, |problem| resolve(problem, &catalogs));
-            let images = settled.answer.as_ref().ok().and_then(Resolved::decision).map(|it| images(it, &catalogs));
             let ask = |problem: &Problem| resolve(problem, &catalogs);
             let alternatives = alternatives(&settled.problem, &settled.answer, ask);
-            (settled, images.unwrap_or_default(), alternatives)
+            (settled, alternatives)
         });
-        let (settled, images, alternatives) = match asked.await {
+        let (settled, alternatives) = match asked.await {
             Ok(asked) => asked,
             Err(error) => {
                 let settled = interrupted(String::new(), format!("the resolver was interrupted: {error}"));
-                (settled, BTreeMap::new(), Vec::new())
+                (settled, Vec::new())
             }
         };
         let now = Instant::now();
         let stands_until = now + ((now - began) * PACE).min(LONGEST_PACE);
-        Answered { key, settled, meant: Answer::None, stands_until, images, alternatives }
+        Answered { key, settled, meant: Answer::None, stands_until, alternatives }
     }
 
     async fn cluster(&self) -> Cluster {
@@ -221,22 +218,6 @@ pub(super) fn open(indexes: &Indexes, digest: &Digest) -> Result<chandler_catalo
     }
 }
 
-/// The images of the first steps of upgrades.
-fn images(decision: &Chosen, catalogs: &IndexCatalogs) -> BTreeMap<(String, String), String> {
-    let mut images = BTreeMap::new();
-    for member in &decision.members {
-        let Some(step) = member.steps.first().filter(|step| step.name != member.name) else { continue };
-        let read = |source: chandler_resolver::Source| catalogs.package(&source.name, &member.package).ok().flatten();
-        let image = |package: Arc<chandler_resolver::Package>| {
-            package.bundles.get(&step.name).map(|bundle| bundle.image.clone()).filter(|image| !image.is_empty())
-        };
-        if let Some(image) = catalogs.sources().into_iter().filter_map(read).find_map(image) {
-            images.insert((member.package.clone(), step.name.clone()), image);
-        }
-    }
-    images
-}
-
 /// What an answer means for the set.
 fn conclude(
     question: &Question,
@@ -260,9 +241,7 @@ fn conclude(
             let is_of_this_spec = current.is_some_and(|it| Some(it.generation) == resolution.metadata.generation);
             let current = plan::Current { members: &members, is_of_this_spec };
             let installed: Vec<Installation> = observed.members.iter().chain(&observed.others).cloned().collect();
-            let image =
-                |package: &str, bundle: &str| answered.images.get(&(package.to_owned(), bundle.to_owned())).cloned();
-            match plan::plan(decision, &question, &installed, &current, image) {
+            match plan::plan(decision, &question, &installed, &current) {
                 Ok(plan) => planned(plan, observed, current.members, resolution, missing),
                 Err(error) => Answer::Failed { reason: Reason::CatalogInvalid, message: error.to_string() },
             }
@@ -350,7 +329,6 @@ mod tests {
             },
             meant: Answer::None,
             stands_until: now + Duration::from_secs(3),
-            images: BTreeMap::new(),
             alternatives: Vec::new(),
         };
         let mut installed = asked.clone();

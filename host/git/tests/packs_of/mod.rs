@@ -23,9 +23,8 @@ pub(crate) struct Object {
 
 /// A tree object of entries: mode, name, object.
 pub(crate) fn tree(entries: &[(&str, String, [u8; 20])]) -> Vec<u8> {
-    let entry = |(mode, name, id): &(&str, String, [u8; 20])| {
-        [mode.as_bytes(), b" ", name.as_bytes(), b"\0", id].concat()
-    };
+    let entry =
+        |(mode, name, id): &(&str, String, [u8; 20])| [mode.as_bytes(), b" ", name.as_bytes(), b"\0", id].concat();
     entries.iter().flat_map(entry).collect()
 }
 
@@ -39,7 +38,10 @@ impl Pack {
     }
 
     pub(crate) fn commit(&mut self, tree: [u8; 20]) -> Object {
-        let text = format!("tree {}\nauthor A <a@example.com> 0 +0000\ncommitter A <a@example.com> 0 +0000\n\nm\n", hex::encode(tree));
+        let text = format!(
+            "tree {}\nauthor A <a@example.com> 0 +0000\ncommitter A <a@example.com> 0 +0000\n\nm\n",
+            hex::encode(tree)
+        );
         self.whole(1, gix_object::Kind::Commit, text.as_bytes())
     }
 

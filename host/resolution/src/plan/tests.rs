@@ -84,8 +84,7 @@ fn planned(
         .collect();
     let current = Current { members: &before, is_of_this_spec };
     let installed: Vec<Installation> = members.iter().chain(others).cloned().collect();
-    let image = |package: &str, bundle: &str| Some(format!("example.com/{package}/{bundle}"));
-    let plan = plan(&decision, &question, &installed, &current, image).unwrap();
+    let plan = plan(&decision, &question, &installed, &current).unwrap();
     let line = |member: &PlannedMember| {
         let needs: Vec<&str> = member.needs.iter().map(String::as_str).collect();
         let parts = [

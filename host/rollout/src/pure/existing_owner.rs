@@ -97,7 +97,7 @@ impl ExistingOwner {
     }
 
     /// The name of the existing owner, if it is another object of the owner's kind.
-    fn sibling<'a>(&'a self, owner_kind: &str) -> Option<&'a str> {
+    pub(crate) fn sibling<'a>(&'a self, owner_kind: &str) -> Option<&'a str> {
         match self {
             Self::Controller { kind, name } | Self::Member { kind, name } if kind == owner_kind => Some(name),
             _ => None,
@@ -150,6 +150,8 @@ pub struct Collisions {
     pub owner: String,
     /// The objects.
     pub found: Vec<Collision>,
+    /// Whether the owner had one of them, and another owner of its kind took it.
+    pub lost: bool,
 }
 
 /// The number of collisions that a message lists.
@@ -186,6 +188,12 @@ impl Collisions {
             lines.push(format!(
                 "an object can belong to only one {kind}: remove it from this bundle or from that of {names}, or move it here \
                  with `chandler adopt {owner} --force`"
+            ));
+        }
+        if self.lost {
+            lines.push(format!(
+                "an object that another {kind} took is not taken back, or both would take it for ever: let one of them no longer ask for it \
+                 (spec.adopt, spec.collisionProtection); to move it here once more, remove its entry from spec.adopt, and add it again"
             ));
         }
         if existing_owners().any(ExistingOwner::is_unclaimed) {
@@ -250,7 +258,7 @@ mod tests {
         let found = existing_owners.into_iter().enumerate();
         let found =
             found.map(|(number, existing_owner)| Collision { object: object(number), existing_owner }).collect();
-        Collisions { owner_kind: text("BundleDeployment"), owner: text("a"), found }
+        Collisions { owner_kind: text("BundleDeployment"), owner: text("a"), found, lost: false }
     }
 
     #[test]

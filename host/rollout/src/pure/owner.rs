@@ -1,8 +1,12 @@
 //! The owner of a set of objects, as the parent of an ApplySet (KEP-3659).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use chandler_core::ObjectKey;
 use chandler_crd_upgrade::Policy;
 use chandler_permissions::Account;
 use kube::Resource;
@@ -181,8 +185,13 @@ impl Owner {
         Self { finalizer: Some(finalizer.to_owned()), ..self }
     }
 
-    /// Whether an object of another owner may be adopted.
+    /// Whether an object of another owner may be adopted. One that the owner had, and that another owner of its kind took, is not taken
+    /// back: two of them that may adopt the same object would otherwise take it from each other for ever.
     pub(crate) fn may_adopt(&self, object: &Value, existing_owner: &ExistingOwner) -> bool {
+        let held = || self.holdings().is_some_and(|holdings| holdings.holds(&live::id(object), live::uid(object)));
+        if existing_owner.sibling(&self.kind).is_some() && held() {
+            return false;
+        }
         let named = || self.adopts.get(&live::id(object)).is_some_and(|uid| uid == live::uid(object));
         existing_owner.yields_to(self.collisions) || named()
     }
@@ -204,9 +213,23 @@ impl Owner {
         format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(hash))
     }
 
+    /// Whether the spec asks for an object whoever has it.
+    fn asks_for(&self, object: &ObjectKey) -> bool {
+        self.collisions == CollisionProtection::None || self.adopts.contains_key(&ObjectId::of(object))
+    }
+
+    /// Objects that another owner of this kind took, and that the spec no longer asks for: the record can forget them, so that they may be
+    /// adopted on a later request.
+    pub(crate) fn given_up(&self, collisions: &Collisions) -> BTreeSet<ObjectId> {
+        let taken = collisions.found.iter().filter(|it| it.existing_owner.sibling(&self.kind).is_some());
+        taken.filter(|it| !self.asks_for(&it.object)).map(|it| ObjectId::of(&it.object)).collect()
+    }
+
     /// The error for a release with these objects.
     pub(crate) fn refuse(&self, found: Vec<Collision>) -> RolloutError {
-        RolloutError::Collisions(Collisions { owner_kind: self.kind.clone(), owner: self.name.clone(), found })
+        let is_lost = |it: &Collision| it.existing_owner.sibling(&self.kind).is_some() && self.asks_for(&it.object);
+        let lost = found.iter().any(is_lost);
+        RolloutError::Collisions(Collisions { owner_kind: self.kind.clone(), owner: self.name.clone(), found, lost })
     }
 
     /// `group/version`.
@@ -239,6 +262,10 @@ impl Owner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::{
+        holdings::{Seal, Settlement},
+        ledger::InMemory,
+    };
 
     #[test]
     fn the_set_id_has_the_form_of_the_kep() {
@@ -302,5 +329,41 @@ mod tests {
         }
         let anyone = live::tests::owner().with_collisions(CollisionProtection::None);
         assert!(anyone.may_adopt(&object("y", "u"), &ExistingOwner::Unknown));
+    }
+
+    #[test]
+    fn what_another_one_took_is_not_taken_back_until_it_was_given_up() {
+        let id = ObjectId { group: String::new(), kind: "ConfigMap".into(), namespace: None, name: "x".into() };
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "uid": "u"}});
+        let key = ObjectKey {
+            group: String::new(),
+            version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: None,
+            name: "x".into(),
+        };
+        let asking = |held: Option<&str>| {
+            let holdings = Holdings::new("uid", Seal::new([1; 32])).settled(&Settlement {
+                held: held.map(|uid| (id.clone(), uid.to_owned())).into_iter().collect(),
+                ..Settlement::default()
+            });
+            live::tests::owner()
+                .recorded_in(Arc::new(InMemory::with(holdings)))
+                .adopting([(id.clone(), "u".to_owned())].into())
+        };
+        let other = |kind: &str| ExistingOwner::Controller { kind: kind.into(), name: "b".into() };
+        assert!(asking(None).may_adopt(&object, &other("BundleDeployment")));
+        assert!(!asking(Some("u")).may_adopt(&object, &other("BundleDeployment")));
+        assert!(asking(Some("an earlier one")).may_adopt(&object, &other("BundleDeployment")));
+        // Other controllers do not take turns by adoption; a cooldown damps their conflicts.
+        assert!(asking(Some("u")).may_adopt(&object, &other("Deployment")));
+
+        let collision = Collision { object: key, existing_owner: other("BundleDeployment") };
+        let given_up = |owner: &Owner| match owner.refuse(vec![collision.clone()]) {
+            RolloutError::Collisions(found) => (owner.given_up(&found), found.lost),
+            other => panic!("{other}"),
+        };
+        assert_eq!(given_up(&asking(Some("u"))), (BTreeSet::new(), true));
+        assert_eq!(given_up(&asking(Some("u")).adopting(BTreeMap::new())), ([id.clone()].into(), false));
     }
 }

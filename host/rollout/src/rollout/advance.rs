@@ -37,6 +37,9 @@ impl Rollout {
         let RolloutRequest { owner, release, .. } = *request;
         let actor = account::actor(&self.cluster, &self.recent, owner).await?;
         let result = Box::pin(self.advance_as(&actor, request)).await;
+        if let Err(RolloutError::Collisions(found)) = &result {
+            record::note(owner.ledger()?, Settlement { gone: owner.given_up(found), ..Settlement::default() }).await?;
+        }
         self.set_in_progress(owner, release, matches!(result, Ok(Progress::Waiting { .. })));
         self.with_missing_permissions(result, &actor, owner, Some(release)).await
     }

@@ -1,7 +1,7 @@
 //! Whether a change waits for approval, and how the status reports it.
 
 use chandler_api::{
-    Approval, BundleDeployment, Outcome, PendingChange, ProvisionerChange, Revision,
+    Approval, BundleDeployment, CrdDeletion, Outcome, PendingChange, ProvisionerChange, Revision,
     approval::{LINE_BYTES, LISTED_CHANGES, LISTED_FINDINGS, LISTED_REFUSALS, REFUSAL_BYTES},
 };
 use chandler_core::{Digest, text::printable};
@@ -62,6 +62,44 @@ pub(crate) fn terms(deployment: &BundleDeployment) -> String {
     Digest::of(terms.to_string().as_bytes()).to_string()
 }
 
+/// Whether somebody approved what the spec lets this rollout do, as far as it needs approval at all. A repair and a rollback to what ran
+/// before need none; without this check they would do on new terms what nobody approved.
+pub(crate) fn covers_terms(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
+    if deployment.spec.approval != Some(Approval::Manual) || candidate.approval.is_some() {
+        return true;
+    }
+    let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
+    let named = match candidate.cause {
+        Cause::Pinned(number) | Cause::Failed { to: number, .. } => Some(number),
+        Cause::Spec | Cause::Waiting(_) => None,
+    };
+    let named = history.iter().find(|revision| Some(revision.number) == named);
+    let terms = terms(deployment);
+    // An approval of an earlier version of the controller does not say on which terms.
+    let covers = |revision: &Revision| {
+        let approval = revision.approval.as_ref();
+        approval.is_some_and(|approval| approval.terms.as_ref().is_none_or(|approved| *approved == terms))
+    };
+    named.into_iter().chain(history.last()).any(covers)
+}
+
+/// The BundleDeployment with the defaults in place of the terms that let a rollout do more.
+pub(crate) fn on_default_terms(deployment: &BundleDeployment) -> BundleDeployment {
+    let mut strict = deployment.clone();
+    let spec = &mut strict.spec;
+    spec.collision_protection = None;
+    spec.adopt.clear();
+    spec.preflight = None;
+    if let Some(rollout) = &mut spec.rollout {
+        rollout.on_immutable = None;
+    }
+    // To keep more than by default does no harm.
+    if let Some(deletion) = spec.deletion.as_mut().filter(|deletion| deletion.crds == Some(CrdDeletion::Delete)) {
+        deletion.crds = None;
+    }
+    strict
+}
+
 /// The digest of a change: of its preview, of the terms of the spec, and of the number of its revision. So an approval serves once: the
 /// same change after a rollback is another one.
 pub(crate) fn digest(deployment: &BundleDeployment, candidate: &Candidate, preview: &Preview) -> String {
@@ -71,14 +109,17 @@ pub(crate) fn digest(deployment: &BundleDeployment, candidate: &Candidate, previ
 }
 
 /// The digest of an update of the provisioner. It covers the component and the configuration, too: another component that would render the
-/// same now may render something else later.
+/// same now may render something else later. It also covers the approval before it: an update that changes no object begins no revision,
+/// and must not be approved by what approved it before, once the class went back and forth.
 pub(crate) fn update_digest(deployment: &BundleDeployment, candidate: &Candidate, preview: &Preview) -> String {
     let provisioner = json!([candidate.provisioner.class, candidate.provisioner.digest]);
     let config = match &candidate.config {
         revisions::Config::Known(config) => json!(config),
         revisions::Config::Digest(digest) => json!(digest),
     };
-    let change = json!([digest(deployment, candidate, preview), provisioner, config]);
+    let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
+    let before = history.last().and_then(|current| current.approval.as_ref()).map(|approval| &approval.change);
+    let change = json!([digest(deployment, candidate, preview), provisioner, config, before]);
     Digest::of(change.to_string().as_bytes()).to_string()
 }
 
@@ -279,6 +320,42 @@ mod tests {
     }
 
     #[test]
+    fn repairs_and_rollbacks_are_on_approved_terms() {
+        let with = |spec: serde_json::Value, approval: serde_json::Value| {
+            let mut deployment = deployment(spec);
+            deployment.spec.approval = Some(Approval::Manual);
+            deployment.status = with_history("Succeeded", &Digest::of(b"a"), &approval).status;
+            deployment
+        };
+        let wide = json!({"collisionProtection": "None", "adopt": [{"kind": "ConfigMap", "name": "a", "uid": "u"}],
+            "rollout": {"onImmutable": {"default": "Recreate"}}, "deletion": {"crds": "Delete", "policy": "Orphan"},
+            "preflight": {}});
+        let approved_on =
+            |terms: Option<String>| json!({"approval": {"change": "sha256:1", "approvedBy": "a", "terms": terms}});
+        let of = |spec: &serde_json::Value| terms(&deployment(spec.clone()));
+        for (spec, approval, covered) in [
+            (json!({}), approved_on(Some(of(&json!({})))), true),
+            (wide.clone(), approved_on(Some(of(&json!({})))), false),
+            (wide.clone(), approved_on(Some(of(&wide))), true),
+            (wide.clone(), approved_on(None), true),
+            (wide.clone(), json!({}), false),
+        ] {
+            let deployment = with(spec, approval);
+            for cause in [Cause::Spec, Cause::Pinned(3)] {
+                assert_eq!(covers_terms(&deployment, &candidate(cause)), covered, "{:?}", deployment.status);
+            }
+            let now = chandler_api::ApprovedChange { change: "sha256:2".into(), approved_by: "a".into(), terms: None };
+            let approved = Candidate { approval: Some(now), ..candidate(Cause::Spec) };
+            assert!(covers_terms(&deployment, &approved));
+            let automatic = BundleDeployment { status: deployment.status.clone(), ..self::deployment(wide.clone()) };
+            assert!(covers_terms(&automatic, &candidate(Cause::Spec)));
+        }
+        let strict = on_default_terms(&deployment(wide));
+        let kept = json!({"rollout": {}, "deletion": {"policy": "Orphan"}});
+        assert_eq!(json!(strict.spec), json!(deployment(kept).spec));
+    }
+
+    #[test]
     fn an_approval_serves_for_one_revision() {
         let candidate = candidate(Cause::Spec);
         let of = |deployment: &BundleDeployment, objects| digest(deployment, &candidate, &preview(objects));
@@ -313,6 +390,17 @@ mod tests {
         {
             assert_ne!(one, other);
         }
+    }
+
+    #[test]
+    fn the_approval_of_an_update_serves_once() {
+        let of = |approval: serde_json::Value| {
+            let deployment = with_history("Succeeded", &Digest::of(b"a"), &json!({"approval": approval}));
+            update_digest(&deployment, &candidate(Cause::Spec), &preview(0))
+        };
+        let (none, first) = (of(json!(null)), of(json!({"change": "sha256:1", "approvedBy": "a"})));
+        let second = of(json!({"change": "sha256:2", "approvedBy": "a"}));
+        assert!(none != first && first != second && second != none);
     }
 
     #[test]

@@ -23,6 +23,7 @@ use super::{
         },
         handles::{DetectHandles, PrepareHandles, RenderHandles, ValuesHandles},
     },
+    account::{self, AccountError},
     class::{self, ClassError, ResolvedClass},
     detect::{self, DetectedClass},
     render::{self, RenderError, RenderInput, Rendered},
@@ -82,6 +83,8 @@ pub(crate) struct Update {
 pub(crate) enum PrepareError {
     #[error(transparent)]
     Class(#[from] ClassError),
+    #[error(transparent)]
+    Account(#[from] AccountError),
     #[error(transparent)]
     Detect(#[from] Undecided),
     #[error(transparent)]
@@ -166,6 +169,8 @@ async fn describe(deployment: BundleDeployment, context: Arc<Context>) -> Result
         "" => None,
         class => Some(class::resolve(&context.classes, class).await.map_err(PrepareError::from)?),
     };
+    let granted = account::may_fetch(&context, &deployment, &spec.source).await;
+    granted.map_err(PrepareError::from)?;
     let UnpackedContent { tree, facts } =
         unpack::unpack(SourceHandles::of(&context), &deployment).await.map_err(PrepareError::from)?;
     let resolved = match named {

@@ -13,6 +13,7 @@ use super::{
         decide::config::Config,
         handles::{RenderHandles, ValuesHandles},
     },
+    account::{self, AccountError},
     class::{self, ClassError, ResolvedClass},
     render::{self, RenderError, RenderInput, Rendered},
     unpack::{self, SourceHandles, UnpackError},
@@ -58,6 +59,8 @@ pub(crate) enum RerenderCause {
     #[error(transparent)]
     Values(#[from] ReadValuesError),
     #[error(transparent)]
+    Account(#[from] AccountError),
+    #[error(transparent)]
     Unpack(#[from] UnpackError),
     #[error(transparent)]
     Render(#[from] RenderError),
@@ -95,6 +98,7 @@ async fn rerendered(
     let values = if revision.config.is_some() { Values::default() } else { values::read(values, deployment).await? };
     let config = Config::of_revision(revision, &class.defaults, &values, deployment.spec.config.as_ref())
         .ok_or_else(|| not_kept(revision))?;
+    account::may_fetch(context, deployment, &revision.source).await?;
     let tree = unpack::unpack_again(source, deployment, revision).await?;
     let (name, install_namespace) = (kube::ResourceExt::name_any(deployment), revision.install_namespace.as_str());
     let target = render::target(&name, install_namespace, handles.cluster_info).await;

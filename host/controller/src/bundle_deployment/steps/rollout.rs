@@ -227,7 +227,7 @@ impl<'a> Rollout<'a> {
     }
 
     fn owner(&self) -> Result<Owner, SpecError> {
-        self.subject.owner(self.candidate, self.handles.accounts)
+        self.subject.owner_as_approved(self.candidate, self.handles.accounts)
     }
 
     /// Waits until there is memory for the release.

@@ -7,15 +7,17 @@ use std::sync::Arc;
 
 use chandler_api::{BundleDeployment, MissingPermissions, Reason, ValuesKind};
 use chandler_permissions::Account;
-use chandler_rollout::{AccountGrant, RolloutError, impersonating};
 use chandler_source::{Grantee, api_message};
 use chandler_values::{Objects, Problem as ValuesProblem, ReadError, Values, ValuesError};
-use k8s_openapi::api::{core::v1::ServiceAccount, rbac::v1::PolicyRule};
-use kube::{Api, Client, ResourceExt as _};
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::ResourceExt as _;
 
-use super::super::{
-    decide::{account::account, spec_error::SpecError},
-    handles::ValuesHandles,
+use super::{
+    super::{
+        decide::{account::account, spec_error::SpecError},
+        handles::ValuesHandles,
+    },
+    account::{AccountError, acting},
 };
 use crate::{
     account_grant::Asker,
@@ -28,15 +30,8 @@ use crate::{
 pub(crate) enum ReadValuesError {
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// The ServiceAccount does not exist: its bindings may still grant something.
-    #[error("the ServiceAccount {0} does not exist: create it, or correct spec.serviceAccount")]
-    AccountNotFound(Account),
-    /// The ServiceAccount does not list the BundleDeployment among those that may use it.
     #[error(transparent)]
-    AccountNotGranted(RolloutError),
-    /// The controller may not act as the account, or the API server does not answer.
-    #[error("failed to act as ServiceAccount {account}: {message}")]
-    Account { account: Account, message: String },
+    Account(#[from] AccountError),
     /// The account, or the controller, may not read an object.
     #[error(
         "spec.valuesFrom: {who} may not read {kind} {namespace}/{name}: it needs get, list and watch of {} by this name{hint}",
@@ -63,7 +58,10 @@ pub(super) async fn read(
         return Ok(Values::default());
     }
     let account = account(deployment, &context.options.accounts)?;
-    let client = client(&context.client, account.as_ref(), &*Asker::of(context, deployment)).await?;
+    let client = match &account {
+        Some(account) => acting(&context.client, account, &*Asker::of(context, deployment)).await?,
+        None => context.client.clone(),
+    };
     let read = chandler_values::read(&client, namespace, references).await;
     let mut objects = read.map_err(|error| refused(error, &name, account.as_ref()))?;
     let place = Place { namespace: namespace.clone(), account: account.clone() };
@@ -94,20 +92,6 @@ pub(super) async fn read(
     Ok(values)
 }
 
-/// A client with the rights of the account, which must exist and grant its use; without one, that of the controller.
-async fn client(own: &Client, account: Option<&Account>, grant: &dyn AccountGrant) -> Result<Client, ReadValuesError> {
-    let Some(account) = account else { return Ok(own.clone()) };
-    let failed = |message| ReadValuesError::Account { account: account.clone(), message };
-    let accounts = Api::<ServiceAccount>::namespaced(own.clone(), &account.namespace);
-    let found = accounts.get_metadata_opt(&account.name).await.map_err(|error| failed(api_message(&error)))?;
-    let Some(found) = found else { return Err(ReadValuesError::AccountNotFound(account.clone())) };
-    if !grant.allows(found.annotations()).await {
-        let (account, wanted) = (account.clone(), grant.wanted());
-        return Err(ReadValuesError::AccountNotGranted(RolloutError::ServiceAccountNotGranted { account, wanted }));
-    }
-    impersonating(own, account).map_err(|error| failed(error.to_string()))
-}
-
 fn refused(error: ReadError, name: &str, account: Option<&Account>) -> ReadValuesError {
     if !error.is_forbidden() {
         let message = api_message(&error.error);
@@ -124,13 +108,8 @@ impl From<&ReadValuesError> for Problem {
         let message = error.to_string();
         match error {
             ReadValuesError::Spec(error) => Self::from(error),
-            ReadValuesError::AccountNotFound(_) => {
-                Self { needs_grant: true, ..Self::transient(Reason::ServiceAccountNotFound, message) }
-            }
-            ReadValuesError::AccountNotGranted(error) => {
-                Self { needs_grant: true, ..Self::transient(error.reason(), message) }
-            }
-            ReadValuesError::Account { .. } | ReadValuesError::Forbidden { by_account: false, .. } => {
+            ReadValuesError::Account(error) => Self::from(error),
+            ReadValuesError::Forbidden { by_account: false, .. } => {
                 Self { needs_grant: true, ..Self::transient(Reason::Forbidden, message) }
             }
             ReadValuesError::Forbidden { kind, namespace, name, .. } => Self {

@@ -103,7 +103,7 @@ fn an_error_concerns_the_objects_that_it_names() {
     let (x, y) = (key("x"), key("y"));
     let elsewhere = ObjectKey { namespace: Some("m".into()), ..key("x") };
     let collision = Collision { object: key("x"), existing_owner: ExistingOwner::Unknown };
-    let collisions = Collisions { owner_kind: "K".into(), owner: "a".into(), found: vec![collision] };
+    let collisions = Collisions { owner_kind: "K".into(), owner: "a".into(), found: vec![collision], lost: false };
     for error in [
         failed(&[ApiError::Invalid("no".into())]),
         RolloutError::ComparisonTooLarge(Box::new(ComparisonTooLarge { object: key("x"), limit: 1 })),

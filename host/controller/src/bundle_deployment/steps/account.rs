@@ -1,0 +1,74 @@
+//! The ServiceAccount on whose behalf objects are read: it must exist, and grant its use.
+
+use std::sync::Arc;
+
+use chandler_api::{BundleDeployment, BundleSource, Reason};
+use chandler_permissions::Account;
+use chandler_rollout::{AccountGrant, RolloutError, impersonating};
+use chandler_source::api_message;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::{Api, Client, ResourceExt as _};
+
+use super::super::decide::{account::account, spec_error::SpecError};
+use crate::{account_grant::Asker, context::Context, problem::Problem};
+
+/// Nothing is read on behalf of the ServiceAccount.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AccountError {
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// It does not exist: its bindings may still grant something.
+    #[error("the ServiceAccount {0} does not exist: create it, or correct spec.serviceAccount")]
+    NotFound(Account),
+    /// It does not list the BundleDeployment among those that may use it.
+    #[error(transparent)]
+    NotGranted(RolloutError),
+    /// The controller may not act as the account, or the API server does not answer.
+    #[error("failed to act as ServiceAccount {account}: {message}")]
+    Request { account: Account, message: String },
+}
+
+/// Refuses to fetch a source that names Secrets or ConfigMaps of the system namespace for a BundleDeployment whose ServiceAccount does not grant
+/// its use: their grants go by the name of the BundleDeployment, which others than their owner may have taken.
+pub(super) async fn may_fetch(
+    context: &Arc<Context>,
+    deployment: &BundleDeployment,
+    source: &BundleSource,
+) -> Result<(), AccountError> {
+    let account = account(deployment, &context.options.accounts)?;
+    match account.filter(|_| !source.references().is_empty()) {
+        Some(account) => granted(&context.client, &account, &*Asker::of(context, deployment)).await,
+        None => Ok(()),
+    }
+}
+
+/// A client with the rights of the account.
+pub(super) async fn acting(own: &Client, account: &Account, grant: &dyn AccountGrant) -> Result<Client, AccountError> {
+    granted(own, account, grant).await?;
+    let failed = |message| AccountError::Request { account: account.clone(), message };
+    impersonating(own, account).map_err(|error| failed(error.to_string()))
+}
+
+async fn granted(own: &Client, account: &Account, grant: &dyn AccountGrant) -> Result<(), AccountError> {
+    let accounts = Api::<ServiceAccount>::namespaced(own.clone(), &account.namespace);
+    let found = accounts.get_metadata_opt(&account.name).await;
+    let failed = |error| AccountError::Request { account: account.clone(), message: api_message(&error) };
+    let Some(found) = found.map_err(failed)? else { return Err(AccountError::NotFound(account.clone())) };
+    if grant.allows(found.annotations()).await {
+        return Ok(());
+    }
+    let (account, wanted) = (account.clone(), grant.wanted());
+    Err(AccountError::NotGranted(RolloutError::ServiceAccountNotGranted { account, wanted }))
+}
+
+impl From<&AccountError> for Problem {
+    fn from(error: &AccountError) -> Self {
+        let reason = match error {
+            AccountError::Spec(error) => return Self::from(error),
+            AccountError::NotFound(_) => Reason::ServiceAccountNotFound,
+            AccountError::NotGranted(error) => error.reason(),
+            AccountError::Request { .. } => Reason::Forbidden,
+        };
+        Self { needs_grant: true, ..Self::transient(reason, error.to_string()) }
+    }
+}
