@@ -91,9 +91,13 @@ fn refusal(error: &std::io::Error) -> ArchiveError {
     }
 }
 
-/// The message of a reader, which may quote bytes of the archive: truncated to about two lines, without control characters.
+/// The message of a reader without what it quotes: what is fetched may be no archive but an answer of a service in this network, to which the
+/// author of the source led the controller, and of which nothing may reach the status.
 fn sanitize(text: &str) -> String {
-    chandler_core::text::printable(text).chars().take(300).collect()
+    let own = text.split([':', '"', '`', '\'']).next().unwrap_or_default();
+    let words: Vec<&str> =
+        own.split_whitespace().filter(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic())).collect();
+    words.join(" ").chars().take(100).collect()
 }
 
 /// Adds a file that is not in an archive to the workspace.
@@ -108,4 +112,24 @@ pub(crate) fn stored(
         AddError::Read(error) => StoreError::at("read", String::from_utf8_lossy(name).into_owned())(error).into(),
         AddError::Write(error) => error.into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_quotes_nothing_of_what_was_read() {
+        for (message, shown) in [
+            (
+                "numeric field was not a number: secret123 when getting cksum for key/secret",
+                "numeric field was not a number",
+            ),
+            ("unexpected EOF during skip", "unexpected EOF during skip"),
+            ("invalid magic 0x73656372", "invalid magic"),
+            ("failed to read `secret`", "failed to read"),
+        ] {
+            assert_eq!(sanitize(message), shown);
+        }
+    }
 }

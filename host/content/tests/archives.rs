@@ -17,7 +17,7 @@ async fn import(store: &Store, bytes: &[u8]) -> Result<Tree, ContentError> {
 }
 
 #[tokio::test]
-async fn what_a_message_quotes_of_an_archive_is_escaped() {
+async fn a_message_quotes_nothing_of_an_archive() {
     let (_directory, store) = store(Limits::default());
     let mut archive = Tar::new().file("a", "x").plain();
     // Not a number, but what clears a terminal. The sum of the header is right all the same.
@@ -26,7 +26,7 @@ async fn what_a_message_quotes_of_an_archive_is_escaped() {
     let sum: u32 = archive[..512].iter().map(|byte| u32::from(*byte)).sum();
     archive[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     let message = import(&store, &archive).await.unwrap_err().to_string();
-    assert!(message.contains("\\u{001B}[2J") && !message.chars().any(char::is_control), "{message:?}");
+    assert!(message.ends_with("numeric field was not a number"), "{message:?}");
 }
 
 #[tokio::test]
@@ -220,6 +220,7 @@ async fn what_is_no_archive_is_refused() {
     zstd.extend_from_slice(&[0xff; 100]);
     for (name, bytes) in [
         ("text", b"apiVersion: v1\n".repeat(100)),
+        ("an answer of another service", br#"{"AccessKeyId":"SECRET1","SecretAccessKey":"SECRET2"}"#.repeat(20)),
         ("a gzip file that is cut off", whole[..whole.len() / 2].to_vec()),
         ("an archive that is cut off", Tar::new().file("a", &"x".repeat(900)).plain()[..1000].to_vec()),
         ("gzip of text", gzip(&b"hello\n".repeat(200))),
@@ -227,6 +228,7 @@ async fn what_is_no_archive_is_refused() {
         ("a damaged zstd file", zstd),
     ] {
         let error = import(&store, &bytes).await.expect_err(name);
+        assert!(!error.to_string().contains("SECRET"), "{name}: {error}");
         assert_eq!(error.class(), FailureClass::Permanent, "{name}");
         assert!(error.to_string().starts_with("is not a readable tar archive: "), "{name}: {error}");
     }

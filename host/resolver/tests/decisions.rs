@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
 
-use chandler_resolver::{Answer, Change, Edge, Line, Problem, ResolveError, resolve};
+use chandler_resolver::{Answer, Change, Edge, Line, MemoryCatalogs, Problem, ResolveError, resolve};
 use serde_json::{Value, json};
 
-use crate::support::examples::{Bundle, catalog};
+use crate::support::examples::{Bundle, catalog, metas};
 
 fn ask(catalogs: &[(&str, Vec<Bundle>)], problem: &Value) -> Result<Answer, ResolveError> {
     let problem: Problem = serde_json::from_value(problem.clone()).unwrap();
@@ -356,4 +356,38 @@ fn malformed_questions_are_refused() {
         assert!(ask(&catalogs, &problem).is_err(), "{problem}");
     }
     assert!(serde_json::from_value::<Problem>(json!({"requierd": []})).is_err());
+}
+
+/// A catalog that may not even be asked for the package has a bundle of the name of a step.
+#[test]
+fn the_image_of_a_step_is_that_of_the_catalog_of_the_member() {
+    let good = metas(&[
+        Bundle::new("a", "1.0.0"),
+        Bundle::new("a", "2.0.0").replaces("1.0.0"),
+        Bundle::new("a", "3.0.0").replaces("2.0.0"),
+    ]);
+    let mut evil = metas(&[Bundle::new("a", "0.0.1")]);
+    for meta in &mut evil {
+        if meta["schema"] == "olm.bundle" {
+            meta["name"] = json!("a.v2.0.0");
+            meta["image"] = json!("example.com/evil");
+        } else if meta["schema"] == "olm.channel" {
+            meta["entries"] = json!([{"name": "a.v2.0.0"}]);
+        }
+    }
+    let installed = json!([{"package": "a", "name": "a.v1.0.0", "version": "1.0.0"}]);
+    for (evil_priority, label) in [(-100, "trusted"), (100, "trusted"), (-100, "other")] {
+        let all = MemoryCatalogs::new().with("a-evil", evil.clone()).with("good", good.clone());
+        let problem = json!({
+            "required": [{"package": "a", "catalogs": {"matchLabels": {"tier": label}}}], "installed": installed,
+            "catalogs": [{"name": "a-evil", "priority": evil_priority, "labels": {"tier": "untrusted"}},
+                         {"name": "good", "labels": {"tier": label}}],
+        });
+        let problem: Problem = serde_json::from_value(problem).unwrap();
+        let answer = resolve(&problem, &all).unwrap();
+        let member = answer.decision().unwrap_or_else(|| panic!("{answer:?}")).members[0].clone();
+        assert_eq!(member.version, "3.0.0");
+        let images: Vec<&str> = member.steps.iter().map(|step| step.image.as_str()).collect();
+        assert_eq!(images, ["example.com/a.v2.0.0", "example.com/a.v3.0.0"]);
+    }
 }

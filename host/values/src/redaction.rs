@@ -15,6 +15,8 @@ pub const HIDDEN: &str = "(hidden)";
 const DISTINCT: usize = 4;
 /// The least length in bytes of a line of a longer value that is hidden by itself.
 const DISTINCT_LINE: usize = 8;
+/// The least length in bytes of the beginning of a longer value that is hidden by itself.
+const DISTINCT_BEGINNING: usize = 16;
 
 /// The values to hide.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -72,6 +74,9 @@ impl Redactor {
                 if text.contains(secret.as_str()) {
                     text = text.replace(secret.as_str(), HIDDEN).into();
                 }
+                if let Cow::Owned(hidden) = without_beginnings(&text, secret) {
+                    text = hidden.into();
+                }
                 continue;
             }
             for quote in ['"', '\'', '`'] {
@@ -107,6 +112,25 @@ impl Redactor {
     }
 }
 
+/// The text without the beginnings of a long value: messages may be cut before they come here.
+fn without_beginnings<'a>(text: &'a str, secret: &str) -> Cow<'a, str> {
+    let Some(beginning) = secret.get(..secret.floor_char_boundary(DISTINCT_BEGINNING)) else { return text.into() };
+    if secret.len() <= DISTINCT_BEGINNING || !text.contains(beginning) {
+        return text.into();
+    }
+    let (mut result, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(beginning) {
+        let (before, found) = rest.split_at(at);
+        let same = found.char_indices().zip(secret.chars()).take_while(|((_, one), other)| one == other);
+        let end = same.map(|((at, char), _)| at + char.len_utf8()).last().unwrap_or(found.len());
+        result.push_str(before);
+        result.push_str(HIDDEN);
+        rest = found.get(end..).unwrap_or_default();
+    }
+    result.push_str(rest);
+    result.into()
+}
+
 /// The text with everything in double quotes hidden.
 fn unquoted(text: &str) -> String {
     let mut result = String::new();
@@ -139,8 +163,23 @@ fn collect(value: &Value, texts: &mut BTreeSet<String>) {
         Value::Number(number) => add(&number.to_string(), texts),
         Value::String(text) => add(text, texts),
         Value::Array(elements) => elements.iter().for_each(|element| collect(element, texts)),
-        Value::Object(members) => members.values().for_each(|member| collect(member, texts)),
+        Value::Object(members) => {
+            for (name, member) in members {
+                // Names such as `image` are in every message. Others may be what somebody took a value for.
+                if !is_ordinary(name) {
+                    add(name, texts);
+                }
+                collect(member, texts);
+            }
+        }
     }
+}
+
+/// Whether a text looks like the name of a field, and not like a value.
+fn is_ordinary(name: &str) -> bool {
+    name.len() <= 40
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+        && name.bytes().filter(u8::is_ascii_digit).count() <= 4
 }
 
 fn add(text: &str, texts: &mut BTreeSet<String>) {
@@ -153,6 +192,9 @@ fn add(text: &str, texts: &mut BTreeSet<String>) {
             texts.insert(escaped.to_owned());
         }
         texts.insert(chandler_core::text::printable(text).into_owned());
+        // As provisioners in Rust quote it, and in a JSON pointer.
+        texts.insert(format!("{text:?}").trim_matches('"').to_owned());
+        texts.insert(text.replace('~', "~0").replace('/', "~1"));
         if text.len() >= DISTINCT {
             texts.insert(STANDARD.encode(text));
         }
@@ -186,6 +228,23 @@ mod tests {
         redactor.hide_in(&mut value);
         assert_eq!(value, json!({"harbour-admin": ["x (hidden)", 1, "(hidden)"]}));
         assert!(Redactor::of([&json!({"a": {"b": true, "c": ""}})]).is_empty());
+    }
+
+    #[test]
+    fn names_that_look_like_values_are_hidden_and_so_are_beginnings() {
+        let secrets = json!({"tok/PLANT80": 1, "image": {"PLANT\u{202e}": "x"}, "k": "a-very-long-secret-value-of-a-user", "é-long-secret-value": 2});
+        let redactor = Redactor::of([&secrets]);
+        for (text, expected) in [
+            (r#"unknown field "tok/PLANT80""#, r#"unknown field "(hidden)""#),
+            ("/spec/tok~1PLANT80: no", "/spec/(hidden): no"),
+            (r#"unknown field "PLANT\u{202e}" of image"#, r#"unknown field "(hidden)" of image"#),
+            ("a-very-long-secret-value-o…", "(hidden)…"),
+            ("a-very-long-secreX", "a-very-long-secreX"),
+            ("twice a-very-long-secret, a-very-long-secret-", "twice (hidden), (hidden)"),
+            ("é-long-secret-val", "(hidden)"),
+        ] {
+            assert_eq!(redactor.text(text), expected, "{text}");
+        }
     }
 
     #[test]

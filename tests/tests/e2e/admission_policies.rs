@@ -204,7 +204,10 @@ fn about_accounts<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
         (author, spec(json!({"serviceAccount": null})), policy),
         (author, new("friend"), None),
         (author, Request::Create(elsewhere), None),
-        (author, spec(json!({"serviceAccount": {"name": "friend"}})), None),
+        // What else the request changes would be used on behalf of the account before, once that is named again.
+        (author, spec(json!({"serviceAccount": {"name": "friend"}})), policy),
+        (author, spec(json!({"serviceAccount": {"name": "friend"}, "collisionProtection": "None"})), policy),
+        (boss, spec(json!({"serviceAccount": {"name": "friend"}})), None),
         (author, Request::Change(old(), "", json!({"metadata": {"labels": {"team": "a"}}})), None),
         (boss, new("deployer"), None),
         (boss, unnamed(), None),
@@ -247,7 +250,9 @@ fn about_resolutions<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
         (author, new(&named("friend")), None),
         (author, new(&elsewhere), None),
         (author, Request::Create(resolution(world, "new", &json!({}))), None),
-        (author, spec(json!({"output": {"resolveSet": {"serviceAccount": {"name": "friend"}}}})), None),
+        (author, spec(json!({"output": {"resolveSet": {"serviceAccount": {"name": "friend"}}}})), policy),
+        (author, spec(json!({"output": null, "packages": [{"name": "other"}]})), policy),
+        (boss, spec(json!({"output": null})), None),
         (author, Request::Change(old(), "", json!({"metadata": {"labels": {"team": "a"}}})), None),
         (boss, new(&named("deployer")), None),
         (boss, new(&json!({})), None),
@@ -278,7 +283,7 @@ fn about_resolutions<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
     }
     cases.push((author, guarded(json!({"prereleases": true})), None));
     cases.push((
-        author,
+        boss,
         spec(json!({"output": {"resolveSet": named("friend")}, "approval": "Manual", "maintenanceWindows": later})),
         None,
     ));
