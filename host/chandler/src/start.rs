@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
@@ -22,6 +23,7 @@ pub fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == provisioner::COMPILE) {
         return chandler_engine::compile_child_main();
     }
+    raise_file_limit();
     completion::answer();
     let arguments = Arguments::parse();
     if arguments.no_color {
@@ -32,6 +34,14 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => error.report(&terminal),
     }
+}
+
+/// Lets this process open as many files as it may. Shells and container runtimes set a low limit for programs that use `select`, which this one
+/// does not; with it, some hundred slow servers would leave no connection for the API server.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // What cannot be raised stays as it is.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandError> {

@@ -307,10 +307,10 @@ async fn a_repair_does_no_more_than_was_approved() {
     spec["collisionProtection"] = Value::Null;
     world.apply(&name, spec).await;
     let change = |deployment: &BundleDeployment| deployment.status.as_ref()?.pending_change.clone();
-    let waits =
-        wait::until(&world.deployments(), &name, "a change that waits", |deployment: Option<&BundleDeployment>| {
-            deployment.and_then(change).is_some()
-        });
+    let deployments = world.deployments();
+    let waits = wait::until(&deployments, &name, "a change that waits", |deployment: Option<&BundleDeployment>| {
+        deployment.and_then(change).is_some()
+    });
     let waits = waits.await.as_ref().and_then(change).expect("a change");
     world.approve(&name, &waits.digest).await;
     world.ready(&name).await;

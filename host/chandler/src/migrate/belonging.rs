@@ -52,6 +52,16 @@ fn is_marked(live: &Value, manager: &ForeignObject) -> bool {
     is_labelled || is_crd && annotations.into_iter().flatten().any(is_alongside)
 }
 
+/// The other ClusterServiceVersions, by namespace and name, that a CRD was installed for: one operator in several namespaces shares its CRDs,
+/// and each object has one owner here. Whether they still exist is for the caller to find out.
+pub fn sharers<'a>(live: &'a Value, managers: &[ForeignObject]) -> Vec<(&'a str, &'a str)> {
+    let annotations = live.pointer("/metadata/annotations").and_then(Value::as_object);
+    let alongside = annotations.into_iter().flatten().filter(|(key, _)| key.starts_with(INSTALLED_ALONGSIDE));
+    let places = alongside.filter_map(|(_, value)| value.as_str()?.split_once('/'));
+    // Another name in the same namespace is an earlier version.
+    places.filter(|(namespace, _)| managers.iter().all(|it| it.namespace.as_deref() != Some(*namespace))).collect()
+}
+
 /// The BundleDeployment that has an object.
 pub fn deployment_of(live: &Value) -> Option<String> {
     let references = live.pointer("/metadata/ownerReferences").and_then(Value::as_array);
@@ -212,6 +222,19 @@ mod tests {
         let ours =
             json!([{"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "name": "db", "uid": "3"}]);
         assert_eq!(deployment_of(&json!({"metadata": {"ownerReferences": ours}})).as_deref(), Some("db"));
+    }
+
+    #[test]
+    fn a_crd_of_an_operator_in_two_namespaces_is_shared() {
+        let crd =
+            |annotations: Value| json!({"kind": "CustomResourceDefinition", "metadata": {"annotations": annotations}});
+        let key = |hash: &str| format!("{INSTALLED_ALONGSIDE}{hash}");
+        let own = crd(json!({key("a"): "team/app.v1", key("b"): "team/app.v0", "other": "vendor/app.v1"}));
+        assert_eq!(sharers(&own, &[csv()]), []);
+        let shared =
+            crd(json!({key("a"): "team/app.v1", key("b"): "vendor/app.v1", key("c"): "nonsense", key("d"): 1}));
+        assert_eq!(sharers(&shared, &[csv()]), [("vendor", "app.v1")]);
+        assert!(belongs(&shared, &[csv()]), "it belongs to both");
     }
 
     fn role(name: &str, rules: &Value, labels: &Value) -> Value {

@@ -1,7 +1,8 @@
-//! Limits concurrent requests to one server.
+//! Limits concurrent requests to one server, and to all.
 //!
-//! Few requests wait for a slow server at the same time, so that it cannot hold sockets and memory without bound. Requests to
-//! other servers do not wait.
+//! Few requests wait for a slow server at the same time, so that it cannot hold sockets and memory without bound. All together leave most file
+//! descriptors of the process to its other work: requests to the API server must not fail because many servers are slow. Of all places,
+//! half are for servers that no other request is sent to, so that requests to other servers rarely wait.
 
 use std::{
     collections::HashMap,
@@ -12,16 +13,46 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The most concurrent requests to one server.
 const AT_ONCE: usize = 8;
+/// The descriptors of a request: connections, also to where it is redirected, and the files that it writes.
+const DESCRIPTORS: u64 = 4;
+/// The most and the fewest requests to all servers together, whatever the limit on descriptors.
+const MOST: u64 = 512;
+const FEWEST: u64 = 16;
 
 /// The running requests by server.
-#[derive(Default)]
-pub(crate) struct Crowd(Mutex<HashMap<String, Weak<Semaphore>>>);
+pub(crate) struct Crowd {
+    servers: Mutex<HashMap<String, Weak<Semaphore>>>,
+    all: Arc<Semaphore>,
+    /// Those of servers that another request is sent to already.
+    further: Arc<Semaphore>,
+}
+
+/// A request may be sent while this lives.
+pub(crate) struct Room {
+    _server: OwnedSemaphorePermit,
+    _further: Option<OwnedSemaphorePermit>,
+    _all: OwnedSemaphorePermit,
+}
+
+impl Default for Crowd {
+    /// For half of the file descriptors that this process may open.
+    fn default() -> Self {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+        let most = (limit / 2 / DESCRIPTORS).clamp(FEWEST, MOST);
+        Self::of(usize::try_from(most).unwrap_or(AT_ONCE))
+    }
+}
 
 impl Crowd {
-    /// Waits for a free slot at a server (`host` or `host:port`), and holds it while the permit lives.
-    pub(crate) async fn enter(&self, server: &str) -> Option<OwnedSemaphorePermit> {
+    fn of(most: usize) -> Self {
+        let (all, further) = (Arc::new(Semaphore::new(most)), Arc::new(Semaphore::new(most / 2)));
+        Self { servers: Mutex::default(), all, further }
+    }
+
+    /// Waits for a free slot at a server (`host` or `host:port`), and holds it while the room lives.
+    pub(crate) async fn enter(&self, server: &str) -> Option<Room> {
         let room = {
-            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
             // Permits and waiters keep the semaphore alive.
             all.retain(|_, room| room.strong_count() > 0);
             let known = all.get(server).and_then(Weak::upgrade);
@@ -31,8 +62,12 @@ impl Crowd {
                 room
             })
         };
-        // It is never closed.
-        room.acquire_owned().await.ok()
+        // None is ever closed. In this order a request that waits for its server holds no place of others.
+        let server = Arc::clone(&room).acquire_owned().await.ok()?;
+        let is_further = room.available_permits() + 1 < AT_ONCE;
+        let further = if is_further { Some(Arc::clone(&self.further).acquire_owned().await.ok()?) } else { None };
+        let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
+        Some(Room { _server: server, _further: further, _all: all })
     }
 }
 
@@ -55,6 +90,25 @@ mod tests {
         assert!(crowd.enter("slow.example.com").now_or_never().flatten().is_some());
         inside.clear();
         drop(crowd.enter("other.example.com").await);
-        assert_eq!(crowd.0.lock().unwrap_or_else(PoisonError::into_inner).len(), 1, "unused servers are removed");
+        assert_eq!(crowd.servers.lock().unwrap_or_else(PoisonError::into_inner).len(), 1, "unused servers are removed");
+    }
+
+    #[tokio::test]
+    async fn a_few_slow_servers_leave_places_for_others() {
+        let crowd = Crowd::of(20);
+        let mut inside = Vec::new();
+        for server in 0..5 {
+            for _ in 0..AT_ONCE {
+                inside.extend(crowd.enter(&format!("slow{server}.example.com")).now_or_never().flatten());
+            }
+        }
+        // The first of each, and ten further ones.
+        assert_eq!(inside.len(), 15);
+        for server in 0..5 {
+            inside.push(crowd.enter(&format!("{server}.example.com")).now_or_never().flatten().unwrap());
+        }
+        assert!(crowd.enter("one-too-many.example.com").now_or_never().is_none());
+        inside.pop();
+        assert!(crowd.enter("one-too-many.example.com").now_or_never().is_some());
     }
 }

@@ -15,8 +15,7 @@ use chandler_resolution::{
     optional::LINES, plan, question, settle, status::Answer,
 };
 use chandler_resolver::{
-    Answer as Resolved, Catalogs as _, Cluster, Decision as Chosen, Explanation, Kind, Problem, ResolveError,
-    platform::OpenShift, resolve,
+    Answer as Resolved, Cluster, Explanation, Kind, Problem, ResolveError, platform::OpenShift, resolve,
 };
 
 use super::{

@@ -170,10 +170,11 @@ async fn strangers(
     for Adoptee { object, uid, existing_owner, .. } in adoptees {
         let live = foreign::get(client, object).await?;
         let live = live.filter(|live| live.pointer("/metadata/uid").and_then(Value::as_str) == Some(uid));
-        if live
-            .as_ref()
-            .is_some_and(|live| belonging::deployment_of(live).is_none() && belonging::belongs(live, managers))
-        {
+        let is_own = |live: &Value| belonging::deployment_of(live).is_none() && belonging::belongs(live, managers);
+        if let Some(live) = live.as_ref().filter(|live| is_own(live)) {
+            if let Some(other) = sharer(client, live, managers).await? {
+                strangers.push(one_line(&format!("{object}, which is shared with ClusterServiceVersion {other}")));
+            }
             continue;
         }
         let owner = live.as_ref().and_then(belonging::deployment_of);
@@ -182,6 +183,23 @@ async fn strangers(
         strangers.push(one_line(&format!("{object}, which {owner}")));
     }
     Ok(strangers)
+}
+
+/// Another ClusterServiceVersion that exists, and that an object was installed for, too.
+async fn sharer(client: &Client, live: &Value, managers: &[ForeignObject]) -> Result<Option<String>, CommandError> {
+    for (namespace, name) in belonging::sharers(live, managers) {
+        let csv = ObjectKey {
+            group: "operators.coreos.com".to_owned(),
+            version: "v1alpha1".to_owned(),
+            kind: "ClusterServiceVersion".to_owned(),
+            namespace: Some(namespace.to_owned()),
+            name: name.to_owned(),
+        };
+        if foreign::get(client, &csv).await?.is_some() {
+            return Ok(Some(format!("{namespace}/{name}")));
+        }
+    }
+    Ok(None)
 }
 
 /// The objects that would be created, but for roles and bindings with which OLM has granted the same.
@@ -233,11 +251,13 @@ fn check(plans: &[Plan<'_>], arguments: &Migrate) -> Result<(), CommandError> {
         }
         if !plan.strangers.is_empty() {
             let number = count(plan.strangers.len(), "object");
-            let failed =
-                CommandError::failed(format!("{number} of the bundle do not belong to {from}; nothing was changed"));
+            let failed = CommandError::failed(format!(
+                "{number} of the bundle do not belong to {from} alone; nothing was changed"
+            ));
             return Err(plan.strangers.iter().cloned().fold(failed, CommandError::cause).hint(
                 "an object belongs to an installation by an owner reference with the UID of its ClusterServiceVersion, or by the labels that OLM \
-                 gives to cluster-scoped objects; what it only claims is not adopted",
+                 gives to cluster-scoped objects; what it only claims is not adopted, nor is a CRD that it shares with an installation in another \
+                 namespace, since each object has one owner: remove that one first",
             ));
         }
         if !plan.new.is_empty() && !arguments.allow_new {
