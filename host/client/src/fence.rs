@@ -1,8 +1,13 @@
 //! Holds the writes of a client back while a deadline has passed.
 //!
 //! A leader whose Lease is not renewed may have a successor, although it does not know. So its writes wait until it has renewed the Lease.
+//!
+//! A process that was stopped for longer than its Lease, and goes on, finds writes that passed before: they are given up before another byte
+//! of them is sent. The API server has no condition on a Lease for writes of other objects; what had left this process counts.
 
-use http::{Method, Request};
+use std::{future::poll_fn, io, pin::pin, task::Poll};
+
+use http::{Method, Request, Response};
 use kube::{Client, client::Body};
 use tokio::{
     sync::watch,
@@ -40,6 +45,28 @@ impl Fence {
         }
     }
 
+    fn is_closed(&self) -> bool {
+        Instant::now() >= *self.0.borrow()
+    }
+
+    /// Completes a write, unless the deadline passes first. The clock is read before the write gets on each time: after a pause of the process, a
+    /// timer may be late.
+    async fn while_open(
+        &self,
+        write: impl Future<Output = kube::Result<Response<Body>>>,
+    ) -> kube::Result<Response<Body>> {
+        let (mut write, mut closed) = (pin!(write), pin!(self.closed()));
+        poll_fn(|context| {
+            if self.is_closed() || closed.as_mut().poll(context).is_ready() {
+                let text =
+                    "the Lease was not renewed in time: the write was given up, and is tried again after its renewal";
+                return Poll::Ready(Err(kube::Error::Service(io::Error::new(io::ErrorKind::TimedOut, text).into())));
+            }
+            write.as_mut().poll(context)
+        })
+        .await
+    }
+
     /// Completes when the deadline has passed. A fence whose keeper is dropped counts as such at its deadline.
     pub async fn closed(&self) {
         loop {
@@ -58,10 +85,11 @@ pub fn fenced(client: &Client, fence: Fence) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let (inner, fence) = (inner.clone(), fence.clone());
         async move {
-            if !matches!(*request.method(), Method::GET | Method::HEAD) {
-                fence.passed().await;
+            if matches!(*request.method(), Method::GET | Method::HEAD) {
+                return inner.send(request).await;
             }
-            inner.send(request).await
+            fence.passed().await;
+            fence.while_open(inner.send(request)).await
         }
     });
     Client::new(service, client.default_namespace())
@@ -69,10 +97,16 @@ pub fn fenced(client: &Client, fence: Fence) -> Client {
 
 #[cfg(test)]
 mod tests {
-    use std::{convert::Infallible, pin::pin, time::Duration};
+    use std::{
+        convert::Infallible,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        time::Duration,
+    };
 
     use futures::{FutureExt as _, poll};
-    use http::Response;
 
     use super::*;
 
@@ -102,6 +136,33 @@ mod tests {
             keeper.open_until(Instant::now() + HOUR);
             assert!(write.await.is_ok(), "{method}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_write_that_passed_before_the_deadline_gets_on_no_further() {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let (keeper, fence) = FenceKeeper::new(Instant::now() + HOUR);
+        // Half of the request is sent, and the connection takes no more for now.
+        let polls = Arc::clone(&sent);
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let polls = Arc::clone(&polls);
+            poll_fn(move |_| {
+                polls.fetch_add(1, Ordering::Relaxed);
+                Poll::<Result<Response<Body>, Infallible>>::Pending
+            })
+        });
+        let client = fenced(&Client::new(service, "default"), fence);
+        let mut write = pin!(client.send(request(Method::PATCH)));
+        // The client hands requests to a task of its own.
+        while sent.load(Ordering::Relaxed) == 0 {
+            assert!(poll!(&mut write).is_pending());
+            tokio::task::yield_now().await;
+        }
+        let before = sent.load(Ordering::Relaxed);
+        keeper.open_until(Instant::now());
+        let Err(error) = write.await else { panic!("it was answered") };
+        assert!(error.to_string().contains("Lease"), "{error}");
+        assert_eq!(sent.load(Ordering::Relaxed), before);
     }
 
     #[tokio::test]

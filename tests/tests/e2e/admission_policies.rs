@@ -251,8 +251,6 @@ fn about_resolutions<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
         (author, new(&elsewhere), None),
         (author, Request::Create(resolution(world, "new", &json!({}))), None),
         (author, spec(json!({"output": {"resolveSet": {"serviceAccount": {"name": "friend"}}}})), policy),
-        (author, spec(json!({"output": null, "packages": [{"name": "other"}]})), policy),
-        (boss, spec(json!({"output": null})), None),
         (author, Request::Change(old(), "", json!({"metadata": {"labels": {"team": "a"}}})), None),
         (boss, new(&named("deployer")), None),
         (boss, new(&json!({})), None),
