@@ -1,6 +1,9 @@
 //! The settings of registries, and the endpoints of an image. Pure.
 
-use crate::scope::{Location, Scope, normalized};
+use crate::{
+    name::normalized,
+    scope::{Location, Scope},
+};
 
 /// The most mirrors of one source: each that does not answer delays a pull.
 pub const MIRRORS: usize = 32;
@@ -279,6 +282,12 @@ location = "three.local/w"
 location = "quay.io"
 blocked = true
 [[registry]]
+location = "index.docker.io/a"
+blocked = true
+[[registry]]
+location = "localhost"
+blocked = true
+[[registry]]
 location = "quay.io/mirrored"
 blocked = true
 [[registry.mirror]]
@@ -300,6 +309,11 @@ location = "mirror.local"
         for (image, expected) in [
             ("quay.io/a:v1", "blocked by quay.io"),
             ("QUAY.io:443/a@digest", "blocked by quay.io"),
+            ("INDEX.docker.io/a/b:v1", "blocked by docker.io/a"),
+            ("Docker.io:443/a/b:v1", "blocked by docker.io/a"),
+            ("LOCALHOST:80/a:v1", "blocked by localhost"),
+            ("localhost:443/a:v1", "blocked by localhost"),
+            ("localhost:5000/a:v1", "localhost:5000/a:v1"),
             ("quay.io/mirrored/a:v1", "mirror.local/a:v1"),
             ("moved.io/a:v1", "blocked by quay.io"),
             ("other.io/a:v1", "other.io/a:v1"),

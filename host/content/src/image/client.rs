@@ -335,7 +335,8 @@ struct RegistryMessage {
 
 /// Whether a registry may be accessed without TLS: on this machine, as container tools do, or if the options allow it.
 pub(crate) fn may_be_plain(registry: &str, listed: &[String]) -> bool {
-    if listed.iter().any(|name| name == registry) {
+    // The ports must be equal: without TLS, port 443 is not the default.
+    if listed.iter().any(|name| name.eq_ignore_ascii_case(registry)) {
         return true;
     }
     let host = match registry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {

@@ -259,7 +259,7 @@ pub(crate) fn authority(url: &Url) -> String {
 
 /// Whether a host is this machine, by its name.
 pub(crate) fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Whether a URL is on this machine, so that no other host can read the traffic. [`Guard`] ensures that the name `localhost`
