@@ -116,6 +116,11 @@ impl Registries {
         }
     }
 
+    /// The prefix that blocks a host (`host` or `host:port`) as a whole. One with a path does not: it is about images that are named so.
+    pub fn blocked_host(&self, host: &str) -> Option<String> {
+        self.blocked(&normalized(host), "").map(|table| table.scope.text())
+    }
+
     /// Whether any registry has settings.
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
@@ -321,6 +326,42 @@ location = "mirror.local"
             ("tags.io/a@digest", "mirror.local/a@digest"),
         ] {
             assert_eq!(asked(text, image), expected, "{image}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_blocked_as_a_whole_or_not() {
+        let text = r#"
+[[registry]]
+location = "quay.io"
+blocked = true
+[[registry]]
+location = "quay.io/open"
+[[registry]]
+location = "ghcr.io/team"
+blocked = true
+[[registry]]
+location = "ghcr.io/app:v1"
+blocked = true
+[[registry]]
+prefix = "*.example.com"
+blocked = true
+[[registry]]
+location = "open.example.com"
+"#;
+        let registries = registries(text);
+        for (host, expected) in [
+            ("quay.io", Some("quay.io")),
+            ("QUAY.io:443", Some("quay.io")),
+            ("quay.io:5000", None),
+            ("cdn.quay.io", None),
+            ("ghcr.io", None),
+            ("a.b.example.com:5000", Some("*.example.com")),
+            ("open.example.com", None),
+            ("open.example.com:5000", Some("*.example.com")),
+            ("example.com", None),
+        ] {
+            assert_eq!(registries.blocked_host(host).as_deref(), expected, "{host}");
         }
     }
 

@@ -25,6 +25,8 @@ pub enum ServerFailure {
     TooSlow,
     /// The server, or a host that it names, has a forbidden address.
     Address,
+    /// The settings for registries block the host that the server names.
+    Blocked,
     /// The connection is not encrypted: others could read the credentials, or change the content.
     Plaintext,
 }
@@ -54,6 +56,7 @@ impl ServerFailure {
             Self::Protocol => "RegistryProtocol",
             Self::TooSlow => "TooSlow",
             Self::Address => "AddressNotAllowed",
+            Self::Blocked => "Blocked",
             Self::Plaintext => "CredentialsNotSent",
         }
     }
