@@ -348,6 +348,23 @@ async fn a_blocked_registry_with_an_image_that_is_not_blocked_leads_to_itself() 
 }
 
 #[tokio::test]
+async fn a_token_server_that_finds_nothing_says_nothing_about_the_repository() {
+    for (status, reason) in [
+        ("404 Not Found", "Unauthorized"),
+        ("403 Forbidden", "Unauthorized"),
+        ("500 Internal Server Error", "RegistryUnavailable"),
+    ] {
+        let tokens = Server::start(move |_, _| response(status, "", "")).await;
+        let realm = tokens.address;
+        let registry = Server::start(move |_, _| challenged(&format!("Bearer realm=\"http://{realm}/token\""))).await;
+        let error = resolve(registry.address, Some(basic()), ImageOptions::default()).await.unwrap_err();
+        assert_eq!(error.reason(), reason, "{error}");
+        assert!(error.to_string().ends_with(&format!("{realm} answered {status}")), "{error}");
+        assert_eq!(registry.requests().len(), 1, "the tags are not asked for");
+    }
+}
+
+#[tokio::test]
 async fn a_circle_of_redirects_ends() {
     let registry = Server::start(|_, here| redirect(&format!("http://{here}/again"))).await;
     let error = resolve(registry.address, None, ImageOptions::default()).await.unwrap_err();

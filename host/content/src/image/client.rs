@@ -217,7 +217,12 @@ impl Client {
         if response.status().is_redirection() {
             return Err(self.protocol("its token server redirects, and credentials follow no redirect"));
         }
-        let response = self.checked(response).await?;
+        // That there is no token says nothing about whether the registry has the repository.
+        let failure = match failure_of(response.status()) {
+            ServerFailure::NotFound => ServerFailure::Unauthorized,
+            failure => failure,
+        };
+        let response = self.successful(response, failure).await?;
         let page = self.read(response, PAGE_BYTES).await?;
         let page = page.ok_or_else(|| self.protocol("its token server's answer is too long"))?;
         let token: Token = serde_json::from_slice(&page)
@@ -235,11 +240,16 @@ impl Client {
 
     /// The response, if it is successful.
     async fn checked(&self, response: Response) -> Result<Response, RegistryError> {
+        let failure = failure_of(response.status());
+        self.successful(response, failure).await
+    }
+
+    /// The response if it is successful, or else this failure.
+    async fn successful(&self, response: Response, failure: ServerFailure) -> Result<Response, RegistryError> {
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
-        let failure = failure_of(status);
         let retry_after = retry_after(response.headers());
         let host = authority(response.url());
         let may_be_shown = self.connection.may_be_shown(&response);

@@ -17,7 +17,8 @@ pub enum ServerFailure {
     RateLimited,
     /// There is no such image or archive.
     NotFound,
-    /// The server, or the token server of a registry, answered 401 or 403. Many do so for content that does not exist.
+    /// The server, or the token server of a registry, answered 401 or 403, or the token server 404. Many do so for content that does not
+    /// exist.
     Unauthorized,
     /// The response violates the protocol.
     Protocol,
