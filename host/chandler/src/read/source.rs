@@ -219,9 +219,10 @@ fn registry_hint(error: &RegistryError) -> String {
     let image: Option<ImageReference> = error.image.parse().ok();
     let host = image.as_ref().map_or("HOST", ImageReference::registry);
     let repository = image.as_ref().map_or("REPOSITORY", ImageReference::repository);
+    let scheme = if error.is_plain { "http" } else { "https" };
     match error.failure {
         ServerFailure::Network | ServerFailure::Unavailable => {
-            format!("try again when the registry is up; to check it: `curl -i https://{host}/v2/`")
+            format!("try again when the registry is up; to check it: `curl -i {scheme}://{host}/v2/`")
         }
         ServerFailure::NameNotResolved => {
             format!("check the spelling of {host} and the DNS of this machine: `getent hosts {host}`")
@@ -240,7 +241,7 @@ fn registry_hint(error: &RegistryError) -> String {
         ServerFailure::Tls => {
             "trust the authority of the registry: set SSL_CERT_FILE to a file with its certificate".to_owned()
         }
-        ServerFailure::Protocol => format!("check that {host} is an OCI registry: `curl -i https://{host}/v2/`"),
+        ServerFailure::Protocol => format!("check that {host} is an OCI registry: `curl -i {scheme}://{host}/v2/`"),
         ServerFailure::Blocked => BLOCKED_HINT.to_owned(),
         // Registries have no host key.
         ServerFailure::Address | ServerFailure::Plaintext | ServerFailure::HostKey => {

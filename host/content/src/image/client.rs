@@ -322,7 +322,8 @@ impl Client {
 
     fn error(&self, failure: ServerFailure, message: String) -> RegistryError {
         self.silent.failed(self.image.registry_name(), failure);
-        RegistryError { image: self.image.to_string(), failure, message, retry_after: None }
+        let (image, is_plain) = (self.image.to_string(), self.connection.is_plain());
+        RegistryError { image, failure, message, is_plain, retry_after: None }
     }
 }
 
