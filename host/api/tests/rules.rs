@@ -80,6 +80,7 @@ fn a_policy_for_signatures_demands_something_that_is_possible() {
         json!({"allOf": [action, key]}),
         json!({"anyOf": {"minimumMatches": 2, "signers": [action, key]}}),
         json!({"allOf": [key], "anyOf": {"minimumMatches": 1, "signers": [action]}}),
+        json!({"anyOf": {"signers": [key]}}),
     ] {
         assert_eq!(refusals(&with(accepted.clone())), [""; 0], "{accepted}");
     }

@@ -159,6 +159,7 @@ impl ContentError {
                     | ServerFailure::Tls
                     | ServerFailure::HostKey
                     | ServerFailure::Address
+                    | ServerFailure::Blocked
                     | ServerFailure::Plaintext => FailureClass::Unavailable,
                     ServerFailure::Protocol => FailureClass::Permanent,
                 }

@@ -10,7 +10,9 @@ use std::{
 
 use chandler_content::{
     ContentError, Credentials, FailureClass, ImageAccess, ImageOptions, ImageReference, Images, Limits,
+    RegistrySettings,
 };
+use chandler_registries::Registries;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
@@ -249,6 +251,117 @@ async fn a_registry_of_this_machine_may_lead_to_another_of_it() {
     assert_eq!(error.reason(), "ImageNotFound", "{error}");
     // The manifest, and the tags, which tell whether there is such a repository.
     assert_eq!(elsewhere.requests().len(), 2);
+}
+
+/// Options with the text of a registries.conf.
+fn with_settings(text: &str) -> ImageOptions {
+    let mut registries = Registries::default();
+    registries.add_file("registries.conf".as_ref(), text).unwrap();
+    let registries = RegistrySettings::new(registries, Vec::new());
+    ImageOptions { registries, ..ImageOptions::default() }
+}
+
+#[tokio::test]
+async fn nothing_leads_to_a_blocked_registry() {
+    let digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    let blocked = Server::start(move |_, _| {
+        response("200 OK", &format!("Docker-Content-Digest: {digest}\r\n"), "{\"token\": \"t\"}")
+    })
+    .await;
+    let port = blocked.address.port();
+    for (scope, host, is_refused) in [
+        ("127.0.0.1", "127.0.0.1", true),
+        ("localhost", "LOCALHOST", true),
+        // Other spellings of the address.
+        ("127.0.0.1", "127.1", true),
+        ("127.0.0.1", "2130706433", true),
+        ("127.0.0.1", "[::ffff:127.0.0.1]", true),
+        // Only the images that are named so.
+        ("127.0.0.1/team", "127.0.0.1", false),
+    ] {
+        let (name, path) =
+            scope.split_once('/').map_or((scope, String::new()), |(name, path)| (name, format!("/{path}")));
+        let settings = format!("[[registry]]\nlocation = \"{name}:{port}{path}\"\nblocked = true\n");
+        let target = format!("http://{host}:{port}");
+        let to = target.clone();
+        let redirects = Server::start(move |_, _| redirect(&format!("{to}/storage"))).await;
+        let realm = target.clone();
+        let names = Server::start(move |request, _| {
+            if authorized(request) {
+                response("200 OK", &format!("Docker-Content-Digest: {digest}\r\n"), "")
+            } else {
+                challenged(&format!("Bearer realm=\"{realm}/token\""))
+            }
+        })
+        .await;
+        // Without TLS, a token server has to have an address of this machine in its usual form.
+        let servers = [&redirects, &names].into_iter().take(if host.starts_with('[') { 1 } else { 2 });
+        for server in servers {
+            let outcome = resolve(server.address, Some(basic()), with_settings(&settings)).await;
+            assert_eq!(outcome.is_err(), is_refused, "{settings} {target}: {outcome:?}");
+            if let Err(error) = outcome {
+                assert_eq!((error.class(), error.reason()), (FailureClass::Unavailable, "Blocked"), "{error}");
+                let expected = format!(
+                    ", which is not contacted: {name}:{port} is blocked by the settings for registries (`blocked`, or `NeverContactSource`)"
+                );
+                assert!(error.to_string().contains(" leads to ") && error.to_string().ends_with(&expected), "{error}");
+            }
+        }
+        assert_eq!(blocked.requests().is_empty(), is_refused, "{settings} {target}");
+    }
+}
+
+#[tokio::test]
+async fn a_mirror_of_a_blocked_registry_does_not_lead_to_it() {
+    let blocked = Server::start(|_, _| response("200 OK", "", "{}")).await;
+    let to = blocked.address;
+    let mirror = Server::start(move |_, _| redirect(&format!("http://{to}/v2/x/manifests/v1"))).await;
+    let settings = format!(
+        "[[registry]]\nlocation = \"{to}\"\nblocked = true\n[[registry.mirror]]\nlocation = \"{}\"\n",
+        mirror.address
+    );
+    let error = resolve(to, None, with_settings(&settings)).await.unwrap_err();
+    assert_eq!(error.reason(), "Blocked", "{error}");
+    assert_eq!((mirror.requests().len(), blocked.requests().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_blocked_registry_with_an_image_that_is_not_blocked_leads_to_itself() {
+    let registry = Server::start(|request, here| {
+        if request.contains(" /storage") {
+            response("404 Not Found", "", "")
+        } else if authorized(request) {
+            redirect(&format!("http://{here}/storage"))
+        } else if request.contains(" /token") {
+            response("200 OK", "", "{\"token\": \"t\"}")
+        } else {
+            challenged(&format!("Bearer realm=\"http://{here}/token\""))
+        }
+    })
+    .await;
+    let here = registry.address;
+    let settings =
+        format!("[[registry]]\nlocation = \"{here}\"\nblocked = true\n[[registry]]\nlocation = \"{here}/x\"\n");
+    let error = resolve(here, None, with_settings(&settings)).await.unwrap_err();
+    assert_eq!(error.reason(), "ImageNotFound", "{error}");
+    assert!(registry.requests().iter().any(|request| request.contains(" /storage")), "{:?}", registry.requests());
+}
+
+#[tokio::test]
+async fn a_token_server_that_finds_nothing_says_nothing_about_the_repository() {
+    for (status, reason) in [
+        ("404 Not Found", "Unauthorized"),
+        ("403 Forbidden", "Unauthorized"),
+        ("500 Internal Server Error", "RegistryUnavailable"),
+    ] {
+        let tokens = Server::start(move |_, _| response(status, "", "")).await;
+        let realm = tokens.address;
+        let registry = Server::start(move |_, _| challenged(&format!("Bearer realm=\"http://{realm}/token\""))).await;
+        let error = resolve(registry.address, Some(basic()), ImageOptions::default()).await.unwrap_err();
+        assert_eq!(error.reason(), reason, "{error}");
+        assert!(error.to_string().ends_with(&format!("{realm} answered {status}")), "{error}");
+        assert_eq!(registry.requests().len(), 1, "the tags are not asked for");
+    }
 }
 
 #[tokio::test]

@@ -121,7 +121,8 @@ mod tests {
     fn how_long_and_for_which_registry_to_wait_is_part_of_the_problem() {
         let refused = |failure, seconds: Option<u64>| {
             let retry_after = seconds.map(Duration::from_secs);
-            let error = RegistryError { image: "example.com/a:v1".into(), failure, message: "no".into(), retry_after };
+            let (image, message) = ("example.com/a:v1".into(), "no".into());
+            let error = RegistryError { image, failure, message, is_plain: false, retry_after };
             let problem = content(Reason::UnpackFailed, &error.into());
             assert_eq!(
                 problem.silent_registry.as_deref(),

@@ -48,8 +48,15 @@ pub fn certificates(directories: &[PathBuf], registry: &str) -> Result<Option<Ho
     if registry.is_empty() || registry.starts_with('.') || !registry.bytes().all(allowed) {
         return Ok(None);
     }
-    let registry = registry.to_ascii_lowercase();
-    for directory in directories.iter().map(|directory| directory.join(&registry)) {
+    let written = registry.to_ascii_lowercase();
+    // With and without the port of TLS it is the same registry.
+    let other = match written.rsplit_once(':') {
+        Some((host, "443")) => Some(host.to_owned()),
+        Some(_) => None,
+        None => Some(format!("{written}:443")),
+    };
+    let names: Vec<String> = [written].into_iter().chain(other).collect();
+    for directory in directories.iter().flat_map(|directory| names.iter().map(move |name| directory.join(name))) {
         match fs::read_dir(&directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(&directory, &error)),
@@ -151,6 +158,11 @@ mod tests {
         let authorities = Some(b"A\nB\n".to_vec());
         let client = Some((b"C".to_vec(), b"K".to_vec()));
         assert_eq!(of("B.io:5000").unwrap(), Some(HostCertificates { authorities, client }));
+        write(&second, "tls.io:443/ca.crt", "T");
+        for registry in ["tls.io", "TLS.io:443"] {
+            assert_eq!(of(registry).unwrap().unwrap().authorities, Some(b"T\n".to_vec()), "{registry}");
+        }
+        assert_eq!(of("a.io:443").unwrap(), Some(HostCertificates::default()));
         for absent in ["b.io", "c.io", "", "..", ".", "../first/a.io", "a.io/.."] {
             assert_eq!(of(absent).unwrap(), None, "{absent}");
         }

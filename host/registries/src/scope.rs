@@ -1,5 +1,7 @@
 //! Prefixes and locations: parts of the name of an image. Pure.
 
+use crate::name::{HostError, check_host, normalized};
+
 /// The longest prefix or location, in bytes.
 const LONGEST: usize = 512;
 
@@ -15,13 +17,16 @@ pub enum ScopeError {
     /// It has a tag or a digest.
     #[error("a location has no tag and no digest: those of the image are used")]
     Version,
+    /// No image has a host that is spelled so: the settings would count for none.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// It is something else.
     #[error("it is not a host, with a port or a path where needed, such as `registry.example.com:5000/team`")]
     Format,
 }
 
-/// Part of the name of an image: a host, and the first parts of a path. Hosts are in lower case and have no port 443, so that other
-/// spellings of a name do not escape its settings.
+/// Part of the name of an image: a host, and the first parts of a path. It is [`normalized`], so that other spellings of a name do not
+/// escape its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Location(String);
 
@@ -34,17 +39,6 @@ pub(crate) enum Scope {
     Below(Location),
     /// One image: `host/repository`, and its tag or digest with the separator.
     Image(Location, String),
-}
-
-/// The name of the repository of an image, normalized as [`Location`] is.
-pub(crate) fn normalized(repository: &str) -> String {
-    let (host, path) = match repository.split_once('/') {
-        Some((host, path)) => (host, Some(path)),
-        None => (repository, None),
-    };
-    let host = host.to_ascii_lowercase();
-    let host = host.strip_suffix(":443").unwrap_or(&host);
-    path.map_or_else(|| host.to_owned(), |path| format!("{host}/{path}"))
 }
 
 impl Location {
@@ -62,7 +56,11 @@ impl Location {
         }
         let mut parts = name.split('/');
         let host = parts.next().unwrap_or_default();
-        if is_host(host) && parts.all(is_path_part) { Ok(Self(normalized(name))) } else { Err(ScopeError::Format) }
+        if !is_host(host) || !parts.all(is_path_part) {
+            return Err(ScopeError::Format);
+        }
+        check_host(host)?;
+        Ok(Self(normalized(name)))
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -173,7 +171,8 @@ fn is_host(text: &str) -> bool {
             && !label.ends_with('-')
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
-    name.split('.').all(is_label) && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
+    let is_number = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    name.split('.').all(is_label) && port.is_none_or(is_number)
 }
 
 /// A part of a path as image references have it, but for details that the reference itself is checked for.
@@ -229,8 +228,10 @@ mod tests {
             ("example.com/../a", ScopeError::Format),
             ("example.com/A", ScopeError::Format),
             ("example.com:", ScopeError::Format),
-            ("example.com:0", ScopeError::Format),
-            ("example.com:70000/a", ScopeError::Format),
+            ("example.com:0", ScopeError::Host(HostError::Port)),
+            ("example.com:70000/a", ScopeError::Host(HostError::Port)),
+            ("localhost:05001", ScopeError::Host(HostError::Port)),
+            ("127.1:5001/a", ScopeError::Host(HostError::Address)),
             ("example.com/a@sha256:0", ScopeError::Format),
             ("example.com@sha256:0", ScopeError::Format),
             ("user@example.com", ScopeError::Format),

@@ -1,6 +1,9 @@
 //! The settings of registries, and the endpoints of an image. Pure.
 
-use crate::scope::{Location, Scope, normalized};
+use crate::{
+    name::normalized,
+    scope::{Location, Scope},
+};
 
 /// The most mirrors of one source: each that does not answer delays a pull.
 pub const MIRRORS: usize = 32;
@@ -111,6 +114,11 @@ impl Registries {
             Some(table) if endpoints.is_empty() => Err(Blocked { scope: table.scope.text() }),
             _ => Ok(endpoints),
         }
+    }
+
+    /// The prefix that blocks a host (`host` or `host:port`) as a whole. One with a path does not: it is about images that are named so.
+    pub fn blocked_host(&self, host: &str) -> Option<String> {
+        self.blocked(&normalized(host), "").map(|table| table.scope.text())
     }
 
     /// Whether any registry has settings.
@@ -279,6 +287,12 @@ location = "three.local/w"
 location = "quay.io"
 blocked = true
 [[registry]]
+location = "index.docker.io/a"
+blocked = true
+[[registry]]
+location = "localhost"
+blocked = true
+[[registry]]
 location = "quay.io/mirrored"
 blocked = true
 [[registry.mirror]]
@@ -300,6 +314,11 @@ location = "mirror.local"
         for (image, expected) in [
             ("quay.io/a:v1", "blocked by quay.io"),
             ("QUAY.io:443/a@digest", "blocked by quay.io"),
+            ("INDEX.docker.io/a/b:v1", "blocked by docker.io/a"),
+            ("Docker.io:443/a/b:v1", "blocked by docker.io/a"),
+            ("LOCALHOST:80/a:v1", "blocked by localhost"),
+            ("localhost:443/a:v1", "blocked by localhost"),
+            ("localhost:5000/a:v1", "localhost:5000/a:v1"),
             ("quay.io/mirrored/a:v1", "mirror.local/a:v1"),
             ("moved.io/a:v1", "blocked by quay.io"),
             ("other.io/a:v1", "other.io/a:v1"),
@@ -307,6 +326,42 @@ location = "mirror.local"
             ("tags.io/a@digest", "mirror.local/a@digest"),
         ] {
             assert_eq!(asked(text, image), expected, "{image}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_blocked_as_a_whole_or_not() {
+        let text = r#"
+[[registry]]
+location = "quay.io"
+blocked = true
+[[registry]]
+location = "quay.io/open"
+[[registry]]
+location = "ghcr.io/team"
+blocked = true
+[[registry]]
+location = "ghcr.io/app:v1"
+blocked = true
+[[registry]]
+prefix = "*.example.com"
+blocked = true
+[[registry]]
+location = "open.example.com"
+"#;
+        let registries = registries(text);
+        for (host, expected) in [
+            ("quay.io", Some("quay.io")),
+            ("QUAY.io:443", Some("quay.io")),
+            ("quay.io:5000", None),
+            ("cdn.quay.io", None),
+            ("ghcr.io", None),
+            ("a.b.example.com:5000", Some("*.example.com")),
+            ("open.example.com", None),
+            ("open.example.com:5000", Some("*.example.com")),
+            ("example.com", None),
+        ] {
+            assert_eq!(registries.blocked_host(host).as_deref(), expected, "{host}");
         }
     }
 

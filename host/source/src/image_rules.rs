@@ -1,11 +1,13 @@
 //! Which signatures the administrator demands of which images, beside those that a source demands itself.
 //!
-//! A source can demand more, never less: both hold. The rule with the longest matching name decides. Another name of the same registry
-//! is another name here, so that only a rule for `*` covers everything.
+//! A source can demand more, never less: both hold. The rule with the longest matching name decides. Other spellings of a name are that
+//! name, as in the settings for registries. Another name of the same registry is another name here, so that only a rule for `*` covers
+//! everything.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use chandler_content::{ImageReference, RequiredSignatures};
+use chandler_registries::normalized;
 use chandler_verify::{Policy, PolicyError, TrustRoot, TrustRootError, Verification, Verifier};
 use serde::Deserialize;
 
@@ -104,7 +106,7 @@ impl ImageRules {
             }
         }
         let mut rules = Vec::new();
-        let mut names = BTreeSet::new();
+        let mut names = BTreeMap::new();
         for (at, ImageVerificationRule { images, verification, allow_unsigned }) in file.rules.iter().enumerate() {
             let policy = match (verification, allow_unsigned) {
                 (Some(verification), false) => Some(policy(verification, at)?),
@@ -121,10 +123,14 @@ impl ImageRules {
                     let problem = format!("{image:?} is not a registry, or a repository without a tag");
                     return refuse(format!("rules[{at}].images"), problem);
                 };
-                if !names.insert(name.clone()) {
-                    return refuse(format!("rules[{at}].images"), format!("{image:?} has a rule before"));
+                match names.insert(name.clone(), at) {
+                    None => rules.push(Rule { name, policy: policy.clone() }),
+                    // Two spellings of one name, which say the same.
+                    Some(before) if before == at => {}
+                    Some(_) => {
+                        return refuse(format!("rules[{at}].images"), format!("{image:?} has a rule before"));
+                    }
                 }
-                rules.push(Rule { name, policy: policy.clone() });
             }
         }
         Ok(Self { verifier: verifier(None), rules: rules.into() })
@@ -160,7 +166,7 @@ impl ImageRules {
 
     /// The policy of the rule with the longest name that matches.
     fn policy(&self, image: &ImageReference) -> Option<&Policy> {
-        let full = format!("{}/{}", image.registry(), image.repository()).to_ascii_lowercase();
+        let full = image.normalized_name();
         let matches = |rule: &&Rule| {
             let rest = full.strip_prefix(rule.name.as_str());
             rule.name == EVERY || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -190,12 +196,8 @@ fn name(image: &str) -> Option<String> {
     if !is_registry || !has_no_tag {
         return None;
     }
-    Some(if image.contains('/') {
-        // Not the repository of the parsed name: that of `docker.io/a` is `library/a`.
-        format!("{}/{repository}", parsed.registry())
-    } else {
-        parsed.registry().to_owned()
-    })
+    // Not the parsed name: that of `docker.io/a` is `docker.io/library/a`.
+    Some(normalized(&image))
 }
 
 #[cfg(test)]
@@ -224,6 +226,7 @@ mod tests {
             {"images": ["quay.io", "docker.io/org"], "verification": by("quay")},
             {"images": ["quay.io/org/app", "localhost:5000/"], "verification": by("app")},
             {"images": ["quay.io/org/open"], "allowUnsigned": true},
+            {"images": ["localhost", "LOCALHOST:443/"], "verification": by("here")},
         ]))
         .unwrap();
         for (image, owner) in [
@@ -235,11 +238,18 @@ mod tests {
             ("quay.io/org/app-evil", Some("quay")),
             ("quay.io/org/open/a", None),
             ("quay.io.evil.example/a", Some("all")),
-            // Another name of the same registry is never under a weaker rule than that for all.
-            ("quay.io:443/org/open/a", Some("all")),
+            // Other spellings of the same registry.
+            ("quay.io:443/org/open/a", None),
+            ("QUAY.io:443/org/app", Some("app")),
             ("org/a", Some("quay")),
             ("index.docker.io/org/a", Some("quay")),
+            ("Docker.io:443/org/a", Some("quay")),
             ("localhost:5000/a", Some("app")),
+            ("localhost/free/a", Some("here")),
+            ("localhost:443/free/a", Some("here")),
+            ("LocalHost:80/free/a", Some("here")),
+            // Another registry of the same host.
+            ("quay.io:5000/org/open/a", Some("all")),
         ] {
             let found = rules.policy(&image.parse().unwrap()).cloned();
             assert_eq!(found, owner.map(policy_by), "{image}");

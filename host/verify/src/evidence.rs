@@ -41,6 +41,11 @@ impl<'a> Evidence<'a> {
         self.signed.into()
     }
 
+    /// Whether it claims to be in a transparency log.
+    pub(crate) fn has_log_entry(&self) -> bool {
+        !self.bundle.verification_material.tlog_entries.is_empty()
+    }
+
     /// Whether the key made the signature. The log is not looked at.
     pub(crate) fn is_by(&self, key: &Key) -> Result<(), String> {
         let der = key.der();

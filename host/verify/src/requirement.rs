@@ -167,7 +167,15 @@ impl SubjectRule {
             (Self::Prefix(prefix), Some(SubjectAltName::Uri(found))) => found.starts_with(prefix.as_str()),
             _ => false,
         };
-        if is_theirs { Ok(()) } else { Err(other("subject", found.map(SubjectAltName::as_str))) }
+        if is_theirs {
+            return Ok(());
+        }
+        // It may read like the URI that is wanted.
+        let found = found.map(|found| match found {
+            SubjectAltName::Email(address) => format!("the email address {address}"),
+            found => found.as_str().to_owned(),
+        });
+        Err(other("subject", found.as_deref()))
     }
 }
 

@@ -19,6 +19,8 @@ use crate::{
 const SHOWN: usize = 4;
 /// The most characters of an error about one signature.
 const CHARACTERS: usize = 240;
+/// Why a signature does not count that must be in a log. The library speaks of the form of bundles, in which signatures are brought to it.
+const NO_LOG: &str = "it is in no transparency log";
 
 /// Verifies signatures with one trusted root.
 pub struct Verifier {
@@ -122,14 +124,21 @@ impl<'a> Candidate<'a> {
 
     /// Whether the key made the signature, and a log has it.
     fn logged(&self, evidence: &Evidence<'_>, key: &Key) -> Result<(), String> {
+        if !evidence.has_log_entry() {
+            evidence.is_by(key)?;
+            return Err(NO_LOG.to_owned());
+        }
         let policy = PublicKeyVerificationPolicy::new(key.der());
         let verified = self.verifier.library.verify(evidence.artifact(), evidence.bundle(), &policy);
         let verified = verified.map_err(|error| error.to_string())?;
-        if verified.tlog_verified() { Ok(()) } else { Err("it is in no transparency log".to_owned()) }
+        if verified.tlog_verified() { Ok(()) } else { Err(NO_LOG.to_owned()) }
     }
 
     /// The certificate of the signature, with everything verified but whose it is.
     fn certified(&self, evidence: &Evidence<'_>) -> Result<CertificateInfo, String> {
+        if !evidence.has_log_entry() {
+            return Err(NO_LOG.to_owned());
+        }
         // The identity is checked afterwards, since the library compares whole identities only.
         let policy = VerificationPolicy::any_identity();
         let verified = self.verifier.library.verify(evidence.artifact(), evidence.bundle(), &policy);

@@ -125,6 +125,35 @@ fn a_log_entry_is_demanded_of_a_key_where_the_policy_says_so() {
 }
 
 #[test]
+fn a_signature_that_no_log_has_is_called_so_in_both_forms() {
+    let (sigstore, own) = (Sigstore::new(), Key::default());
+    let certified = Key::certified(&sigstore, &Identity::new(ISSUER, SUBJECT));
+    let nowhere = "it is in no transparency log";
+    for (signer, signature, expected) in [
+        (logged_key(&own), payload(own.payload(&image(), None)), nowhere),
+        (logged_key(&own), bundle(&own.bundle(&image(), None)), nowhere),
+        (logged_key(&own), bundle(&own.message_bundle(MANIFEST, None)), nowhere),
+        (equal(), payload(certified.payload(&image(), None)), nowhere),
+        (equal(), bundle(&certified.bundle(&image(), None)), nowhere),
+        // That it is by somebody else matters more.
+        (logged_key(&Key::default()), payload(own.payload(&image(), None)), "it is not made with this key"),
+    ] {
+        assert_eq!(refusal(&sigstore, signer, signature), expected);
+    }
+}
+
+#[test]
+fn an_email_address_that_reads_like_the_wanted_uri_is_called_one() {
+    let sigstore = Sigstore::new();
+    let identity = Identity { is_email: true, ..Identity::new(ISSUER, SUBJECT) };
+    let signature = bundle(&Key::certified(&sigstore, &identity).bundle(&image(), Some(&sigstore)));
+    assert_eq!(
+        refusal(&sigstore, keyless(json!({"prefix": "https://github.com/org"})), signature),
+        "its subject is the email address https://github.com/org/app"
+    );
+}
+
+#[test]
 fn both_forms_of_keyless_signatures_are_verified() {
     let sigstore = Sigstore::new();
     let own = Key::certified(&sigstore, &Identity::new(ISSUER, SUBJECT));

@@ -20,6 +20,8 @@ pub struct Identity {
     pub issuer: String,
     /// The subject: an email address, or a URI.
     pub subject: String,
+    /// Whether the subject is called an email address, even if it reads like a URI.
+    pub is_email: bool,
     /// Further claims: the last number of the identifier of Fulcio's extension, and its text.
     pub claims: Vec<(u64, String)>,
     /// When the certificate begins to be valid. It is valid for ten minutes.
@@ -32,7 +34,9 @@ impl Identity {
     /// An identity whose certificate is valid now.
     pub fn new(issuer: &str, subject: &str) -> Self {
         let from = OffsetDateTime::now_utc() - Duration::minutes(5);
-        Self { issuer: issuer.to_owned(), subject: subject.to_owned(), claims: Vec::new(), from, is_logged: true }
+        let is_email = !subject.contains("://");
+        let (issuer, subject) = (issuer.to_owned(), subject.to_owned());
+        Self { issuer, subject, is_email, claims: Vec::new(), from, is_logged: true }
     }
 
     /// A workflow of GitHub Actions in a repository (`owner/name`).
@@ -77,8 +81,8 @@ impl Fulcio {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::CodeSigning];
         let subject = identity.subject.clone().try_into().unwrap();
-        let is_uri = identity.subject.contains("://");
-        params.subject_alt_names = vec![if is_uri { SanType::URI(subject) } else { SanType::Rfc822Name(subject) }];
+        let name = if identity.is_email { SanType::Rfc822Name } else { SanType::URI };
+        params.subject_alt_names = vec![name(subject)];
         let issuer = [(8, identity.issuer.clone())];
         for (number, text) in issuer.into_iter().chain(identity.claims.clone()) {
             let oid = [FULCIO, &[number]].concat();

@@ -13,6 +13,10 @@ async fn malformed_bundle_deployments_are_refused_by_the_api_server() {
     let one = "exactly one of image, git, configMaps, http, upload must be set";
     let image_missing = "image must be set for source type \"image\"";
     let one_ref = "exactly one of branch, tag, commit, semver must be set";
+    let signer = json!({"githubAction": {"owner": "example"}});
+    let policy =
+        |any_of: Value| json!({"type": "image", "image": {"ref": "a.io/b:v1", "verification": {"anyOf": any_of}}});
+    let too_many = "minimumMatches must not be more than the number of signers";
     let cases = [
         ("an image", json!({"type": "image", "image": image}), None),
         ("a git ref", git(json!({"branch": "main"})), None),
@@ -29,6 +33,8 @@ async fn malformed_bundle_deployments_are_refused_by_the_api_server() {
         ),
         ("two git refs", git(json!({"branch": "main", "tag": "v1"})), Some(one_ref)),
         ("no git ref", git(json!({})), Some(one_ref)),
+        ("a policy without minimumMatches", policy(json!({"signers": [signer]})), None),
+        ("more matches than signers", policy(json!({"minimumMatches": 2, "signers": [signer]})), Some(too_many)),
     ];
     for (what, source, refusal) in cases {
         let deployment = json!({

@@ -14,6 +14,9 @@ use chandler_core::{Content, Digest};
 use super::{cache, catalogs, credentials::UserCredentials, origin::Origin, registry_settings};
 use crate::{CommandError, arguments::registry::RegistryArguments};
 
+/// What helps where the settings for registries forbid to contact one.
+const BLOCKED_HINT: &str = "see registries.conf; --registries-conf names another file";
+
 /// An open bundle.
 pub struct Bundle {
     /// Its files.
@@ -140,7 +143,7 @@ fn hint(error: &ContentError) -> String {
     let text = match error {
         ContentError::Registry(error) => return registry_hint(error),
         ContentError::Endpoints { decisive, .. } => return hint(decisive),
-        ContentError::Blocked { .. } => "see registries.conf; --registries-conf names another file",
+        ContentError::Blocked { .. } => BLOCKED_HINT,
         ContentError::Download(error) => return download_hint(error),
         ContentError::Checksum { .. } => {
             "check the digest, or download the archive and look at it; the server may have replaced it"
@@ -208,6 +211,7 @@ fn download_hint(error: &DownloadError) -> String {
             )
         }
         ServerFailure::Address => format!("check the address of {server}, and where it redirects: `curl -iL {url}`"),
+        ServerFailure::Blocked => BLOCKED_HINT.to_owned(),
     }
 }
 
@@ -215,9 +219,10 @@ fn registry_hint(error: &RegistryError) -> String {
     let image: Option<ImageReference> = error.image.parse().ok();
     let host = image.as_ref().map_or("HOST", ImageReference::registry);
     let repository = image.as_ref().map_or("REPOSITORY", ImageReference::repository);
+    let scheme = if error.is_plain { "http" } else { "https" };
     match error.failure {
         ServerFailure::Network | ServerFailure::Unavailable => {
-            format!("try again when the registry is up; to check it: `curl -i https://{host}/v2/`")
+            format!("try again when the registry is up; to check it: `curl -i {scheme}://{host}/v2/`")
         }
         ServerFailure::NameNotResolved => {
             format!("check the spelling of {host} and the DNS of this machine: `getent hosts {host}`")
@@ -236,7 +241,8 @@ fn registry_hint(error: &RegistryError) -> String {
         ServerFailure::Tls => {
             "trust the authority of the registry: set SSL_CERT_FILE to a file with its certificate".to_owned()
         }
-        ServerFailure::Protocol => format!("check that {host} is an OCI registry: `curl -i https://{host}/v2/`"),
+        ServerFailure::Protocol => format!("check that {host} is an OCI registry: `curl -i {scheme}://{host}/v2/`"),
+        ServerFailure::Blocked => BLOCKED_HINT.to_owned(),
         // Registries have no host key.
         ServerFailure::Address | ServerFailure::Plaintext | ServerFailure::HostKey => {
             format!("check the address of {host}, and whether it needs --plain-http-registry")

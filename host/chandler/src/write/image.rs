@@ -96,11 +96,11 @@ fn unpacked_digest(mut archive: File) -> std::io::Result<Digest> {
 
 /// Pushes an image with the settings and the credentials of this machine. Returns the digest of its manifest.
 pub async fn push(image: &Image, to: &ImageReference, registry: &RegistryArguments) -> Result<Digest, CommandError> {
-    let failed = |error: &OciDistributionError| {
-        CommandError::failed(format!("failed to push {to}")).cause(text(error)).hint(hint(error, to))
-    };
     let auth = credentials(to, registry).await?;
-    let client = client(to, registry)?;
+    let (client, is_plain) = client(to, registry)?;
+    let failed = |error: &OciDistributionError| {
+        CommandError::failed(format!("failed to push {to}")).cause(text(error)).hint(hint(error, to, is_plain))
+    };
     let reference: Reference = to.to_string().parse().map_err(|error: oci_client::ParseError| {
         CommandError::usage(format!("{to} is not an image that can be pushed")).because(&error)
     })?;
@@ -130,7 +130,8 @@ async fn credentials(image: &ImageReference, registry: &RegistryArguments) -> Re
     }
 }
 
-fn client(image: &ImageReference, registry: &RegistryArguments) -> Result<Client, CommandError> {
+/// A client, and whether it asks without TLS.
+fn client(image: &ImageReference, registry: &RegistryArguments) -> Result<(Client, bool), CommandError> {
     // Fails harmlessly if this process has one.
     rustls::crypto::ring::default_provider().install_default().ok();
     let unusable = |error: &(dyn Error + 'static)| {
@@ -147,7 +148,7 @@ fn client(image: &ImageReference, registry: &RegistryArguments) -> Result<Client
         .hint(format!("push with another tool: `skopeo copy --all docker://OTHER docker://{image}`")));
     }
     let authorities = pem::parse_many(authorities.unwrap_or_default()).map_err(|error| unusable(&error))?;
-    Client::try_from(ClientConfig {
+    let client = Client::try_from(ClientConfig {
         protocol: if is_plain { ClientProtocol::Http } else { ClientProtocol::Https },
         extra_root_certificates: authorities.into_iter().map(trusted).collect(),
         read_timeout: Some(SILENCE),
@@ -155,7 +156,8 @@ fn client(image: &ImageReference, registry: &RegistryArguments) -> Result<Client
         user_agent: concat!("chandler/", env!("CARGO_PKG_VERSION")),
         ..ClientConfig::default()
     })
-    .map_err(|error| CommandError::failed("failed to set up the connection to the registry").because(&error))
+    .map_err(|error| CommandError::failed("failed to set up the connection to the registry").because(&error))?;
+    Ok((client, is_plain))
 }
 
 fn trusted(authority: pem::Pem) -> Certificate {
@@ -185,8 +187,9 @@ fn text(error: &OciDistributionError) -> String {
 }
 
 /// What helps.
-fn hint(error: &OciDistributionError, image: &ImageReference) -> String {
+fn hint(error: &OciDistributionError, image: &ImageReference, is_plain: bool) -> String {
     let host = image.registry();
+    let scheme = if is_plain { "http" } else { "https" };
     if text(error).contains("certificate") {
         return format!(
             "trust the authority of the registry: put its certificate into ~/.config/containers/certs.d/{host}/ca.crt"
@@ -201,9 +204,12 @@ fn hint(error: &OciDistributionError, image: &ImageReference) -> String {
             "check that you may push to {}: `docker login {host}` writes the credentials (--registry-config)",
             image.repository()
         ),
+        OciDistributionError::RequestError(_) if is_plain => {
+            format!("check that the registry is up: `curl -i http://{host}/v2/`")
+        }
         OciDistributionError::RequestError(_) => format!(
             "check that the registry is up: `curl -i https://{host}/v2/`; --plain-http-registry {host} allows HTTP, and certs.d names authorities"
         ),
-        _ => format!("check that {host} is an OCI registry: `curl -i https://{host}/v2/`"),
+        _ => format!("check that {host} is an OCI registry: `curl -i {scheme}://{host}/v2/`"),
     }
 }

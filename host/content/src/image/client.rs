@@ -217,7 +217,12 @@ impl Client {
         if response.status().is_redirection() {
             return Err(self.protocol("its token server redirects, and credentials follow no redirect"));
         }
-        let response = self.checked(response).await?;
+        // That there is no token says nothing about whether the registry has the repository.
+        let failure = match failure_of(response.status()) {
+            ServerFailure::NotFound => ServerFailure::Unauthorized,
+            failure => failure,
+        };
+        let response = self.successful(response, failure).await?;
         let page = self.read(response, PAGE_BYTES).await?;
         let page = page.ok_or_else(|| self.protocol("its token server's answer is too long"))?;
         let token: Token = serde_json::from_slice(&page)
@@ -235,11 +240,16 @@ impl Client {
 
     /// The response, if it is successful.
     async fn checked(&self, response: Response) -> Result<Response, RegistryError> {
+        let failure = failure_of(response.status());
+        self.successful(response, failure).await
+    }
+
+    /// The response if it is successful, or else this failure.
+    async fn successful(&self, response: Response, failure: ServerFailure) -> Result<Response, RegistryError> {
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
-        let failure = failure_of(status);
         let retry_after = retry_after(response.headers());
         let host = authority(response.url());
         let may_be_shown = self.connection.may_be_shown(&response);
@@ -312,7 +322,8 @@ impl Client {
 
     fn error(&self, failure: ServerFailure, message: String) -> RegistryError {
         self.silent.failed(self.image.registry_name(), failure);
-        RegistryError { image: self.image.to_string(), failure, message, retry_after: None }
+        let (image, is_plain) = (self.image.to_string(), self.connection.is_plain());
+        RegistryError { image, failure, message, is_plain, retry_after: None }
     }
 }
 
@@ -335,7 +346,8 @@ struct RegistryMessage {
 
 /// Whether a registry may be accessed without TLS: on this machine, as container tools do, or if the options allow it.
 pub(crate) fn may_be_plain(registry: &str, listed: &[String]) -> bool {
-    if listed.iter().any(|name| name == registry) {
+    // The ports must be equal: without TLS, port 443 is not the default.
+    if listed.iter().any(|name| name.eq_ignore_ascii_case(registry)) {
         return true;
     }
     let host = match registry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {

@@ -53,6 +53,12 @@ impl RegistrySettings {
         })
     }
 
+    /// The prefix that blocks a host as a whole, under one of its names.
+    pub(crate) fn blocked_host(&self, names: &[String]) -> Option<String> {
+        let registries = self.registries();
+        names.iter().find_map(|name| registries.blocked_host(name))
+    }
+
     fn registries(&self) -> Arc<Registries> {
         Arc::clone(&self.registries.read().unwrap_or_else(PoisonError::into_inner))
     }

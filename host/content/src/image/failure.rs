@@ -14,6 +14,8 @@ pub struct RegistryError {
     pub failure: ServerFailure,
     /// The error. The text is the same at each attempt: it has no local ports, times or signed URLs.
     pub message: String,
+    /// Whether the registry was asked without TLS.
+    pub is_plain: bool,
     /// How long the registry asks clients to wait.
     pub retry_after: Option<Duration>,
 }

@@ -5,6 +5,7 @@ mod grammar;
 use std::{fmt, str::FromStr};
 
 use chandler_core::Digest;
+use chandler_registries::{check_host, normalized};
 use oci_spec::distribution::Reference;
 
 use super::may_be_plain;
@@ -42,6 +43,8 @@ impl FromStr for ImageReference {
             return Err(refuse("it is longer than 1024 bytes".to_owned()));
         }
         let (reference, digest) = grammar::parse(text).map_err(|error| refuse(error.to_string()))?;
+        // The grammar has any digits for a port. Settings and rules know a registry by one spelling, and so do those who read it.
+        check_host(reference.registry()).map_err(|error| refuse(error.to_string()))?;
         let digest = digest.map(str::parse::<Digest>).transpose();
         let digest = digest.map_err(|error| refuse(error.to_string()))?;
         Ok(Self { reference, digest })
@@ -62,6 +65,11 @@ impl ImageReference {
     /// The repository in the registry.
     pub fn repository(&self) -> &str {
         self.reference.repository()
+    }
+
+    /// The registry and the repository in the one spelling that settings and rules compare.
+    pub fn normalized_name(&self) -> String {
+        normalized(&format!("{}/{}", self.registry_name(), self.repository()))
     }
 
     /// The tag, unless there is a digest.
@@ -144,6 +152,34 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_host_has_one_spelling_of_its_port_and_address() {
+        for (host, problem) in [
+            ("localhost:05001", Some("a port is a number from 1 to 65535")),
+            ("docker.io:0443", Some("a port is a number from 1 to 65535")),
+            ("quay.io:0", Some("a port is a number from 1 to 65535")),
+            ("quay.io:65536", Some("a port is a number from 1 to 65535")),
+            ("quay.io:00000000000000000000443", Some("a port is a number from 1 to 65535")),
+            ("quay.io:65535", None),
+            ("quay.io:443", None),
+            ("127.1:5001", Some("an address has four numbers")),
+            ("127.0.0.01", Some("an address has four numbers")),
+            ("0x7f.0.0.1:5001", Some("an address has four numbers")),
+            ("2130706433:5001", Some("an address has four numbers")),
+            ("registry.0X1", Some("an address has four numbers")),
+            ("127.0.0.1:5001", None),
+            ("1password.example", None),
+        ] {
+            for text in [format!("{host}/team/app:v1"), format!("{host}/app@{DIGEST}")] {
+                let parsed = text.parse::<ImageReference>().map_err(|error| error.to_string());
+                match problem {
+                    None => drop(parsed.unwrap()),
+                    Some(problem) => assert!(parsed.clone().unwrap_err().contains(problem), "{text}: {parsed:?}"),
+                }
+            }
+        }
+    }
+
     proptest! {
         /// A valid reference never addresses another endpoint of a registry, or another host.
         #[test]
@@ -151,11 +187,26 @@ mod tests {
             if let Ok(reference) = text.parse::<ImageReference>() {
                 let url = format!("https://{}/v2/{}/x", reference.registry(), reference.repository());
                 let url = reqwest::Url::parse(&url);
-                // A port may be larger than ports are; the client then refuses.
+                // A label that begins with `xn--` may be none; the client then refuses.
                 if let Ok(url) = url {
                     prop_assert_eq!(url.path(), format!("/v2/{}/x", reference.repository()));
                     prop_assert_eq!((url.username(), url.query(), url.fragment()), ("", None, None));
                 }
+            }
+        }
+
+        /// The host that is asked is the one that settings and rules see.
+        #[test]
+        fn a_registry_is_known_by_the_host_that_is_asked(host in "([a-cA0-9x]{1,3}\\.){0,3}[a-cA0-9xX]{1,4}(:[0-9]{1,6})?") {
+            if let Ok(reference) = format!("{host}/a/b").parse::<ImageReference>()
+                && reference.registry_name() != "docker.io"
+                && let Ok(url) = reqwest::Url::parse(&format!("https://{}", reference.registry()))
+            {
+                let asked = format!("{}:{}", url.host_str().unwrap(), url.port_or_known_default().unwrap());
+                let known = reference.normalized_name().replace("/a/b", "");
+                let known = if known.contains(':') { known } else { format!("{known}:443") };
+                // On this machine, port 80 is the default as well.
+                prop_assert!(asked == known || asked.ends_with(":80"), "{} {}", asked, known);
             }
         }
     }

@@ -73,7 +73,7 @@ fn reach_v6(address: Ipv6Addr) -> Reach {
 }
 
 /// The IPv4 address that an IPv6 address embeds: mapped, compatible, NAT64 (RFC 6052, RFC 8215) or 6to4.
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+pub(super) fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let of = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
         Some(Ipv4Addr::new(a, b, c, d))

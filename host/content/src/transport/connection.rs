@@ -1,7 +1,7 @@
 //! Requests to one server that a source names, and to the hosts that it leads to.
 
 use std::{
-    net::IpAddr,
+    net::{IpAddr, Ipv6Addr},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -15,7 +15,7 @@ use reqwest::{
 
 use super::{
     ServerFailure,
-    addresses::{Forbidden, Guard, NotResolved, Reach, reach},
+    addresses::{Forbidden, Guard, NotResolved, Reach, embedded, reach},
     pace::Pace,
     tls::{self, SystemRoots, Trust},
     trust,
@@ -128,6 +128,11 @@ impl Connection {
 
     /// Sends one request, to an allowed host.
     pub(crate) async fn one(&self, url: &Url, request: RequestBuilder) -> Result<Response, ConnectionError> {
+        // Whether the server itself may be asked depends on the image, and is decided.
+        let scope = if self.is_home(url) { None } else { self.options.registries.blocked_host(&names(url)) };
+        if let Some(scope) = scope {
+            return Err(self.blocked(url, &scope));
+        }
         self.guard.admit(url).map_err(|forbidden| self.forbidden(url, forbidden))?;
         request.send().await.map_err(|error| self.network(url, &error))
     }
@@ -211,6 +216,16 @@ impl Connection {
         ConnectionError::new(ServerFailure::Network, format!("{host} {what}{how}: {cause}"))
     }
 
+    fn blocked(&self, url: &Url, scope: &str) -> ConnectionError {
+        let message = format!(
+            "{} leads to {}, which is not contacted: {scope} is blocked by the settings for registries (`blocked`, or \
+             `NeverContactSource`)",
+            self.name,
+            authority(url)
+        );
+        ConnectionError::new(ServerFailure::Blocked, message)
+    }
+
     fn forbidden(&self, url: &Url, forbidden: Forbidden) -> ConnectionError {
         let (name, host) = (&self.name, authority(url));
         let message = if self.is_home(url) {
@@ -257,9 +272,20 @@ pub(crate) fn authority(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
+/// The names that settings for registries can have for the host of a URL.
+fn names(url: &Url) -> Vec<String> {
+    // A dot at the end is of no importance. A URL has an address of IPv4 in its usual form, unless it is within one of IPv6.
+    let host = url.host_str().unwrap_or_default().trim_end_matches('.');
+    let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<Ipv6Addr>().ok();
+    let host = literal.and_then(embedded).map_or_else(|| host.to_owned(), |address| address.to_string());
+    let with_port = url.port_or_known_default().map(|port| format!("{host}:{port}"));
+    let without = url.port().is_none().then_some(host);
+    with_port.into_iter().chain(without).collect()
+}
+
 /// Whether a host is this machine, by its name.
 pub(crate) fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Whether a URL is on this machine, so that no other host can read the traffic. [`Guard`] ensures that the name `localhost`
@@ -271,6 +297,23 @@ pub(crate) fn is_here(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_of_a_url_has_the_names_of_settings() {
+        for (url, expected) in [
+            ("https://QUAY.io/v2", &["quay.io:443", "quay.io"][..]),
+            ("https://quay.io.:443/v2", &["quay.io:443", "quay.io"]),
+            ("https://quay.io:5000", &["quay.io:5000"]),
+            ("http://registry.lan", &["registry.lan:80", "registry.lan"]),
+            ("http://registry.lan:443", &["registry.lan:443"]),
+            ("http://0x7f.1:05001", &["127.0.0.1:5001"]),
+            ("http://[::ffff:127.0.0.1]:5001", &["127.0.0.1:5001"]),
+            ("http://[64:ff9b::10.0.0.1]:5001", &["10.0.0.1:5001"]),
+            ("http://[::1]:5001", &["[::1]:5001"]),
+        ] {
+            assert_eq!(names(&Url::parse(url).unwrap()), expected, "{url}");
+        }
+    }
 
     #[tokio::test]
     async fn names_that_a_public_server_leads_to_are_checked_where_they_are_resolved() {

@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
+use chandler_registries::normalized;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The most concurrent requests to one server.
@@ -51,14 +52,16 @@ impl Crowd {
 
     /// Waits for a free slot at a server (`host` or `host:port`), and holds it while the room lives.
     pub(crate) async fn enter(&self, server: &str) -> Option<Room> {
+        // Other spellings of its name give no further slots.
+        let server = normalized(server);
         let room = {
             let mut all = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
             // Permits and waiters keep the semaphore alive.
             all.retain(|_, room| room.strong_count() > 0);
-            let known = all.get(server).and_then(Weak::upgrade);
+            let known = all.get(&server).and_then(Weak::upgrade);
             known.unwrap_or_else(|| {
                 let room = Arc::new(Semaphore::new(AT_ONCE));
-                all.insert(server.to_owned(), Arc::downgrade(&room));
+                all.insert(server, Arc::downgrade(&room));
                 room
             })
         };
@@ -84,7 +87,9 @@ mod tests {
         for _ in 0..AT_ONCE {
             inside.push(crowd.enter("slow.example.com").await);
         }
-        assert!(crowd.enter("slow.example.com").now_or_never().is_none());
+        for spelling in ["slow.example.com", "SLOW.example.com", "slow.example.com:443"] {
+            assert!(crowd.enter(spelling).now_or_never().is_none(), "{spelling}");
+        }
         assert!(crowd.enter("other.example.com").now_or_never().flatten().is_some());
         inside.pop();
         assert!(crowd.enter("slow.example.com").now_or_never().flatten().is_some());

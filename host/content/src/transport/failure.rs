@@ -17,7 +17,8 @@ pub enum ServerFailure {
     RateLimited,
     /// There is no such image or archive.
     NotFound,
-    /// The server, or the token server of a registry, answered 401 or 403. Many do so for content that does not exist.
+    /// The server, or the token server of a registry, answered 401 or 403, or the token server 404. Many do so for content that does not
+    /// exist.
     Unauthorized,
     /// The response violates the protocol.
     Protocol,
@@ -25,6 +26,8 @@ pub enum ServerFailure {
     TooSlow,
     /// The server, or a host that it names, has a forbidden address.
     Address,
+    /// The settings for registries block the host that the server names.
+    Blocked,
     /// The connection is not encrypted: others could read the credentials, or change the content.
     Plaintext,
 }
@@ -54,6 +57,7 @@ impl ServerFailure {
             Self::Protocol => "RegistryProtocol",
             Self::TooSlow => "TooSlow",
             Self::Address => "AddressNotAllowed",
+            Self::Blocked => "Blocked",
             Self::Plaintext => "CredentialsNotSent",
         }
     }

@@ -93,7 +93,7 @@ fn an_image_that_cannot_be_pulled_names_the_registry() {
             &["render", &format!("127.0.0.1:{gone}/a:v1")],
             "Connection refused",
             format!("127.0.0.1:{gone}"),
-            "curl -i",
+            "curl -i http://127.0.0.1:",
         ),
         mistake(
             "a mistyped host",

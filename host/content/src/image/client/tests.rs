@@ -58,6 +58,8 @@ fn only_this_machine_and_what_is_listed_is_asked_without_tls() {
         ("127.8.9.1", true),
         ("[::1]:5000", true),
         ("registry.lan:5000", true),
+        ("Registry.LAN:5000", true),
+        ("LOCALHOST:5000", true),
         ("registry.lan", false),
         ("localhost.example.com", false),
         ("127.0.0.1.example.com:5000", false),
