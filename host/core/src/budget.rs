@@ -66,6 +66,11 @@ impl Budget {
         self.0.limit.saturating_sub(self.0.left.load(Ordering::Relaxed))
     }
 
+    /// The number of steps that are left.
+    pub fn left(&self) -> u64 {
+        self.0.left.load(Ordering::Relaxed)
+    }
+
     /// Cancels the work at its next step.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::Relaxed);

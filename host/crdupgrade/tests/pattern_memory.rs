@@ -1,4 +1,4 @@
-//! What patterns of a hostile CRD take of memory. The allocator counts, so this is a test binary of its own.
+//! What patterns and rules of a hostile CRD take of memory. The allocator counts, so this is a test binary of its own.
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on panics")]
 
@@ -44,7 +44,7 @@ fn check(new: &Value, object: &Value) -> (Result<usize, CheckError>, f32) {
 
 /// One test, since all share the memory that is counted.
 #[test]
-fn patterns_take_bounded_memory() {
+fn patterns_and_rules_take_bounded_memory() {
     let (hostile, object) = patterns_and_object((0..4000).map(|number| format!(".{{800}}{number}")));
     let (checked, taken) = check(&hostile, &object);
     let error = checked.expect_err("what cannot be checked is not harmless");
@@ -58,4 +58,17 @@ fn patterns_take_bounded_memory() {
     let (checked, taken) = check(&ordinary, &object);
     assert_eq!(checked, Ok(1), "text matches none of them");
     assert!(taken < ALLOWED, "{taken} MiB");
+
+    // Each loop makes a text four times as long, and its range is the loop before.
+    let growing = format!("['{}'].map{} != []", "x".repeat(64), ["(s,s+s+s+s)"; 10].join(".map"));
+    let rules = |rule: &str, message: &str| {
+        crd(&json!({"type": "object", "x-kubernetes-validations": [{"rule": rule, "messageExpression": message}]}))
+    };
+    let object = json!({"metadata": {"name": "a"}, "spec": {}});
+    for (rule, message, refused) in [(growing.as_str(), "'a'", 0), ("false", &format!("string({growing})"), 1)] {
+        let (checked, taken) = check(&rules(rule, message), &object);
+        println!("growing values take {taken} MiB");
+        assert_eq!(checked, Ok(refused), "{rule}");
+        assert!(taken < ALLOWED, "{taken} MiB");
+    }
 }

@@ -1,8 +1,6 @@
-//! Compiles a text to a program, within bounds.
+//! The bounds of a text, and why it is no expression.
 
-use cel::{ParseErrors, Program};
-
-use crate::signs::collapsed;
+use cel::ParseErrors;
 
 /// The longest expression, in bytes.
 pub const BYTES: usize = 16 * 1024;
@@ -20,15 +18,6 @@ pub enum CompileError {
     /// It is not valid in the language.
     #[error(transparent)]
     Syntax(#[from] ParseErrors),
-}
-
-/// Compiles an expression. Call this on a large stack: see [`on_large_stack`](crate::on_large_stack).
-///
-/// # Errors
-/// If it exceeds the bounds or is not valid in the language.
-pub fn compile(text: &str) -> Result<Program, CompileError> {
-    check_bounds(text)?;
-    Ok(Program::compile(&collapsed(text))?)
 }
 
 /// Checks the bounds of a text.
@@ -57,7 +46,7 @@ pub fn brackets(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::on_large_stack;
+    use crate::Program;
 
     #[test]
     fn expressions_are_bounded() {
@@ -71,16 +60,8 @@ mod tests {
             (format!("'{}'", "a".repeat(BYTES - 2)), true),
             (format!("'{}'", "a".repeat(BYTES - 1)), false),
         ] {
-            let compiled = on_large_stack(|| compile(&text).map(drop)).unwrap();
+            let compiled = Program::parse(&text);
             assert_eq!(compiled.is_ok(), fits, "{compiled:?} {}", text.len());
-        }
-    }
-
-    #[test]
-    fn repeated_signs_cancel_out() {
-        for (text, expected) in [("!!true", true), ("!!!true", false), ("--1 == 1", true), ("2 - --1 == 1", true)] {
-            let program = compile(text).unwrap();
-            assert_eq!(program.execute(&cel::Context::default()), Ok(expected.into()), "{text}");
         }
     }
 

@@ -64,12 +64,10 @@ fn literal(call: &CallExpr) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile;
 
     fn total(text: &str) -> usize {
-        let program = compile(text).unwrap();
-        let tree = &program.expression().expr;
-        Patterns::of(tree).total(tree)
+        let tree = cel::parser::Parser::new().parse(text).unwrap().expr;
+        Patterns::of(&tree).total(&tree)
     }
 
     #[test]

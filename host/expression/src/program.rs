@@ -31,12 +31,12 @@ pub enum ProgramError {
     Stack(#[from] StackError),
 }
 
-/// A parsed expression with its literal patterns compiled.
+/// A parsed expression, with its literal patterns compiled unless they are not kept.
 #[derive(Debug)]
 pub struct Program {
     text: String,
     expression: IdedExpr,
-    patterns: Patterns,
+    patterns: Option<Patterns>,
     depth: u32,
 }
 
@@ -44,7 +44,7 @@ impl Program {
     /// Parses an expression, on a large stack of its own. Optional syntax (`a.?b`, `a[?b]`) is understood.
     ///
     /// # Errors
-    /// If it exceeds the bounds of [`compile`](mod@crate::compile), is not valid in the language, or has an invalid pattern.
+    /// If it exceeds the bounds of [`compile`](crate::compile), is not valid in the language, or has an invalid pattern.
     pub fn parse(text: &str) -> Result<Self, ProgramError> {
         compile::check_bounds(text)?;
         let parsed = on_large_stack(|| {
@@ -54,7 +54,19 @@ impl Program {
         let (depth, expression) = parsed.map_err(CompileError::from)?;
         let patterns = Patterns::default();
         check_patterns(&expression, &patterns)?;
-        Ok(Self { text: text.to_owned(), expression, patterns, depth })
+        Ok(Self { text: text.to_owned(), expression, patterns: Some(patterns), depth })
+    }
+
+    /// The program of an expression that the caller has parsed within bounds. Its patterns are compiled when it is evaluated.
+    pub fn of(text: &str, expression: IdedExpr) -> Self {
+        let depth = tree::depth(&expression.expr);
+        Self { text: text.to_owned(), expression, patterns: None, depth }
+    }
+
+    /// Drops the compiled patterns, each of which may take a megabyte: every evaluation compiles them, and is charged for that.
+    #[must_use]
+    pub fn without_patterns(self) -> Self {
+        Self { patterns: None, ..self }
     }
 
     /// The text.
@@ -72,9 +84,9 @@ impl Program {
         self.depth
     }
 
-    /// The compiled literal patterns.
-    pub(crate) fn patterns(&self) -> &Patterns {
-        &self.patterns
+    /// The compiled literal patterns, if they are kept.
+    pub(crate) fn patterns(&self) -> Option<&Patterns> {
+        self.patterns.as_ref()
     }
 }
 

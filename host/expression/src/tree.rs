@@ -7,7 +7,8 @@ pub fn depth(expression: &Expr) -> u32 {
     1 + children(expression).into_iter().map(depth).max().unwrap_or(0)
 }
 
-/// The nesting of the loops (`all`, `exists`, `map`, ...) of an expression, which is the exponent of its cost.
+/// The nesting of the loops (`all`, `exists`, `map`, ...) of an expression. It does not bound the cost: the range of a loop may be as large as
+/// a loop before it makes it.
 pub fn loops(expression: &Expr) -> u32 {
     if let Expr::Comprehension(comprehension) = expression {
         let inside = [&comprehension.loop_cond, &comprehension.loop_step, &comprehension.result];
@@ -50,7 +51,7 @@ fn parts(entry: &EntryExpr) -> impl Iterator<Item = &Expr> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{compile, depth, loops};
+    use crate::{Program, depth, loops};
 
     #[test]
     fn loops_and_depth_are_measured() {
@@ -61,9 +62,9 @@ mod tests {
             ("self.a.map(x, x + 1).exists(y, y == 2)", 1),
             ("{'a': self.a.all(x, x)}.a", 1),
         ] {
-            assert_eq!(loops(&compile(text).unwrap().expression().expr), nested, "{text}");
+            assert_eq!(loops(&Program::parse(text).unwrap().expression().expr), nested, "{text}");
         }
-        let of = |text: &str| depth(&compile(text).unwrap().expression().expr);
+        let of = |text: &str| depth(&Program::parse(text).unwrap().expression().expr);
         assert_eq!((of("1"), of("self.a")), (1, 2));
         assert!(of("self.a + self.b") > of("self.a"));
     }

@@ -14,6 +14,9 @@ pub enum Exceeded {
     /// Literals of the solver.
     #[error("memory")]
     Literals,
+    /// Steps or memory of one rule in CEL.
+    #[error("a CEL rule, in steps or memory")]
+    Rule,
 }
 
 /// A question has no answer.

@@ -1,37 +1,73 @@
 //! CEL rules about the properties of a bundle: compiled once, and evaluated within a budget.
 
-use std::{
-    cmp::Ordering,
-    collections::{BTreeMap, HashMap},
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::{cmp::Ordering, collections::BTreeMap};
 
-use cel::{Context, Program, Value as CelValue};
-use chandler_expression::{Patterns, compile, depth, loops, on_large_stack};
+use cel::{
+    Value as CelValue,
+    common::ast::{CallExpr, Expr},
+};
+use chandler_expression::{
+    Meter, Names, Patterns, Program, depth, evaluate,
+    evaluate::{EvaluationError, Outcome},
+    json::to_value,
+    loops, on_large_stack,
+    tree::children,
+};
 use semver::Version;
 use serde_json::Value;
 
 use crate::{error::Exceeded, sat::Steps};
 
-/// The deepest tree of a rule, over which the interpreter recurses.
+/// The deepest tree of a rule, over which the evaluator recurses.
 const DEPTH: u32 = 48;
 /// The deepest nesting of loops in a rule.
 const LOOPS: u32 = 2;
 /// The most memory of the regular expressions of a rule, in bytes.
 const PATTERNS: usize = 1 << 20;
+/// The most steps of a rule about one bundle.
+const STEPS: u64 = 1_000_000;
+/// The functions of the language, and of OLM. Those that Kubernetes adds are unknown, as in OLM.
+const FUNCTIONS: &[&str] = &[
+    "bytes",
+    "contains",
+    "double",
+    "duration",
+    "dyn",
+    "endsWith",
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getFullYear",
+    "getHours",
+    "getMilliseconds",
+    "getMinutes",
+    "getMonth",
+    "getSeconds",
+    "hasValue",
+    "int",
+    "matches",
+    "max",
+    "min",
+    "none",
+    "of",
+    "ofNonZeroValue",
+    "or",
+    "orValue",
+    "semver_compare",
+    "size",
+    "startsWith",
+    "string",
+    "timestamp",
+    "type",
+    "uint",
+    "value",
+];
 
 /// The rules of one resolution.
 #[derive(Default)]
 pub(crate) struct Rules {
-    compiled: BTreeMap<String, Option<Rule>>,
-}
-
-struct Rule {
-    program: Program,
-    loops: u32,
-    /// The cost of one turn of the innermost loop.
-    price: u64,
+    compiled: BTreeMap<String, Option<Program>>,
 }
 
 impl Rules {
@@ -43,50 +79,66 @@ impl Rules {
         }
         let Some(Some(rule)) = self.compiled.get(rule) else { return Ok(false) };
         let size: u64 = 1 + properties.iter().map(size).sum::<u64>();
-        steps
-            .take(size.saturating_mul(2).saturating_add(rule.price.saturating_mul(size.saturating_pow(rule.loops))))?;
-        let mut context = Context::default();
-        context.add_function("semver_compare", semver_compare);
-        context
-            .add_variable_from_value("properties", CelValue::List(Arc::new(properties.iter().map(value_of).collect())));
-        // The interpreter is third-party code, and both the rule and the properties are untrusted.
-        let met = catch_unwind(AssertUnwindSafe(|| rule.program.execute(&context)));
-        Ok(matches!(met, Ok(Ok(CelValue::Bool(true)))))
+        steps.take(size.saturating_mul(2))?;
+        let properties = Properties(CelValue::List(properties.iter().map(to_value).collect::<Vec<_>>().into()));
+        let most = STEPS.min(steps.left());
+        let meter = Meter::new(most);
+        let met = evaluate(rule, &properties, &meter);
+        steps.take(meter.used())?;
+        match met {
+            Err(EvaluationError::Exhausted) if most < STEPS => Err(Exceeded::Steps),
+            Err(exceeded) if exceeded.is_final() => Err(Exceeded::Rule),
+            met => Ok(met == Ok(CelValue::Bool(true))),
+        }
     }
 }
 
-fn compiled(rule: &str) -> Option<Rule> {
-    let measured = on_large_stack(|| {
-        let program = compile(rule).ok()?;
-        let tree = &program.expression().expr;
-        let patterns = Patterns::of(tree).total(tree);
-        if depth(tree) > DEPTH || loops(tree) > LOOPS || patterns > PATTERNS {
+/// The only variable of a rule.
+struct Properties(CelValue);
+
+impl Names for Properties {
+    fn variable(&self, name: &str) -> Option<Outcome> {
+        (name == "properties").then(|| Ok(self.0.clone()))
+    }
+
+    fn field(&self, _: &str, _: &str) -> Option<Outcome> {
+        None
+    }
+
+    fn call(&self, function: &str, target: &CelValue, arguments: &[CelValue], meter: &Meter) -> Option<Outcome> {
+        chandler_expression::evaluate::member(function, target, arguments, meter)
+    }
+
+    fn function(&self, function: &str, arguments: &[CelValue], meter: &Meter) -> Option<Outcome> {
+        if function != "semver_compare" {
             return None;
         }
-        let price = 1 + rule.len() as u64 / 4 + patterns as u64 / 256;
-        Some((loops(tree), price, program))
-    });
-    let (loops, price, program) = measured.ok()??;
-    Some(Rule { program, loops, price })
+        let [CelValue::String(one), CelValue::String(other)] = arguments else {
+            return Some(Err(EvaluationError::NoSuchOverload));
+        };
+        Some(meter.charge_text(one.len().saturating_add(other.len())).and_then(|()| semver_compare(one, other)))
+    }
 }
 
-fn value_of(value: &Value) -> CelValue {
-    match value {
-        Value::Null => CelValue::Null,
-        Value::Bool(flag) => CelValue::Bool(*flag),
-        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(int), _) => CelValue::Int(int),
-            (None, Some(uint)) => CelValue::UInt(uint),
-            (None, None) => CelValue::Float(number.as_f64().unwrap_or_default()),
-        },
-        Value::String(text) => CelValue::String(Arc::new(text.clone())),
-        Value::Array(items) => CelValue::List(Arc::new(items.iter().map(value_of).collect())),
-        Value::Object(map) => {
-            let map: HashMap<String, CelValue> =
-                map.iter().map(|(name, value)| (name.clone(), value_of(value))).collect();
-            CelValue::Map(map.into())
-        }
-    }
+fn compiled(rule: &str) -> Option<Program> {
+    let program = Program::parse(rule).ok()?;
+    let tree = &program.expression().expr;
+    let is_bounded = on_large_stack(|| {
+        let patterns = Patterns::of(tree).total(tree);
+        depth(tree) <= DEPTH && loops(tree) <= LOOPS && patterns <= PATTERNS && is_known(tree)
+    });
+    // A catalog has many rules, and the patterns of each take memory.
+    is_bounded.is_ok_and(|is_bounded| is_bounded).then(|| program.without_patterns())
+}
+
+/// Whether all functions of an expression are those of rules.
+fn is_known(expression: &Expr) -> bool {
+    let is_function = |call: &CallExpr| call.func_name.starts_with(|first: char| first.is_ascii_alphabetic());
+    let known = match expression {
+        Expr::Call(call) if is_function(call) => FUNCTIONS.contains(&call.func_name.as_str()),
+        _ => true,
+    };
+    known && children(expression).into_iter().all(is_known)
 }
 
 /// The number of values, and of eights of bytes in texts.
@@ -100,13 +152,16 @@ fn size(value: &Value) -> u64 {
 }
 
 /// `-1`, `0` or `1`, as OLM's function of that name.
-fn semver_compare(one: Arc<String>, other: Arc<String>) -> Result<i64, cel::ExecutionError> {
+fn semver_compare(one: &str, other: &str) -> Outcome {
     let parse = |text: &str| {
-        Version::parse(text).map_err(|error| cel::ExecutionError::function_error("semver_compare", error.to_string()))
+        Version::parse(text).map_err(|error| EvaluationError::Function {
+            name: "semver_compare".to_owned(),
+            message: error.to_string(),
+        })
     };
-    Ok(match parse(&one)?.cmp_precedence(&parse(&other)?) {
+    Ok(CelValue::Int(match parse(one)?.cmp_precedence(&parse(other)?) {
         Ordering::Less => -1,
         Ordering::Equal => 0,
         Ordering::Greater => 1,
-    })
+    }))
 }

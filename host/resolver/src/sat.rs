@@ -37,6 +37,11 @@ impl Steps {
         self.0.set(left.unwrap_or(0));
         left.map(|_| ()).ok_or(Exceeded::Steps)
     }
+
+    /// How many are left.
+    pub(crate) fn left(&self) -> u64 {
+        self.0.get()
+    }
 }
 
 struct Meter {

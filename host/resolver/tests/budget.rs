@@ -85,4 +85,17 @@ fn hostile_catalogs_end() {
     problem.budget = small;
     let error = resolve(&problem, &catalogs).unwrap_err();
     assert_eq!(error, ResolveError::BudgetExceeded(Exceeded::Steps));
+
+    // A rule whose values grow: each loop makes texts four times as long, and its range is the loop before.
+    let rule =
+        |loops: usize| format!("[{}'x'].map{} != []", "'x',".repeat(50), vec!["(s,s+s+s+s)"; loops].join(".map"));
+    let constrained = |rule: String| {
+        let constraint = json!({"failureMessage": "no", "cel": {"rule": rule}});
+        vec![Bundle::new("app", "1.0.0").property("olm.constraint", constraint), Bundle::new("db", "1.0.0")]
+    };
+    assert_eq!(ask(&constrained(rule(2)), &["app"], Budget::default()).0, Ok(true), "a small one has an answer");
+    let (answer, memory) = ask(&constrained(rule(10)), &["app"], Budget::default());
+    println!("growing values: {answer:?} in {memory} MiB");
+    assert!(memory < 40.0, "{memory} MiB");
+    assert_eq!(answer, Err(ResolveError::BudgetExceeded(Exceeded::Rule)));
 }

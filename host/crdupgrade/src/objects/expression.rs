@@ -1,99 +1,269 @@
-//! Bounds rules in CEL: they come from a bundle, and the interpreter cannot be interrupted.
+//! The rules of a schema in CEL. They come from a bundle, so each is evaluated within a budget.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use chandler_expression::{Patterns, compile, depth, loops};
+use cel::{Value as CelValue, common::ast::Expr};
+use chandler_core::Budget;
+use chandler_expression::{
+    Meter, Names, Program,
+    evaluate::{Outcome, run},
+    tree::children,
+};
 use serde_json::Value;
 
+use super::{
+    limit::Excess,
+    schema::{MESSAGE, VIOLATIONS},
+    value::{Format, convert},
+};
 use crate::finding::cut;
 
-/// The deepest tree that is evaluated: the interpreter recurses over it on the caller's stack.
+/// The deepest tree that is evaluated.
 const TREE_DEPTH: u32 = 40;
-/// The maximum cost of all rules for one object; the unit is a visited value.
-const BUDGET: u64 = 10_000_000;
-/// The bytes of a pattern that are compiled in the time of a step.
-const BYTES_PER_STEP: usize = 256;
+/// The maximum cost of one rule for one value; the unit is that of [`Meter`].
+const STEPS: u64 = 10_000_000;
 /// The maximum depth of the walk over a schema.
-const SCHEMA_DEPTH: usize = 100;
+const SCHEMA_DEPTH: usize = 64;
+/// The longest text of a rule in a note, in bytes.
+const SHOWN: usize = 100;
 
-/// The rules of a schema.
+/// A schema with the rules of its places.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a keyword of a schema")]
 pub(super) struct Rules {
-    rules: Vec<Rule>,
+    own: Vec<Rule>,
+    pub(super) properties: BTreeMap<String, Rules>,
+    pub(super) items: Option<Box<Rules>>,
+    pub(super) others: Option<Box<Rules>>,
+    /// Whether names are data, and not those of properties.
+    pub(super) is_map: bool,
+    pub(super) preserves_unknown: bool,
+    pub(super) is_embedded: bool,
+    pub(super) format: Format,
+    branches: Vec<Rules>,
+    /// Whether there is a rule here or anywhere below.
+    any: bool,
 }
 
-/// The cost of an expression.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Rule {
-    /// The nesting of its loops, which is the exponent.
-    loops: u32,
-    /// The cost of its patterns in steps: the interpreter compiles a pattern on every call.
-    patterns: u64,
+    text: String,
+    program: Program,
+    message: Option<String>,
+    message_program: Option<Program>,
+    field_path: Option<String>,
+    optional_old_self: bool,
+}
+
+/// What rules have against a value.
+pub(super) struct Refusal {
+    pub(super) place: String,
+    pub(super) rule: String,
+    pub(super) message: String,
 }
 
 impl Rules {
-    /// The schema without rules that cannot be evaluated, which are noted, and the cost of the others.
-    pub(super) fn of(schema: &Value, notes: &mut BTreeSet<String>) -> (Value, Self) {
-        let mut schema = schema.clone();
-        let mut rules = Self::default();
-        rules.walk(&mut schema, notes, 0);
-        (schema, rules)
+    /// The rules of a schema; those that cannot be evaluated are noted.
+    pub(super) fn of(schema: &Value, notes: &mut BTreeSet<String>) -> Self {
+        Self::read(schema, notes, 0)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.rules.is_empty()
+        !self.any
     }
 
-    /// The cost of all rules for an object of this size; none if it exceeds the limit.
-    pub(super) fn cost(&self, size: usize) -> Option<u64> {
-        let size = u64::try_from(size).unwrap_or(u64::MAX);
-        let cost = |rule: &Rule| size.saturating_pow(rule.loops.max(1)).saturating_mul(rule.patterns);
-        let cost = self.rules.iter().map(cost).fold(0_u64, u64::saturating_add);
-        (cost <= BUDGET).then_some(cost)
+    /// What the rules have against an object. A rule that cannot be evaluated, or only with more memory than one may take, is noted.
+    ///
+    /// # Errors
+    /// If they take more steps than the budget has left.
+    pub(super) fn check(
+        &self,
+        object: &Value,
+        budget: &Budget,
+        notes: &mut BTreeSet<String>,
+    ) -> Result<Vec<Refusal>, Excess> {
+        let mut run = Run { budget, notes, refusals: Vec::new() };
+        run.walk(self, object, "")?;
+        Ok(run.refusals)
     }
 
-    fn walk(&mut self, schema: &mut Value, notes: &mut BTreeSet<String>, depth: usize) {
-        let Value::Object(keywords) = schema else { return };
+    fn read(schema: &Value, notes: &mut BTreeSet<String>, depth: usize) -> Self {
+        let mut found = Self::default();
+        let Value::Object(keywords) = schema else { return found };
         if depth > SCHEMA_DEPTH {
-            keywords.remove("x-kubernetes-validations");
-            return;
+            return found;
         }
-        for (keyword, value) in keywords {
-            match (keyword.as_str(), value) {
-                ("x-kubernetes-validations", Value::Array(rules)) => rules.retain(|rule| self.admit(rule, notes)),
-                ("properties", Value::Object(fields)) => {
-                    fields.values_mut().for_each(|field| self.walk(field, notes, depth + 1));
-                }
-                ("allOf" | "anyOf" | "oneOf", Value::Array(branches)) => {
-                    for branch in branches {
-                        self.walk(branch, notes, depth + 1);
-                    }
-                }
-                ("items" | "additionalProperties" | "not", child) => self.walk(child, notes, depth + 1),
-                _ => {}
+        let mut inner = |schema: &Value| Self::read(schema, notes, depth + 1);
+        let fields = keywords.get("properties").and_then(Value::as_object).into_iter().flatten();
+        found.properties = fields.map(|(name, field)| (name.clone(), inner(field))).collect();
+        found.items = keywords.get("items").map(|items| Box::new(inner(items)));
+        let others = keywords.get("additionalProperties");
+        found.others = others.filter(|others| others.is_object()).map(|others| Box::new(inner(others)));
+        found.is_map = !matches!(others, None | Some(Value::Bool(false)));
+        let is_set = |keyword: &str| keywords.get(keyword) == Some(&Value::Bool(true));
+        found.preserves_unknown = is_set("x-kubernetes-preserve-unknown-fields");
+        found.is_embedded = is_set("x-kubernetes-embedded-resource");
+        found.format = Format::of(keywords);
+        for keyword in ["allOf", "oneOf", "anyOf"] {
+            let branches = keywords.get(keyword).and_then(Value::as_array).into_iter().flatten();
+            found.branches.extend(branches.map(&mut inner));
+        }
+        let rules = keywords.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten();
+        for rule in rules {
+            match Rule::read(rule) {
+                Some(rule) => found.own.push(rule),
+                None => unusable(rule.get("rule").and_then(Value::as_str).unwrap_or_default(), SHOWN, notes),
             }
         }
+        let below = found.properties.values().chain(found.items.as_deref()).chain(found.others.as_deref());
+        found.any = !found.own.is_empty() || below.chain(&found.branches).any(|rules| rules.any);
+        found
+    }
+}
+
+impl Rule {
+    /// A rule; none if it cannot be compiled within bounds.
+    fn read(rule: &Value) -> Option<Self> {
+        let text = |name: &str| rule.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let source = text("rule")?;
+        Some(Self {
+            text: source.to_owned(),
+            program: program(source)?,
+            message: text("message").map(str::to_owned),
+            message_program: match text("messageExpression") {
+                Some(message) => Some(program(message)?),
+                None => None,
+            },
+            field_path: text("fieldPath").map(str::to_owned),
+            optional_old_self: rule.get("optionalOldSelf") == Some(&Value::Bool(true)),
+        })
     }
 
-    fn admit(&mut self, rule: &Value, notes: &mut BTreeSet<String>) -> bool {
-        let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
-        let expressions = [text("rule"), text("messageExpression")];
-        let costs: Option<Vec<Rule>> =
-            expressions.iter().filter(|text| !text.is_empty()).map(|text| bounded(text)).collect();
-        if let Some(costs) = costs {
-            self.rules.extend(costs);
-            return true;
+    /// Whether the rule is about a change. There is no old value here.
+    fn is_transition(&self) -> bool {
+        let mut rest = vec![&self.program.expression().expr];
+        while let Some(next) = rest.pop() {
+            if matches!(next, Expr::Ident(name) if name == "oldSelf") {
+                return true;
+            }
+            rest.extend(children(next));
         }
-        notes.insert(format!("the validation rule {:?} could not be evaluated", cut(text("rule"), 100)));
         false
     }
 }
 
-/// The cost of an expression; none if it cannot be compiled within bounds. Call this on a large stack, like `compile`.
-fn bounded(text: &str) -> Option<Rule> {
-    let program = compile(text).ok()?;
-    let tree = &program.expression().expr;
-    let bytes = Patterns::of(tree).total(tree);
-    let patterns = 1 + u64::try_from(bytes / BYTES_PER_STEP).unwrap_or(u64::MAX);
-    (depth(tree) <= TREE_DEPTH).then(|| Rule { loops: loops(tree), patterns })
+fn program(text: &str) -> Option<Program> {
+    let program = Program::parse(text).ok()?;
+    // A schema has many rules, and the patterns of each take memory.
+    (program.depth() <= TREE_DEPTH).then(|| program.without_patterns())
+}
+
+fn unusable(rule: &str, shown: usize, notes: &mut BTreeSet<String>) {
+    notes.insert(format!("the validation rule {:?} could not be evaluated", cut(rule, shown)));
+}
+
+/// One check of an object.
+struct Run<'a> {
+    budget: &'a Budget,
+    notes: &'a mut BTreeSet<String>,
+    refusals: Vec<Refusal>,
+}
+
+impl Run<'_> {
+    fn walk(&mut self, rules: &Rules, value: &Value, place: &str) -> Result<(), Excess> {
+        if !rules.any {
+            return Ok(());
+        }
+        self.budget.step()?;
+        if !rules.own.is_empty() {
+            let this = Variables { this: convert(rules, value, self.budget)?, old: None };
+            for rule in &rules.own {
+                self.rule(rule, &this, place)?;
+            }
+        }
+        let child = |name: &str| if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") };
+        if let Value::Object(fields) = value {
+            for (name, field) in fields {
+                let others = rules.others.as_deref().filter(|_| !rules.preserves_unknown);
+                if let Some(schema) = rules.properties.get(name).or(others) {
+                    self.walk(schema, field, &child(name))?;
+                }
+            }
+        }
+        if let (Value::Array(list), Some(schema)) = (value, &rules.items) {
+            for (index, item) in list.iter().enumerate() {
+                self.walk(schema, item, &format!("{place}[{index}]"))?;
+            }
+        }
+        rules.branches.iter().try_for_each(|branch| self.walk(branch, value, place))
+    }
+
+    fn rule(&mut self, rule: &Rule, this: &Variables, place: &str) -> Result<(), Excess> {
+        if !rule.optional_old_self && rule.is_transition() {
+            return Ok(());
+        }
+        let old = rule.optional_old_self.then_some(CelValue::Null);
+        let variables = Variables { this: this.this.clone(), old };
+        match self.evaluate(&rule.program, &variables)? {
+            Ok(CelValue::Bool(true)) => {}
+            Ok(CelValue::Bool(false)) => {
+                let message = match &rule.message_program {
+                    Some(program) => self.evaluate(program, &variables)?.ok(),
+                    None => None,
+                };
+                let message = match (message, &rule.message) {
+                    (Some(CelValue::String(text)), _) => cut(&text, MESSAGE),
+                    (_, Some(message)) => cut(message, MESSAGE),
+                    _ => cut(&format!("failed rule: {}", rule.text), MESSAGE),
+                };
+                let place = match rule.field_path.as_deref() {
+                    Some(path) if path.starts_with('.') => format!("{place}{path}"),
+                    Some(path) if !place.is_empty() => format!("{place}.{path}"),
+                    Some(path) => path.to_owned(),
+                    None => place.to_owned(),
+                };
+                // More are not reported, and a schema may have a rule for each item of a list.
+                if self.refusals.len() < VIOLATIONS {
+                    self.refusals.push(Refusal { place, rule: rule.text.clone(), message });
+                }
+            }
+            Err(exceeded) if exceeded.is_final() => {
+                let rule = cut(&rule.text, SHOWN);
+                self.notes.insert(format!("the validation rule {rule:?} was not run to its end: {exceeded}"));
+            }
+            Ok(_) | Err(_) => unusable(&rule.text, MESSAGE, self.notes),
+        }
+        Ok(())
+    }
+
+    fn evaluate(&self, program: &Program, variables: &Variables) -> Result<Outcome, Excess> {
+        let left = self.budget.left();
+        let (outcome, used) = run(program, variables, STEPS.min(left));
+        self.budget.take(used)?;
+        Ok(outcome)
+    }
+}
+
+/// The variables of a rule.
+struct Variables {
+    this: CelValue,
+    old: Option<CelValue>,
+}
+
+impl Names for Variables {
+    fn variable(&self, name: &str) -> Option<Outcome> {
+        match name {
+            "self" => Some(Ok(self.this.clone())),
+            "oldSelf" => self.old.clone().map(Ok),
+            _ => None,
+        }
+    }
+
+    fn field(&self, _: &str, _: &str) -> Option<Outcome> {
+        None
+    }
+
+    fn call(&self, _: &str, _: &CelValue, _: &[CelValue], _: &Meter) -> Option<Outcome> {
+        None
+    }
 }

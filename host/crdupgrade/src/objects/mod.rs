@@ -8,6 +8,7 @@ mod pattern;
 mod schema;
 mod steps;
 mod translate;
+mod value;
 
 use std::sync::Arc;
 

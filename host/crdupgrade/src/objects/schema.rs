@@ -10,16 +10,15 @@ use chandler_core::Budget;
 use chandler_expression::on_large_stack;
 use chandler_re2::Patterns;
 use jsonschema::ValidationError;
-use kube_cel::{CompiledSchema, ErrorKind};
 use serde_json::{Map, Value};
 
 use super::{expression::Rules, limit::Excess, pattern, steps::steps, translate::translate};
 use crate::finding::cut;
 
 /// The maximum number of violations of one object that are processed.
-const VIOLATIONS: usize = 50;
+pub(super) const VIOLATIONS: usize = 50;
 /// The longest text of a violation, in bytes.
-const MESSAGE: usize = 300;
+pub(super) const MESSAGE: usize = 300;
 
 /// A schema.
 pub(super) struct ObjectSchema {
@@ -27,8 +26,6 @@ pub(super) struct ObjectSchema {
     translated: Value,
     validator: Option<jsonschema::Validator>,
     rules: Rules,
-    compiled: CompiledSchema,
-    cel: kube_cel::Validator,
     notes: BTreeSet<String>,
 }
 
@@ -74,8 +71,6 @@ impl ObjectSchema {
                 translated: Value::Null,
                 validator: None,
                 rules: Rules::default(),
-                compiled: kube_cel::compile_schema(&Value::Null),
-                cel: kube_cel::Validator::new(),
                 notes: BTreeSet::from(["the schema could not be evaluated".to_owned()]),
             })
         })
@@ -92,16 +87,8 @@ impl ObjectSchema {
         let validator = built.map_err(|error| {
             notes.insert(format!("the schema could not be evaluated: {}", cut(&error.to_string(), MESSAGE)));
         });
-        let (schema, rules) = Rules::of(schema, &mut notes);
-        Ok(Self {
-            translated,
-            validator: validator.ok(),
-            compiled: kube_cel::compile_schema(&schema),
-            cel: kube_cel::Validator::new(),
-            schema,
-            rules,
-            notes,
-        })
+        let rules = Rules::of(schema, &mut notes);
+        Ok(Self { schema: schema.clone(), translated, validator: validator.ok(), rules, notes })
     }
 
     /// The parts that could not be evaluated.
@@ -118,7 +105,6 @@ impl ObjectSchema {
         let mut object = object.clone();
         drop_nulls(&self.schema, &mut object, 0);
         let object = kube_cel::apply_defaults(&self.schema, &object);
-        let size = count(&object);
         // The steps are counted before, because the validator cannot be interrupted.
         steps(&self.translated, &object, budget)?;
         let errors = self.validator.iter().flat_map(|validator| validator.iter_errors(&object));
@@ -126,30 +112,20 @@ impl ObjectSchema {
         // Patterns took steps, too, and pass once the budget is used up.
         budget.step()?;
         // As in the API server, rules are evaluated only for objects that are otherwise valid.
-        if violations.is_empty() { self.run_rules(&object, size, budget) } else { Ok(violations) }
+        if violations.is_empty() { self.run_rules(&object, budget) } else { Ok(violations) }
     }
 
-    fn run_rules(&mut self, object: &Value, size: usize, budget: &Budget) -> Result<Vec<Violation>, Excess> {
+    fn run_rules(&mut self, object: &Value, budget: &Budget) -> Result<Vec<Violation>, Excess> {
         if self.rules.is_empty() {
             return Ok(Vec::new());
         }
-        let Some(cost) = self.rules.cost(size) else {
-            self.notes.insert("validation rules were not run on objects that are too large for them".to_owned());
-            return Ok(Vec::new());
-        };
-        budget.take(cost)?;
-        let Err(errors) = self.cel.validate_compiled(&self.compiled, object, None) else { return Ok(Vec::new()) };
-        let mut violations = Vec::new();
-        for error in errors.into_vec() {
-            if error.kind == ErrorKind::ValidationFailure {
-                let place = format!("/{}", error.field_path.replace('.', "/"));
-                violations.push(Violation { place, kind: error.rule, message: cut(&error.message, MESSAGE) });
-            } else {
-                let rule = cut(&error.rule, MESSAGE);
-                self.notes.insert(format!("the validation rule {rule:?} could not be evaluated"));
-            }
-        }
-        Ok(violations)
+        let refusals = self.rules.check(object, budget, &mut self.notes)?;
+        let violations = refusals.into_iter().map(|refusal| Violation {
+            place: format!("/{}", refusal.place.replace('.', "/")),
+            kind: refusal.rule,
+            message: refusal.message,
+        });
+        Ok(violations.collect())
     }
 }
 

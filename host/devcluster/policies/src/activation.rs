@@ -3,7 +3,10 @@
 use std::cell::{Cell, RefCell};
 
 use cel::Value;
-use chandler_expression::{EvaluationError, Meter, Names, evaluate, evaluate::Outcome};
+use chandler_expression::{
+    EvaluationError, Meter, Names, evaluate,
+    evaluate::{MEMORY, Outcome},
+};
 
 use crate::{authorizer, cluster::Cluster, compile::Compiled, limits};
 
@@ -36,6 +39,8 @@ pub struct Activation<'a> {
     composed: RefCell<Vec<Option<Outcome>>>,
     /// What they cost since it was last asked.
     cost: Cell<u64>,
+    /// The memory of the composed variables, in bytes.
+    memory: Cell<usize>,
 }
 
 impl<'a> Activation<'a> {
@@ -48,7 +53,7 @@ impl<'a> Activation<'a> {
         authorizer: bool,
     ) -> Self {
         let composed = RefCell::new(vec![None; policy.variables.len()]);
-        Self { policy, inputs, params, cluster, authorizer, composed, cost: Cell::new(0) }
+        Self { policy, inputs, params, cluster, authorizer, composed, cost: Cell::new(0), memory: Cell::new(0) }
     }
 
     /// What composed variables cost since this was last asked.
@@ -67,8 +72,11 @@ impl<'a> Activation<'a> {
                 Err(EvaluationError::other(format!("composited variable {name:?} fails to compile: {error}")))
             }
             Ok(program) => {
-                let meter = Meter::new(limits::EXPRESSION);
+                let meter = Meter::new(limits::EXPRESSION).with_memory(MEMORY.saturating_sub(self.memory.get()));
                 let outcome = evaluate(program, self, &meter);
+                if outcome.is_ok() {
+                    self.memory.set(self.memory.get().saturating_add(meter.memory()));
+                }
                 self.cost.set(self.cost.get().saturating_add(meter.used()));
                 outcome.map_err(|error| {
                     EvaluationError::other(format!("composited variable {name:?} fails to evaluate: {error}"))

@@ -29,6 +29,21 @@ enum Step {
     Decision(Decision),
 }
 
+impl Step {
+    /// The bytes of its texts.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Authorizer => 0,
+            Self::Path(text) | Self::Group(text) => text.len(),
+            Self::Resource(resource) => {
+                let ResourceAttributes { namespace, verb, group, version, resource, subresource, name } = resource;
+                [namespace, verb, group, version, resource, subresource, name].map(String::len).iter().sum()
+            }
+            Self::Decision(decision) => decision.reason.len(),
+        }
+    }
+}
+
 impl Opaque for Check {
     fn runtime_type_name(&self) -> &'static str {
         match self.step {
@@ -80,6 +95,10 @@ impl Check {
             _ => Err(EvaluationError::NoSuchOverload),
         });
         let texts: Vec<&str> = texts.collect::<Result<_, _>>()?;
+        // The next step copies what this one knows.
+        let bytes = texts.iter().map(|text| text.len()).fold(self.step.bytes(), usize::saturating_add);
+        meter.charge_text(bytes)?;
+        meter.take(bytes.saturating_add(size_of::<Self>()))?;
         let step = match (&self.step, function, texts.as_slice()) {
             (Step::Authorizer, "path", [path]) => Step::Path(not_empty(path, "path")?),
             (Step::Authorizer, "group", [group]) => Step::Group((*group).to_owned()),

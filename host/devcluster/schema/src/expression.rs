@@ -1,7 +1,7 @@
 //! Expressions in the Common Expression Language, compiled within limits.
 
-use cel::Program;
-use chandler_expression::{loops, on_large_stack};
+use cel::common::ast::Expr;
+use chandler_expression::{Program, tree::children};
 
 /// A rule, ready to run.
 #[derive(Debug)]
@@ -10,8 +10,6 @@ pub(crate) struct CompiledRule {
     pub(crate) program: Program,
     /// The expression for the message.
     pub(crate) message: Option<Program>,
-    /// How deep loops nest: the exponent of the cost.
-    pub(crate) loops: u32,
     /// Whether it refers to the stored object.
     pub(crate) uses_old_self: bool,
 }
@@ -20,14 +18,24 @@ pub(crate) struct CompiledRule {
 pub(crate) fn compile(rule: &str, message: Option<&str>) -> Result<CompiledRule, String> {
     let program = expression(rule)?;
     let message = message.map(expression).transpose()?;
-    let uses_old_self = program.references().has_variable("oldSelf");
-    let loops = loops(&program.expression().expr);
-    Ok(CompiledRule { program, message, loops, uses_old_self })
+    let uses_old_self = mentions_old_self(&program);
+    Ok(CompiledRule { program, message, uses_old_self })
 }
 
 fn expression(text: &str) -> Result<Program, String> {
-    let compiled = on_large_stack(|| chandler_expression::compile(text)).map_err(|error| error.to_string())?;
-    compiled.map_err(|error| error.to_string())
+    // A schema has many rules, and the patterns of each take memory.
+    Ok(Program::parse(text).map_err(|error| error.to_string())?.without_patterns())
+}
+
+fn mentions_old_self(program: &Program) -> bool {
+    let mut rest = vec![&program.expression().expr];
+    while let Some(next) = rest.pop() {
+        if matches!(next, Expr::Ident(name) if name == "oldSelf") {
+            return true;
+        }
+        rest.extend(children(next));
+    }
+    false
 }
 
 #[cfg(test)]

@@ -7,7 +7,10 @@ use cel::{
     common::ast::{CallExpr, ComprehensionExpr, Expr, operators},
 };
 
-use super::{EvaluationError, Evaluator, Outcome};
+use super::{
+    EvaluationError, Evaluator, Outcome,
+    meter::{ITEM, as_u64},
+};
 
 impl<'a> Evaluator<'a> {
     pub(super) fn comprehension(&mut self, comprehension: &'a ComprehensionExpr) -> Outcome {
@@ -31,8 +34,10 @@ impl<'a> Evaluator<'a> {
             this.bound.push((&comprehension.iter_var, Ok(item)));
             let result = this.step(&comprehension.loop_step, &comprehension.accu_var, height.saturating_sub(1));
             this.bound.truncate(height);
-            if result == Err(EvaluationError::Exhausted) {
-                return Err(EvaluationError::Exhausted);
+            if let Err(exceeded) = &result
+                && exceeded.is_final()
+            {
+                return result.map(|_| false);
             }
             if let Some((_, place)) = this.bound.last_mut() {
                 *place = result;
@@ -48,6 +53,8 @@ impl<'a> Evaluator<'a> {
                 }
             }
             Value::Map(map) => {
+                self.meter.charge(as_u64(map.map.len()))?;
+                self.meter.take(map.map.len().saturating_mul(2 * size_of::<usize>()))?;
                 // In a definite order, so that the same request has the same result.
                 let mut keys: Vec<_> = map.map.keys().collect();
                 keys.sort();
@@ -86,6 +93,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn append(&mut self, items: &'a [IdedExpr], place: usize) -> Outcome {
+        self.meter.take(items.len() * ITEM)?;
         let items = self.all(items)?;
         let mut list = self.take(place)?;
         if let Value::List(list) = &mut list {

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use cel::{Value, objects::Opaque};
 use chandler_re2::Patterns;
 
-use super::{EvaluationError, Meter, Outcome, library, meter::as_u64, operators, select};
+use super::{
+    EvaluationError, Meter, Outcome, library,
+    meter::{HEAD, ITEM, as_u64},
+    operators, select,
+};
 
 /// The functions of the language and of Kubernetes: global ones and those of values. Sorted.
 pub(crate) const FUNCTIONS: &[&str] = &[
@@ -198,7 +202,7 @@ pub(super) fn type_named(name: &str) -> Option<Value> {
 }
 
 /// The name of a value's type.
-pub(super) fn type_name(value: &Value) -> &str {
+pub(crate) fn type_name(value: &Value) -> &str {
     match value {
         Value::Bool(_) => "bool",
         Value::Int(_) => "int",
@@ -227,7 +231,9 @@ pub(super) fn call(
     match (name, target, arguments) {
         ("size", None, [value]) | ("size", Some(value), []) => size(value, meter),
         ("dyn", None, [value]) => Ok(value.clone()),
-        ("type", None, [value]) => Ok(Value::Opaque(Arc::new(TypeValue(type_name(value).to_owned())))),
+        ("type", None, [value]) => {
+            meter.take(HEAD).map(|()| Value::Opaque(Arc::new(TypeValue(type_name(value).to_owned()))))
+        }
         ("bool", None, [value]) => to_bool(value),
         ("string", None, [Value::Bool(value)]) => Ok(Value::from(if *value { "true" } else { "false" })),
         ("contains" | "startsWith" | "endsWith", Some(Value::String(text)), [Value::String(part)]) => {
@@ -243,7 +249,9 @@ pub(super) fn call(
             Ok(Value::Bool(pattern_of(pattern, text, patterns, meter)?.is_match(text)))
         }
         ("find" | "findAll", Some(Value::String(text)), [Value::String(pattern), ..]) => {
-            pattern_of(pattern, text, patterns, meter)?;
+            let compiled = pattern_of(pattern, text, patterns, meter)?;
+            // The library compiles the pattern once more.
+            meter.charge(compiling(compiled.bytes()))?;
             library::call(name, None, target, arguments, meter)
         }
         ("contains" | "startsWith" | "endsWith" | "matches" | "find" | "findAll", ..) => {
@@ -252,6 +260,16 @@ pub(super) fn call(
         ("distinct", Some(Value::List(list)), []) => distinct(list, meter),
         ("value" | "hasValue" | "or" | "orValue", Some(target), _) => optional(name, target, arguments),
         _ => library::call(name, None, target, arguments, meter),
+    }
+}
+
+/// Calls a function that the library adds to the language and Kubernetes does not know: `contains` of lists and maps.
+pub fn member(name: &str, target: &Value, arguments: &[Value], meter: &Meter) -> Option<Outcome> {
+    match (name, target, arguments) {
+        ("contains", Value::List(_) | Value::Map(_), [item]) => {
+            Some(operators::contains(target, item, meter).map(Value::Bool))
+        }
+        _ => None,
     }
 }
 
@@ -264,9 +282,20 @@ fn pattern_of(
     /// How many steps of a search cost as much as one of the evaluator.
     const SEARCH: u64 = 64;
     meter.charge_text(pattern.len())?;
-    let pattern = patterns.get(pattern).map_err(|error| EvaluationError::Other(error.to_string()))?;
-    meter.charge(pattern.steps(text) / SEARCH)?;
-    Ok(pattern)
+    let before = patterns.charged();
+    let compiled = patterns.get(pattern);
+    meter.charge(compiling(patterns.charged().saturating_sub(before)))?;
+    let compiled = compiled
+        .map_err(|error| EvaluationError::Function { name: "matches".to_owned(), message: error.to_string() })?;
+    meter.charge(compiled.steps(text) / SEARCH)?;
+    Ok(compiled)
+}
+
+/// The cost of compiling a pattern to so many bytes.
+fn compiling(bytes: usize) -> u64 {
+    /// How many bytes cost as much as a step.
+    const COMPILED: usize = 256;
+    as_u64(bytes / COMPILED)
 }
 
 fn size(value: &Value, meter: &Meter) -> Outcome {
@@ -296,6 +325,7 @@ fn to_bool(value: &Value) -> Outcome {
 }
 
 fn distinct(list: &[Value], meter: &Meter) -> Outcome {
+    meter.take(list.len().saturating_mul(ITEM).saturating_add(HEAD))?;
     let mut found: Vec<Value> = Vec::new();
     for item in list {
         meter.charge(as_u64(found.len()))?;

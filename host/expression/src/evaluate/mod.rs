@@ -18,7 +18,7 @@
 mod comprehension;
 mod error;
 pub(crate) mod functions;
-mod library;
+pub(crate) mod library;
 mod meter;
 mod operators;
 mod select;
@@ -35,9 +35,10 @@ use cel::{
 use chandler_re2::Patterns;
 
 pub use error::EvaluationError;
-pub use meter::Meter;
+pub use functions::member;
+pub use meter::{MEMORY, Meter};
 
-use crate::program::Program;
+use crate::{program::Program, stack::on_large_stack};
 
 /// What evaluating a part of an expression comes to.
 pub type Outcome = Result<Value, EvaluationError>;
@@ -52,6 +53,11 @@ pub trait Names {
 
     /// Calls a function on a value; `None` if it is not one of these functions or values.
     fn call(&self, function: &str, target: &Value, arguments: &[Value], meter: &Meter) -> Option<Outcome>;
+
+    /// Calls a function without a target; `None` if it is not one of these functions.
+    fn function(&self, _function: &str, _arguments: &[Value], _meter: &Meter) -> Option<Outcome> {
+        None
+    }
 }
 
 /// Evaluates an expression. Recursion is as deep as [`Program::depth`].
@@ -65,11 +71,30 @@ pub fn evaluate(program: &Program, names: &dyn Names, meter: &Meter) -> Outcome 
     meter.charge(0).and(outcome)
 }
 
+/// Evaluates an expression within so many steps, and returns also how many it took. A deep one gets a large stack of its own.
+pub fn run(program: &Program, names: &(dyn Names + Sync), limit: u64) -> (Outcome, u64) {
+    /// How deep evaluation may recurse on the caller's stack.
+    const SHALLOW: u32 = 64;
+    /// What a stack costs.
+    const STACK: u64 = 1_000;
+    let here = || {
+        let meter = Meter::new(limit);
+        let outcome = evaluate(program, names, &meter);
+        (outcome, meter.used())
+    };
+    if program.depth() <= SHALLOW {
+        return here();
+    }
+    let (outcome, used) =
+        on_large_stack(here).unwrap_or_else(|error| (Err(EvaluationError::other(error.to_string())), 0));
+    (outcome, used.saturating_add(STACK))
+}
+
 struct Evaluator<'a> {
     names: &'a dyn Names,
     meter: &'a Meter,
     program: &'a Program,
-    /// Patterns that are not literals.
+    /// Patterns that the program does not keep.
     dynamic: Patterns,
     /// The variables of the loops around, the innermost last.
     bound: Vec<(&'a str, Outcome)>,
@@ -78,6 +103,16 @@ struct Evaluator<'a> {
 impl<'a> Evaluator<'a> {
     fn evaluate(&mut self, expression: &'a IdedExpr) -> Outcome {
         self.meter.charge(1)?;
+        let before = self.meter.memory();
+        let outcome = self.value(expression);
+        // Nothing is left of the values in between: a loop keeps nothing but its result, and that is charged where the loop is.
+        if outcome.as_ref().map_or(true, meter::is_scalar) {
+            self.meter.give_back(before);
+        }
+        outcome
+    }
+
+    fn value(&mut self, expression: &'a IdedExpr) -> Outcome {
         match &expression.expr {
             Expr::Literal(literal) => self.literal(literal),
             Expr::Ident(name) => self.variable(name),
@@ -99,10 +134,12 @@ impl<'a> Evaluator<'a> {
             LiteralValue::Null => Value::Null,
             LiteralValue::String(text) => {
                 self.meter.charge_text(text.inner().len())?;
+                self.meter.take(text.inner().len() + meter::HEAD)?;
                 Value::String(Arc::new(text.inner().to_owned()))
             }
             LiteralValue::Bytes(bytes) => {
                 self.meter.charge_text(bytes.inner().len())?;
+                self.meter.take(bytes.inner().len() + meter::HEAD)?;
                 Value::Bytes(Arc::new(bytes.inner().to_vec()))
             }
         })
@@ -139,9 +176,15 @@ impl<'a> Evaluator<'a> {
             (named::LOGICAL_OR, [left, right]) => self.logical(left, right, true),
             (named::NOT_STRICTLY_FALSE, [condition]) => {
                 let condition = self.evaluate(condition);
+                if let Err(exceeded) = &condition
+                    && exceeded.is_final()
+                {
+                    return condition;
+                }
                 Ok(Value::Bool(!matches!(condition, Ok(Value::Bool(false)))))
             }
             (named::OPT_SELECT | named::OPT_INDEX, [operand, key]) => {
+                self.meter.take(meter::HEAD)?;
                 let (operand, key) = (self.evaluate(operand)?, self.evaluate(key)?);
                 select::optional_index(&operand, &key)
             }
@@ -160,6 +203,9 @@ impl<'a> Evaluator<'a> {
             (function, arguments) => {
                 let literal = call.args.first().and_then(crate::program::literal_text).is_some();
                 let arguments = self.all(arguments)?;
+                if let Some(outcome) = self.names.function(function, &arguments, self.meter) {
+                    return outcome;
+                }
                 self.function(function, None, &arguments, literal)
             }
         }
@@ -173,7 +219,7 @@ impl<'a> Evaluator<'a> {
                 Ok(Value::Bool(value)) if value == decisive => return Ok(Value::Bool(decisive)),
                 Ok(Value::Bool(_)) => {}
                 Ok(_) => error = error.or(Some(EvaluationError::NoSuchOverload)),
-                Err(EvaluationError::Exhausted) => return Err(EvaluationError::Exhausted),
+                Err(exceeded) if exceeded.is_final() => return Err(exceeded),
                 Err(other) => error = error.or(Some(other)),
             }
         }
@@ -199,11 +245,13 @@ impl<'a> Evaluator<'a> {
 
     /// Calls a function; `literal` says whether its first argument is a literal.
     fn function(&self, name: &str, target: Option<&Value>, arguments: &[Value], literal: bool) -> Outcome {
-        let patterns = if literal { self.program.patterns() } else { &self.dynamic };
+        let known = self.program.patterns().filter(|_| literal);
+        let patterns = known.unwrap_or(&self.dynamic);
         functions::call(name, target, arguments, patterns, self.meter)
     }
 
     fn list(&mut self, list: &'a ListExpr) -> Outcome {
+        self.meter.take(list.elements.len() * meter::ITEM + meter::HEAD)?;
         let mut items = Vec::with_capacity(list.elements.len());
         for (index, element) in list.elements.iter().enumerate() {
             let item = self.evaluate(element)?;
@@ -217,6 +265,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn map(&mut self, map: &'a MapExpr) -> Outcome {
+        self.meter.take(map.entries.len() * meter::ENTRY + meter::HEAD)?;
         let mut entries = HashMap::with_capacity(map.entries.len());
         for entry in &map.entries {
             let EntryExpr::MapEntry(entry) = &entry.expr else {

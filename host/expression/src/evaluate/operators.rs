@@ -4,7 +4,10 @@ use std::{cmp::Ordering, sync::Arc};
 
 use cel::{Value, common::ast::operators as named, objects::KeyRef};
 
-use super::{EvaluationError, Meter, Outcome, meter::as_u64};
+use super::{
+    EvaluationError, Meter, Outcome,
+    meter::{HEAD, as_u64},
+};
 
 pub(super) fn is_unary(operator: &str) -> bool {
     matches!(operator, named::LOGICAL_NOT | named::NEGATE)
@@ -13,9 +16,7 @@ pub(super) fn is_unary(operator: &str) -> bool {
 pub(super) fn unary(operator: &str, operand: Value) -> Outcome {
     match (operator, operand) {
         (named::LOGICAL_NOT, Value::Bool(value)) => Ok(Value::Bool(!value)),
-        (named::NEGATE, Value::Int(value)) => {
-            value.checked_neg().map(Value::Int).ok_or_else(|| EvaluationError::other("integer overflow"))
-        }
+        (named::NEGATE, Value::Int(value)) => value.checked_neg().map(Value::Int).ok_or(EvaluationError::Overflow),
         (named::NEGATE, Value::Float(value)) => Ok(Value::Float(-value)),
         _ => Err(EvaluationError::NoSuchOverload),
     }
@@ -78,7 +79,7 @@ fn compare(left: &Value, right: &Value, meter: &Meter) -> Result<Option<Ordering
     }
 }
 
-fn contains(container: &Value, item: &Value, meter: &Meter) -> Result<bool, EvaluationError> {
+pub(super) fn contains(container: &Value, item: &Value, meter: &Meter) -> Result<bool, EvaluationError> {
     match container {
         Value::List(list) => {
             for candidate in list.iter() {
@@ -98,11 +99,22 @@ fn contains(container: &Value, item: &Value, meter: &Meter) -> Result<bool, Eval
 }
 
 fn add(left: Value, right: Value, meter: &Meter) -> Outcome {
+    // A text or list may be copied into one that is twice as long, so that it can grow further.
+    let make = |left: usize, right: usize, unit: usize| {
+        meter.take(left.saturating_add(right).saturating_mul(2).saturating_mul(unit).saturating_add(HEAD))
+    };
     match (&left, &right) {
-        (Value::String(a), Value::String(b)) => meter.charge_text(a.len().saturating_add(b.len()))?,
-        (Value::List(a), Value::List(b)) => meter.charge(as_u64(a.len().saturating_add(b.len())))?,
+        (Value::String(a), Value::String(b)) => {
+            meter.charge_text(a.len().saturating_add(b.len()))?;
+            make(a.len(), b.len(), 1)?;
+        }
+        (Value::List(a), Value::List(b)) => {
+            meter.charge(as_u64(a.len().saturating_add(b.len())))?;
+            make(a.len(), b.len(), size_of::<Value>())?;
+        }
         (Value::Bytes(a), Value::Bytes(b)) => {
             meter.charge_text(a.len().saturating_add(b.len()))?;
+            make(a.len(), b.len(), 1)?;
             return Ok(Value::Bytes(Arc::new([a.as_slice(), b.as_slice()].concat())));
         }
         _ => {}

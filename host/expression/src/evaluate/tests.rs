@@ -149,6 +149,71 @@ fn costs_are_bounded() {
 }
 
 #[test]
+fn memory_is_bounded_before_it_is_taken() {
+    let limit = 1 << 20;
+    let grown = |first: &str, loops: usize| format!("{first}{} != null", ".map(s, s + s + s + s)".repeat(loops));
+    let nested = (0..7).fold("[1, 1, 1, 1]".to_owned(), |value, _| format!("[{value}].map(s, s + s + s + s)[0]"));
+    for text in [
+        grown("['xxxxxxxx']", 10),
+        grown("[b'xxxxxxxx']", 10),
+        grown("[[1, 1, 1, 1]]", 8),
+        format!("{nested} != []"),
+        "numbers.map(a, long + string(a)) != []".to_owned(),
+        "numbers.map(a, long.substring(1)) != []".to_owned(),
+        "numbers.map(a, optional.of(long.lowerAscii())) != []".to_owned(),
+        "long.replace('x', 'xxxxxxxxxxxx') != ''".to_owned(),
+        "long.replace('', 'xxxxxxxxxxxx') != ''".to_owned(),
+        "long.split('') != []".to_owned(),
+        "long.findAll('x') != []".to_owned(),
+        "numbers.map(a, 'x').join(long.substring(99000)) != ''".to_owned(),
+        "lists.range(100000) != []".to_owned(),
+        "'%s'.format([numbers.map(a, numbers)]) != ''".to_owned(),
+        "numbers.filter(a, a < 100).map(a, numbers).flatten() != []".to_owned(),
+        "base64.encode(bytes(long + long)) != ''".to_owned(),
+    ] {
+        let meter = Meter::new(10_000_000).with_memory(limit);
+        let outcome = evaluate(&Program::parse(&text).unwrap(), &object(), &meter);
+        assert_eq!(outcome, Err(EvaluationError::OutOfMemory { limit }), "{text}");
+    }
+    for text in [
+        // What a turn of a loop makes is given back at its end.
+        "numbers.all(a, (long + string(a)).size() > 0)",
+        "numbers.filter(a, (long + string(a)).size() > 100001).size() == 990",
+        "numbers.exists_one(a, long + 'x' == long) || true",
+        "numbers.map(a, a + 1).map(a, a * 2).filter(a, a > 2).size() == 999",
+    ] {
+        let meter = Meter::new(100_000_000).with_memory(limit);
+        let outcome = evaluate(&Program::parse(text).unwrap(), &object(), &meter);
+        assert_eq!((outcome, meter.memory()), (Ok(Value::Bool(true)), 0), "{text}");
+    }
+}
+
+#[test]
+fn values_that_share_their_parts_cost_what_they_look_like() {
+    let shared = "[1].map(s, [s, s, s, s])".to_owned() + &".map(s, [s, s, s, s])".repeat(11);
+    for text in [
+        format!("{shared} == {shared}"),
+        format!("optional.of({shared}) == optional.of({shared})"),
+        format!("{shared}.indexOf(1) == 0"),
+        format!("'%s'.format([optional.of({shared})]) == ''"),
+        format!("[{shared}].sum() == 0"),
+        format!("int({shared}) == 0"),
+    ] {
+        assert_eq!(evaluated(&text, 1_000_000).0, Err(EvaluationError::Exhausted), "{text}");
+    }
+}
+
+#[test]
+fn an_exceeded_budget_is_final() {
+    for text in ["numbers.map(a, long + long) != [] || true", "!(numbers.map(a, long + long) != [] && false)"] {
+        let meter = Meter::new(1_000_000_000).with_memory(1 << 20);
+        let outcome = evaluate(&Program::parse(text).unwrap(), &object(), &meter);
+        assert!(outcome.is_err_and(|error| error.is_final()), "{text}");
+        assert!(meter.charge(0).is_err());
+    }
+}
+
+#[test]
 fn map_costs_as_much_as_its_list() {
     let (outcome, used) = evaluated("numbers.map(a, a).filter(a, a > 10).size() == 989", 1_000_000);
     assert_eq!(outcome, Ok(Value::Bool(true)));

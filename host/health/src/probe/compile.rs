@@ -1,11 +1,10 @@
 //! From text to a checked expression or an error with its position.
 
 use cel::{
-    IdedExpr,
     common::ast::{EntryExpr, Expr},
     parser::Parser,
 };
-use chandler_expression::{Patterns, brackets, on_large_stack};
+use chandler_expression::{Program, brackets, on_large_stack};
 
 /// The longest expression, in bytes.
 const BYTES: usize = 2048;
@@ -96,47 +95,9 @@ const FUNCTIONS: &[&str] = &[
     "value",
 ];
 
-/// The functions whose work grows with the text or list that they are given.
-const LINEAR: &[&str] = &[
-    "@in",
-    "_in_",
-    "_==_",
-    "_!=_",
-    "_+_",
-    "_<_",
-    "_<=_",
-    "_>_",
-    "_>=_",
-    "base64.decode",
-    "base64.encode",
-    "contains",
-    "endsWith",
-    "find",
-    "indexOf",
-    "isSorted",
-    "lastIndexOf",
-    "lowerAscii",
-    "matches",
-    "max",
-    "min",
-    "quantity",
-    "size",
-    "split",
-    "startsWith",
-    "string",
-    "substring",
-    "sum",
-    "trim",
-    "upperAscii",
-];
-
 /// A checked expression.
 #[derive(Debug)]
-pub(super) struct Expression {
-    pub(super) tree: IdedExpr,
-    /// The cost of its regular expressions.
-    pub(super) patterns: Patterns,
-}
+pub(super) struct Expression(pub(super) Program);
 
 /// Why a text is not a valid expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,7 +131,7 @@ fn parse(text: &str) -> Result<Expression, Error> {
         Error { position, message: message.replace('\n', " ") }
     })?;
     check(&tree.expr, &mut Scope { names: vec!["self".to_owned()], depth: 0, text })?;
-    Ok(Expression { patterns: Patterns::of(&tree.expr), tree })
+    Ok(Expression(Program::of(text, tree)))
 }
 
 /// The names and the depth at one place of an expression.
@@ -275,11 +236,6 @@ fn position_of(text: &str, name: &str) -> Option<(usize, usize)> {
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     Some((line, column))
-}
-
-/// Whether the work of a function grows with its input.
-pub(super) fn is_linear(function: &str) -> bool {
-    LINEAR.contains(&function)
 }
 
 #[cfg(test)]

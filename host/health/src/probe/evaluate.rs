@@ -1,19 +1,17 @@
 //! From an expression and an object to an outcome.
 
-use std::{
-    collections::HashMap,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+use cel::Value as CelValue;
+use chandler_expression::{
+    EvaluationError, Meter, Names, evaluate,
+    evaluate::{Outcome as Evaluated, member},
+    json::to_value,
 };
-
-use cel::{Context, ExecutionError, Value as CelValue};
-use kube_cel::KubeCelExt as _;
 use serde_json::Value;
 
-use super::{bounded, compile::Expression, cost::cost};
+use super::{bounded, compile::Expression};
 
 /// The number of steps that one rule may take over one object.
-const STEPS: u64 = 300_000;
+const STEPS: u64 = 1_000_000;
 
 /// The result of an expression.
 #[derive(Debug, PartialEq)]
@@ -29,72 +27,58 @@ pub(super) enum Outcome {
 }
 
 /// An object as the context of expressions.
-pub(super) struct Live<'a> {
-    object: &'a Value,
-    context: Context<'static>,
+pub(super) struct Live(CelValue);
+
+impl Names for Live {
+    fn variable(&self, name: &str) -> Option<Evaluated> {
+        (name == "self").then(|| Ok(self.0.clone()))
+    }
+
+    fn field(&self, _: &str, _: &str) -> Option<Evaluated> {
+        None
+    }
+
+    fn call(&self, function: &str, target: &CelValue, arguments: &[CelValue], meter: &Meter) -> Option<Evaluated> {
+        member(function, target, arguments, meter)
+    }
 }
 
-impl<'a> Live<'a> {
-    pub(super) fn new(object: &'a Value) -> Self {
-        let mut context = Context::default().with_all();
-        context.add_variable_from_value("self", value_of(object));
-        Self { object, context }
+impl Live {
+    pub(super) fn new(object: &Value) -> Self {
+        Self(to_value(object))
     }
 
     /// Evaluates an expression within the remaining budget.
     pub(super) fn evaluate(&self, expression: &Expression, budget: &mut u64) -> Outcome {
-        let steps = cost(expression, self.object);
-        if steps > STEPS {
-            return Outcome::Error("the rule takes too many steps over an object of this size".to_owned());
-        }
-        let Some(left) = budget.checked_sub(steps) else {
-            return Outcome::Error("the rules of this release take too many steps in total".to_owned());
-        };
-        *budget = left;
-        // The interpreter is third-party code, and both the rule and the object are untrusted.
-        let value = catch_unwind(AssertUnwindSafe(|| CelValue::resolve(&expression.tree, &self.context)));
+        let limit = STEPS.min(*budget);
+        let meter = Meter::new(limit);
+        let value = evaluate(&expression.0, self, &meter);
+        *budget = budget.saturating_sub(meter.used());
         match value {
-            Ok(Ok(CelValue::Bool(met))) => Outcome::Bool(met),
-            Ok(Ok(CelValue::String(text))) => Outcome::Text(bounded(&text)),
-            Ok(Ok(_)) => Outcome::Other,
-            Ok(Err(error)) => outcome(&error),
-            Err(_) => Outcome::Error("the rule cannot be evaluated".to_owned()),
-        }
-    }
-}
-
-/// A value as Kubernetes presents it to CEL: every integer is an `int`. The interpreter's own conversion turns a non-negative
-/// integer into a `uint`, which equals no literal.
-fn value_of(value: &Value) -> CelValue {
-    match value {
-        Value::Null => CelValue::Null,
-        Value::Bool(flag) => CelValue::Bool(*flag),
-        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(int), _) => CelValue::Int(int),
-            (None, Some(uint)) => CelValue::UInt(uint),
-            (None, None) => CelValue::Float(number.as_f64().unwrap_or_default()),
-        },
-        Value::String(text) => CelValue::String(Arc::new(text.clone())),
-        Value::Array(items) => CelValue::List(Arc::new(items.iter().map(value_of).collect())),
-        Value::Object(map) => {
-            let map: HashMap<String, CelValue> =
-                map.iter().map(|(name, value)| (name.clone(), value_of(value))).collect();
-            CelValue::Map(map.into())
+            Ok(CelValue::Bool(met)) => Outcome::Bool(met),
+            Ok(CelValue::String(text)) => Outcome::Text(bounded(&text)),
+            Ok(_) => Outcome::Other,
+            Err(EvaluationError::Exhausted) if limit < STEPS => {
+                Outcome::Error("the rules of this release take too many steps in total".to_owned())
+            }
+            Err(error) => outcome(&error),
         }
     }
 }
 
 /// Errors quote whole values, which may be secret, so only the type of the error is reported.
-fn outcome(error: &ExecutionError) -> Outcome {
+fn outcome(error: &EvaluationError) -> Outcome {
     Outcome::Error(match error {
-        ExecutionError::NoSuchKey(field) => return Outcome::Missing(format!("field {}", bounded(field))),
-        ExecutionError::IndexOutOfBounds(_) => return Outcome::Missing("an entry of a list".to_owned()),
-        ExecutionError::UndeclaredReference(name) => format!("unknown name {}", bounded(name)),
-        ExecutionError::FunctionError { function, .. } => {
-            format!("function {} does not accept its arguments", bounded(function))
+        EvaluationError::Exhausted => "the rule takes too many steps over an object of this size".to_owned(),
+        EvaluationError::OutOfMemory { .. } => "the rule makes values that are too large".to_owned(),
+        EvaluationError::NoSuchKey(field) => return Outcome::Missing(format!("field {}", bounded(field))),
+        EvaluationError::OutOfBounds(_) => return Outcome::Missing("an entry of a list".to_owned()),
+        EvaluationError::NoSuchAttribute(name) => format!("unknown name {}", bounded(name)),
+        EvaluationError::Function { name, .. } => {
+            format!("function {} does not accept its arguments", bounded(name))
         }
-        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "division by zero".to_owned(),
-        ExecutionError::Overflow(..) => "a number is too large".to_owned(),
+        EvaluationError::DivisionByZero | EvaluationError::RemainderByZero => "division by zero".to_owned(),
+        EvaluationError::Overflow => "a number is too large".to_owned(),
         _ => "it compares or combines values of incompatible types".to_owned(),
     })
 }

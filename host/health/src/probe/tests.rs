@@ -168,7 +168,7 @@ fn rules_are_bounded() {
         "self.a.all(x, self.a == self.a)",
         "self.a.map(x, self.a.map(y, self.a)).size() > 0",
         "self.s.split('').all(x, x == 'x')",
-        "self.a.all(x, x in self.a)",
+        "self.a.all(x, x in self.a && x in self.a)",
         "self.a.map(x, self.s + self.s).size() > 0",
     ] {
         assert_eq!(message_for(rule(hostile), &large), too_many, "{hostile}");
@@ -178,6 +178,22 @@ fn rules_are_bounded() {
     let nested = "[1, 2].all(x, [1, 2].all(y, [1, 2].all(z, x + y + z > 0)))";
     assert_eq!(message_for(rule(nested), &large), "");
     assert_eq!(message_for(rule("self.s.size() == 1000000"), &large), "");
+}
+
+#[test]
+fn values_of_rules_are_bounded() {
+    // Each level makes the text eight times as long. The object is small.
+    let growing = |first: &str, levels: usize| {
+        let repeated = (0..levels).fold(first.to_owned(), |value, _| format!("[{value}].map(s,s+s+s+s+s+s+s+s)[0]"));
+        rule(&format!("size({repeated}) > 0"))
+    };
+    let (text, list) = ("'xxxxxxxxxxxxxxxx'", "[1,1,1,1,1,1,1,1]");
+    for first in [text, list] {
+        assert_eq!(message_for(growing(first, 3), &json!({})), "");
+    }
+    let too_many = "not yet: the rule takes too many steps over an object of this size";
+    assert_eq!(message_for(growing(text, 7), &json!({})), too_many);
+    assert_eq!(message_for(growing(list, 6), &json!({})), "not yet: the rule makes values that are too large");
 }
 
 #[test]

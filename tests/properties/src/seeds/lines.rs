@@ -72,6 +72,11 @@ pub(super) const EXPRESSIONS: &[&str] = &[
     "{'a': [object, object], ?'b': object.?missing}.a.map(x, [x, x, x]).distinct() == [!!true, --1, 2u, 2.5, null, b'a']\n{}",
     "'%s %d %.2f'.format([object, 1, 2.5]) + string(duration('1h')) + string(timestamp('2026-01-01T00:00:00Z'))\n{\"a\":{}}",
     "quantity('1Gi').add(quantity('1e3')).isGreaterThan(quantity('5m')) ? semver('1.2.3').major() : ip('::1').family()\n{}",
+    "['xxxxxxxx'].map(s, s+s+s+s).map(s, s+s+s+s).map(s, s+s+s+s).map(s, s+s+s+s).map(s, s+s+s+s).map(s, s+s+s+s).map(s, s+s+s+s).map(s, s+s+s+s).map(s, s+s+s+s).map(s, s+s+s+s) != []\n{}",
+    "[[[[[[[[1,1,1,1]].map(s,s+s+s+s+s)[0]].map(s,s+s+s+s+s)[0]].map(s,s+s+s+s+s)[0]].map(s,s+s+s+s+s)[0]].map(s,s+s+s+s+s)[0]].map(s,s+s+s+s+s)[0]].map(s,s+s+s+s+s)[0] != []\n{}",
+    "[1].map(s,[s,s,s,s]).map(s,[s,s,s,s]).map(s,[s,s,s,s]).map(s,[s,s,s,s]).map(s,[s,s,s,s]).map(s,[s,s,s,s]).map(s,[s,s,s,s]).map(s,[s,s,s,s]).map(s,[s,s,s,s]).map(s,optional.of(s)) == [object]\n{}",
+    "lists.range(20000).map(a, optional.of(object.text + string(a))).map(a, {'a': a, 'b': [a.value(), a.value()].sum()}) != []\naaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    "lists.range(20000).all(a, (object.text + string(a)).size() > 0) && object.text.replace('', object.text).replace('a', object.text) != ''\naaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 ];
 
 /// Objects that make Chandler act for their writer.

@@ -1,7 +1,12 @@
 //! CEL rules (`x-kubernetes-validations`).
 
-use cel::{Context, Value as CelValue, objects::OptionalValue};
-use kube_cel::KubeCelExt as _;
+use std::sync::Arc;
+
+use cel::{Value as CelValue, objects::OptionalValue};
+use chandler_expression::{
+    EvaluationError, Meter, Names, Program,
+    evaluate::{Outcome, run},
+};
 use serde_json::Value;
 
 use super::rule_value;
@@ -12,7 +17,7 @@ use crate::{
     schema::{Rule, Schema},
 };
 
-/// The cost limits of one rule, and of all rules of one object; the unit is a visited value.
+/// The cost limits of one rule, and of all rules of one object; the unit is that of [`Meter`].
 const RULE_BUDGET: u64 = 10_000_000;
 const OBJECT_BUDGET: u64 = 100_000_000;
 
@@ -26,16 +31,34 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes the greatest cost that a rule can have: the size of its value to the power of its loops' nesting.
-    ///
-    /// The interpreter cannot be interrupted, so the bound is taken before.
-    fn take(&mut self, loops: u32, size: u64) -> bool {
-        let cost = size.saturating_pow(loops.max(1));
-        if cost > RULE_BUDGET || cost > self.0 {
-            return false;
+    fn evaluate(&mut self, program: &Program, variables: &Variables) -> Outcome {
+        let (outcome, used) = run(program, variables, RULE_BUDGET.min(self.0));
+        self.0 = self.0.saturating_sub(used);
+        outcome
+    }
+}
+
+/// The variables of the rules of one place.
+struct Variables {
+    new: CelValue,
+    old: Option<CelValue>,
+}
+
+impl Names for Variables {
+    fn variable(&self, name: &str) -> Option<Outcome> {
+        match name {
+            "self" => Some(Ok(self.new.clone())),
+            "oldSelf" => self.old.clone().map(Ok),
+            _ => None,
         }
-        self.0 -= cost;
-        true
+    }
+
+    fn field(&self, _: &str, _: &str) -> Option<Outcome> {
+        None
+    }
+
+    fn call(&self, _: &str, _: &CelValue, _: &[CelValue], _: &Meter) -> Option<Outcome> {
+        None
     }
 }
 
@@ -55,10 +78,7 @@ pub(super) fn check(
         _ => rule_value::convert(schema, value),
     };
     let unchanged = old == Some(new);
-    let size = rule_value::count(new).saturating_add(old.map_or(0, rule_value::count));
-    let mut context = Context::default();
-    context.register_all();
-    context.add_variable_from_value("self", convert(new));
+    let new_value = convert(new);
     let old_value = old.map(convert);
     for rule in &schema.rules {
         let compiled = match rule.compiled.get_or_init(|| compile(&rule.rule, rule.message_expression.as_deref())) {
@@ -74,24 +94,25 @@ pub(super) fn check(
         if skipped {
             continue;
         }
-        if !budget.take(compiled.loops, size) {
-            let detail = "validation failed due to running out of cost budget, no further validation rules will be run";
-            errors.push(FieldError::invalid(path, shown(new), detail));
-            return;
-        }
-        let mut scope = context.new_inner_scope();
-        let optional_value = || old_value.clone().map_or_else(OptionalValue::none, OptionalValue::of);
-        match &old_value {
-            _ if optional => {
-                scope.add_variable_from_value("oldSelf", CelValue::Opaque(std::sync::Arc::new(optional_value())));
-            }
-            Some(old) => scope.add_variable_from_value("oldSelf", old.clone()),
-            None => {}
-        }
-        match compiled.program.execute(&scope) {
+        let old_self = if optional {
+            let held = old_value.clone().map_or_else(OptionalValue::none, OptionalValue::of);
+            Some(CelValue::Opaque(Arc::new(held)))
+        } else {
+            old_value.clone()
+        };
+        let variables = Variables { new: new_value.clone(), old: old_self };
+        match budget.evaluate(&compiled.program, &variables) {
             Ok(CelValue::Bool(true)) => {}
-            Ok(CelValue::Bool(false)) => errors.push(violation(rule, message(rule, compiled, &scope), new, path)),
+            Ok(CelValue::Bool(false)) => {
+                errors.push(violation(rule, message(rule, compiled, &variables, budget), new, path));
+            }
             Ok(_) => errors.push(FieldError::invalid(path, shown(new), "cel expression evaluated to a non-boolean")),
+            Err(EvaluationError::Exhausted) => {
+                let detail =
+                    "validation failed due to running out of cost budget, no further validation rules will be run";
+                errors.push(FieldError::invalid(path, shown(new), detail));
+                return;
+            }
             Err(error) => {
                 let detail = format!("rule evaluation error: {error}");
                 errors.push(FieldError::invalid(path, shown(new), detail));
@@ -100,8 +121,10 @@ pub(super) fn check(
     }
 }
 
-fn message(rule: &Rule, compiled: &CompiledRule, scope: &Context<'_>) -> String {
-    if let Some(Ok(CelValue::String(text))) = compiled.message.as_ref().map(|message| message.execute(scope)) {
+fn message(rule: &Rule, compiled: &CompiledRule, variables: &Variables, budget: &mut Budget) -> String {
+    if let Some(Ok(CelValue::String(text))) =
+        compiled.message.as_ref().map(|message| budget.evaluate(message, variables))
+    {
         let text = text.trim();
         if !text.is_empty() && !text.contains('\n') {
             return text.to_owned();

@@ -168,6 +168,15 @@ fn costly_and_malformed_rules_fail_closed() {
     let found = errors(&schema, &json!({"l": list}), None);
     assert_eq!(found.len(), 1);
     assert!(found[0].contains("running out of cost budget"), "{found:?}");
+    // Each level makes the text eight times as long, whatever the size of the object.
+    let mut growing = "'xxxxxxxx'".to_owned();
+    for _ in 0..7 {
+        growing = format!("[{growing}].map(s,s+s+s+s+s+s+s+s)[0]");
+    }
+    let schema =
+        spec(&json!({"s": {"type": "string", "x-kubernetes-validations": [{"rule": format!("{growing} != ''")}]}}));
+    let found = errors(&schema, &json!({"s": "x"}), None);
+    assert!(found.iter().any(|error| error.contains("values take more than")), "{found:?}");
     for rule in ["self ==", &"(".repeat(5000), "self.missing", "1", &format!("self == {}1", "1+".repeat(3000))] {
         let schema = spec(&json!({"s": {"type": "string", "x-kubernetes-validations": [{"rule": rule}]}}));
         assert_eq!(errors(&schema, &json!({"s": "x"}), None).len(), 1);
