@@ -88,6 +88,8 @@ impl Election {
     pub(super) async fn acquire(&self, shutdown: &Shutdown) -> Result<Option<Leader<'_>>, ElectionError> {
         let mut seen = Seen { lease: None, since: Instant::now() };
         let mut reported = String::new();
+        // An API server that was just started, or whose data was restored, refuses everyone until it has loaded the roles.
+        let mut refused_since = None;
         // Shutdown does not interrupt an attempt: one that was written would keep others waiting.
         loop {
             let started = Instant::now();
@@ -96,8 +98,17 @@ impl Election {
                     tracing::info!(lease = %self, identity = %self.identity, "this controller is the leader");
                     return Ok(Some(Leader::new(self, lease, started)));
                 }
-                Ok(Err(holder)) => format!("{holder} is the leader"),
-                Err(Failure::Client(error)) if is_refusal(&error) => return Err(self.refused(error)),
+                Ok(Err(holder)) => {
+                    refused_since = None;
+                    format!("{holder} is the leader")
+                }
+                Err(Failure::Client(error)) if is_refusal(&error) => {
+                    let since = refused_since.get_or_insert(started);
+                    if started.saturating_duration_since(*since) >= self.timing.deadline {
+                        return Err(self.refused(error));
+                    }
+                    error.to_string()
+                }
                 Err(failure) => failure.to_string(),
             };
             if obstacle != reported {
@@ -263,5 +274,61 @@ async fn timely<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, 
     match tokio::time::timeout(REQUEST, request).await {
         Ok(answer) => answer.map_err(Failure::Client),
         Err(_) => Err(Failure::Timeout),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+    };
+
+    use futures::FutureExt as _;
+    use http::{Method, Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    /// An API server that refuses to create the Lease this many times.
+    fn refusing(times: usize) -> Client {
+        let created = Arc::new(AtomicUsize::new(0));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let status = |code: u16, reason: &str| {
+                (
+                    code,
+                    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": reason, "code": code}),
+                )
+            };
+            let (code, body) = match request.method() {
+                &Method::GET => status(404, "NotFound"),
+                _ if created.fetch_add(1, Ordering::Relaxed) < times => status(403, "Forbidden"),
+                _ => (201, json!({"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "l"}})),
+            };
+            let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+            std::future::ready(Ok::<_, Infallible>(response.unwrap()))
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test]
+    async fn a_refusal_counts_once_it_lasts() {
+        let never: Shutdown = std::future::pending().boxed().shared();
+        let election = |times, deadline| {
+            let retry = Duration::from_millis(1);
+            Election::new(refusing(times), "n", "l", "me".to_owned()).with_timing(Timing {
+                deadline,
+                retry,
+                ..Timing::default()
+            })
+        };
+        let hour = Duration::from_hours(1);
+        assert!(election(3, hour).acquire(&never).await.unwrap().is_some());
+        let refused = election(usize::MAX, Duration::from_millis(10));
+        assert!(matches!(refused.acquire(&never).await, Err(ElectionError::Refused { .. })));
     }
 }
