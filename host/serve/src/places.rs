@@ -221,7 +221,7 @@ mod tests {
     #[tokio::test]
     async fn a_place_is_free_when_it_is_dropped_or_gives_way() {
         let places = Places::new(2);
-        let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| Caller::new(name));
+        let [ann, bob, eve] = ["ann", "bob", "eve"].map(Caller::new);
         let first = places.take(&ann).unwrap();
         let second = places.take(&bob).unwrap();
         assert!(places.take(&eve).is_err());
