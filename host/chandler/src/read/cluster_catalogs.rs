@@ -211,7 +211,7 @@ impl<'a> ClusterCatalogs<'a> {
                 Ok(Arc::new(source::labelled(image.reference(), cache, registry, label).await?))
             }
             (chandler_source::Source::Http(_), Some(location)) => {
-                let origin = Origin::parse(location)?;
+                let origin = Origin::archive(location)?;
                 Ok(source::open_catalog(&origin, cache, &self.fetching.registry).await?.content)
             }
             _ => self.stored(name, &parsed, cache).await,

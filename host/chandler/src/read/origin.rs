@@ -6,11 +6,14 @@ use std::{
 };
 
 use chandler_api::{Authorization, BundleSource, GitSource, HttpSource, ImageSource, LocalObjectReference};
-use chandler_content::{ArchiveUrl, ArchiveUrlError, ImageReference, RepositoryUrlError};
+use chandler_content::{ArchiveUrl, ArchiveUrlError, ImageReference, RepositoryUrlError, shown_url};
 use chandler_core::Digest;
 use chandler_source::{Git, InvalidSource, SourceKind as _};
 
-use crate::CommandError;
+use crate::{
+    CommandError,
+    view::{invocation::quoted, text::one_line},
+};
 
 /// Where a bundle is.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +64,12 @@ impl Origin {
                     .hint(image_hint(text)))
             }
         }
+    }
+
+    /// The archive at a URL, which is never taken for a path.
+    pub fn archive(url: &str) -> Result<Self, CommandError> {
+        let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
+        Self::parse_url(url, scheme, rest)
     }
 
     /// Parses a URL: of an archive, with its digest as a fragment `#sha256=…`.
@@ -126,6 +135,12 @@ impl Origin {
     pub fn is_remote(&self) -> bool {
         !matches!(self, Self::Directory(_) | Self::Archive(_))
     }
+}
+
+/// The text for a bundle or a catalog, as messages show it: one line, and a URL or an image without user name, password and query.
+pub fn shown(text: &str) -> String {
+    let is_path = text.starts_with(['/', '.']) || Path::new(text).exists();
+    if is_path { one_line(text) } else { one_line(&shown_url(text)) }
 }
 
 /// Parses `https://HOST/PATH?branch=NAME&directory=PATH`: the URL of a repository, with a revision and a directory.

@@ -14,7 +14,7 @@ use chandler_resolver::{
 };
 use kube::{Api, Client, Discovery, ResourceExt as _, api::ListParams};
 
-use super::{catalogs, cluster_catalogs::ClusterCatalogs, question};
+use super::{catalogs, cluster_catalogs::ClusterCatalogs, named::ListedImage, question};
 use crate::{
     CommandError,
     arguments::{
@@ -35,7 +35,7 @@ pub struct Chosen {
     /// The package.
     pub package: String,
     /// The image of the bundle.
-    pub image: String,
+    pub image: ListedImage,
     /// What was chosen and why, and what users should know of it.
     pub lines: Vec<String>,
 }
@@ -121,7 +121,7 @@ pub async fn choose_upgrade(
     if let Some((member, first)) = member.and_then(|member| Some((member, member.steps.first()?)))
         && first.name != member.name
     {
-        chosen.image = image_of(&required.package, &first.name, catalogs)?;
+        chosen.image = ListedImage::of_catalog(&first.name, &image_of(&required.package, &first.name, catalogs)?)?;
         chosen.lines.push(one_line(&format!(
             "upgrading to {} first, one of {} on the way to {}: run the command again when it is healthy",
             first.version,
@@ -236,7 +236,8 @@ fn chosen(
     }
     let mut lines = vec![one_line(&described(required, member, versions, cluster))];
     lines.extend(resolution::remarks(decision));
-    Ok(Chosen { package: package.clone(), image: member.image.clone(), lines })
+    let image = ListedImage::of_catalog(&member.name, &member.image)?;
+    Ok(Chosen { package: package.clone(), image, lines })
 }
 
 /// What was chosen and why, in one line.
@@ -383,7 +384,7 @@ mod tests {
             Decision { members: vec![shop.clone(), member("tool", "1.0.0", Change::Keep)], ..Decision::default() };
         let catalogs = IndexCatalogs::new();
         let chosen = |decision: &Decision| super::chosen(&required, decision, &catalogs, &cluster);
-        assert_eq!(chosen(&kept).map(|chosen| chosen.image).unwrap(), "quay.io/example/shop:v3.1.0");
+        assert_eq!(chosen(&kept).map(|chosen| chosen.image.text().to_owned()).unwrap(), "quay.io/example/shop:v3.1.0");
         let mut more = kept;
         more.members.push(member("database", "2.0.0", Change::Install));
         more.members.push(member("cache", "1.1.0", Change::Upgrade));

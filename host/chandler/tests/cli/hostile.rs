@@ -1,0 +1,80 @@
+//! Catalogs, servers and arguments with text that is meant to deceive: what is read, written and printed.
+
+use std::{fs, path::Path};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, api::ListParams};
+use serde_json::{Value, json};
+
+use crate::{commands::Session, support::chandler};
+
+/// A catalog of packages with one bundle each: the name, the image, and a package that it needs.
+fn catalog(directory: &Path, packages: &[(&str, &str, Option<&str>)]) -> String {
+    let mut documents: Vec<Value> = Vec::new();
+    for (package, image, needed) in packages {
+        let name = format!("{package}.v1.0.0");
+        let own = json!({"type": "olm.package", "value": {"packageName": package, "version": "1.0.0"}});
+        let needs = needed.map(|needed| {
+            json!({"type": "olm.package.required", "value": {"packageName": needed, "versionRange": ">=1.0.0"}})
+        });
+        let properties: Vec<Value> = std::iter::once(own).chain(needs).collect();
+        documents.push(json!({"schema": "olm.package", "name": package, "defaultChannel": "s"}));
+        documents.push(json!({"schema": "olm.channel", "package": package, "name": "s", "entries": [{"name": name}]}));
+        documents.push(json!({"schema": "olm.bundle", "package": package, "name": name, "image": image,
+            "properties": properties}));
+    }
+    let text = documents.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
+    fs::create_dir_all(directory).unwrap();
+    fs::write(directory.join("catalog.json"), text).unwrap();
+    directory.to_str().unwrap().to_owned()
+}
+
+/// Lines of an error that the command itself did not write.
+fn forged(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| line.starts_with("error: forged") || line.starts_with("  hint: forged")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_catalog_installs_images_and_no_files_of_the_user() {
+    let session = Session::start().await;
+    let directory = tempfile::tempdir().unwrap();
+    let victim = directory.path().join("victim");
+    fs::create_dir_all(victim.join("manifests")).unwrap();
+    let secret = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: victim}\ndata: {key: s3cret}\n";
+    fs::write(victim.join("manifests/a.yaml"), secret).unwrap();
+    let url = format!("http://localhost:1/{}.tgz", session.world.run());
+    let forge = "x y\nerror: forged\n  hint: forged";
+    let packages = [
+        ("path", victim.to_str().unwrap(), None),
+        ("url", &url, None),
+        ("forge", forge, None),
+        ("password", "u:s3cret@localhost:1/a:v1", None),
+    ];
+    let place = catalog(&directory.path().join("catalog"), &packages);
+    let from = ["--catalog", &format!("evil={place}")];
+    let name = session.world.name();
+    for (package, ..) in packages {
+        for command in ["install", "resolve"] {
+            let refused = match command {
+                "install" => session.install(&name, package, &from).await,
+                _ => session.run(&[&["resolve", package], &from[..]].concat()).await,
+            };
+            let said = &refused.stderr;
+            assert_eq!(refused.code, Some(5), "{said}");
+            assert!(said.contains("is malformed: its image is not an image reference"), "{command} {package}: {said}");
+            assert!(!said.contains("s3cret") && forged(said).is_empty(), "{command} {package}: {said}");
+        }
+    }
+    assert!(session.world.deployments().get_opt(&name).await.unwrap().is_none());
+    let config_maps: Api<ConfigMap> = Api::all(session.world.client.clone());
+    let written = config_maps.list(&ListParams::default()).await.unwrap().items;
+    assert!(!written.iter().any(|it| format!("{it:?}").contains("s3cret")), "nothing of this machine is written");
+    let linted = chandler(["catalog", "lint", &place, "-o", "json"], "");
+    assert_eq!(linted.code, Some(1), "{}", linted.stderr);
+    let findings: Value = serde_json::from_str(&linted.stdout).unwrap();
+    let codes: Vec<&str> =
+        findings["findings"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["ImageInvalid"; 4]);
+    assert!(!linted.stdout.contains("s3cret"), "{}", linted.stdout);
+    session.world.finish().await;
+}
