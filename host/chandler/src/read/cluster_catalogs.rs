@@ -19,7 +19,7 @@ use crate::{
         catalogs::{CatalogKind, Fetching},
         connection::Connection,
     },
-    view::{terminal::Terminal, text::one_line},
+    view::{invocation::quoted, terminal::Terminal, text::one_line},
 };
 
 /// The Catalogs of a cluster. The command connects when the first one is needed.
@@ -182,9 +182,10 @@ impl<'a> ClusterCatalogs<'a> {
         }
         let name = catalog.name_any();
         let resolved = catalog.status.as_ref().and_then(|status| status.resolved_source.as_ref()).ok_or_else(|| {
-            CommandError::failed(format!("Catalog {name} cannot be used"))
-                .cause(problem(catalog))
-                .hint(format!("`kubectl describe catalog {name}` has the conditions; the controller tries again"))
+            CommandError::failed(format!("Catalog {name} cannot be used")).cause(problem(catalog)).hint(format!(
+                "`kubectl describe catalog {}` has the conditions; the controller tries again",
+                quoted(&name)
+            ))
         })?;
         let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
         let content = self.content(&name, resolved, &cache).await.map_err(|error| {

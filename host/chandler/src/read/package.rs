@@ -23,6 +23,7 @@ use crate::{
         installation::InstallationArguments,
     },
     view::{
+        invocation::quoted,
         resolution::{self, version},
         terminal::Terminal,
         text::{count, one_line},
@@ -139,9 +140,10 @@ fn check_same_package(required: &Required, existing: &BundleDeployment) -> Resul
         Some(installed) if installed.package == required.package => Ok(()),
         Some(installed) => Err(CommandError::usage(format!(
             "BundleDeployment {name} has package {}, not {}",
-            installed.package, required.package
+            one_line(&installed.package),
+            required.package
         ))
-        .hint(format!("install {0} under another name: `chandler install NAME {0}`", required.package))),
+        .hint(format!("install {0} under another name: `chandler install NAME {0}`", quoted(&required.package)))),
         None => Err(CommandError::failed(format!("it is not known which package BundleDeployment {name} has"))
             .hint(format!("`chandler status {name}` shows its state; an image can be named in place of the package"))),
     }
@@ -156,7 +158,7 @@ fn image_of(package: &str, bundle: &str, catalogs: &IndexCatalogs) -> Result<Str
             return Ok(image);
         }
     }
-    Err(CommandError::failed(format!("no catalog names an image for the bundle {bundle}")))
+    Err(CommandError::failed(format!("no catalog names an image for the bundle {}", one_line(bundle))))
 }
 
 /// Chooses the best version of a package that fits the cluster and what is installed there.
@@ -203,7 +205,7 @@ async fn decide(
     match resolve(&problem, catalogs).map_err(|error| question::unanswered(&error))? {
         Answer::Decision(decision) => Ok((decision, problem.cluster)),
         Answer::Refusal(explanation) => {
-            let hint = format!("`chandler resolve {text} --what-if` tries changes of the question");
+            let hint = format!("`chandler resolve {} --what-if` tries changes of the question", quoted(text));
             Err(resolution::refused(&explanation, Some(hint.as_str())))
         }
     }
@@ -258,27 +260,31 @@ fn described(required: &Required, member: &Member, versions: usize, cluster: &Cl
 
 fn needs(member: &Member, others: &[&Member]) -> CommandError {
     let commands = others.iter().map(|other| match other.change {
-        Change::Install => format!("`chandler install {}@{}`", other.package, other.version),
-        _ => format!("upgrade {} to {}", other.package, version(other)),
+        Change::Install => {
+            format!("`chandler install {}`", quoted(&one_line(&format!("{}@{}", other.package, other.version))))
+        }
+        _ => one_line(&format!("upgrade {} to {}", other.package, version(other))),
     });
     let names: Vec<String> = others.iter().map(|other| format!("{} {}", other.package, version(other))).collect();
-    CommandError::failed(format!(
+    CommandError::failed(one_line(&format!(
         "{} {} cannot be installed alone: it needs {}",
         member.package,
         version(member),
         names.join(" and ")
-    ))
+    )))
     .hint(format!("first: {}; `chandler resolve` explains why", commands.collect::<Vec<_>>().join(", ")))
 }
 
 fn is_installed(required: &Required, name: &str, installed: &Installed) -> CommandError {
     CommandError::failed(format!(
         "package {} is installed: BundleDeployment {name}, version {}",
-        required.package, installed.version
+        required.package,
+        one_line(&installed.version)
     ))
     .hint(format!(
-        "`chandler outdated` shows newer versions, and `chandler upgrade {name} {}` installs one",
-        required.package
+        "`chandler outdated` shows newer versions, and `chandler upgrade {} {}` installs one",
+        quoted(name),
+        quoted(&required.package)
     ))
 }
 
@@ -389,5 +395,11 @@ mod tests {
         more.members.push(member("database", "2.0.0", Change::Install));
         more.members.push(member("cache", "1.1.0", Change::Upgrade));
         insta::assert_snapshot!(chosen(&more).unwrap_err().to_string());
+        let forged = "x;touch pwn;$(id)\n  hint: `id`\u{202e}";
+        more.members = vec![shop, member(forged, "1.0.0", Change::Install)];
+        insta::assert_snapshot!(chosen(&more).unwrap_err().to_string(), @r"
+        error: shop 3.1.0 cannot be installed alone: it needs x;touch pwn;$(id) hint: `id`\u{202E} 1.0.0
+          hint: first: `chandler install 'x;touch pwn;$(id) hint: `id`\u{202E}@1.0.0'`; `chandler resolve` explains why
+        ");
     }
 }

@@ -12,7 +12,7 @@ use chandler_content::{
 use chandler_core::{Content, Digest};
 
 use super::{cache, catalogs, credentials::UserCredentials, origin::Origin, registry_settings};
-use crate::{CommandError, arguments::registry::RegistryArguments};
+use crate::{CommandError, arguments::registry::RegistryArguments, view::invocation::quoted};
 
 /// An open bundle.
 pub struct Bundle {
@@ -174,7 +174,9 @@ fn archive_hint(error: &ArchiveError) -> &'static str {
 }
 
 fn download_hint(error: &DownloadError) -> String {
-    let DownloadError { what, url, server, failure, .. } = error;
+    let DownloadError { what, failure, .. } = error;
+    // Servers choose where they redirect to.
+    let (url, server) = (quoted(&error.url), quoted(&error.server));
     match failure {
         ServerFailure::NotFound | ServerFailure::Protocol | ServerFailure::Unauthorized
             if *what == Downloaded::Repository =>

@@ -1,6 +1,6 @@
 //! Catalogs, servers and arguments with text that is meant to deceive: what is read, written and printed.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, api::ListParams};
@@ -77,4 +77,51 @@ async fn a_catalog_installs_images_and_no_files_of_the_user() {
     assert_eq!(codes, ["ImageInvalid"; 4]);
     assert!(!linted.stdout.contains("s3cret"), "{}", linted.stdout);
     session.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_of_a_catalog_are_quoted_in_printed_commands() {
+    let session = Session::start().await;
+    let directory = tempfile::tempdir().unwrap();
+    let pwned = directory.path().join("pwned");
+    let hostile = format!("x;touch {};$(id)", pwned.display());
+    let packages = [("a", "localhost:1/a:1", Some(hostile.as_str())), (hostile.as_str(), "localhost:1/x:1", None)];
+    let place = catalog(&directory.path().join("catalog"), &packages);
+    let refused = session.install(&session.world.name(), "a", &["--catalog", &format!("evil={place}")]).await;
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    let hint = format!("  hint: first: `chandler install '{hostile}@1.0.0'`;");
+    assert!(refused.stderr.contains(&hint), "{}", refused.stderr);
+    // A shell passes the name on, and runs nothing.
+    let command = refused.stderr.split('`').nth(1).unwrap().replacen("chandler", "printf %s\\\\n", 1);
+    let output = Command::new("sh").args(["-c", &command]).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("install\n{hostile}@1.0.0\n"));
+    assert!(!pwned.exists());
+    session.world.finish().await;
+}
+
+#[test]
+fn no_password_of_an_argument_is_shown() {
+    let places = [
+        "oci://user:pa55w0rd@localhost:1/x:v1",
+        "docker://user:pa55w0rd@localhost:1/x:v1",
+        "ftp://user:pa55w0rd@localhost:1/x.tgz",
+        "https://user:pa55w0rd@localhost:1/x:v1",
+        "https://user:pa55w0rd@localhost:1/x.tgz",
+        "https://localhost:1/x.tgz?token=pa55w0rd",
+        "git+file://user:pa55w0rd@localhost/x.git?branch=main",
+        "git+ssh://user:pa55w0rd@localhost:1/x.git?branch=main",
+        "git+https://user:pa55w0rd@localhost:1/x.git?branch=main",
+        "user:pa55w0rd@localhost:1/x:v1",
+        "user:pa55w0rd@localhost:1/X:v1",
+    ];
+    for place in places {
+        for command in [&["render"][..], &["lint"], &["catalog", "lint"], &["catalog", "show", "a", "--catalog"]] {
+            let outcome = chandler([command, &[place]].concat(), "");
+            let said = outcome.stdout + &outcome.stderr;
+            assert!(said.contains("error: "), "{command:?} {place}: {said}");
+            assert!(!said.contains("pa55w0rd"), "{command:?} {place}: {said}");
+        }
+    }
+    let outcome = chandler(["render", "user:pa55w0rd@localhost:1/x:v1"], "");
+    assert!(outcome.stderr.contains("an image reference has no user name and no password"), "{}", outcome.stderr);
 }
