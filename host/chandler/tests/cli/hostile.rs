@@ -6,7 +6,10 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, api::ListParams};
 use serde_json::{Value, json};
 
-use crate::{commands::Session, support::chandler};
+use crate::{
+    commands::Session,
+    support::{self, chandler},
+};
 
 /// A catalog of packages with one bundle each: the name, the image, and a package that it needs.
 fn catalog(directory: &Path, packages: &[(&str, &str, Option<&str>)]) -> String {
@@ -124,4 +127,23 @@ fn no_password_of_an_argument_is_shown() {
     }
     let outcome = chandler(["render", "user:pa55w0rd@localhost:1/x:v1"], "");
     assert!(outcome.stderr.contains("an image reference has no user name and no password"), "{}", outcome.stderr);
+}
+
+#[test]
+fn contexts_that_a_shell_would_read_are_not_completed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config");
+    let names = ["kind-a", "x;touch pwned", "*", "a\u{1b}[2J", "a\u{202e}b"];
+    let contexts: Vec<Value> =
+        names.iter().map(|name| json!({"name": name, "context": {"cluster": "c", "user": "u"}})).collect();
+    fs::write(&path, json!({"apiVersion": "v1", "kind": "Config", "contexts": contexts}).to_string()).unwrap();
+    let output = support::command(&support::cache())
+        .args(["--", "chandler", "status", "--context", ""])
+        .env("CHANDLER_COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", "3")
+        .env("_CLAP_IFS", "\n")
+        .env("KUBECONFIG", &path)
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "kind-a", "{}", String::from_utf8_lossy(&output.stderr));
 }
