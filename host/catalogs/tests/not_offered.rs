@@ -47,3 +47,16 @@ fn a_bundle_whose_image_is_no_reference_is_not_offered() {
         assert!(!said.contains(image), "{said}");
     }
 }
+
+#[test]
+fn a_bundle_without_a_version_is_named_with_what_is_wrong() {
+    for (package, version, fault) in [
+        ("harbour", "v1", "olm.package: \"v1\" is not a semantic version"),
+        ("quay", "1.0.0", "olm.package: it names package \"quay\""),
+    ] {
+        let refused = answer("quay.io/example/harbour:v1.0.0", package, version);
+        let misses = refused.refusal().map(|refusal| refusal.near_misses.join("\n")).unwrap_or_default();
+        let expected = format!("catalog evil has bundle harbour.v1.0.0 of harbour, which is malformed: {fault}");
+        assert!(misses.starts_with(&expected) && !misses.contains("0.0.0 in"), "{misses}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -158,6 +159,11 @@ pub async fn content(place: &str, cache: &Path, fetching: &Fetching) -> Result<C
                 Directory::open(&root, Limits::default().files).map_err(|error| unreadable(&place, &error))
             });
             Ok(CatalogContent { content: Arc::new(opened.await?), directory: Some(path) })
+        }
+        // A device, a pipe or a socket has no end, or none that can be read twice.
+        Origin::Archive(path) if !fs::metadata(&path).is_ok_and(|metadata| metadata.is_file()) => {
+            Err(CommandError::usage(format!("{} is neither a file nor a directory", origin::shown(place)))
+                .hint("write the catalog to a file, and name that"))
         }
         Origin::Archive(path) if is_text(&path) => {
             let (file, place) = (path.clone(), place.to_owned());

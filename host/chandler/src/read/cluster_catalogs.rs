@@ -82,7 +82,11 @@ impl<'a> ClusterCatalogs<'a> {
     pub async fn list(&self) -> Result<Vec<Catalog>, CommandError> {
         let client = self.client().await?;
         let mut all = Vec::new();
-        for kind in self.kinds {
+        for (number, kind) in self.kinds.iter().enumerate() {
+            // One that is given twice counts once.
+            if self.kinds.iter().take(number).any(|before| before == kind) {
+                continue;
+            }
             match kind {
                 CatalogKind::Catalogs => {
                     let catalogs = Api::<Catalog>::all(client.clone()).list(&ListParams::default()).await;

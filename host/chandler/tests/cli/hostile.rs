@@ -130,6 +130,19 @@ fn no_password_of_an_argument_is_shown() {
 }
 
 #[test]
+fn devices_and_pipes_are_no_catalogs() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("catalog.yaml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for place in ["/dev/stdin", "/dev/zero", pipe.to_str().unwrap()] {
+        let outcome = chandler(["catalog", "lint", place], "schema: olm.package\nname: a\n");
+        assert_eq!(outcome.code, Some(2), "{place}: {}", outcome.stderr);
+        let expected = format!("error: {place} is neither a file nor a directory\n  hint: write the catalog to a file");
+        assert!(outcome.stderr.starts_with(&expected), "{}", outcome.stderr);
+    }
+}
+
+#[test]
 fn contexts_that_a_shell_would_read_are_not_completed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("config");
