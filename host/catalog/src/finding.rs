@@ -140,6 +140,8 @@ pub enum Problem {
     BundleInNoChannel { bundle: String },
     #[error("bundle {bundle:?} has neither an image nor manifests")]
     BundleImageMissing { bundle: String },
+    #[error("the image of bundle {bundle:?} is not an image reference: {message}")]
+    ImageInvalid { bundle: String, message: String },
     #[error("bundle {bundle:?} has {found} properties of type {}, but must have one", crate::model::PROPERTY_PACKAGE)]
     PackageProperties { bundle: String, found: u64 },
     #[error("bundle {bundle:?} is in package {package:?}, but its property says {property:?}")]
@@ -197,6 +199,7 @@ impl Problem {
             Self::BundleDuplicate { .. } => "BundleDuplicate",
             Self::BundleInNoChannel { .. } => "BundleInNoChannel",
             Self::BundleImageMissing { .. } => "BundleImageMissing",
+            Self::ImageInvalid { .. } => "ImageInvalid",
             Self::PackageProperties { .. } => "PackageProperties",
             Self::PackageMismatch { .. } => "PackageMismatch",
             Self::VersionInvalid { .. } => "VersionInvalid",
@@ -249,6 +252,9 @@ impl Problem {
             Self::BundleDuplicate { .. } => "keep one of the olm.bundle blobs",
             Self::BundleInNoChannel { .. } => "add an entry to a channel, or remove the bundle",
             Self::BundleImageMissing { .. } => "set the field `image`",
+            Self::ImageInvalid { .. } => {
+                "write the registry, the repository and a tag or a digest: quay.io/example/bundle:v1"
+            }
             Self::PackageProperties { .. } => "keep one property of type olm.package, with `packageName` and `version`",
             Self::PackageMismatch { .. } => "make the field `package` and `packageName` of the property equal",
             Self::VersionInvalid { .. } => "write the version as in semver.org, such as 1.2.3",

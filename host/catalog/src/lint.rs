@@ -7,7 +7,7 @@ mod graph;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chandler_core::{Severity, dns_name};
+use chandler_core::{Severity, dns_name, image_name::ImageName};
 
 pub use self::graph::{Head, head};
 use crate::{
@@ -179,6 +179,11 @@ impl Check<'_> {
             }
             if bundle.image.is_empty() && bundle.properties_of(model::PROPERTY_OBJECT).next().is_none() {
                 self.report(&span.place, Problem::BundleImageMissing { bundle: name() });
+            }
+            if !bundle.image.is_empty()
+                && let Err(error) = ImageName::parse(&bundle.image)
+            {
+                self.report(&span.place, Problem::ImageInvalid { bundle: name(), message: error.to_string() });
             }
             self.package_property(bundle, span);
         }

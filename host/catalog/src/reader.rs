@@ -1,6 +1,6 @@
 //! Reads the files of a catalog, one document at a time.
 
-use chandler_core::{Content, ReadError};
+use chandler_core::{Content, ReadError, text::is_deceptive};
 use chandler_yaml::{Kind, Mapping, Node};
 use serde::{Deserialize, Serialize};
 
@@ -191,7 +191,10 @@ fn name(mapping: &Mapping, field: &str, limits: &Limits, findings: &mut Findings
     } else if text.chars().any(char::is_control) {
         Some("control characters are not allowed".to_owned())
     } else {
-        None
+        text.chars().find(|c| is_deceptive(*c)).map(|c| {
+            let code = u32::from(c);
+            format!("U+{code:04X} is not allowed: it is invisible, or changes the order of the text around it")
+        })
     };
     if let Some(message) = problem {
         findings.report(line, Problem::FieldInvalid { field: field.to_owned(), message });

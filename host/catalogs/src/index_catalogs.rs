@@ -6,6 +6,7 @@ use std::{
 };
 
 use chandler_catalog::{Bundle, Csv, Index, IndexError, PackageBlobs, Property, lint, model};
+use chandler_core::image_name::ImageName;
 use chandler_resolver::{CatalogError, Catalogs, Kind, Package, Source, catalog};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -121,7 +122,14 @@ pub(crate) fn candidate(bundle: &Bundle) -> catalog::Bundle {
     let property = |it: &Property| it.value.as_ref().map(|value| json!({"type": it.kind, "value": value}));
     let properties = bundle.properties.iter().filter_map(property).collect();
     let csv = bundle.csv.as_ref().map(of_csv);
-    catalog::Bundle::with_csv(&bundle.name, &bundle.image, &bundle.package, properties, csv)
+    let mut candidate = catalog::Bundle::with_csv(&bundle.name, &bundle.image, &bundle.package, properties, csv);
+    // A catalog offers images, and nothing else that an installer could take a text for, such as a path of its own machine.
+    if !bundle.image.is_empty()
+        && let Err(error) = ImageName::parse(&bundle.image)
+    {
+        candidate.faults.push(format!("its image is not an image reference: {error}"));
+    }
+    candidate
 }
 
 fn of_csv(csv: &Csv) -> catalog::csv::Csv {

@@ -23,6 +23,7 @@ pub mod image_rules;
 pub mod installations;
 pub mod kubeconfig;
 pub mod missing_kinds;
+pub mod named;
 pub mod names;
 pub mod newer;
 pub mod objects;

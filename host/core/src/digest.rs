@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 pub struct Digest(String);
 
 /// The text is not a SHA-256 digest.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0:?} is not a digest: want `sha256:` and 64 lower-case hexadecimal digits")]
 pub struct DigestError(String);
 

@@ -13,6 +13,7 @@
 //! | [`description`] | the metadata of a bundle |
 //! | [`diagnostic`] | findings with positions |
 //! | [`dns_name`] | the syntax of names of objects |
+//! | [`image_name`] | the syntax of image references |
 //! | [`nesting`] | JSON that is nested too deeply to be parsed |
 //! | [`object`] | a Kubernetes object and its identity |
 //! | [`order`] | the order of kinds inside a stage |
@@ -32,6 +33,7 @@ pub mod description;
 pub mod diagnostic;
 pub mod digest;
 pub mod dns_name;
+pub mod image_name;
 pub mod nesting;
 pub mod object;
 pub mod order;

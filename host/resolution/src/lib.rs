@@ -26,6 +26,7 @@ pub mod observed;
 pub mod optional;
 pub mod plan;
 pub mod question;
+mod shown;
 pub mod status;
 
 pub use evidence::InstalledImage;

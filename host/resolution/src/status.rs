@@ -11,7 +11,7 @@ use chandler_api::{
 use chandler_core::text;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
 
-use crate::{Plan, PlannedMember, manifests::deployment_name};
+use crate::{Plan, PlannedMember, manifests::deployment_name, shown::shown};
 
 /// The most lines of an explanation.
 const EXPLANATION: usize = 50;
@@ -121,7 +121,7 @@ pub fn derive(resolution: &Resolution, found: &Found<'_>, now: Timestamp) -> Res
     set(installed.clone(), Type::Installed);
     set(healthy, Type::Healthy);
     set_ready(&mut status, ready(resolution, found), generation, now);
-    status
+    shown(status)
 }
 
 /// The status after a reconcile that a request to the API server ended: what was found before stands, except that the Resolution is not

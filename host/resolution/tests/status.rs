@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
-use chandler_api::{BundleDeployment, PendingDecision, Reason, Resolution, ResolutionStatus};
+use chandler_api::{BundleDeployment, DecisionSummary, LeftOut, PendingDecision, Reason, Resolution, ResolutionStatus};
+use chandler_core::text::is_deceptive;
 use chandler_resolution::{
     Plan, PlannedMember,
     status::{Answer, Found, Set, derive, interrupted},
@@ -122,4 +123,35 @@ fn a_request_that_was_refused_changes_nothing_but_readiness() {
     ");
     resolution.status = Some(status);
     assert_eq!(lines(&derive(&resolution, &found, Timestamp::UNIX_EPOCH)), lines(&before), "the next reconcile");
+}
+
+#[test]
+fn no_text_of_a_status_deceives_its_readers() {
+    let forged = || "h2.v1\u{202e}\u{1b}[2J".to_owned();
+    let member = PlannedMember {
+        package: forged(),
+        bundle: forged(),
+        version: forged(),
+        catalog: Some(forged()),
+        channel: Some(forged()),
+        image: forged(),
+        path: vec![forged()],
+        reasons: vec![forged()],
+        deprecated: Some(forged()),
+        ..PlannedMember::default()
+    };
+    let left_out = vec![LeftOut { package: forged(), reason: forged(), explanation: vec![forged()] }];
+    let notes = vec![forged()];
+    let planned = Plan { members: vec![member.clone()], notes: notes.clone(), waiting: notes, left_out };
+    let pending = PendingDecision { reason: "ApprovalRequired".to_owned(), message: forged(), changes: vec![forged()] };
+    let history = vec![DecisionSummary { number: 1, time: None, members: vec![forged()] }];
+    let refused = Answer::Refused { message: forged(), explanation: vec![forged()] };
+    for (answer, pending) in [(Answer::Plan(planned), None), (refused, Some(pending))] {
+        let set = Set { history: history.clone(), members: vec![member.clone()], ..set(None) };
+        let found = Found { answer, pending, set: Some(set), alternatives: vec![forged()], ..Found::default() };
+        let status = derive(&Resolution::default(), &found, Timestamp::UNIX_EPOCH);
+        assert_eq!(status.members[0].bundle, r"h2.v1\u{202E}\u{001B}[2J");
+        let texts = serde_json::to_string(&status).unwrap();
+        assert!(!texts.contains(is_deceptive) && !texts.contains("\\u001b"), "{texts}");
+    }
 }

@@ -165,6 +165,16 @@ fn every_rule_has_a_finding() {
             &["11:BundleImageMissing bundle \"a\" has neither an image nor manifests"],
         ),
         (
+            property("p", "1.0.0").replace("image: i\n", "image: /tmp/victim\n"),
+            &["11:ImageInvalid the image of bundle \"a\" is not an image reference: invalid reference format"],
+        ),
+        (
+            property("p", "1.0.0").replace("image: i\n", "image: u:s3cret@quay.io/a:v1\n"),
+            &[
+                "11:ImageInvalid the image of bundle \"a\" is not an image reference: an image reference has no user name and no password",
+            ],
+        ),
+        (
             with_bundle("image: i\n"),
             &["11:PackageProperties bundle \"a\" has 0 properties of type olm.package, but must have one"],
         ),

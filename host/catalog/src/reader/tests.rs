@@ -69,6 +69,11 @@ fn what_is_no_document_is_a_finding_with_its_line() {
             "x.yaml:2: schema is not valid: text is required, but this is a number; write it in quotes",
         ),
         ("schema: \"a\\0b\"\n", "x.yaml:1: schema is not valid: control characters are not allowed"),
+        (
+            "schema: olm.bundle\npackage: a\nname: \"a.v1\\u202e\"\n",
+            "x.yaml:3: name is not valid: U+202E is not allowed: it is invisible, or changes the order of the text around it",
+        ),
+        ("schema: olm.channel\npackage: \"a\\u200b\"\n", "x.yaml:2: package is not valid: U+200B is not allowed: "),
         ("schema: a\rname: b\r---\rschema: c", "x.yaml:4: several documents without `---` between them"),
         (
             "schema: olm.package\nname: a\npackage: b\n",

@@ -12,7 +12,9 @@ use crate::{
     read::{
         cluster, configuration,
         delivery::{Delivered, Delivery},
-        missing_kinds, package, settled,
+        missing_kinds,
+        named::NamedBundle,
+        origin, package, settled,
     },
     view::{
         output, secrets,
@@ -94,14 +96,15 @@ impl Install {
             let chosen = package::choose(&self.bundle, &self.package.channels, &catalogs, &client).await?;
             chosen.report(terminal);
             let name = self.name.clone().unwrap_or(chosen.package);
-            return Box::pin(install(&client, &name, &chosen.image, &self.installation, terminal)).await;
+            return Box::pin(install(&client, &name, &chosen.image.into(), &self.installation, terminal)).await;
         }
         let name = self.name.clone().unwrap_or_else(|| {
             let name = naming::deployment(&self.bundle);
-            terminal.line(format!("name: {name} (derived from {})", self.bundle));
+            terminal.line(format!("name: {name} (derived from {})", origin::shown(&self.bundle)));
             name
         });
-        Box::pin(install(&client, &name, &self.bundle, &self.installation, terminal)).await
+        let bundle = NamedBundle::of_user(&self.bundle)?;
+        Box::pin(install(&client, &name, &bundle, &self.installation, terminal)).await
     }
 }
 
@@ -109,7 +112,7 @@ impl Install {
 pub(super) async fn install(
     client: &Client,
     name: &str,
-    bundle: &str,
+    bundle: &NamedBundle,
     arguments: &InstallationArguments,
     terminal: &Terminal,
 ) -> Result<(), CommandError> {

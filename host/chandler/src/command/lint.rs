@@ -9,7 +9,7 @@ use crate::{
     arguments::{bundle::BundleArguments, connection::Connection},
     read::{
         classes::ClusterClasses,
-        provisioner,
+        origin, provisioner,
         rendering::{self, OpenedBundle},
     },
     view::{
@@ -73,7 +73,7 @@ pub enum LintFormat {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LintReport<'a> {
-    bundle: &'a str,
+    bundle: String,
     provisioner: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<&'a str>,
@@ -86,7 +86,7 @@ impl Lint {
         let opened = rendering::open(&self.bundle, ClusterClasses::At(&self.connection)).await?;
         let sources = opened.sources();
         let report = LintReport {
-            bundle: &self.bundle.bundle,
+            bundle: origin::shown(&self.bundle.bundle),
             provisioner: &opened.chosen.name,
             format: opened.chosen.format.as_deref(),
             findings: findings(&opened, &sources).await?,

@@ -18,6 +18,7 @@ use crate::{
         installations::{Installations, Installer},
     },
     view::{
+        invocation::quoted,
         manifest, output,
         terminal::Terminal,
         text::{count, one_line},
@@ -313,6 +314,6 @@ impl Migrate {
             "the image of {} is not known, as the notes say",
             count(lacking.len(), "bundle")
         ))
-        .hint(format!("name it: `--image {}=IMAGE`", first.from.name)))
+        .hint(format!("name it: `--image {}=IMAGE`", quoted(&first.from.name))))
     }
 }

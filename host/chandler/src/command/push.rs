@@ -12,8 +12,12 @@ use serde::Deserialize;
 use crate::{
     CommandError,
     arguments::{catalogs::Fetching, values},
-    read::{cache, catalogs, origin::Origin, provisioner, source},
-    view::{output, terminal::Terminal},
+    read::{
+        cache, catalogs,
+        origin::{self, Origin},
+        provisioner, source,
+    },
+    view::{invocation::quoted, output, terminal::Terminal},
     write::image::{self, Image},
 };
 
@@ -102,9 +106,12 @@ impl Push {
         catalogs::indexed(&self.content, Arc::clone(&opened.content), cache).await?;
         let findings = catalogs::findings(&self.content, &*opened.content, cache)?;
         if let Some(error) = findings.iter().find(|finding| finding.severity == Severity::Error) {
-            return Err(CommandError::failed(format!("the catalog {} has an error", self.content))
+            return Err(CommandError::failed(format!("the catalog {} has an error", origin::shown(&self.content)))
                 .cause(error.message.clone())
-                .hint(format!("`chandler catalog lint {}` prints all errors of a catalog", self.content)));
+                .hint(format!(
+                    "`chandler catalog lint {}` prints all errors of a catalog",
+                    quoted(&origin::shown(&self.content))
+                )));
         }
         Ok((opened.content, CONFIGS, [(CATALOG_LABEL.to_owned(), format!("/{CONFIGS}"))].into()))
     }

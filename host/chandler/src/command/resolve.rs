@@ -12,7 +12,7 @@ use crate::{
     CommandError,
     arguments::{catalogs::CatalogArguments, values},
     read::{catalogs, question},
-    view::{output, resolution, terminal::Terminal},
+    view::{invocation::quoted, output, resolution, terminal::Terminal},
 };
 
 /// Choose what to install from catalogs
@@ -224,7 +224,9 @@ impl Resolve {
                 let hint = (!self.what_if).then_some("--what-if tries changes of the question");
                 let error = resolution::refused(explanation, hint);
                 return Err(match resolution::missing_kind(explanation) {
-                    Some(kind) => error.hint(format!("if the cluster has it from elsewhere: `--serves {kind}`")),
+                    Some(kind) => {
+                        error.hint(format!("if the cluster has it from elsewhere: `--serves {}`", quoted(kind)))
+                    }
                     None => error,
                 });
             }

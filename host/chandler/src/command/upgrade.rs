@@ -12,7 +12,7 @@ use crate::{
         cluster, configuration,
         delivery::{Delivered, Delivery},
         missing_kinds,
-        origin::Origin,
+        named::NamedBundle,
         package,
     },
     view::{secrets, summary, terminal::Terminal, text::one_line},
@@ -89,40 +89,44 @@ impl Upgrade {
         match (existing, self.bundle.as_deref()) {
             (Some(existing), Some(text)) if package::is_package(text, &self.package)? => {
                 match self.newer(text, &client, &existing, terminal).await? {
-                    Some(image) => Box::pin(self.upgrade(Some(&image), &client, &existing, terminal)).await,
+                    Some(bundle) => Box::pin(self.upgrade(Some(&bundle), &client, &existing, terminal)).await,
                     None => Box::pin(self.without_newer(&client, &existing, terminal)).await,
                 }
             }
-            (Some(existing), bundle) => Box::pin(self.upgrade(bundle, &client, &existing, terminal)).await,
+            (Some(existing), text) => {
+                let bundle = text.map(NamedBundle::of_user).transpose()?;
+                Box::pin(self.upgrade(bundle.as_ref(), &client, &existing, terminal)).await
+            }
             (None, Some(text)) if self.install && package::is_package(text, &self.package)? => {
                 let catalogs = package::catalogs(text, &self.package, arguments, &client, terminal).await?;
                 let chosen = package::choose(text, &self.package.channels, &catalogs, &client).await?;
                 chosen.report(terminal);
-                Box::pin(install::install(&client, name, &chosen.image, arguments, terminal)).await
+                Box::pin(install::install(&client, name, &chosen.image.into(), arguments, terminal)).await
             }
-            (None, Some(bundle)) if self.install => {
-                Box::pin(install::install(&client, name, bundle, arguments, terminal)).await
+            (None, Some(text)) if self.install => {
+                let bundle = NamedBundle::of_user(text)?;
+                Box::pin(install::install(&client, name, &bundle, arguments, terminal)).await
             }
             (None, _) => Err(CommandError::failed(format!("BundleDeployment {name} does not exist"))
                 .hint("`chandler list` lists them all; --install installs a bundle under a new name")),
         }
     }
 
-    /// The image of the version of a package to upgrade to; none if the best one is installed.
+    /// The version of a package to upgrade to; none if the best one is installed.
     async fn newer(
         &self,
         text: &str,
         client: &Client,
         existing: &BundleDeployment,
         terminal: &Terminal,
-    ) -> Result<Option<String>, CommandError> {
+    ) -> Result<Option<NamedBundle>, CommandError> {
         let catalogs = package::catalogs(text, &self.package, &self.installation, client, terminal).await?;
         let channels = &self.package.channels;
         let Some(chosen) = package::choose_upgrade(text, channels, &catalogs, client, existing).await? else {
             return Ok(None);
         };
         chosen.report(terminal);
-        Ok(Some(chosen.image))
+        Ok(Some(chosen.image.into()))
     }
 
     /// Changes what else the arguments say, if they do.
@@ -138,7 +142,7 @@ impl Upgrade {
 
     async fn upgrade(
         &self,
-        bundle: Option<&str>,
+        bundle: Option<&NamedBundle>,
         client: &Client,
         existing: &BundleDeployment,
         terminal: &Terminal,
@@ -302,8 +306,8 @@ fn other_class<'a>(existing: &BundleDeployment, new: &'a str) -> Option<&'a str>
 
 /// The class that a new bundle is checked with. A built-in class that was detected says nothing about files of this machine, which may
 /// have another format, so that it is detected again. What is on a server is left to the controller.
-fn class<'a>(existing: &'a BundleDeployment, bundle: &str) -> Option<&'a str> {
-    let is_here = Origin::parse(bundle).is_ok_and(|origin| !origin.is_remote());
+fn class<'a>(existing: &'a BundleDeployment, bundle: &NamedBundle) -> Option<&'a str> {
+    let is_here = !bundle.origin().is_remote();
     let detects = existing.spec.provisioner_class_name.is_empty() && is_here;
     summary::class(existing).filter(|class| !detects || chandler_builtin::find(class).is_none())
 }

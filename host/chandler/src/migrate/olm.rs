@@ -13,6 +13,7 @@ use super::{
     CatalogImage, ForeignObject, Migration,
     migration::{name_apart, text, texts},
 };
+use crate::view::invocation::quoted;
 
 /// The class that installs bundles of OLM.
 pub(super) const CLASS: &str = "core-rukpak-io-registry";
@@ -212,9 +213,10 @@ fn notes(subscription: &Value, migration: &mut Migration) {
     let (name, package) = (migration.name.clone(), text(subscription, "/spec/name").unwrap_or_default());
     let channel = text(subscription, "/spec/channel");
     migration.note(format!(
-        "a BundleDeployment stays at its version: `chandler upgrade {name} {package}{}` upgrades it; `--as resolution` prints a Resolution, \
+        "a BundleDeployment stays at its version: `chandler upgrade {name} {}{}` upgrades it; `--as resolution` prints a Resolution, \
          which follows {}",
-        channel.map(|channel| format!(" --channel {channel}")).unwrap_or_default(),
+        quoted(package),
+        channel.map(|channel| format!(" --channel {}", quoted(channel))).unwrap_or_default(),
         channel.map_or_else(|| "the package".to_owned(), |channel| format!("channel {channel}"))
     ));
     if let Some(csv) = text(subscription, "/spec/startingCSV") {
@@ -239,7 +241,8 @@ fn of_csv(csv: &Value, objects: &Objects, migration: &mut Migration) {
     let name = &id.name;
     migration.note(format!(
         "roles and bindings that OLM generated for {name} stay, since the bundle generates its own: `kubectl get \
-         clusterroles,clusterrolebindings,roles,rolebindings -A -l olm.owner={name}` lists them"
+         clusterroles,clusterrolebindings,roles,rolebindings -A -l olm.owner={}` lists them",
+        quoted(name)
     ));
     migration.note(format!(
         "OperatorCondition {name} has no equivalent; spec.config.operatorConditionName sets the variable that names one"

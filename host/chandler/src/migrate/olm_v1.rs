@@ -11,6 +11,7 @@ use super::{
     migration::{name_apart, text, texts},
     olm::{CLASS, set},
 };
+use crate::view::invocation::quoted;
 
 /// What OLM writes in the condition Installed, around the image.
 const INSTALLED: (&str, &str) = ("Installed bundle ", " successfully");
@@ -118,13 +119,15 @@ fn resolution(
 fn notes(extension: &Value, migration: &mut Migration) {
     let name = migration.name.clone();
     let package = text(extension, &format!("{CATALOG}/packageName")).unwrap_or_default();
-    let range = text(extension, &format!("{CATALOG}/version")).map(|range| format!("@'{range}'")).unwrap_or_default();
+    let range =
+        text(extension, &format!("{CATALOG}/version")).map(|range| format!("@{}", quoted(range))).unwrap_or_default();
     let channels = texts(extension, &format!("{CATALOG}/channels"));
-    let channels: Vec<String> = channels.iter().map(|channel| format!(" --channel {channel}")).collect();
+    let channels: Vec<String> = channels.iter().map(|channel| format!(" --channel {}", quoted(channel))).collect();
     let channels = channels.concat();
     migration.note(format!(
-        "a BundleDeployment stays at its version: `chandler upgrade {name} {package}{range}{channels}` upgrades it; `--as resolution` prints a \
-         Resolution, which follows the catalogs"
+        "a BundleDeployment stays at its version: `chandler upgrade {name} {}{range}{channels}` upgrades it; `--as resolution` prints a \
+         Resolution, which follows the catalogs",
+        quoted(package)
     ));
     if extension.pointer(&format!("{CATALOG}/selector")).is_some() {
         migration.note("spec.source.catalog.selector: only a Resolution selects catalogs");

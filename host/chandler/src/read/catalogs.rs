@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -17,7 +18,7 @@ use kube::Client;
 use super::{
     cache,
     cluster_catalogs::{self, ClusterCatalogs},
-    origin::Origin,
+    origin::{self, Origin},
     source,
 };
 use crate::{
@@ -26,7 +27,7 @@ use crate::{
         catalogs::{CatalogArguments, CatalogSelection, Fetching, named},
         naming,
     },
-    view::terminal::Terminal,
+    view::{invocation::quoted, terminal::Terminal, text::one_line},
 };
 
 /// The most indexes that the cache keeps.
@@ -73,8 +74,9 @@ pub async fn selected(
         let default = || if cluster_catalogs::is_name(place) { place.to_owned() } else { naming::catalog(place) };
         let name = name.map_or_else(default, str::to_owned);
         if let Some(other) = places.insert(name.clone(), place) {
+            let (other, place) = (origin::shown(other), origin::shown(place));
             return Err(CommandError::usage(format!("catalogs {other} and {place} are both named {name}"))
-                .hint(format!("name one of them: `--catalog other={place}`")));
+                .hint(format!("name one of them: `--catalog other={}`", quoted(&place))));
         }
     }
     let mut opened: Vec<(Source, Arc<Index>)> = Vec::new();
@@ -126,7 +128,7 @@ pub async fn indexed(place: &str, content: Arc<dyn Content>, cache: &Path) -> Re
     })
     .await?;
     if index.packages().next().is_none() {
-        return Err(CommandError::failed(format!("{place} holds no catalog: it defines no package")).hint(
+        return Err(CommandError::failed(format!("{} holds no catalog: it defines no package", origin::shown(place))).hint(
             "a file-based catalog has YAML or JSON documents of the schemas olm.package, olm.channel and olm.bundle; \
              `opm render` writes one",
         ));
@@ -158,6 +160,11 @@ pub async fn content(place: &str, cache: &Path, fetching: &Fetching) -> Result<C
             });
             Ok(CatalogContent { content: Arc::new(opened.await?), directory: Some(path) })
         }
+        // A device, a pipe or a socket has no end, or none that can be read twice.
+        Origin::Archive(path) if !fs::metadata(&path).is_ok_and(|metadata| metadata.is_file()) => {
+            Err(CommandError::usage(format!("{} is neither a file nor a directory", origin::shown(place)))
+                .hint("write the catalog to a file, and name that"))
+        }
         Origin::Archive(path) if is_text(&path) => {
             let (file, place) = (path.clone(), place.to_owned());
             let opened = blocking(move || Directory::file(&file).map_err(|error| unreadable(&place, &error))).await?;
@@ -180,7 +187,7 @@ pub async fn content(place: &str, cache: &Path, fetching: &Fetching) -> Result<C
 /// The files or the cache cannot be read.
 pub fn findings(place: &str, content: &dyn Content, cache: &Path) -> Result<Vec<Diagnostic>, CommandError> {
     let failed = |error: &(dyn std::error::Error + 'static)| {
-        CommandError::failed(format!("failed to check the catalog {place}")).because(error)
+        CommandError::failed(format!("failed to check the catalog {}", origin::shown(place))).because(error)
     };
     let indexes = Indexes::open(cache::catalogs(cache)).map_err(|error| failed(&error))?;
     let built = indexes.build_for_lint(content, &Limits::default(), MOST_FINDINGS);
@@ -219,15 +226,16 @@ fn unreadable(place: &str, error: &DirectoryError) -> CommandError {
         DirectoryError::Name(_) => "rename the file",
         DirectoryError::Io { .. } => "check the permissions with `ls -l`",
     };
-    CommandError::failed(format!("failed to read the catalog {place}")).because(error).hint(hint)
+    CommandError::failed(format!("failed to read the catalog {}", origin::shown(place))).because(error).hint(hint)
 }
 
 fn unusable(place: &str, error: &StoreError) -> CommandError {
+    let place = origin::shown(place);
     let failed = CommandError::failed(format!("{place} is not a catalog that can be read")).because(error);
     match error {
         StoreError::Build(BuildError::Finding(finding)) => failed
             .hint(finding.problem.help())
-            .hint(format!("`chandler catalog lint {place}` prints everything that is wrong")),
+            .hint(format!("`chandler catalog lint {}` prints everything that is wrong", quoted(&place))),
         StoreError::Build(_) => failed,
         StoreError::Io { .. } | StoreError::Index(_) => {
             failed.hint("set another cache directory with --cache-directory")
@@ -249,7 +257,7 @@ pub fn unknown_package(package: &str, catalogs: &IndexCatalogs) -> CommandError 
     if similar.is_empty() {
         error.hint("`chandler catalog list --packages` lists all packages, `chandler catalog search TEXT` searches; both take --catalog too")
     } else {
-        error.hint(format!("similar names: {}", similar.join(", ")))
+        error.hint(format!("similar names: {}", one_line(&similar.join(", "))))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
         catalogs::{CatalogKind, Fetching},
         connection::Connection,
     },
-    view::{terminal::Terminal, text::one_line},
+    view::{invocation::quoted, terminal::Terminal, text::one_line},
 };
 
 /// The Catalogs of a cluster. The command connects when the first one is needed.
@@ -82,7 +82,11 @@ impl<'a> ClusterCatalogs<'a> {
     pub async fn list(&self) -> Result<Vec<Catalog>, CommandError> {
         let client = self.client().await?;
         let mut all = Vec::new();
-        for kind in self.kinds {
+        for (number, kind) in self.kinds.iter().enumerate() {
+            // One that is given twice counts once.
+            if self.kinds.iter().take(number).any(|before| before == kind) {
+                continue;
+            }
             match kind {
                 CatalogKind::Catalogs => {
                     let catalogs = Api::<Catalog>::all(client.clone()).list(&ListParams::default()).await;
@@ -182,9 +186,10 @@ impl<'a> ClusterCatalogs<'a> {
         }
         let name = catalog.name_any();
         let resolved = catalog.status.as_ref().and_then(|status| status.resolved_source.as_ref()).ok_or_else(|| {
-            CommandError::failed(format!("Catalog {name} cannot be used"))
-                .cause(problem(catalog))
-                .hint(format!("`kubectl describe catalog {name}` has the conditions; the controller tries again"))
+            CommandError::failed(format!("Catalog {name} cannot be used")).cause(problem(catalog)).hint(format!(
+                "`kubectl describe catalog {}` has the conditions; the controller tries again",
+                quoted(&name)
+            ))
         })?;
         let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
         let content = self.content(&name, resolved, &cache).await.map_err(|error| {
@@ -211,7 +216,7 @@ impl<'a> ClusterCatalogs<'a> {
                 Ok(Arc::new(source::labelled(image.reference(), cache, registry, label).await?))
             }
             (chandler_source::Source::Http(_), Some(location)) => {
-                let origin = Origin::parse(location)?;
+                let origin = Origin::archive(location)?;
                 Ok(source::open_catalog(&origin, cache, &self.fetching.registry).await?.content)
             }
             _ => self.stored(name, &parsed, cache).await,

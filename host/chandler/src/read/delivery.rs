@@ -13,6 +13,7 @@ use super::{
     classes::ClusterClasses,
     deployed,
     missing_kinds::{self, MissingKind},
+    named::NamedBundle,
     origin::Origin,
     packaging::{self, Packed, PackingError, User},
     provisioner,
@@ -28,8 +29,8 @@ use crate::{
 /// A bundle and the BundleDeployment that it is for.
 #[derive(Clone, Debug)]
 pub struct Delivery<'a> {
-    /// The bundle, as on the command line.
-    pub bundle: &'a str,
+    /// The bundle.
+    pub bundle: &'a NamedBundle,
     /// The name of the BundleDeployment.
     pub name: &'a str,
     /// The namespace to install into.
@@ -82,18 +83,18 @@ impl Delivery<'_> {
     ///
     /// An image or a URL of a known class is not fetched: this machine may not reach its server.
     pub async fn prepare(&self, client: &Client, arguments: &InstallationArguments) -> Result<Delivered, CommandError> {
-        let origin = Origin::parse(self.bundle)?;
+        let origin = self.bundle.origin();
         if arguments.upload && origin.is_remote() {
             return Err(CommandError::usage(format!(
                 "--upload is for files of this machine, and {} is on a server",
-                self.bundle
+                self.bundle.shown()
             ))
             .hint("leave it out: the controller fetches the bundle from there"));
         }
         let custom = self.class.filter(|class| chandler_builtin::find(class).is_none());
         let (mut note, mut missing) = (None, Vec::new());
-        let unrecognised = self.unrecognised(client, arguments, &origin).await?;
-        let (class, content, release) = match (&origin, self.class, custom) {
+        let unrecognised = self.unrecognised(client, arguments, origin).await?;
+        let (class, content, release) = match (origin, self.class, custom) {
             _ if unrecognised.is_some() => {
                 let text =
                     "no built-in class recognises the bundle: the controller asks the other classes of the cluster";
@@ -103,12 +104,13 @@ impl Delivery<'_> {
             (origin, Some(class), _) if origin.is_remote() => (class.to_owned(), None, None),
             (_, _, Some(class)) => {
                 let cache = cache::directory(arguments.cache_directory.as_deref())?;
-                let bundle = source::open(&origin, &cache, &arguments.registry).await?;
+                let bundle = source::open(origin, &cache, &arguments.registry).await?;
                 (class.to_owned(), Some(bundle.content), None)
             }
             _ => {
-                let opened = rendering::open(&self.bundle_arguments(arguments), ClusterClasses::Of(client)).await;
-                let mut opened = opened.map_err(|error| not_opened(error, &origin))?;
+                let opened =
+                    rendering::open_at(origin, &self.bundle_arguments(arguments), ClusterClasses::Of(client)).await;
+                let mut opened = opened.map_err(|error| not_opened(error, origin))?;
                 let release = match values::available(client, self.namespace, self.values_from).await? {
                     Ok(values) => {
                         opened.configure(&values, self.config);
@@ -130,7 +132,7 @@ impl Delivery<'_> {
             }
         };
         let mut delivered = Delivered { class, release, note, missing, ..Delivered::nothing() };
-        match (origin.source(self.bundle, arguments.pull_secret.as_deref()), content) {
+        match (self.bundle.source(arguments.pull_secret.as_deref()), content) {
             (Some(source), _) => delivered.source = source,
             (None, Some(content)) if arguments.upload => {
                 delivered.source = BundleSource::upload(UploadSource { digest: Some(content.digest().to_string()) });
@@ -143,7 +145,7 @@ impl Delivery<'_> {
                 delivered.source = BundleSource::config_maps(sources);
                 delivered.config_maps = config_maps;
             }
-            (None, None) => return Err(CommandError::failed(format!("{} has no content", self.bundle))),
+            (None, None) => return Err(CommandError::failed(format!("{} has no content", self.bundle.shown()))),
         }
         Ok(delivered)
     }
@@ -188,7 +190,7 @@ impl Delivery<'_> {
 
     fn bundle_arguments(&self, arguments: &InstallationArguments) -> BundleArguments {
         BundleArguments {
-            bundle: self.bundle.to_owned(),
+            bundle: String::new(),
             provisioner: self.class.map(str::to_owned),
             namespace: Some(self.namespace.to_owned()),
             name: Some(self.name.to_owned()),
@@ -200,13 +202,14 @@ impl Delivery<'_> {
     }
 
     fn not_packed(&self, error: &PackingError) -> CommandError {
-        let failed = CommandError::failed(format!("{} does not fit into ConfigMaps", self.bundle)).because(error);
+        let failed =
+            CommandError::failed(format!("{} does not fit into ConfigMaps", self.bundle.shown())).because(error);
         match error {
             PackingError::Read(_) => failed,
             _ => failed.hint(format!(
                 "--upload sends it to the content service of the controller; or push it as an image, and install that: \
                  `chandler push {} REGISTRY/NAME:TAG`",
-                self.bundle
+                invocation::quoted(&self.bundle.shown())
             )),
         }
     }

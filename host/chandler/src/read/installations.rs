@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::{
     cluster_catalogs::ClusterCatalogs,
     foreign::{ForeignKind, list},
+    named::ListedImage,
 };
 use crate::{
     CommandError,
@@ -105,7 +106,7 @@ pub async fn image(
         let bundles = package.map(|package| package.bundles).unwrap_or_default();
         let found = bundles.into_iter().map(|located| located.value).find(|bundle| bundle.name == wanted.bundle);
         if let Some(bundle) = found.filter(|bundle| !bundle.image.is_empty()) {
-            return Ok(Some(bundle.image));
+            return ListedImage::of_catalog(&bundle.name, &bundle.image).map(|image| Some(image.text().to_owned()));
         }
     }
     Ok(None)

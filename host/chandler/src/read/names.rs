@@ -4,6 +4,7 @@
 use std::{fmt::Debug, path::PathBuf, time::Duration};
 
 use chandler_api::{BundleDeployment, ProvisionerClass, Resolution};
+use chandler_core::{dns_name, text::is_deceptive};
 use k8s_openapi::{ClusterResourceScope, api::core::v1::Namespace};
 use kube::{Api, Client, Resource, api::ListParams, core::PartialObjectMeta};
 use serde::de::DeserializeOwned;
@@ -31,8 +32,27 @@ pub enum Named {
     Contexts,
 }
 
-/// The names, in no particular order.
+/// The names, in no particular order: those that are the same in every shell and on every terminal. A server or a kubeconfig may hold
+/// others, and a shell would put them on the command line as they are.
 pub fn names(named: Named, connection: &Connection) -> Vec<String> {
+    let mut found = unchecked(named, connection);
+    found.retain(|name| if named == Named::Contexts { is_plain(name) } else { is_name(name) });
+    found
+}
+
+/// Whether a server could have accepted it as a name: a DNS-1123 subdomain, as `NAME` or `resolution/NAME`.
+fn is_name(text: &str) -> bool {
+    dns_name::is_subdomain(text.strip_prefix("resolution/").unwrap_or(text))
+}
+
+/// Whether shells and terminals read nothing into a text: letters, digits and the characters between them in names that tools give to contexts,
+/// such as `admin@kubernetes` and `arn:aws:eks:eu-west-1:1:cluster/a`.
+fn is_plain(text: &str) -> bool {
+    let plain = |c: char| !is_deceptive(c) && (c.is_alphanumeric() || "-_./:@+".contains(c));
+    !text.is_empty() && !text.starts_with('-') && text.chars().all(plain)
+}
+
+fn unchecked(named: Named, connection: &Connection) -> Vec<String> {
     if named == Named::Contexts {
         return contexts(connection.kubeconfig.clone());
     }
@@ -83,4 +103,65 @@ fn contexts(kubeconfig: Option<PathBuf>) -> Vec<String> {
     kubeconfig
         .map(|kubeconfig| kubeconfig.contexts.into_iter().map(|context| context.name).collect())
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_or_a_terminal_would_read_into_a_name_is_no_candidate() {
+        for text in ["a", "a-1", "a.b", "resolution/a"] {
+            assert!(is_name(text), "{text}");
+        }
+        for text in ["a", "admin@kubernetes", "arn:aws:eks:eu-west-1:1:cluster/a", "gke_p_europe_a", "kind-büro"] {
+            assert!(is_plain(text), "{text}");
+        }
+        for text in [
+            "x;touch pwn",
+            "*",
+            "$(id)",
+            "`id`",
+            "a b",
+            "a\tb",
+            "a\nb",
+            "a\u{1b}[2J",
+            "a\u{202e}b",
+            "a\u{200b}",
+            "~",
+            "=id",
+            "-o",
+            "--kubeconfig=x",
+            "a'b",
+            "a\"b",
+            "a\\b",
+            "a&b",
+            "a|b",
+            "a>b",
+            "a(b",
+            "a{b,c}",
+            "a!b",
+            "a#b",
+            "a?b",
+            "[a]",
+            "\u{3164}",
+            "",
+        ] {
+            assert!(!is_name(text) && !is_plain(text), "{text:?}");
+        }
+        assert!(!is_name("other/a") && !is_name("A") && is_plain("A"));
+    }
+
+    #[test]
+    fn contexts_with_such_names_are_left_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config");
+        let contexts: Vec<_> = ["kind-a", "x;touch pwn", "a\u{202e}b"]
+            .map(|name| serde_json::json!({"name": name, "context": {"cluster": "c", "user": "u"}}))
+            .into();
+        let text = serde_json::json!({"apiVersion": "v1", "kind": "Config", "contexts": contexts});
+        std::fs::write(&path, text.to_string()).unwrap();
+        let connection = Connection { kubeconfig: Some(path), ..Connection::default() };
+        assert_eq!(names(Named::Contexts, &connection), ["kind-a"]);
+    }
 }

@@ -6,11 +6,14 @@ use std::{
 };
 
 use chandler_api::{Authorization, BundleSource, GitSource, HttpSource, ImageSource, LocalObjectReference};
-use chandler_content::{ArchiveUrl, ArchiveUrlError, ImageReference, RepositoryUrlError};
+use chandler_content::{ArchiveUrl, ArchiveUrlError, ImageReference, RepositoryUrlError, shown_url};
 use chandler_core::Digest;
 use chandler_source::{Git, InvalidSource, SourceKind as _};
 
-use crate::CommandError;
+use crate::{
+    CommandError,
+    view::{invocation::quoted, text::one_line},
+};
 
 /// Where a bundle is.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,9 +39,9 @@ impl Origin {
             Ok(_) => return Ok(Self::Archive(path.to_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(CommandError::failed(format!("failed to open {text}"))
+                return Err(CommandError::failed(format!("failed to open {}", shown(text)))
                     .because(&error)
-                    .hint(format!("check the permissions: `ls -ld {text}`")));
+                    .hint(format!("check the permissions: `ls -ld {}`", quoted(text))));
             }
             // The text cannot be a path, for example because it is too long.
             Err(_) => {}
@@ -49,38 +52,48 @@ impl Origin {
         if let Some((scheme, rest)) = text.split_once("://") {
             return Self::parse_url(text, scheme, rest);
         }
-        let missing = || CommandError::usage(format!("{text}: no such file or directory"));
+        let missing = || CommandError::usage(format!("{}: no such file or directory", shown(text)));
         if !is_like_an_image(text) {
             return Err(missing().hint("write an image with its registry and tag: `quay.io/example/bundle:v1`"));
         }
         match text.parse() {
             Ok(image) => Ok(Self::Image(Box::new(image))),
             Err(error) => {
+                let text = shown(text);
                 Err(CommandError::usage(format!("{text} is neither a file nor a directory, and no valid image either"))
                     .because(&error)
-                    .hint(image_hint(text)))
+                    .hint(image_hint(&text)))
             }
         }
+    }
+
+    /// The archive at a URL, which is never taken for a path.
+    pub fn archive(url: &str) -> Result<Self, CommandError> {
+        let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
+        Self::parse_url(url, scheme, rest)
     }
 
     /// Parses a URL: of an archive, with its digest as a fragment `#sha256=…`.
     fn parse_url(text: &str, scheme: &str, rest: &str) -> Result<Self, CommandError> {
         let last = rest.rsplit('/').next().unwrap_or_default();
         if !matches!(scheme, "http" | "https") || rest.contains('/') && last.contains([':', '@']) {
+            let shown = shown(text);
+            let image = shown.split_once("://").map_or(shown.as_str(), |(_, image)| image).trim_end_matches('/');
             return Err(CommandError::usage(format!(
-                "{text} is a URL, not a directory, an archive or an image"
+                "{shown} is a URL, not a directory, an archive or an image"
             ))
             .hint(format!(
-                "write an image without `{scheme}://`: `{}`; archives have URLs such as https://example.com/bundle.tgz, and repositories \
+                "write an image without `{}://`: `{}`; archives have URLs such as https://example.com/bundle.tgz, and repositories \
                  such as git+https://example.com/bundles.git?branch=main",
-                rest.trim_end_matches('/')
+                one_line(scheme),
+                quoted(image)
             )));
         }
         let (url, fragment) = text.split_once('#').map_or((text, None), |(url, fragment)| (url, Some(fragment)));
         let digest = fragment.map(|fragment| {
             let hex = fragment.strip_prefix("sha256=").unwrap_or_default();
             format!("sha256:{hex}").parse::<Digest>().map_err(|_| {
-                CommandError::usage(format!("{url} has a fragment that is not a digest")).hint(
+                CommandError::usage(format!("{} has a fragment that is not a digest", shown(url))).hint(
                     "write the digest as `#sha256=` and 64 hexadecimal digits in lower case, as `sha256sum` prints it",
                 )
             })
@@ -89,7 +102,7 @@ impl Origin {
             // The text may have a password.
             ArchiveUrlError::Credentials => CommandError::usage("the URL of the bundle has a user name or a password")
                 .hint("download the archive with `curl --netrc -O URL`, and use the file"),
-            error => CommandError::usage(format!("{url} is not the URL of an archive")).because(&error),
+            error => CommandError::usage(format!("{} is not the URL of an archive", shown(url))).because(&error),
         })?;
         Ok(Self::Http(Box::new(url), digest.transpose()?))
     }
@@ -128,6 +141,12 @@ impl Origin {
     }
 }
 
+/// The text for a bundle or a catalog, as messages show it: one line, and a URL or an image without user name, password and query.
+pub fn shown(text: &str) -> String {
+    let is_path = text.starts_with(['/', '.']) || Path::new(text).exists();
+    if is_path { one_line(text) } else { one_line(&shown_url(text)) }
+}
+
 /// Parses `https://HOST/PATH?branch=NAME&directory=PATH`: the URL of a repository, with a revision and a directory.
 fn git(text: &str) -> Result<Git, CommandError> {
     let (url, query) = text.split_once('?').unwrap_or((text, ""));
@@ -164,7 +183,7 @@ fn git(text: &str) -> Result<Git, CommandError> {
             }
             _ => ("is not a repository that can be fetched", "write git+https://HOST/PATH?branch=NAME&directory=PATH"),
         };
-        CommandError::usage(format!("git+{url} {message}")).because(&error).hint(hint)
+        CommandError::usage(format!("git+{} {message}", shown(url))).because(&error).hint(hint)
     })
 }
 
@@ -216,6 +235,18 @@ mod tests {
             "oci://quay.io/example/bundle",
             "ftp://example.com/a.tgz",
             "https://user:s3cret@example.com/a.tgz",
+            "https://user:s3cret@example.com/a:v1",
+            "https://user:s3cret@example.com/a.tgz#md5=0",
+            "https://user:s3cret@example.com:x/a.tgz",
+            "oci://user:s3cret@example.com/a:v1",
+            "docker://user:s3cret@example.com/a:v1",
+            "ftp://user:s3cret@example.com/a.tgz",
+            "ftp://example.com/a.tgz?token=s3cret",
+            "user:s3cret@example.com/a:v1",
+            "user:s3cret@example.com/A",
+            "git+file://user:s3cret@example.com/a.git?branch=a",
+            "git+ssh://user:s3cret@example.com/a.git?branch=a",
+            "git+user:s3cret@example.com:a.git?branch=a",
             "https://example.com/a.tgz#sha256=0",
             "https://example.com/a.tgz#md5=0",
             "git+https://example.com/a.git",

@@ -14,7 +14,7 @@ use chandler_resolver::{
 };
 use kube::{Api, Client, Discovery, ResourceExt as _, api::ListParams};
 
-use super::{catalogs, cluster_catalogs::ClusterCatalogs, question};
+use super::{catalogs, cluster_catalogs::ClusterCatalogs, named::ListedImage, question};
 use crate::{
     CommandError,
     arguments::{
@@ -23,6 +23,7 @@ use crate::{
         installation::InstallationArguments,
     },
     view::{
+        invocation::quoted,
         resolution::{self, version},
         terminal::Terminal,
         text::{count, one_line},
@@ -35,7 +36,7 @@ pub struct Chosen {
     /// The package.
     pub package: String,
     /// The image of the bundle.
-    pub image: String,
+    pub image: ListedImage,
     /// What was chosen and why, and what users should know of it.
     pub lines: Vec<String>,
 }
@@ -121,13 +122,7 @@ pub async fn choose_upgrade(
     if let Some((member, first)) = member.and_then(|member| Some((member, member.steps.first()?)))
         && first.name != member.name
     {
-        chosen.image.clone_from(&first.image);
-        if chosen.image.is_empty() {
-            return Err(CommandError::failed(format!(
-                "no catalog names an image for the bundle {}",
-                one_line(&first.name)
-            )));
-        }
+        chosen.image = ListedImage::of_catalog(&first.name, &first.image)?;
         chosen.lines.push(one_line(&format!(
             "upgrading to {} first, one of {} on the way to {}: run the command again when it is healthy",
             first.version,
@@ -145,9 +140,10 @@ fn check_same_package(required: &Required, existing: &BundleDeployment) -> Resul
         Some(installed) if installed.package == required.package => Ok(()),
         Some(installed) => Err(CommandError::usage(format!(
             "BundleDeployment {name} has package {}, not {}",
-            installed.package, required.package
+            one_line(&installed.package),
+            required.package
         ))
-        .hint(format!("install {0} under another name: `chandler install NAME {0}`", required.package))),
+        .hint(format!("install {0} under another name: `chandler install NAME {0}`", quoted(&required.package)))),
         None => Err(CommandError::failed(format!("it is not known which package BundleDeployment {name} has"))
             .hint(format!("`chandler status {name}` shows its state; an image can be named in place of the package"))),
     }
@@ -197,7 +193,7 @@ async fn decide(
     match resolve(&problem, catalogs).map_err(|error| question::unanswered(&error))? {
         Answer::Decision(decision) => Ok((decision, problem.cluster)),
         Answer::Refusal(explanation) => {
-            let hint = format!("`chandler resolve {text} --what-if` tries changes of the question");
+            let hint = format!("`chandler resolve {} --what-if` tries changes of the question", quoted(text));
             Err(resolution::refused(&explanation, Some(hint.as_str())))
         }
     }
@@ -230,7 +226,8 @@ fn chosen(
     }
     let mut lines = vec![one_line(&described(required, member, versions, cluster))];
     lines.extend(resolution::remarks(decision));
-    Ok(Chosen { package: package.clone(), image: member.image.clone(), lines })
+    let image = ListedImage::of_catalog(&member.name, &member.image)?;
+    Ok(Chosen { package: package.clone(), image, lines })
 }
 
 /// What was chosen and why, in one line.
@@ -251,27 +248,31 @@ fn described(required: &Required, member: &Member, versions: usize, cluster: &Cl
 
 fn needs(member: &Member, others: &[&Member]) -> CommandError {
     let commands = others.iter().map(|other| match other.change {
-        Change::Install => format!("`chandler install {}@{}`", other.package, other.version),
-        _ => format!("upgrade {} to {}", other.package, version(other)),
+        Change::Install => {
+            format!("`chandler install {}`", quoted(&one_line(&format!("{}@{}", other.package, other.version))))
+        }
+        _ => one_line(&format!("upgrade {} to {}", other.package, version(other))),
     });
     let names: Vec<String> = others.iter().map(|other| format!("{} {}", other.package, version(other))).collect();
-    CommandError::failed(format!(
+    CommandError::failed(one_line(&format!(
         "{} {} cannot be installed alone: it needs {}",
         member.package,
         version(member),
         names.join(" and ")
-    ))
+    )))
     .hint(format!("first: {}; `chandler resolve` explains why", commands.collect::<Vec<_>>().join(", ")))
 }
 
 fn is_installed(required: &Required, name: &str, installed: &Installed) -> CommandError {
     CommandError::failed(format!(
         "package {} is installed: BundleDeployment {name}, version {}",
-        required.package, installed.version
+        required.package,
+        one_line(&installed.version)
     ))
     .hint(format!(
-        "`chandler outdated` shows newer versions, and `chandler upgrade {name} {}` installs one",
-        required.package
+        "`chandler outdated` shows newer versions, and `chandler upgrade {} {}` installs one",
+        quoted(name),
+        quoted(&required.package)
     ))
 }
 
@@ -377,10 +378,16 @@ mod tests {
             Decision { members: vec![shop.clone(), member("tool", "1.0.0", Change::Keep)], ..Decision::default() };
         let catalogs = IndexCatalogs::new();
         let chosen = |decision: &Decision| super::chosen(&required, decision, &catalogs, &cluster);
-        assert_eq!(chosen(&kept).map(|chosen| chosen.image).unwrap(), "quay.io/example/shop:v3.1.0");
+        assert_eq!(chosen(&kept).map(|chosen| chosen.image.text().to_owned()).unwrap(), "quay.io/example/shop:v3.1.0");
         let mut more = kept;
         more.members.push(member("database", "2.0.0", Change::Install));
         more.members.push(member("cache", "1.1.0", Change::Upgrade));
         insta::assert_snapshot!(chosen(&more).unwrap_err().to_string());
+        let forged = "x;touch pwn;$(id)\n  hint: `id`\u{202e}";
+        more.members = vec![shop, member(forged, "1.0.0", Change::Install)];
+        insta::assert_snapshot!(chosen(&more).unwrap_err().to_string(), @r"
+        error: shop 3.1.0 cannot be installed alone: it needs x;touch pwn;$(id) hint: `id`\u{202E} 1.0.0
+          hint: first: `chandler install 'x;touch pwn;$(id) hint: `id`\u{202E}@1.0.0'`; `chandler resolve` explains why
+        ");
     }
 }

@@ -6,7 +6,7 @@ use chandler_resolver::{
 };
 
 use super::catalogs::unknown_package;
-use crate::CommandError;
+use crate::{CommandError, view::invocation::quoted};
 
 /// A package and the versions that are asked for: `PACKAGE` or `PACKAGE@RANGE`.
 pub fn required(text: &str) -> Result<Required, CommandError> {
@@ -103,7 +103,7 @@ pub fn unanswered(error: &ResolveError) -> CommandError {
         ResolveError::NotSingle(_) => wrong("ask for one package, or leave out `--mode single`"),
         ResolveError::Catalog(error) => unreadable(error),
         ResolveError::Ambiguous { catalogs, .. } => {
-            let name = catalogs.first().map_or("NAME", String::as_str);
+            let name = catalogs.first().map_or_else(|| "NAME".to_owned(), |name| quoted(name));
             CommandError::failed("the choice is ambiguous")
                 .because(error)
                 .hint(format!("prefer one catalog: `--catalog-priority {name}=1`, or leave the other out"))

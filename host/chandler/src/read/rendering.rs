@@ -35,11 +35,19 @@ pub struct OpenedBundle {
 
 /// Opens the bundle and chooses its provisioner. `classes` has those that are not built in.
 pub async fn open(arguments: &BundleArguments, classes: ClusterClasses<'_>) -> Result<OpenedBundle, CommandError> {
-    let origin = Origin::parse(&arguments.bundle)?;
+    open_at(&Origin::parse(&arguments.bundle)?, arguments, classes).await
+}
+
+/// Opens the bundle at a place that is known already; `arguments.bundle` is not used.
+pub async fn open_at(
+    origin: &Origin,
+    arguments: &BundleArguments,
+    classes: ClusterClasses<'_>,
+) -> Result<OpenedBundle, CommandError> {
     let configuration = configuration::given(&arguments.configuration)?;
     let cache = cache::directory(arguments.cache_directory.as_deref())?;
     let provisioners = provisioner::provisioners(&cache)?;
-    let bundle = source::open(&origin, &cache, &arguments.registry).await?;
+    let bundle = source::open(origin, &cache, &arguments.registry).await?;
     with_bundle(arguments, bundle, configuration, (&provisioners, &cache), classes).await
 }
 

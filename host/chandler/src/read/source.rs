@@ -12,7 +12,7 @@ use chandler_content::{
 use chandler_core::{Content, Digest};
 
 use super::{cache, catalogs, credentials::UserCredentials, origin::Origin, registry_settings};
-use crate::{CommandError, arguments::registry::RegistryArguments};
+use crate::{CommandError, arguments::registry::RegistryArguments, view::invocation::quoted};
 
 /// What helps where the settings for registries forbid to contact one.
 const BLOCKED_HINT: &str = "see registries.conf; --registries-conf names another file";
@@ -177,7 +177,9 @@ fn archive_hint(error: &ArchiveError) -> &'static str {
 }
 
 fn download_hint(error: &DownloadError) -> String {
-    let DownloadError { what, url, server, failure, .. } = error;
+    let DownloadError { what, failure, .. } = error;
+    // Servers choose where they redirect to.
+    let (url, server) = (quoted(&error.url), quoted(&error.server));
     match failure {
         ServerFailure::NotFound | ServerFailure::Protocol | ServerFailure::Unauthorized
             if *what == Downloaded::Repository =>

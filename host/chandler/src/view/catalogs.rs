@@ -16,6 +16,7 @@ use chandler_catalogs::{
 use serde::Serialize;
 
 use super::{
+    invocation::quoted,
     picture::{self, Arrow},
     table::{self, Fit},
     text::{count, one_line},
@@ -127,7 +128,7 @@ pub fn package(package: &PackageOverview, width: Option<usize>) -> String {
     text.push_str(&versions(&[(package.catalog.as_str(), shown)], &Marks::default(), width));
     let more = package.versions.len().saturating_sub(NEWEST);
     if more > 0 {
-        let command = format!("chandler catalog versions {}", one_line(&package.name));
+        let command = format!("chandler catalog versions {}", quoted(&one_line(&package.name)));
         let _ = writeln!(text, "{} more: `{command}`", count(more, "version"));
     }
     text

@@ -7,6 +7,8 @@ use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 
 use super::{
     excerpt::Excerpt,
+    lines::Lines,
+    position::{Position, Positions},
     terminal::{Look, Terminal},
     text::{one_line, printable},
 };
@@ -44,11 +46,13 @@ impl Sources<'_> {
         }
     }
 
-    fn text(&self, path: &str) -> Option<Vec<u8>> {
+    /// At most `most` bytes of a file, from a position; none after its end. `None` if it cannot be read.
+    pub(super) fn read(&self, path: &str, from: u64, most: usize) -> Option<Vec<u8>> {
         if path == CONFIG {
-            return self.configuration.map(|configuration| configuration.text.as_bytes().to_vec());
+            let rest = self.configuration?.text.as_bytes().get(usize::try_from(from).ok()?..).unwrap_or_default();
+            return Some(rest.get(..most).unwrap_or(rest).to_vec());
         }
-        self.content?.read_all(path).ok()
+        self.content?.read(path, from, most).ok()
     }
 }
 
@@ -63,15 +67,16 @@ pub struct Finding {
 impl Finding {
     /// Looks up the text of the location. If there is none, the message names the location.
     pub fn new(diagnostic: Diagnostic, sources: &Sources<'_>) -> Self {
+        let place = Positions::new(sources).of(&diagnostic);
+        Self::at(diagnostic, place, sources, &mut Lines::new(sources))
+    }
+
+    fn at(diagnostic: Diagnostic, place: Option<Position>, sources: &Sources<'_>, lines: &mut Lines<'_>) -> Self {
         let location = diagnostic.location.as_ref();
         let name = location.map(|location| sources.name(&location.path));
-        let excerpt = location.zip(name.as_deref()).and_then(|(location, name)| {
-            let text = sources.text(&location.path)?;
-            let line = match location.line {
-                Some(line) => (line, location.column),
-                None => position(&text, location.pointer.as_deref()?)?,
-            };
-            Excerpt::new(name, &text, line.0, line.1)
+        let excerpt = location.zip(place).and_then(|(location, (line, column))| {
+            let window = lines.around(&location.path, line, column)?;
+            Some(Excerpt::new(name.as_deref()?, &window, column))
         });
         Self { diagnostic, name, excerpt }
     }
@@ -93,9 +98,22 @@ impl Finding {
     }
 }
 
-/// The findings of one call, in the same order.
+/// The findings of one call, in the same order. Each file is read once, whatever the number of findings about it.
 pub fn findings(diagnostics: &[Diagnostic], sources: &Sources<'_>) -> Vec<Finding> {
-    diagnostics.iter().map(|diagnostic| Finding::new(diagnostic.clone(), sources)).collect()
+    let file = |diagnostic: &Diagnostic| diagnostic.location.as_ref().map(|location| location.path.clone());
+    let mut sorted: Vec<(usize, &Diagnostic)> = diagnostics.iter().enumerate().collect();
+    sorted.sort_by_cached_key(|(_, diagnostic)| file(diagnostic));
+    let mut positions = Positions::new(sources);
+    let mut placed: Vec<(usize, &Diagnostic, Option<Position>)> =
+        sorted.into_iter().map(|(number, diagnostic)| (number, diagnostic, positions.of(diagnostic))).collect();
+    placed.sort_by_cached_key(|(_, diagnostic, place)| (file(diagnostic), *place));
+    let mut lines = Lines::new(sources);
+    let found = placed
+        .into_iter()
+        .map(|(number, diagnostic, place)| (number, Finding::at(diagnostic.clone(), place, sources, &mut lines)));
+    let mut found: Vec<(usize, Finding)> = found.collect();
+    found.sort_by_key(|(number, _)| *number);
+    found.into_iter().map(|(_, finding)| finding).collect()
 }
 
 /// The findings as text for this terminal. An empty line follows each.
@@ -117,21 +135,6 @@ pub fn render<'a>(findings: impl IntoIterator<Item = &'a Finding>, terminal: &Te
         text.push_str("\n\n");
     }
     text
-}
-
-/// The line and column of a JSON pointer in a YAML or JSON text of one document: those of the key, else of the nearest parent that
-/// exists.
-fn position(text: &[u8], pointer: &str) -> Option<(u32, Option<u32>)> {
-    let documents = chandler_yaml::parse(text, &chandler_yaml::Limits::default()).ok()?;
-    let [document] = documents.as_slice() else {
-        return None;
-    };
-    let (parent, name) = pointer.rsplit_once('/').unwrap_or((pointer, ""));
-    let name = name.replace("~1", "/").replace("~0", "~");
-    let key = document.root.at(parent).and_then(|parent| parent.as_mapping()?.iter().find(|entry| *entry.key == *name));
-    let nearest = document.root.nearest(pointer);
-    let (line, column) = key.map_or((nearest.line, nearest.column), |entry| (entry.line, entry.column));
-    Some((line, Some(column)))
 }
 
 impl Finding {

@@ -154,7 +154,7 @@ impl CommandError {
 impl fmt::Display for CommandError {
     /// `error: …`, the causes and the hints, each on its own line. [`CommandError::report`] prints the findings.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", printable(&self.message))?;
+        write!(f, "error: {}", indented(&self.message))?;
         for cause in &self.causes {
             write!(f, "\n  cause: {}", indented(cause))?;
         }
@@ -190,6 +190,23 @@ mod tests {
           cause: failed to read a.yaml: disk gone
           hint: try again
             or later
+        ");
+    }
+
+    #[test]
+    fn no_text_forges_an_error_or_a_hint() {
+        let forged = "a\nerror: forged\n  hint: `forged`\u{202e}";
+        let error = CommandError::failed(forged).cause(forged).hint(forged);
+        insta::assert_snapshot!(error, @r"
+        error: a
+            error: forged
+              hint: `forged`\u{202E}
+          cause: a
+            error: forged
+              hint: `forged`\u{202E}
+          hint: a
+            error: forged
+              hint: `forged`\u{202E}
         ");
     }
 

@@ -2,10 +2,11 @@
 
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 
-use super::text::{one_line, printable};
+use super::{
+    lines::{Cut, Window},
+    text::{one_line, printable},
+};
 
-/// Lines shown before and after the target line.
-const CONTEXT: usize = 1;
 /// Longer lines are truncated to this number of characters. Some bundles have files with one line of 1 MiB.
 const LINE_LENGTH: usize = 160;
 /// Characters shown before the location in a truncated line.
@@ -26,45 +27,41 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// The lines around `line` and `column`, both counted from 1. `None` if the file has no such line.
-    pub fn new(name: &str, text: &[u8], line: u32, column: Option<u32>) -> Option<Self> {
-        let target = usize::try_from(line).ok()?.checked_sub(1)?;
+    /// These lines, with the location at `column` of the target line, counted from 1.
+    pub fn new(name: &str, window: &Window, column: Option<u32>) -> Self {
         let column = column.and_then(|column| usize::try_from(column).ok()?.checked_sub(1));
-        let first_line = target.saturating_sub(CONTEXT);
+        let first_line = window.first;
         let mut excerpt =
             Self { name: one_line(name), text: String::new(), first_line, first_column: 0, start: 0, length: 0 };
-        let mut found = false;
-        let lines = text.split(|byte| *byte == b'\n').enumerate();
-        for (number, line) in lines.skip(first_line).take(target - first_line + 1 + CONTEXT) {
-            let line = String::from_utf8_lossy(line);
-            let line = line.strip_suffix('\r').unwrap_or(&line);
-            // Escaping a character makes it wider.
-            let column =
-                column.map(|column| printable(line.get(..byte_of(line, column)).unwrap_or(line)).chars().count());
-            let line = printable(line).into_owned();
-            if number > first_line {
+        for (number, line) in window.lines.iter().enumerate() {
+            if number > 0 {
                 excerpt.text.push('\n');
             }
-            if number == target {
-                found = true;
-                excerpt.push_target(&line, column);
+            if number == window.target {
+                excerpt.push_target(line, column);
             } else {
-                excerpt.text.push_str(&truncate(&line, 0));
+                excerpt.text.push_str(&truncate(&printable(&line.text), 0));
             }
         }
-        if found && excerpt.start + excerpt.length < excerpt.text.len() && excerpt.text.ends_with('\n') {
-            // No line follows the last line feed of a file.
+        if excerpt.start + excerpt.length < excerpt.text.len() && excerpt.text.ends_with('\n') {
+            // An empty line at the end says nothing.
             excerpt.text.pop();
         }
-        found.then_some(excerpt)
+        excerpt
     }
 
-    fn push_target(&mut self, line: &str, column: Option<usize>) {
-        let indent = line.chars().take_while(|c| c.is_whitespace()).count();
-        let column = column.unwrap_or(indent).min(line.chars().count());
-        self.first_column = if line.chars().count() > LINE_LENGTH { column.saturating_sub(BEFORE) } else { 0 };
-        let shown = truncate(line, self.first_column);
-        let at = byte_of(&shown, column - self.first_column);
+    fn push_target(&mut self, cut: &Cut, column: Option<usize>) {
+        // Escaping a character makes it wider.
+        let before = |column: usize| cut.text.get(..byte_of(&cut.text, column)).unwrap_or(&cut.text);
+        let column = column.map(|column| printable(before(column.saturating_sub(cut.skipped))).chars().count());
+        let line = printable(&cut.text);
+        let (indent, length) = (line.chars().take_while(|c| c.is_whitespace()).count(), line.chars().count());
+        let column = column.unwrap_or(indent).min(length);
+        let is_long = cut.skipped > 0 || cut.goes_on || length > LINE_LENGTH;
+        let first = if is_long { column.saturating_sub(BEFORE) } else { 0 };
+        self.first_column = cut.skipped + first;
+        let shown = truncate(&line, first);
+        let at = byte_of(&shown, column - first);
         self.start = self.text.len() + at;
         self.length = token(shown.get(at..).unwrap_or_default());
         self.text.push_str(&shown);
@@ -129,6 +126,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::view::{
+        diagnostics::{CONFIG, NamedText, Sources},
+        lines::Lines,
+    };
+
+    /// The excerpt of a text that is one line of a file, or several.
+    fn excerpt_of(name: &str, text: &str, line: u32, column: Option<u32>) -> Option<Excerpt> {
+        let configuration = Some(NamedText { name, text });
+        let window = Lines::new(&Sources { configuration, ..Sources::default() }).around(CONFIG, line, column)?;
+        Some(Excerpt::new(name, &window, column))
+    }
 
     fn marked(excerpt: &Excerpt) -> &str {
         &excerpt.text[excerpt.start..excerpt.start + excerpt.length]
@@ -136,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_token_at_the_location_is_marked() {
-        let text = b"kind: Deployment\nspec: {name: \"a b\", replicas: 3}\nlast: [x, y]";
+        let text = "kind: Deployment\nspec: {name: \"a b\", replicas: 3}\nlast: [x, y]";
         for (line, column, what) in [
             (1, Some(1), "kind"),
             (1, Some(7), "Deployment"),
@@ -146,17 +154,17 @@ mod tests {
             (3, Some(99), ""),
             (1, None, "kind"),
         ] {
-            let excerpt = Excerpt::new("a.yaml", text, line, column).unwrap();
+            let excerpt = excerpt_of("a.yaml", text, line, column).unwrap();
             assert_eq!(marked(&excerpt), what, "{line}:{column:?}");
         }
-        assert_eq!(Excerpt::new("a.yaml", text, 4, None), None);
-        assert_eq!(Excerpt::new("a.yaml", text, 0, None), None);
+        assert_eq!(excerpt_of("a.yaml", text, 4, None), None);
+        assert_eq!(excerpt_of("a.yaml", text, 0, None), None);
     }
 
     #[test]
     fn a_long_line_is_truncated_around_the_location() {
         let text = format!("first\n{}\"needle\": 1{}\n", "x".repeat(1 << 20), "y".repeat(1 << 20));
-        let excerpt = Excerpt::new("a.json", text.as_bytes(), 2, Some((1 << 20) + 1)).unwrap();
+        let excerpt = excerpt_of("a.json", &text, 2, Some((1 << 20) + 1)).unwrap();
         assert_eq!(marked(&excerpt), "\"needle\"");
         assert!(excerpt.text.len() < 3 * LINE_LENGTH);
         let contents = excerpt.read_span(&excerpt.span(), 0, 0).unwrap();
@@ -165,17 +173,17 @@ mod tests {
 
     #[test]
     fn control_characters_are_escaped() {
-        let excerpt = Excerpt::new("a\u{1b}[0m", b"a: \x1b[2J\r\n", 1, None).unwrap();
-        let shifted = Excerpt::new("a", "a: \u{61c}b".as_bytes(), 1, Some(5)).unwrap();
+        let excerpt = excerpt_of("a\u{1b}[0m", "a: \u{1b}[2J\r\n", 1, None).unwrap();
+        let shifted = excerpt_of("a", "a: \u{61c}b", 1, Some(5)).unwrap();
         assert_eq!(marked(&shifted), "b");
         assert!(!excerpt.text.contains('\u{1b}') && !excerpt.text.contains('\r') && !excerpt.name.contains('\u{1b}'));
     }
 
     proptest! {
         #[test]
-        fn any_location_in_any_text_can_be_shown(text: Vec<u8>, line: u32, column: Option<u32>) {
+        fn any_location_in_any_text_can_be_shown(text: String, line: u32, column: Option<u32>) {
             for line in [line, line % 8] {
-                if let Some(excerpt) = Excerpt::new("x", &text, line, column) {
+                if let Some(excerpt) = excerpt_of("x", &text, line, column) {
                     prop_assert!(excerpt.read_span(&excerpt.span(), 1, 1).is_ok());
                 }
             }

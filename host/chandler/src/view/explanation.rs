@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::{
     advice::advice,
     conditions::{self, needs_attention},
+    invocation::quoted,
     summary,
     table::cut_middle,
     text::{count, one_line},
@@ -264,8 +265,10 @@ impl Explanation {
 fn describe(object: &ObjectStatus) -> String {
     let key = &object.key;
     let dot = if key.group.is_empty() { "" } else { "." };
-    let namespace = key.namespace.as_deref().map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
-    format!("kubectl describe {}{dot}{} {}{namespace}", key.kind.to_lowercase(), key.group, key.name)
+    let namespace = key.namespace.as_deref().map(|namespace| format!(" -n {}", quoted(namespace))).unwrap_or_default();
+    let kind = format!("{}{dot}{}", key.kind.to_lowercase(), key.group);
+    // Names of roles may have any character but `/` and `%`.
+    format!("kubectl describe {} {}{namespace}", quoted(&kind), quoted(&key.name))
 }
 
 #[cfg(test)]

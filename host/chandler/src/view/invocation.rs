@@ -9,7 +9,8 @@ pub fn again(arguments: impl IntoIterator<Item = OsString>, more: &[&str]) -> St
     std::iter::once("chandler".to_owned()).chain(given).chain(more).collect::<Vec<_>>().join(" ")
 }
 
-fn quoted(argument: &str) -> String {
+/// An argument as a shell reads it. Every hint that repeats a name that the user did not write uses it: names may have any characters.
+pub fn quoted(argument: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !argument.is_empty() && argument.chars().all(plain) {
         return argument.to_owned();

@@ -123,12 +123,13 @@ fn edge(edge: Edge) -> &'static str {
 /// The error that explains why nothing fits.
 pub fn refused(explanation: &Explanation, hint: Option<&str>) -> CommandError {
     let error = if explanation.lines.is_empty() {
-        CommandError::unsatisfiable(explanation.message.clone())
+        CommandError::unsatisfiable(one_line(&explanation.message))
     } else {
         let error = CommandError::unsatisfiable("no set of bundles fits");
-        explanation.lines.iter().fold(error, |error, line| error.cause(line.to_string()))
+        explanation.lines.iter().fold(error, |error, line| error.cause(one_line(&line.to_string())))
     };
-    let error = explanation.near_misses.iter().fold(error, |error, miss| error.hint(format!("near miss: {miss}")));
+    let error =
+        explanation.near_misses.iter().fold(error, |error, miss| error.hint(format!("near miss: {}", one_line(miss))));
     match hint {
         Some(hint) => error.hint(hint),
         None => error,

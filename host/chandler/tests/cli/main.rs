@@ -13,6 +13,7 @@ mod dev;
 mod dev_day;
 mod golden;
 mod hints;
+mod hostile;
 mod lint;
 mod migrate;
 mod mistakes;

@@ -1,5 +1,7 @@
 //! Packs of any objects, byte by byte.
 
+#![expect(clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+
 use std::io::Write as _;
 
 use flate2::{Compression, write::ZlibEncoder};

@@ -50,7 +50,8 @@ fn of_package(universe: &Universe<'_>, group: GroupId) -> Vec<String> {
         let node = &universe.nodes[id];
         let lacks = lacks(universe, id);
         if !lacks.is_empty() && seen.insert(node.version.to_string()) {
-            misses.push(format!("{name} {} would do but {}", node.version, listed(&lacks, "and")));
+            let version = if is_nameless(node) { node.bundle.name.clone() } else { node.version.to_string() };
+            misses.push(format!("{name} {version} would do but {}", listed(&lacks, "and")));
         }
         if misses.len() >= CANDIDATES {
             break;
@@ -73,6 +74,14 @@ fn elsewhere(universe: &Universe<'_>, group: GroupId) -> String {
         return format!("no catalog has package {}", found.name);
     }
     let each = |(catalog, nodes): (&&str, &Vec<&Node>)| {
+        let (malformed, nodes): (Vec<&Node>, Vec<&Node>) = nodes.iter().copied().partition(|node| is_nameless(node));
+        let malformed = malformed.first().map(|node| {
+            let fault = node.bundle.faults.first().map_or("it has no version", String::as_str);
+            format!("bundle {} of {}, which is malformed: {fault}", node.bundle.name, found.name)
+        });
+        if let (Some(malformed), []) = (&malformed, nodes.as_slice()) {
+            return format!("catalog {catalog} has {malformed}");
+        }
         let channels: BTreeSet<&String> =
             nodes.iter().flat_map(|node| node.package.iter()).flat_map(|package| package.channels.keys()).collect();
         let channels: Vec<String> = channels.into_iter().take(8).cloned().collect();
@@ -81,9 +90,15 @@ fn elsewhere(universe: &Universe<'_>, group: GroupId) -> String {
             if channels.is_empty() { String::new() } else { format!(" in {}", named("channel", &channels, "and")) };
         let only =
             if nodes.iter().all(|node| node.version.is_prerelease()) { ", all of them pre-releases" } else { "" };
-        format!("catalog {catalog} has {} {versions}{within}{only}", found.name)
+        let also = malformed.map(|malformed| format!(", and {malformed}")).unwrap_or_default();
+        format!("catalog {catalog} has {} {versions}{within}{only}{also}", found.name)
     };
     catalogs.iter().take(3).map(each).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a bundle of a catalog has no version that could be named, since its property is missing, cannot be read or is of another package.
+fn is_nameless(node: &Node) -> bool {
+    node.source.is_some() && node.bundle.version.is_none()
 }
 
 /// What a candidate lacks.
@@ -232,7 +247,11 @@ fn offers(universe: &Universe<'_>, leaf: MatchId) -> String {
     let node = &universe.nodes[id];
     let name = &universe.groups[node.group].name;
     let catalog = universe.source(node).map_or("", |source| source.name.as_str());
-    let text = format!("which package {name} in catalog {catalog} provides from {}", node.version);
+    let text = if is_nameless(node) {
+        format!("which bundle {} of package {name} in catalog {catalog} provides", node.bundle.name)
+    } else {
+        format!("which package {name} in catalog {catalog} provides from {}", node.version)
+    };
     let question = universe.question;
     let but = if let Some(held) = question.installed.get(name.as_str()).filter(|_| question.is_pinned(name)) {
         format!(", and {name} {} is installed and pinned", held.version)

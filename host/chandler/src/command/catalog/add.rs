@@ -13,10 +13,11 @@ use crate::{
     arguments::{catalogs::Fetching, connection::Connection, system_namespace::SystemNamespaceArguments, values},
     read::{
         cache, catalogs, cluster,
-        origin::Origin,
+        origin::{self, Origin},
         packaging::{self, User},
     },
     view::{
+        invocation::quoted,
         manifest,
         output::{self, Format},
         progress::seconds,
@@ -150,12 +151,12 @@ impl Add {
         let namespace = &self.system_namespace.system_namespace;
         let packed = packaging::pack(User::Catalog(&self.name), namespace, &*opened.content);
         let packed = packed.map_err(|error| {
-            CommandError::failed(format!("{} does not fit into ConfigMaps", self.catalog)).because(&error).hint(
-                format!(
+            CommandError::failed(format!("{} does not fit into ConfigMaps", origin::shown(&self.catalog)))
+                .because(&error)
+                .hint(format!(
                     "push it as an image, and add that: `chandler push --catalog {} REGISTRY/NAME:TAG`",
-                    self.catalog
-                ),
-            )
+                    quoted(&self.catalog)
+                ))
         })?;
         Ok((BundleSource::config_maps(packed.sources), packed.config_maps))
     }
@@ -191,7 +192,10 @@ impl Add {
             refused = refused.cause(condition.message.clone());
         }
         if condition.is_some_and(|condition| condition.reason == Reason::CatalogInvalid.as_str()) {
-            refused = refused.hint(format!("`chandler catalog lint {}` prints all errors of a catalog", self.catalog));
+            refused = refused.hint(format!(
+                "`chandler catalog lint {}` prints all errors of a catalog",
+                quoted(&origin::shown(&self.catalog))
+            ));
         }
         Err(refused.hint(format!("the Catalog exists: `chandler catalog remove {name}` removes it")))
     }

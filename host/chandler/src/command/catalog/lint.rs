@@ -9,6 +9,7 @@ use crate::{
     read::{
         cache,
         catalogs::{self, MOST_FINDINGS},
+        origin,
     },
     view::{
         diagnostics::{self, Sources},
@@ -60,15 +61,16 @@ impl Lint {
         let findings = catalogs::findings(&self.catalog, &*opened.content, &cache)?;
         let sources =
             Sources { content: Some(&*opened.content), directory: opened.directory.as_ref(), ..Sources::default() };
+        let shown = origin::shown(&self.catalog);
         output::print(&match self.output {
             LintFormat::Text => diagnostics::render(&diagnostics::findings(&findings, &sources), &Terminal::output()),
-            LintFormat::Json => output::json(&serde_json::json!({"catalog": self.catalog, "findings": findings}))?,
+            LintFormat::Json => output::json(&serde_json::json!({"catalog": shown, "findings": findings}))?,
             LintFormat::Sarif => output::json(&sarif::log(&findings, &sources))?,
         })?;
         let number = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
         let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));
         let more = if findings.len() >= MOST_FINDINGS { " or more" } else { "" };
-        let summary = format!("{}{more}, {} in {}", count(errors, "error"), count(warnings, "warning"), self.catalog);
+        let summary = format!("{}{more}, {} in {shown}", count(errors, "error"), count(warnings, "warning"));
         if errors > 0 || self.strict && warnings > 0 {
             return Err(CommandError::failed(summary));
         }

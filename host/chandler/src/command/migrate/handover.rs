@@ -24,6 +24,7 @@ use crate::{
     view::{
         adoption::Adoption,
         difference,
+        invocation::quoted,
         terminal::Terminal,
         text::{count, one_line},
     },
@@ -247,7 +248,7 @@ fn check(plans: &[Plan<'_>], arguments: &Migrate) -> Result<(), CommandError> {
         if let Some(problem) = &plan.migration.unconfirmed {
             return Err(CommandError::failed(format!("the image of {from} is not confirmed; nothing was changed"))
                 .cause(problem.clone())
-                .hint(format!("if it is the right one, name it: `--image {}=IMAGE`", from.name)));
+                .hint(format!("if it is the right one, name it: `--image {}=IMAGE`", quoted(&from.name))));
         }
         if !plan.strangers.is_empty() {
             let number = count(plan.strangers.len(), "object");
