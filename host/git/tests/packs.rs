@@ -100,12 +100,12 @@ fn large_objects_and_many_are_refused_before_they_are_made() {
     let (_kept, few) = index(&whole, PackLimits { objects: 3, ..LIMITS });
     assert_eq!(few.err(), Some(GitError::Objects { found: 4, most: 3 }));
     let (_kept, small) = index(&whole, PackLimits { object_bytes: 400_000, ..LIMITS });
-    assert!(matches!(small.err(), Some(GitError::Pack(_))));
+    assert!(matches!(small.err(), Some(GitError::ObjectBytes(_))));
     assert!(files(&whole, commit.parse().unwrap()).is_ok());
     // A difference of some bytes that makes a large object.
     repository.commit("main", &[("100644", "zeros", &vec![0; 900_000])]);
     let (_kept, small) = index(&pack(&directory), PackLimits { object_bytes: 600_000, ..LIMITS });
-    assert!(matches!(small.err(), Some(GitError::Pack(_))));
+    assert!(matches!(small.err(), Some(GitError::ObjectBytes(_))));
     let mut announced = whole;
     announced[8..12].copy_from_slice(&u32::MAX.to_be_bytes());
     let (_kept, many) = index(&announced, LIMITS);

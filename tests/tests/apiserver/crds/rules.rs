@@ -16,7 +16,7 @@ cases! {
     "3.18" rules_on_the_root_see_names;
     "3.18" rules_support_presence_arithmetic_and_membership;
     "3.18" libraries_of_rules;
-    "3.18" optional_fields_in_rules: differs("the syntax of optional fields in rules is not understood");
+    "3.18" optional_fields_in_rules;
     "3.18" rules_run_after_defaulting;
     "3.18" a_newly_added_rule_allows_changes_to_other_fields;
     "3.18" an_error_in_a_rule_refuses;
