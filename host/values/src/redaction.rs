@@ -239,7 +239,7 @@ mod tests {
             ("/spec/tok~1PLANT80: no", "/spec/(hidden): no"),
             (r#"unknown field "PLANT\u{202e}" of image"#, r#"unknown field "(hidden)" of image"#),
             ("a-very-long-secret-value-o…", "(hidden)…"),
-            ("a-very-long-secreX", "a-very-long-secreX"),
+            ("a-very-long-seX", "a-very-long-seX"),
             ("twice a-very-long-secret, a-very-long-secret-", "twice (hidden), (hidden)"),
             ("é-long-secret-val", "(hidden)"),
         ] {
