@@ -2,6 +2,7 @@
 //!
 //! Pure: [`ObjectCheck`] determines what to list and how much of it, takes page by page, and ends as a [`Report`].
 
+mod defaults;
 mod expression;
 pub mod limit;
 mod pattern;

@@ -12,7 +12,7 @@ use chandler_re2::Patterns;
 use jsonschema::ValidationError;
 use serde_json::{Map, Value};
 
-use super::{expression::Rules, limit::Excess, pattern, steps::steps, translate::translate};
+use super::{defaults, expression::Rules, limit::Excess, pattern, steps::steps, translate::translate};
 use crate::finding::cut;
 
 /// The maximum number of violations of one object that are processed.
@@ -104,6 +104,7 @@ impl ObjectSchema {
     pub(super) fn check(&mut self, object: &Value, budget: &Budget) -> Result<Vec<Violation>, Excess> {
         let mut object = object.clone();
         drop_nulls(&self.schema, &mut object, 0);
+        defaults::check(&self.schema, &object)?;
         let object = kube_cel::apply_defaults(&self.schema, &object);
         // The steps are counted before, because the validator cannot be interrupted.
         steps(&self.translated, &object, budget)?;
