@@ -145,7 +145,9 @@ fn start(program: &Path, root: &Path, settings: &str) -> (u16, Child) {
         let keys = format!("HostKey {0}/host_key\nAuthorizedKeysFile {0}/authorized_keys", root.display());
         let rest = "UsePAM no\nPidFile none\nStrictModes no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes";
         let path = std::env::var("PATH").unwrap_or_default();
-        let _ = write!(config, "ListenAddress 127.0.0.1:{port}\n{keys}\n{rest}\nSetEnv PATH={path}\n{settings}\n");
+        // bash reads no .bashrc, whose output would come first, where it takes itself for a nested shell.
+        let environment = format!("SetEnv PATH={path} SHLVL=5");
+        let _ = write!(config, "ListenAddress 127.0.0.1:{port}\n{keys}\n{rest}\n{environment}\n{settings}\n");
         fs::write(root.join("sshd_config"), config).expect("a file");
         let mut sshd = Command::new(program);
         sshd.args(["-D", "-e", "-f"]).arg(root.join("sshd_config")).stdin(Stdio::null()).stderr(Stdio::piped());
