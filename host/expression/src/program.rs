@@ -44,7 +44,7 @@ impl Program {
     /// Parses an expression, on a large stack of its own. Optional syntax (`a.?b`, `a[?b]`) is understood.
     ///
     /// # Errors
-    /// If it exceeds the bounds of [`compile`](crate::compile), is not valid in the language, or has an invalid pattern.
+    /// If it exceeds the bounds of [`compile`], is not valid in the language, or has an invalid pattern.
     pub fn parse(text: &str) -> Result<Self, ProgramError> {
         compile::check_bounds(text)?;
         let parsed = on_large_stack(|| {
