@@ -302,10 +302,9 @@ async fn a_repair_does_no_more_than_was_approved() {
     assert_eq!(extra().await, "foreign");
 
     // The same with a rollback.
+    patched(Patch::Merge(json!({"spec": {"collisionProtection": null}}))).await;
     let image = world.push(&bundle("2", "")).await;
-    let mut spec = manual(world.spec(PLAIN, &image));
-    spec["collisionProtection"] = Value::Null;
-    world.apply(&name, spec).await;
+    world.apply(&name, manual(world.spec(PLAIN, &image))).await;
     let change = |deployment: &BundleDeployment| deployment.status.as_ref()?.pending_change.clone();
     let deployments = world.deployments();
     let waits = wait::until(&deployments, &name, "a change that waits", |deployment: Option<&BundleDeployment>| {
