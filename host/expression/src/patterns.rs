@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use cel::common::ast::{CallExpr, Expr, LiteralValue};
+use cel::common::ast::{CallExpr, Expr};
 use chandler_re2::Patterns as Compiled;
 
-use crate::tree::children;
+use crate::{
+    program::{PATTERN_FUNCTIONS, literal_text},
+    tree::children,
+};
 
-/// The functions whose last argument is a pattern.
-const FUNCTIONS: [&str; 3] = ["matches", "find", "findAll"];
 /// The cost of a pattern that is not known before, or too large for the budget, in bytes.
 pub const UNKNOWN: usize = 10 << 20;
 
@@ -26,7 +27,7 @@ impl Patterns {
 
     /// The cost of compiling the pattern of this call, in bytes; zero if the call takes no pattern.
     pub fn bytes(&self, call: &CallExpr) -> usize {
-        if !FUNCTIONS.contains(&call.func_name.as_str()) {
+        if !PATTERN_FUNCTIONS.contains(&call.func_name.as_str()) {
             return 0;
         }
         literal(call).and_then(|text| self.0.get(text)).copied().unwrap_or(UNKNOWN)
@@ -40,7 +41,7 @@ impl Patterns {
 
     fn add(&mut self, expression: &Expr, compiled: &Compiled) {
         if let Expr::Call(call) = expression
-            && FUNCTIONS.contains(&call.func_name.as_str())
+            && PATTERN_FUNCTIONS.contains(&call.func_name.as_str())
             && let Some(text) = literal(call)
             && !self.0.contains_key(text)
         {
@@ -55,10 +56,7 @@ impl Patterns {
 
 /// The pattern of a call, if it is a literal.
 fn literal(call: &CallExpr) -> Option<&str> {
-    match &call.args.last()?.expr {
-        Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
-        _ => None,
-    }
+    literal_text(call.args.last()?)
 }
 
 #[cfg(test)]

@@ -101,10 +101,6 @@ impl Names for Properties {
         (name == "properties").then(|| Ok(self.0.clone()))
     }
 
-    fn field(&self, _: &str, _: &str) -> Option<Outcome> {
-        None
-    }
-
     fn call(&self, function: &str, target: &CelValue, arguments: &[CelValue], meter: &Meter) -> Option<Outcome> {
         chandler_expression::evaluate::member(function, target, arguments, meter)
     }

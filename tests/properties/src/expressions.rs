@@ -27,14 +27,6 @@ impl Names for Object {
     fn variable(&self, name: &str) -> Option<Outcome> {
         (name == "object").then(|| Ok(self.0.clone()))
     }
-
-    fn field(&self, _: &str, _: &str) -> Option<Outcome> {
-        None
-    }
-
-    fn call(&self, _: &str, _: &Value, _: &[Value], _: &Meter) -> Option<Outcome> {
-        None
-    }
 }
 
 /// The first line is an expression, the rest an object in JSON, or a text.

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cel::{Value as CelValue, common::ast::Expr};
+use cel::Value as CelValue;
 use chandler_core::Budget;
 use chandler_expression::{
-    Meter, Names, Program,
-    evaluate::{Outcome, run},
-    tree::children,
+    Program,
+    evaluate::{Outcome, RuleVariables, is_transition, run},
 };
 use serde_json::Value;
 
@@ -20,7 +19,7 @@ use crate::finding::cut;
 
 /// The deepest tree that is evaluated.
 const TREE_DEPTH: u32 = 40;
-/// The maximum cost of one rule for one value; the unit is that of [`Meter`].
+/// The maximum cost of one rule for one value; the unit is that of [`run`].
 const STEPS: u64 = 10_000_000;
 /// The maximum depth of the walk over a schema.
 const SCHEMA_DEPTH: usize = 64;
@@ -53,6 +52,8 @@ struct Rule {
     message_program: Option<Program>,
     field_path: Option<String>,
     optional_old_self: bool,
+    /// Whether it is about a change. There is no old value here.
+    is_transition: bool,
 }
 
 /// What rules have against a value.
@@ -126,29 +127,19 @@ impl Rule {
     fn read(rule: &Value) -> Option<Self> {
         let text = |name: &str| rule.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let source = text("rule")?;
+        let program = program(source)?;
         Some(Self {
             text: source.to_owned(),
-            program: program(source)?,
+            is_transition: is_transition(&program),
+            program,
             message: text("message").map(str::to_owned),
             message_program: match text("messageExpression") {
-                Some(message) => Some(program(message)?),
+                Some(message) => Some(self::program(message)?),
                 None => None,
             },
             field_path: text("fieldPath").map(str::to_owned),
             optional_old_self: rule.get("optionalOldSelf") == Some(&Value::Bool(true)),
         })
-    }
-
-    /// Whether the rule is about a change. There is no old value here.
-    fn is_transition(&self) -> bool {
-        let mut rest = vec![&self.program.expression().expr];
-        while let Some(next) = rest.pop() {
-            if matches!(next, Expr::Ident(name) if name == "oldSelf") {
-                return true;
-            }
-            rest.extend(children(next));
-        }
-        false
     }
 }
 
@@ -176,7 +167,7 @@ impl Run<'_> {
         }
         self.budget.step()?;
         if !rules.own.is_empty() {
-            let this = Variables { this: convert(rules, value, self.budget)?, old: None };
+            let this = convert(rules, value, self.budget)?;
             for rule in &rules.own {
                 self.rule(rule, &this, place)?;
             }
@@ -198,12 +189,12 @@ impl Run<'_> {
         rules.branches.iter().try_for_each(|branch| self.walk(branch, value, place))
     }
 
-    fn rule(&mut self, rule: &Rule, this: &Variables, place: &str) -> Result<(), Excess> {
-        if !rule.optional_old_self && rule.is_transition() {
+    fn rule(&mut self, rule: &Rule, this: &CelValue, place: &str) -> Result<(), Excess> {
+        if !rule.optional_old_self && rule.is_transition {
             return Ok(());
         }
         let old = rule.optional_old_self.then_some(CelValue::Null);
-        let variables = Variables { this: this.this.clone(), old };
+        let variables = RuleVariables { this: this.clone(), old };
         match self.evaluate(&rule.program, &variables)? {
             Ok(CelValue::Bool(true)) => {}
             Ok(CelValue::Bool(false)) => {
@@ -236,34 +227,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn evaluate(&self, program: &Program, variables: &Variables) -> Result<Outcome, Excess> {
+    fn evaluate(&self, program: &Program, variables: &RuleVariables) -> Result<Outcome, Excess> {
         let left = self.budget.left();
         let (outcome, used) = run(program, variables, STEPS.min(left));
         self.budget.take(used)?;
         Ok(outcome)
-    }
-}
-
-/// The variables of a rule.
-struct Variables {
-    this: CelValue,
-    old: Option<CelValue>,
-}
-
-impl Names for Variables {
-    fn variable(&self, name: &str) -> Option<Outcome> {
-        match name {
-            "self" => Some(Ok(self.this.clone())),
-            "oldSelf" => self.old.clone().map(Ok),
-            _ => None,
-        }
-    }
-
-    fn field(&self, _: &str, _: &str) -> Option<Outcome> {
-        None
-    }
-
-    fn call(&self, _: &str, _: &CelValue, _: &[CelValue], _: &Meter) -> Option<Outcome> {
-        None
     }
 }

@@ -1,7 +1,6 @@
 //! Expressions in the Common Expression Language, compiled within limits.
 
-use cel::common::ast::Expr;
-use chandler_expression::{Program, tree::children};
+use chandler_expression::{Program, evaluate::is_transition};
 
 /// A rule, ready to run.
 #[derive(Debug)]
@@ -18,24 +17,13 @@ pub(crate) struct CompiledRule {
 pub(crate) fn compile(rule: &str, message: Option<&str>) -> Result<CompiledRule, String> {
     let program = expression(rule)?;
     let message = message.map(expression).transpose()?;
-    let uses_old_self = mentions_old_self(&program);
+    let uses_old_self = is_transition(&program);
     Ok(CompiledRule { program, message, uses_old_self })
 }
 
 fn expression(text: &str) -> Result<Program, String> {
     // A schema has many rules, and the patterns of each take memory.
     Ok(Program::parse(text).map_err(|error| error.to_string())?.without_patterns())
-}
-
-fn mentions_old_self(program: &Program) -> bool {
-    let mut rest = vec![&program.expression().expr];
-    while let Some(next) = rest.pop() {
-        if matches!(next, Expr::Ident(name) if name == "oldSelf") {
-            return true;
-        }
-        rest.extend(children(next));
-    }
-    false
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub use error::EvaluationError;
 pub use functions::member;
 pub use meter::{MEMORY, Meter};
 
-use crate::{program::Program, stack::on_large_stack};
+use crate::{program::Program, stack::on_large_stack, tree::children};
 
 /// What evaluating a part of an expression comes to.
 pub type Outcome = Result<Value, EvaluationError>;
@@ -49,15 +49,53 @@ pub trait Names {
     fn variable(&self, name: &str) -> Option<Outcome>;
 
     /// The value of a field of a variable, where the two are one name: `authorizer.requestResource`.
-    fn field(&self, variable: &str, field: &str) -> Option<Outcome>;
+    fn field(&self, _variable: &str, _field: &str) -> Option<Outcome> {
+        None
+    }
 
     /// Calls a function on a value; `None` if it is not one of these functions or values.
-    fn call(&self, function: &str, target: &Value, arguments: &[Value], meter: &Meter) -> Option<Outcome>;
+    fn call(&self, _function: &str, _target: &Value, _arguments: &[Value], _meter: &Meter) -> Option<Outcome> {
+        None
+    }
 
     /// Calls a function without a target; `None` if it is not one of these functions.
     fn function(&self, _function: &str, _arguments: &[Value], _meter: &Meter) -> Option<Outcome> {
         None
     }
+}
+
+/// The variable with the stored value.
+const OLD_SELF: &str = "oldSelf";
+
+/// The variables of a rule of a CustomResourceDefinition (`x-kubernetes-validations`).
+#[derive(Clone, Debug)]
+pub struct RuleVariables {
+    /// `self`.
+    pub this: Value,
+    /// `oldSelf`, where the rule has one.
+    pub old: Option<Value>,
+}
+
+impl Names for RuleVariables {
+    fn variable(&self, name: &str) -> Option<Outcome> {
+        match name {
+            "self" => Some(Ok(self.this.clone())),
+            OLD_SELF => self.old.clone().map(Ok),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a rule of a CustomResourceDefinition refers to the stored object: it is then about a change.
+pub fn is_transition(program: &Program) -> bool {
+    let mut rest = vec![&program.expression().expr];
+    while let Some(next) = rest.pop() {
+        if matches!(next, Expr::Ident(name) if name == OLD_SELF) {
+            return true;
+        }
+        rest.extend(children(next));
+    }
+    false
 }
 
 /// Evaluates an expression. Recursion is as deep as [`Program::depth`].

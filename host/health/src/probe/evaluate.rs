@@ -34,10 +34,6 @@ impl Names for Live {
         (name == "self").then(|| Ok(self.0.clone()))
     }
 
-    fn field(&self, _: &str, _: &str) -> Option<Evaluated> {
-        None
-    }
-
     fn call(&self, function: &str, target: &CelValue, arguments: &[CelValue], meter: &Meter) -> Option<Evaluated> {
         member(function, target, arguments, meter)
     }

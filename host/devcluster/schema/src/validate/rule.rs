@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use cel::{Value as CelValue, objects::OptionalValue};
 use chandler_expression::{
-    EvaluationError, Meter, Names, Program,
-    evaluate::{Outcome, run},
+    EvaluationError, Program,
+    evaluate::{Outcome, RuleVariables, run},
 };
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::{
     schema::{Rule, Schema},
 };
 
-/// The cost limits of one rule, and of all rules of one object; the unit is that of [`Meter`].
+/// The cost limits of one rule, and of all rules of one object; the unit is that of [`run`].
 const RULE_BUDGET: u64 = 10_000_000;
 const OBJECT_BUDGET: u64 = 100_000_000;
 
@@ -31,34 +31,10 @@ impl Default for Budget {
 }
 
 impl Budget {
-    fn evaluate(&mut self, program: &Program, variables: &Variables) -> Outcome {
+    fn evaluate(&mut self, program: &Program, variables: &RuleVariables) -> Outcome {
         let (outcome, used) = run(program, variables, RULE_BUDGET.min(self.0));
         self.0 = self.0.saturating_sub(used);
         outcome
-    }
-}
-
-/// The variables of the rules of one place.
-struct Variables {
-    new: CelValue,
-    old: Option<CelValue>,
-}
-
-impl Names for Variables {
-    fn variable(&self, name: &str) -> Option<Outcome> {
-        match name {
-            "self" => Some(Ok(self.new.clone())),
-            "oldSelf" => self.old.clone().map(Ok),
-            _ => None,
-        }
-    }
-
-    fn field(&self, _: &str, _: &str) -> Option<Outcome> {
-        None
-    }
-
-    fn call(&self, _: &str, _: &CelValue, _: &[CelValue], _: &Meter) -> Option<Outcome> {
-        None
     }
 }
 
@@ -100,7 +76,7 @@ pub(super) fn check(
         } else {
             old_value.clone()
         };
-        let variables = Variables { new: new_value.clone(), old: old_self };
+        let variables = RuleVariables { this: new_value.clone(), old: old_self };
         match budget.evaluate(&compiled.program, &variables) {
             Ok(CelValue::Bool(true)) => {}
             Ok(CelValue::Bool(false)) => {
@@ -121,7 +97,7 @@ pub(super) fn check(
     }
 }
 
-fn message(rule: &Rule, compiled: &CompiledRule, variables: &Variables, budget: &mut Budget) -> String {
+fn message(rule: &Rule, compiled: &CompiledRule, variables: &RuleVariables, budget: &mut Budget) -> String {
     if let Some(Ok(CelValue::String(text))) =
         compiled.message.as_ref().map(|message| budget.evaluate(message, variables))
     {
