@@ -7,8 +7,8 @@ pub struct PackLimits {
     pub objects: u32,
     /// The bytes of one object.
     pub object_bytes: u64,
-    /// The bytes of objects that are in memory at the same time: those from which others are made, and those of the directories above a file.
-    /// Also those of one allocation, so at least three times those of an object.
+    /// The bytes of objects that are in memory at the same time: delta bases, and the directories above a file.
+    /// It also bounds one allocation, so it must be at least three times the limit for an object.
     pub alive_bytes: u64,
     /// The bytes of all objects of all packs, each made once.
     pub all_bytes: u64,

@@ -93,7 +93,7 @@ impl Places {
         let transfers: Vec<_> = held.iter().map(|transfer| (&transfer.caller, transfer.rate(now))).collect();
         match choose(&transfers, caller, self.most) {
             Choice::Free => {}
-            // Removed at once, so that nobody else is chosen for it; the transfer itself ends soon.
+            // Removed at once, so that it is not chosen again; the transfer itself ends soon.
             Choice::Of(index) => drop(held.remove(index).gives_way.send_replace(true)),
             Choice::Share => return Err(Refusal::Unavailable("too many of your transfers are under way")),
             Choice::Taken => return Err(Refusal::Unavailable("too many transfers are under way")),
@@ -193,12 +193,12 @@ mod tests {
         assert_eq!(choose(&full, &ann, 4), Choice::Of(2));
         // Too new for a rate, or fast enough.
         assert_eq!(choose(&[(&bob, None), (&bob, Some(RATE))], &ann, 2), Choice::Taken);
-        // Nobody's own transfers give way to each other.
+        // A caller's own transfers do not give way to each other.
         assert_eq!(choose(&[(&ann, Some(1)), (&bob, None), (&bob, None), (&mallory, None)], &ann, 4), Choice::Taken);
     }
 
     proptest! {
-        /// Whoever has none gets a place, unless all are fast or new.
+        /// A caller without a place gets one, unless all are fast or new.
         #[test]
         fn who_has_no_place_waits_for_fast_transfers_only(
             rates in proptest::collection::vec((0..3_usize, proptest::option::of(0..2 * RATE)), 0..8),

@@ -165,7 +165,7 @@ fn collect(value: &Value, texts: &mut BTreeSet<String>) {
         Value::Array(elements) => elements.iter().for_each(|element| collect(element, texts)),
         Value::Object(members) => {
             for (name, member) in members {
-                // Names such as `image` are in every message. Others may be what somebody took a value for.
+                // Names such as `image` are in every message. A user may have put a value where a name belongs.
                 if !is_ordinary(name) {
                     add(name, texts);
                 }

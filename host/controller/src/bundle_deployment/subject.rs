@@ -90,7 +90,7 @@ impl Subject {
         Ok(owner.recorded_in(Arc::<Record>::clone(&self.record)))
     }
 
-    /// The same for a rollout: settings that nobody approved, where somebody has to, have their defaults.
+    /// Like [`owner`](Self::owner), for a rollout: where approval is required, unapproved settings have their defaults.
     pub(super) fn owner_as_approved(
         &self,
         candidate: &Candidate,

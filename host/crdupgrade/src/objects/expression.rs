@@ -19,7 +19,7 @@ use crate::finding::cut;
 
 /// The deepest tree that is evaluated.
 const TREE_DEPTH: u32 = 40;
-/// The maximum cost of one rule for one value; the unit is that of [`run`].
+/// The maximum cost of one rule for one value; the unit is a step of [`run`].
 const STEPS: u64 = 10_000_000;
 /// The maximum depth of the walk over a schema.
 const SCHEMA_DEPTH: usize = 64;
@@ -123,7 +123,7 @@ impl Rules {
 }
 
 impl Rule {
-    /// A rule; none if it cannot be compiled within bounds.
+    /// The rule, or `None` if it does not compile within bounds.
     fn read(rule: &Value) -> Option<Self> {
         let text = |name: &str| rule.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let source = text("rule")?;

@@ -213,7 +213,7 @@ impl Owner {
         format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(hash))
     }
 
-    /// Whether the spec asks for an object whoever has it.
+    /// Whether the spec asks for an object regardless of its current owner.
     fn asks_for(&self, object: &ObjectKey) -> bool {
         self.collisions == CollisionProtection::None || self.adopts.contains_key(&ObjectId::of(object))
     }

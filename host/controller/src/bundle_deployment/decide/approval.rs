@@ -62,8 +62,8 @@ pub(crate) fn terms(deployment: &BundleDeployment) -> String {
     Digest::of(terms.to_string().as_bytes()).to_string()
 }
 
-/// Whether somebody approved what the spec lets this rollout do, as far as it needs approval at all. A repair and a rollback to what ran
-/// before need none; without this check they would do on new terms what nobody approved.
+/// Whether a user approved what the spec lets this rollout do, as far as it needs approval at all. A repair and a rollback to what ran
+/// before need no approval; without this check they would use terms that no user approved.
 pub(crate) fn covers_terms(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
     if deployment.spec.approval != Some(Approval::Manual) || candidate.approval.is_some() {
         return true;

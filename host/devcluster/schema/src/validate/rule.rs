@@ -17,7 +17,7 @@ use crate::{
     schema::{Rule, Schema},
 };
 
-/// The cost limits of one rule, and of all rules of one object; the unit is that of [`run`].
+/// The cost limits of one rule, and of all rules of one object; the unit is a step of [`run`].
 const RULE_BUDGET: u64 = 10_000_000;
 const OBJECT_BUDGET: u64 = 100_000_000;
 
