@@ -32,9 +32,20 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> 
 pub(crate) const SHARED: [&str; 5] =
     ["--locked", "--workspace", "--no-default-features", "--features", "chandler/dev,chandler-properties/sandbox"];
 
+/// The same without the feature `dev`: for the command that a cluster runs. chandler-packages would select the feature.
+pub(crate) const CLUSTER: [&str; 7] = [
+    "--locked",
+    "--workspace",
+    "--exclude",
+    "chandler-packages",
+    "--no-default-features",
+    "--features",
+    "chandler-properties/sandbox",
+];
+
 /// A program of the workspace, after building it like the tests.
 pub(crate) fn program(name: &str) -> anyhow::Result<Command> {
-    // A test is built with it, since only tests have the features of dev-dependencies.
+    // A test is built with it, since cargo selects the features of dev-dependencies only for tests.
     run(cargo(["build", "--quiet"]).args(SHARED).args(["--bin", name, "--test", "documentation"]))?;
     let file = target_directory().join("debug").join(name).with_extension(env::consts::EXE_EXTENSION);
     let mut command = Command::new(file);

@@ -8,6 +8,7 @@ mod command;
 mod corpus;
 mod demo;
 mod dist;
+mod documentation;
 mod fuzz;
 mod generate;
 mod guests;
@@ -52,11 +53,16 @@ enum Task {
     Fuzz(fuzz::Fuzz),
     /// Build the binary that runs in a cluster: `chandler` without the embedded control plane and registry (release build)
     Dist(dist::Dist),
+    /// Build the documentation of all crates with what the tests have compiled; a warning is an error
+    Documentation(documentation::Documentation),
     /// Write the generated files (CRDs, command-line reference), or check that they are up to date
     Generate(generate::Generate),
 }
 
 fn main() -> anyhow::Result<()> {
+    if let Some(notes) = documentation::notes() {
+        return documentation::note(&notes);
+    }
     match Arguments::parse().task {
         Task::Demo(demo) => demo.run(),
         Task::Test(test) => test.run(),
@@ -69,6 +75,7 @@ fn main() -> anyhow::Result<()> {
         Task::Packages(packages) => packages.run(),
         Task::Fuzz(fuzz) => fuzz.run(),
         Task::Dist(_) => dist::Dist::run(),
+        Task::Documentation(_) => documentation::Documentation::run(),
         Task::Generate(generate) => generate.run(),
     }
 }

@@ -5,7 +5,7 @@ use std::{env, process::Command, thread};
 use anyhow::bail;
 
 use crate::{
-    command::{self, SHARED, cargo},
+    command::{self, CLUSTER, SHARED, cargo},
     guests,
 };
 
@@ -36,10 +36,14 @@ impl Test {
     }
 }
 
-/// Compiles all that the tests run, and the examples, which no test runs.
+/// Compiles all that the tests run, the examples, which no test runs, and the command as a cluster runs it.
 pub(crate) fn compile() -> anyhow::Result<()> {
     guests::build_all()?;
-    command::run(cargo(["test", "--quiet", "--no-run", "--all-targets"]).args(SHARED))
+    command::run(cargo(["test", "--quiet", "--no-run", "--all-targets"]).args(SHARED))?;
+    // A test is built with it, since cargo selects the features of dev-dependencies only for tests: with others, it would compile
+    // dependencies once more.
+    let mut cluster = cargo(["test", "--quiet", "--no-run"]);
+    command::run(cluster.args(CLUSTER).args(["--bin", "chandler", "--test", "documentation"]))
 }
 
 /// The commands that run all tests.

@@ -17,6 +17,9 @@ pub struct Removal<'a> {
     pub resolution: Option<&'a Resolution>,
     /// The BundleDeployment of the set that installs the package.
     pub deployment: Option<&'a BundleDeployment>,
+    /// Whether the bundle of another package of the set contains the PlatformOperator. That package is uninstalled only once the
+    /// PlatformOperator is gone, and the set may keep `package` until then: each would wait for the other for ever.
+    pub is_bundled: bool,
 }
 
 /// Whether the finalizer may go: nothing that the PlatformOperator installed is left, or something else needs it.
@@ -29,8 +32,15 @@ pub fn is_complete(removal: &Removal<'_>) -> bool {
     if removal.is_orphaned {
         return !asks || resolution::kept_packages(resolution).contains(removal.package);
     }
-    if resolution.metadata.deletion_timestamp.is_some() || asks {
+    if resolution.metadata.deletion_timestamp.is_some() {
+        // Its set is uninstalled, and the Resolution that follows does not ask for the package.
+        return removal.deployment.is_none() || removal.is_bundled;
+    }
+    if asks {
         return false;
+    }
+    if removal.is_bundled {
+        return true;
     }
     let members = resolution.status.iter().flat_map(|status| &status.members);
     if members.into_iter().any(|member| member.package == removal.package) {
@@ -74,19 +84,38 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
+    fn installed() -> BundleDeployment {
+        let spec = json!({"installNamespace": "a", "provisionerClassName": "b", "source": {"type": "image"}});
+        BundleDeployment::new("x", serde_json::from_value(spec).unwrap())
+    }
+
     fn removal<'a>(resolution: Option<&'a Resolution>, deployment: Option<&'a BundleDeployment>) -> Removal<'a> {
         Removal { package: "x", resolution, deployment, ..Removal::default() }
     }
 
     #[test]
+    fn a_platform_operator_of_the_set_itself_waits_for_nothing_that_waits_for_it() {
+        let deployment = installed();
+        let deleted = json!({"/metadata/deletionTimestamp": "2026-01-01T00:00:00Z"});
+        let bundled = |resolution: &Resolution| {
+            is_complete(&Removal { is_bundled: true, ..removal(Some(resolution), Some(&deployment)) })
+        };
+        for (asked, deleted, expected) in [
+            (&["x", "y"][..], &json!({}), false),
+            (&["y"], &json!({}), true),
+            (&["x", "y"], &deleted, true),
+            (&["y"], &deleted, true),
+        ] {
+            assert_eq!(bundled(&resolution(asked, &["x", "y"], deleted)), expected, "{asked:?} {deleted}");
+        }
+        let whole = resolution(&["x", "y"], &["x", "y"], &deleted);
+        assert!(!is_complete(&removal(Some(&whole), Some(&deployment))), "no bundle contains it");
+        assert!(is_complete(&removal(Some(&whole), None)), "the package is uninstalled before the rest of the set");
+    }
+
+    #[test]
     fn the_finalizer_goes_once_the_package_is_uninstalled_or_needed() {
-        let deployment = BundleDeployment::new(
-            "x",
-            serde_json::from_value(
-                json!({"installNamespace": "a", "provisionerClassName": "b", "source": {"type": "image"}}),
-            )
-            .unwrap(),
-        );
+        let deployment = installed();
         let installed = Some(&deployment);
         let none = json!({});
         let answered = |members: &[&str]| resolution(&["y"], members, &none);
@@ -101,7 +130,6 @@ mod tests {
             resolution(&["y"], &["x"], &json!({"/status/observedGeneration": 1})),
             resolution(&["y"], &["x"], &json!({"/spec/suspend": true})),
             resolution(&["y"], &["x"], &json!({"/status/conditions": []})),
-            resolution(&["y"], &["y"], &json!({"/metadata/deletionTimestamp": "2026-01-01T00:00:00Z"})),
         ] {
             assert!(!is_complete(&removal(Some(&waiting), None)), "{waiting:?}");
         }

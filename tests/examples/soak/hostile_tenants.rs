@@ -10,6 +10,7 @@ use std::{
 };
 
 use chandler_api::{ProvisionerClass, names::PLAIN_CLASS};
+use chandler_test_git::GitServer;
 use chandler_tests::{
     World,
     bundles::{self, Bundle},
@@ -20,10 +21,10 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::{deployment_watch::DeploymentWatch, namespace};
+use crate::{beside, deployment_watch::DeploymentWatch, namespace};
 
 /// The attacks, and their names on the command line. They are assigned to BundleDeployments in turn.
-const ATTACKS: [(&str, Attack); 14] = [
+const ATTACKS: [(&str, Attack); 16] = [
     ("silent-registry", Attack::SilentRegistry),
     ("trickling-registry", Attack::TricklingRegistry),
     ("redirect", Attack::RedirectToMetadata),
@@ -38,12 +39,17 @@ const ATTACKS: [(&str, Attack); 14] = [
     ("many-versions", Attack::ManyVersions),
     ("nested-component", Attack::NestedComponent),
     ("vanishing-class", Attack::VanishingClass),
+    ("updated-class", Attack::UpdatedClass),
+    ("git", Attack::Git),
 ];
 
 /// The time between two edits of hostile BundleDeployments, so that each of them is tried again and again.
 const BETWEEN_EDITS: Duration = Duration::from_millis(500);
-/// After this many edits the class of [`Attack::VanishingClass`] is deleted and created again.
+/// After this many edits the class of [`Attack::VanishingClass`] is deleted and created again, and that of [`Attack::UpdatedClass`] updated.
 const EDITS_PER_CLASS: u64 = 20;
+/// The directories of the repository of [`Attack::Git`], each in the one before, and the length of their names.
+const DIRECTORIES: usize = 150;
+const NAME_BYTES: usize = 200;
 
 #[derive(Clone, Copy)]
 enum Attack {
@@ -69,6 +75,10 @@ enum Attack {
     NestedComponent,
     /// A class that is deleted and created again while it is in use.
     VanishingClass,
+    /// A class that gets another component while it is in use, so that all of its releases are rendered again.
+    UpdatedClass,
+    /// A repository of nested directories with long names.
+    Git,
 }
 
 /// One hostile BundleDeployment.
@@ -86,7 +96,32 @@ pub(crate) struct HostileTenants {
     classes: Arc<Classes>,
     edits: Arc<AtomicU64>,
     editor: JoinHandle<()>,
-    _registries: [HostileRegistry; 3],
+    _servers: Servers,
+}
+
+/// What hostile sources name.
+struct Servers {
+    silent: HostileRegistry,
+    trickling: HostileRegistry,
+    redirecting: HostileRegistry,
+    git: GitServer,
+}
+
+impl Servers {
+    async fn start() -> Self {
+        let git = GitServer::start().await.expect("git is installed");
+        let repository = git.repository("nested");
+        let path = vec!["n".repeat(NAME_BYTES); DIRECTORIES].join("/");
+        for branch in ["a", "b"] {
+            repository.commit(branch, &[("100644", &format!("{path}/{branch}"), b"deep")]);
+        }
+        Self {
+            silent: HostileRegistry::silent().await,
+            trickling: HostileRegistry::trickling(Duration::from_secs(9)).await,
+            redirecting: HostileRegistry::redirecting("http://169.254.169.254/latest/meta-data/").await,
+            git,
+        }
+    }
 }
 
 impl HostileTenants {
@@ -99,23 +134,17 @@ impl HostileTenants {
         honest: &str,
         only: &[String],
     ) -> Self {
-        let registries = [
-            HostileRegistry::silent().await,
-            HostileRegistry::trickling(Duration::from_secs(9)).await,
-            HostileRegistry::redirecting("http://169.254.169.254/latest/meta-data/").await,
-        ];
+        let servers = Servers::start().await;
         let classes = Arc::new(Classes::create(world).await);
         let mut all = Vec::new();
         let attacks =
             ATTACKS.into_iter().filter(|(name, _)| only.is_empty() || only.iter().any(|wanted| wanted == name));
         let attacks: Vec<Attack> = attacks.map(|(_, attack)| attack).collect();
-        assert!(
-            !attacks.is_empty(),
-            "none of these is an attack: {only:?}; the attacks are {:?}",
-            ATTACKS.map(|attack| attack.0)
-        );
+        let known = || ATTACKS.iter().map(|attack| attack.0).chain(beside::NAMES);
+        let unknown: Vec<&String> = only.iter().filter(|name| !known().any(|it| it == *name)).collect();
+        assert!(unknown.is_empty(), "{unknown:?} is not an attack; these are {:?}", known().collect::<Vec<_>>());
         for (index, attack) in attacks.iter().cycle().take(count).enumerate() {
-            all.push(hostile_deployment(world, &registries, &classes, honest, *attack, index).await);
+            all.push(hostile_deployment(world, &servers, &classes, honest, *attack, index).await);
         }
         for one in &all {
             world.apply(&one.name, one.specs[0].clone()).await;
@@ -126,7 +155,7 @@ impl HostileTenants {
         let (all, edits) = (Arc::new(all), Arc::new(AtomicU64::new(0)));
         let editor =
             tokio::spawn(edit_all(Arc::clone(world), Arc::clone(&all), Arc::clone(&classes), Arc::clone(&edits)));
-        Self { all, classes, edits, editor, _registries: registries }
+        Self { all, classes, edits, editor, _servers: servers }
     }
 
     /// Deletes everything. Returns how often the BundleDeployments were edited.
@@ -146,14 +175,19 @@ impl HostileTenants {
 
 /// Edits one BundleDeployment after another, forever.
 async fn edit_all(world: Arc<World>, all: Arc<Vec<HostileDeployment>>, classes: Arc<Classes>, edits: Arc<AtomicU64>) {
+    if all.is_empty() {
+        return;
+    }
     let mut ticks = tokio::time::interval(BETWEEN_EDITS);
+    let mut replaced = 0;
     for round in 1.. {
         for one in &*all {
             ticks.tick().await;
             let patch = Patch::Merge(json!({"spec": one.specs[round % 2]}));
             world.deployments().patch(&one.name, &PatchParams::default(), &patch).await.expect("a spec");
             if edits.fetch_add(1, Ordering::Relaxed).is_multiple_of(EDITS_PER_CLASS) {
-                classes.replace(&world).await;
+                replaced += 1;
+                classes.replace(&world, replaced).await;
             }
         }
     }
@@ -161,13 +195,13 @@ async fn edit_all(world: Arc<World>, all: Arc<Vec<HostileDeployment>>, classes: 
 
 async fn hostile_deployment(
     world: &World,
-    registries: &[HostileRegistry; 3],
+    servers: &Servers,
     classes: &Classes,
     honest: &str,
     attack: Attack,
     index: usize,
 ) -> HostileDeployment {
-    let [silent, trickling, redirecting] = registries;
+    let Servers { silent, trickling, redirecting, git } = servers;
     let name = format!("{}-hostile-{index}", world.name());
     // Every bundle differs, so that the controller cannot share pulls or renders.
     let both = async |make: &dyn Fn(&str) -> Bundle| {
@@ -187,6 +221,8 @@ async fn hostile_deployment(
         Attack::Behaves(behaviour) => (classes.hostile.as_str(), both(&behaves(behaviour)).await),
         Attack::NestedComponent => (classes.nested.as_str(), both(&behaves("")).await),
         Attack::VanishingClass => (classes.vanishing.as_str(), both(&behaves("")).await),
+        Attack::UpdatedClass => (classes.updated.as_str(), both(&behaves("")).await),
+        Attack::Git => (PLAIN_CLASS, ["a", "b"].map(str::to_owned)),
         Attack::Schema => (classes.hostile.as_str(), both(&costly_schema).await),
         Attack::Patterns => (PLAIN_CLASS, patterns(world, &name).await),
         Attack::ManyVersions => (PLAIN_CLASS, both(&|note| many_versions(&name, note)).await),
@@ -195,8 +231,14 @@ async fn hostile_deployment(
     let mut specs = images.map(|image| world.spec(class, &image));
     for spec in &mut specs {
         spec["installNamespace"] = json!(namespace(world, 100_000 + index).await);
-        if matches!(attack, Attack::IgnoredFields) {
-            spec["ignoreDifferences"] = ignored_fields();
+        match attack {
+            Attack::IgnoredFields => spec["ignoreDifferences"] = ignored_fields(),
+            Attack::Git => {
+                let branch = spec["source"]["image"]["ref"].take();
+                let git = json!({"repository": git.url("nested"), "ref": {"branch": branch}});
+                spec["source"] = json!({"type": "git", "git": git});
+            }
+            _ => {}
         }
     }
     HostileDeployment { name, specs, first_installs: matches!(attack, Attack::Patterns | Attack::IgnoredFields) }
@@ -258,12 +300,22 @@ pub(crate) fn hostile_component() -> Vec<u8> {
     fs::read(guest).expect("`cargo xtask plugins` builds target/plugins/test/hostile.wasm")
 }
 
+/// The hostile component with a custom section that differs, so that it is another component.
+fn marked(version: u8) -> Vec<u8> {
+    let mut wasm = hostile_component();
+    // Section 0 of three bytes: the length of its name, the name, and a byte.
+    wasm.extend([0, 3, 1, b'v', version]);
+    wasm
+}
+
 /// The classes of the hostile BundleDeployments.
 struct Classes {
     hostile: String,
     nested: String,
     vanishing: String,
-    component: String,
+    updated: String,
+    /// Two versions of the hostile component.
+    components: [String; 2],
 }
 
 impl Classes {
@@ -271,25 +323,29 @@ impl Classes {
         let push = |name: &str, wasm: Vec<u8>| {
             world.registry.push_component(name, "v1", wasm).expect("the registry takes it").reference
         };
-        let component = push("provisioners/hostile", hostile_component());
+        let components = [0, 1].map(|version| push(&format!("provisioners/hostile-{version}"), marked(version)));
         let nested = push("provisioners/nested", chandler_test_components::instance_bomb());
         let name = |suffix: &str| format!("{}-{suffix}", world.name());
-        let classes =
-            Self { hostile: name("hostile"), nested: name("nested"), vanishing: name("vanishing"), component };
-        create_class(world, &classes.hostile, &classes.component).await;
-        create_class(world, &classes.nested, &nested).await;
-        create_class(world, &classes.vanishing, &classes.component).await;
-        classes
+        let (hostile, nested_class) = (name("hostile"), name("nested"));
+        let (vanishing, updated) = (name("vanishing"), name("updated"));
+        create_class(world, &nested_class, &nested).await;
+        for class in [&hostile, &vanishing, &updated] {
+            create_class(world, class, &components[0]).await;
+        }
+        Self { hostile, nested: nested_class, vanishing, updated, components }
     }
 
-    /// Deletes the vanishing class and creates it again.
-    async fn replace(&self, world: &World) {
+    /// Deletes the vanishing class and creates it again, and gives the updated one the other component.
+    async fn replace(&self, world: &World, round: usize) {
         Self::remove(world, &self.vanishing).await;
-        create_class(world, &self.vanishing, &self.component).await;
+        create_class(world, &self.vanishing, &self.components[0]).await;
+        let classes: kube::Api<ProvisionerClass> = kube::Api::all(world.client.clone());
+        let patch = Patch::Merge(json!({"spec": {"image": self.components[round % 2]}}));
+        classes.patch(&self.updated, &PatchParams::default(), &patch).await.expect("a spec");
     }
 
     async fn delete(&self, world: &World) {
-        for class in [&self.hostile, &self.nested, &self.vanishing] {
+        for class in [&self.hostile, &self.nested, &self.vanishing, &self.updated] {
             Self::remove(world, class).await;
         }
     }

@@ -12,6 +12,7 @@
     reason = "it is a program whose result is its output"
 )]
 
+mod beside;
 mod deployment_watch;
 mod hostile_tenants;
 mod process;
@@ -29,6 +30,7 @@ use kube::api::DeleteParams;
 use serde_json::json;
 
 use self::{
+    beside::Beside,
     deployment_watch::{DeploymentWatch, Observed},
     hostile_tenants::{HostileTenants, hostile_component},
     process::Process,
@@ -59,10 +61,12 @@ async fn main() {
     let alone = rounds(&world, &watch, &images, honest, phase).await;
     let before = controller.report("honest alone");
     let hostile_tenants = HostileTenants::start(&world, &watch, hostile, &images[0], &attacks).await;
+    let beside = Beside::start(&world, &attacks).await;
     let among = rounds(&world, &watch, &images, honest, phase).await;
     controller.report("among hostile ones");
     compare(&alone, &among);
     println!("{} edits of hostile BundleDeployments", hostile_tenants.stop(&world, &watch).await);
+    beside.stop(&world).await;
     controller.settle(before.threads).await;
     controller.report("after all BundleDeployments are deleted");
     drop(controller);

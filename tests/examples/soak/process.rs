@@ -41,6 +41,7 @@ impl Process {
             .arg(options.watch_selector.to_string())
             .arg("--cache-directory")
             .arg(directory.path().join("cache"))
+            .args(["--content-address", "127.0.0.1:0"])
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .stdout(Stdio::null())

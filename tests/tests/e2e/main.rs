@@ -13,6 +13,7 @@ mod admission;
 mod admission_policies;
 mod adoption;
 mod api_faults;
+mod api_faults_in_sets;
 mod approval;
 mod approval_blockers;
 mod catalogs;

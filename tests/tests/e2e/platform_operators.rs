@@ -339,6 +339,38 @@ async fn a_resolution_that_others_made_is_left_alone_and_an_orphan_stays_install
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_package_that_contains_a_platform_operator_of_its_dependency_is_uninstalled() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("base", "1.0.0", &[]).await;
+    let contained = json!({
+        "apiVersion": "platform.openshift.io/v1alpha1", "kind": "PlatformOperator",
+        "metadata": {"name": shop.name("contained"), "labels": {"chandler.dev/e2e-run": world.run()}},
+        "spec": {"package": {"name": shop.name("base")}, "installNamespace": world.namespace},
+    });
+    let shop = shop.with_plain("app", "1.0.0", &["base"], &[contained]).await;
+    catalog(&shop).await;
+    let contained = shop.name("contained");
+    let app = create_here(&shop, "one", "app").await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    until(&world, &contained, INSTALLED, "1.0.0").await;
+    // The Resolution is deleted by hand. All that it installed goes, and app comes back with a new one.
+    let old = resolutions(&world).get(&world.platform()).await.expect("the Resolution");
+    resolutions(&world).delete(&world.platform(), &DeleteParams::default()).await.expect("it exists");
+    wait::until(&resolutions(&world), &world.platform(), "replaced", |now| {
+        now.is_some_and(|now| now.uid() != old.uid())
+    })
+    .await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    until(&world, &contained, INSTALLED, "1.0.0").await;
+    // The PlatformOperator of app is deleted.
+    delete(&world, &app).await;
+    wait::until(&operators(&world), &contained, "gone with app", |operator| operator.is_none()).await;
+    eventually("base is gone", || async { shop.installed("base").await.is_none() }).await;
+    wait::until(&resolutions(&world), &world.platform(), "gone", |resolution| resolution.is_none()).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_idle_controller_writes_nothing() {
     let mut world = World::new().await;
     let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;

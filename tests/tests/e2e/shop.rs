@@ -6,7 +6,7 @@ use chandler_api::Catalog;
 use chandler_tests::{World, bundles::Bundle};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::catalogs;
 
@@ -89,6 +89,24 @@ impl<'a> Shop<'a> {
         let image =
             self.world.push(&self.bundle(package, version).with("manifests/other.json", &map.to_string())).await;
         self.add(package, version, &[], image);
+        self
+    }
+
+    /// Adds a version whose bundle is of the format plain+v0 and has its ConfigMap and these objects.
+    pub(crate) async fn with_plain(
+        mut self,
+        package: &'static str,
+        version: &'static str,
+        needs: &[&str],
+        objects: &[Value],
+    ) -> Self {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": package}, "data": {"version": version}});
+        let files = std::iter::once(&map).chain(objects).enumerate();
+        let bundle = files.fold(Bundle::empty(), |bundle, (index, object)| {
+            bundle.with(&format!("manifests/{index}.json"), &object.to_string())
+        });
+        let image = self.world.push(&bundle).await;
+        self.add(package, version, needs, image);
         self
     }
 

@@ -2,11 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter::successors,
     sync::Arc,
 };
 
 use chandler_api::{
     BundleDeployment, ConditionType, PlatformOperator, Reason, Resolution, ServiceAccountReference, find_condition,
+    names::OWNER_NAME_LABEL,
 };
 use chandler_catalog::Indexes;
 use chandler_platform::{Plan, Refused, Settings, plan::plan, resolution};
@@ -20,6 +22,9 @@ use tokio::sync::Mutex;
 
 use super::{namespaces::Namespaces, reconciler::ReconcileError};
 use crate::{absent, context::Context, resolution::Membership};
+
+/// How many BundleDeployments between a PlatformOperator and a member of the set are looked at. Labels can name each other in a circle.
+const MOST_OWNERS: usize = 16;
 
 /// What all reconciles of PlatformOperators share.
 pub(super) struct Platform {
@@ -140,6 +145,14 @@ impl Platform {
     /// The BundleDeployment of the set that installs a package. A label would not prove that the set created it.
     pub(super) fn member(&self, membership: &Membership, package: &str) -> Option<BundleDeployment> {
         self.context.deployment(&deployment_name(package)).filter(|deployment| membership.has(deployment))
+    }
+
+    /// Whether a member of the set installs a PlatformOperator, itself or by way of BundleDeployments that it installs. Labels are enough to
+    /// know that: whoever forges one has only his own PlatformOperator deleted before its package is.
+    pub(super) fn is_bundled(&self, membership: &Membership, operator: &PlatformOperator) -> bool {
+        let owner = |labels: &BTreeMap<String, String>| self.context.deployment(labels.get(OWNER_NAME_LABEL)?);
+        let owners = successors(owner(operator.labels()), |it| owner(it.labels()));
+        owners.take(MOST_OWNERS).any(|it| membership.has(&it))
     }
 
     fn settings(&self, operators: &[&PlatformOperator]) -> Settings {

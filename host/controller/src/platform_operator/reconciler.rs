@@ -134,6 +134,7 @@ impl PlatformOperators {
             is_orphaned: self.platform.generations.is_orphaning(operator),
             resolution: planned.resolution.as_ref(),
             deployment: deployment.as_ref(),
+            is_bundled: planned.blocked.is_none() && self.platform.is_bundled(&planned.membership, operator),
         };
         if !is_complete(&removal) {
             return self.report(operator, &Outcome::Deleting { deployment: deployment.as_ref() }).await;
