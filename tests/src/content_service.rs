@@ -1,9 +1,7 @@
 //! A client of the content service, as a user of the cluster.
 
-use futures::{Stream, StreamExt as _};
 use http::{HeaderMap, Method, Request, StatusCode};
-use http_body_util::{BodyExt as _, StreamBody};
-use hyper::body::{Bytes, Frame};
+use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, Config, client::Body, config::AuthInfo};
 use serde_json::{Value, json};
@@ -90,20 +88,6 @@ impl ContentClient {
         let (parts, body) = response.into_parts();
         let body = body.collect().await.expect("a whole body").to_bytes().to_vec();
         Ok(Answer { status: parts.status, headers: parts.headers, body })
-    }
-
-    /// Sends a body in parts, as slowly as they come.
-    ///
-    /// # Errors
-    /// The server ends the connection.
-    pub async fn put_parts(
-        &self,
-        path: &str,
-        parts: impl Stream<Item = Vec<u8>> + Send + 'static,
-    ) -> Result<Answer, kube::Error> {
-        let frames = parts.map(|part| Ok::<_, std::convert::Infallible>(Frame::data(Bytes::from(part))));
-        let request = Request::put(path).body(Body::wrap_body(StreamBody::new(frames))).expect("a request");
-        self.answer(request).await
     }
 
     /// Gets a path.

@@ -9,6 +9,7 @@
 //! - `connection`: opens one connection, and ends it when the server stops answering.
 //! - [`monitored`] and [`Availability`]: whether the API server answers, and when it answers again.
 //! - [`fenced`]: writes that wait while a [`Fence`] is closed.
+//! - [`insistent`]: sends a write again that met another one.
 //! - `body`: the body of a response, whose end frees a stream.
 
 mod availability;
@@ -16,6 +17,7 @@ mod body;
 mod builder;
 mod connection;
 mod fence;
+mod insistence;
 mod pool;
 mod transport;
 
@@ -23,4 +25,5 @@ pub use availability::{Availability, monitored};
 pub use builder::{Stack, builder, client, with_keep_alive};
 pub use connection::KeepAlive;
 pub use fence::{Fence, FenceKeeper, fenced};
+pub use insistence::insistent;
 pub use pool::MAX_STREAMS;

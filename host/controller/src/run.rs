@@ -6,7 +6,7 @@ use chandler_api::{
     BundleDeployment, Catalog, ChangeApproval, PlatformOperator, Resolution, names::TEARDOWN_FINALIZER,
 };
 use chandler_builtin::Provisioners;
-use chandler_client::{Availability, fenced, monitored};
+use chandler_client::{Availability, fenced, insistent, monitored};
 use chandler_content::{ImageOptions, Images, RegistrySettings, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
 use chandler_permissions::{Account, Installation};
@@ -92,7 +92,7 @@ pub async fn run(
 }
 
 async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Result<(), ControllerError> {
-    let (client, availability) = monitored(&readable(&client));
+    let (client, availability) = monitored(&insistent(&readable(&client)));
     let (deployments, classes) = (Reflector::new(availability.clone()), Reflector::new(availability.clone()));
     let catalogs = Reflector::<Catalog>::new(availability.clone());
     let resolutions = Reflector::<Resolution>::new(availability.clone());

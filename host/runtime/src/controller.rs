@@ -264,15 +264,19 @@ async fn reconcile<R: Reconciler>(
     result
 }
 
+/// The longest pause after a conflict. The write that came between has ended, so a long pause is of no use.
+const AFTER_CONFLICT: Duration = Duration::from_secs(5);
+
 /// The error policy: retry with backoff.
 fn retry<R: Reconciler>(guarded: Arc<Guarded<R::Object>>, error: &R::Error, context: Arc<Context<R>>) -> Action {
     let (kind, name) = (R::Object::kind(&()), guarded.name_any());
+    let backoff = context.reconciler.backoff();
     if error.is_conflict() {
         tracing::debug!(%kind, name, %error, "the object changed or was deleted during its reconcile");
-    } else {
-        tracing::warn!(%kind, name, %error, "reconcile failed");
+        return Action::requeue(backoff.failed_at_most(&name, AFTER_CONFLICT));
     }
-    Action::requeue(context.reconciler.backoff().failed(&name))
+    tracing::warn!(%kind, name, %error, "reconcile failed");
+    Action::requeue(backoff.failed(&name))
 }
 
 /// Completes when shutdown comes before the start. kube's controller waits for the first list even after it was asked to stop,

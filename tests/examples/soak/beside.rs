@@ -3,8 +3,7 @@
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use chandler_api::{Catalog, Resolution};
-use chandler_tests::{ContentClient, World, bundles::Bundle, content_service, wait};
-use futures::stream;
+use chandler_tests::{World, bundles::Bundle, content_service, wait};
 use k8s_openapi::api::{
     core::v1::ServiceAccount,
     rbac::v1::{ClusterRole, ClusterRoleBinding},
@@ -16,7 +15,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::namespace;
+use crate::{drip::Drips, namespace};
 
 /// Their names on the command line.
 pub(crate) const NAMES: [&str; 2] = ["resolutions", "uploads"];
@@ -27,21 +26,21 @@ const VERSIONS: usize = 40;
 /// How many Resolutions there are, and how long each stays as it is.
 const RESOLUTIONS: usize = 10;
 const BETWEEN_EDITS: Duration = Duration::from_secs(2);
-/// How many uploads are tried at once, and the time between two bytes.
+/// How many uploads are tried at once.
 const UPLOADS: usize = 16;
-const BETWEEN_BYTES: Duration = Duration::from_secs(5);
 
 /// These attacks, under way.
 pub(crate) struct Beside {
     tasks: JoinSet<()>,
     resolutions: Vec<String>,
+    drips: Option<Drips>,
 }
 
 impl Beside {
     /// Starts those whose names are in `only`, or all.
     pub(crate) async fn start(world: &Arc<World>, only: &[String]) -> Self {
         let wanted = |name: &str| only.is_empty() || only.iter().any(|it| it == name);
-        let mut all = Self { tasks: JoinSet::new(), resolutions: Vec::new() };
+        let mut all = Self { tasks: JoinSet::new(), resolutions: Vec::new(), drips: None };
         if wanted(NAMES[0]) {
             all.resolutions(world).await;
         }
@@ -98,25 +97,15 @@ impl Beside {
         world.apply(&name, spec).await;
         let announced = content_service::announced(world, "announced", |_| true).await;
         let token = content_service::token(world, &namespace, &name).await;
-        for _ in 0..UPLOADS {
-            let (client, path) = (ContentClient::new(&announced, Some(token.clone())), format!("/uploads/{name}.tgz"));
-            self.tasks.spawn(async move {
-                loop {
-                    let drops = stream::unfold((), |()| async {
-                        sleep(BETWEEN_BYTES).await;
-                        Some((vec![0], ()))
-                    });
-                    // It is refused, or ended for its slowness.
-                    let _ = client.put_parts(&path, drops).await;
-                    sleep(BETWEEN_BYTES).await;
-                }
-            });
-        }
+        self.drips = Some(Drips::start(UPLOADS, &announced, &token, &name));
     }
 
     /// Ends them, and deletes their Resolutions.
     pub(crate) async fn stop(mut self, world: &World) {
         self.tasks.shutdown().await;
+        if let Some(drips) = self.drips {
+            tokio::task::spawn_blocking(|| drips.stop()).await.expect("no client panics");
+        }
         let resolutions: Api<Resolution> = Api::all(world.client.clone());
         for name in &self.resolutions {
             resolutions.delete(name, &DeleteParams::default()).await.expect("the Resolution exists");
@@ -129,9 +118,9 @@ impl Beside {
 
 /// All packages, one of them in a range that moves.
 fn wishes(round: usize) -> Value {
-    let wish = |package: usize| match package == round % PACKAGES {
-        true => json!({"name": format!("knot-{package}"), "version": format!(">=1.{}.0", round % VERSIONS)}),
-        false => json!({"name": format!("knot-{package}")}),
+    let wish = |package: usize| {
+        let range = if package == round % PACKAGES { format!(">=1.{}.0", round % VERSIONS) } else { String::new() };
+        json!({"name": format!("knot-{package}"), "version": range})
     };
     (0..PACKAGES).map(wish).collect()
 }

@@ -14,6 +14,7 @@
 
 mod beside;
 mod deployment_watch;
+mod drip;
 mod hostile_tenants;
 mod process;
 

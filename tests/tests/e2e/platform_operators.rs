@@ -344,7 +344,7 @@ async fn a_package_that_contains_a_platform_operator_of_its_dependency_is_uninst
     let shop = Shop::new(&world).with("base", "1.0.0", &[]).await;
     let contained = json!({
         "apiVersion": "platform.openshift.io/v1alpha1", "kind": "PlatformOperator",
-        "metadata": {"name": shop.name("contained"), "labels": {"chandler.dev/e2e-run": world.run()}},
+        "metadata": {"name": shop.name("contained"), "labels": {"chandler.dev/e2e-run": world.run().to_string()}},
         "spec": {"package": {"name": shop.name("base")}, "installNamespace": world.namespace},
     });
     let shop = shop.with_plain("app", "1.0.0", &["base"], &[contained]).await;
