@@ -2,6 +2,8 @@
 
 use std::{error::Error, fmt, io, process::ExitCode};
 
+use chandler_core::descriptors_exhausted;
+
 use super::{
     api_error,
     diagnostics::{self, Finding},
