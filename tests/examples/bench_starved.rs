@@ -105,7 +105,8 @@ async fn main() {
     let (mut renewed, mut longest, mut renewals) = (None, Duration::ZERO, 0_u32);
     let (mut seen, mut created, mut reported, mut ready) = (Instant::now(), None, None, None);
     while start.elapsed() < LONGEST && (ready.is_none() || created.is_none_or(|at: Instant| at.elapsed() < LOOK)) {
-        let now = leases.get_opt(&lease).await.expect("the API server answers").and_then(|lease| lease.spec?.renew_time);
+        let now =
+            leases.get_opt(&lease).await.expect("the API server answers").and_then(|lease| lease.spec?.renew_time);
         if now != renewed {
             if renewed.is_some() {
                 longest = longest.max(seen.elapsed());
@@ -132,7 +133,8 @@ async fn main() {
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    let seconds = |time: Option<Duration>| time.map_or("never".to_owned(), |time| format!("{:.1} s", time.as_secs_f64()));
+    let seconds =
+        |time: Option<Duration>| time.map_or("never".to_owned(), |time| format!("{:.1} s", time.as_secs_f64()));
     println!("the honest BundleDeployment: a status after {}, ready after {}", seconds(reported), seconds(ready));
     let longest = longest.max(seen.elapsed());
     println!("{renewals} renewals of the Lease; the longest time without one: {:.1} s", longest.as_secs_f64());

@@ -2,9 +2,7 @@
 
 use std::{fs::File, os::fd::AsRawFd as _};
 
-use chandler_content::{
-    ArchiveUrl, FailureClass, ImageAccess, ImageOptions, Images, Limits, RepositoryUrl, Store,
-};
+use chandler_content::{ArchiveUrl, FailureClass, ImageAccess, ImageOptions, Images, Limits, RepositoryUrl, Store};
 use chandler_git::Revision;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;

@@ -66,9 +66,9 @@ impl fmt::Display for DescriptorsExhausted {
                      runtime)",
                 )
             }
-            Self::Machine => {
-                f.write_str("all file descriptors of this machine are in use: raise the kernel's limit (`sysctl fs.file-max`)")
-            }
+            Self::Machine => f.write_str(
+                "all file descriptors of this machine are in use: raise the kernel's limit (`sysctl fs.file-max`)",
+            ),
         }
     }
 }
@@ -89,7 +89,10 @@ mod tests {
         ] {
             let found = descriptors_exhausted(&error).unwrap().to_string();
             let limit = getrlimit(Resource::Nofile).current.unwrap();
-            assert!(found.contains(&format!("all of its {limit} file descriptors")) && found.contains("ulimit -n"), "{found}");
+            assert!(
+                found.contains(&format!("all of its {limit} file descriptors")) && found.contains("ulimit -n"),
+                "{found}"
+            );
         }
         let machine = descriptors_exhausted(&io::Error::from(Errno::NFILE)).unwrap();
         assert!(machine.to_string().contains("fs.file-max"));

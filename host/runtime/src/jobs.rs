@@ -15,10 +15,7 @@ use std::{
 use chandler_core::Digest;
 use chandler_turns::{Requester, Turns};
 use futures::FutureExt as _;
-use tokio::{
-    sync::Notify,
-    task::AbortHandle,
-};
+use tokio::{sync::Notify, task::AbortHandle};
 
 /// How long a reconcile waits for a result.
 const WAIT: Duration = Duration::from_millis(500);
@@ -203,7 +200,9 @@ mod tests {
     async fn a_result_that_is_available_at_once_is_returned_once() {
         let jobs = Jobs::<u32>::default();
         for round in 0..2 {
-            let outcome = jobs.outcome(&requester(), "a", &inputs("x"), || ready(round), || panic!("the result was returned")).await;
+            let outcome = jobs
+                .outcome(&requester(), "a", &inputs("x"), || ready(round), || panic!("the result was returned"))
+                .await;
             assert_eq!(outcome, Some(Ok(round)));
         }
     }
@@ -214,13 +213,17 @@ mod tests {
         let (send, receive) = oneshot::channel();
         let (woken, wakes) = oneshot::channel();
         let work = || receive.map(Result::unwrap_or_default);
-        let first = jobs.outcome(&requester(), "a", &inputs("x"), work, move || woken.send(()).unwrap_or_default()).await;
+        let first =
+            jobs.outcome(&requester(), "a", &inputs("x"), work, move || woken.send(()).unwrap_or_default()).await;
         assert_eq!(first, None, "it is not available yet");
-        let again = jobs.outcome(&requester(), "a", &inputs("x"), || async { unreachable!("the job is running") }, || ()).await;
+        let again =
+            jobs.outcome(&requester(), "a", &inputs("x"), || async { unreachable!("the job is running") }, || ()).await;
         assert_eq!(again, None);
         send.send(7).expect("the job receives it");
         wakes.await.expect("the job wakes the object");
-        let last = jobs.outcome(&requester(), "a", &inputs("x"), || async { unreachable!("the result is available") }, || ()).await;
+        let last = jobs
+            .outcome(&requester(), "a", &inputs("x"), || async { unreachable!("the result is available") }, || ())
+            .await;
         assert_eq!(last, Some(Ok(7)));
     }
 
@@ -240,13 +243,23 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         };
-        assert_eq!(jobs.outcome(&requester(), "a", &inputs("x"), work(&held), || panic!("an aborted job has no result")).await, None);
-        assert_eq!(jobs.outcome(&requester(), "a", &inputs("y"), pending, || ()).await, None, "other inputs abort the first job");
+        assert_eq!(
+            jobs.outcome(&requester(), "a", &inputs("x"), work(&held), || panic!("an aborted job has no result")).await,
+            None
+        );
+        assert_eq!(
+            jobs.outcome(&requester(), "a", &inputs("y"), pending, || ()).await,
+            None,
+            "other inputs abort the first job"
+        );
         ended(&held).await;
         for end in [|jobs: &Jobs<usize>| jobs.end("a"), |jobs: &Jobs<usize>| jobs.end_all()] {
             for job in ["a", "a/1"] {
                 assert_eq!(
-                    jobs.outcome(&requester(), job, &inputs("x"), work(&held), || panic!("an aborted job has no result")).await,
+                    jobs.outcome(&requester(), job, &inputs("x"), work(&held), || panic!(
+                        "an aborted job has no result"
+                    ))
+                    .await,
                     None
                 );
             }

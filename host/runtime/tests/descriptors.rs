@@ -85,7 +85,8 @@ async fn the_log_and_the_errors_name_the_exhausted_file_descriptors() {
     let shutdown = leadership::shutdown(async {
         let _ = stopped.await;
     });
-    let waiting = tokio::spawn(async move { while_leader(&election, shutdown, |_, _| std::future::pending::<()>()).await });
+    let waiting =
+        tokio::spawn(async move { while_leader(&election, shutdown, |_, _| std::future::pending::<()>()).await });
     log.says("this controller waits until it is the leader").await;
     let limit = getrlimit(Resource::Nofile).current.unwrap();
     let exhausted = format!("this process has used all of its {limit} file descriptors");

@@ -345,9 +345,9 @@ fn command_result(ended: Result<(), ControllerError>) -> Result<(), CommandError
     ended.map_err(|error| {
         let failed = CommandError::failed("the controller failed").because(&error);
         match error {
-            ControllerError::Election(ElectionError::Refused { source: kube::Error::Api(status), namespace, .. }) => {
-                failed.hint(lease_hint(status.code, &namespace))
-            }
+            ControllerError::Election(ElectionError::Refused {
+                source: kube::Error::Api(status), namespace, ..
+            }) => failed.hint(lease_hint(status.code, &namespace)),
             _ => failed,
         }
     })

@@ -116,7 +116,10 @@ pub(crate) struct Inner {
 
 impl fmt::Debug for Images {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Images").field("store", &self.inner.store).field("options", &self.inner.options).finish_non_exhaustive()
+        f.debug_struct("Images")
+            .field("store", &self.inner.store)
+            .field("options", &self.inner.options)
+            .finish_non_exhaustive()
     }
 }
 

@@ -57,7 +57,8 @@ impl Candidacy {
         self.seen.update(read);
         let spec = self.seen.lease.as_ref().and_then(|lease| lease.spec.as_ref());
         let spec = spec.cloned().or_else(|| self.seen.lease.is_some().then(Default::default));
-        let written = match lease::decide(spec.as_ref(), self.seen.since.elapsed(), &self.lease.identity, &self.timing) {
+        let written = match lease::decide(spec.as_ref(), self.seen.since.elapsed(), &self.lease.identity, &self.timing)
+        {
             Action::Wait { holder } => return Ok(Err(holder)),
             Action::Create => {
                 let metadata = ObjectMeta { name: Some(self.lease.name.clone()), ..ObjectMeta::default() };

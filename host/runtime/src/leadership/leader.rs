@@ -221,7 +221,9 @@ impl Leader {
                         warned = true;
                         tracing::warn!(lease = %seat.candidacy.lease, error = %failure, "the Lease is not renewed: writes wait until it is");
                     }
-                    failure => tracing::debug!(lease = %seat.candidacy.lease, error = %failure, "failed to renew the Lease"),
+                    failure => {
+                        tracing::debug!(lease = %seat.candidacy.lease, error = %failure, "failed to renew the Lease")
+                    }
                 }
             }
             warned &= failed;

@@ -49,7 +49,9 @@ fn server(written: impl Fn(&Value) + Send + Sync + 'static) -> impl Fn() -> kube
             async move {
                 if request.method() == Method::GET {
                     let stored = stored.lock().unwrap();
-                    return Ok::<_, Infallible>(stored.as_ref().map_or_else(|| refusal(404, "NotFound"), |it| answer(200, it)));
+                    return Ok::<_, Infallible>(
+                        stored.as_ref().map_or_else(|| refusal(404, "NotFound"), |it| answer(200, it)),
+                    );
                 }
                 let bytes = request.into_body().collect_bytes().await.unwrap();
                 let lease: Value = serde_json::from_slice(&bytes).unwrap();
