@@ -222,7 +222,7 @@ impl Leader {
                         tracing::warn!(lease = %seat.candidacy.lease, error = %failure, "the Lease is not renewed: writes wait until it is");
                     }
                     failure => {
-                        tracing::debug!(lease = %seat.candidacy.lease, error = %failure, "failed to renew the Lease")
+                        tracing::debug!(lease = %seat.candidacy.lease, error = %failure, "failed to renew the Lease");
                     }
                 }
             }
