@@ -27,6 +27,11 @@ pub(crate) struct Bench {
     #[arg(long, conflicts_with_all = ["control_plane", "idle", "rollouts"])]
     requests: bool,
 
+    /// Measure a controller with a twentieth of the time while one tenant has 2,500 BundleDeployments on 50 dead registries: the renewals of its
+    /// Lease, and the one BundleDeployment of another tenant
+    #[arg(long, conflicts_with_all = ["control_plane", "idle", "rollouts", "requests"])]
+    starved: bool,
+
     /// Further arguments of the benchmark
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
@@ -47,11 +52,17 @@ impl Bench {
         } else if self.requests {
             guests::build_all()?;
             ("chandler-tests", "bench_requests")
+        } else if self.starved {
+            guests::build_all()?;
+            let built = ["build", "--quiet", "--locked", "--release", "--package", "chandler"];
+            command::run(&mut command::cargo(built))?;
+            ("chandler-tests", "bench_starved")
         } else {
             guests::build_all()?;
             ("chandler-engine", "bench_engine")
         };
         let example = ["run", "--quiet", "--locked", "--release", "--package", package, "--example", example, "--"];
-        command::run(command::cargo(example).args(self.arguments))
+        let program = command::target_directory().join("release/chandler");
+        command::run(command::cargo(example).args(self.arguments).env("CHANDLER", program))
     }
 }

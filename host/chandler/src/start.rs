@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use chandler_turns::yield_thread;
 use clap::Parser as _;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
@@ -46,7 +47,14 @@ fn raise_file_limit() {
 
 fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandError> {
     log_to_standard_error(arguments, terminal)?;
-    let runtime = tokio::runtime::Runtime::new()
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if matches!(arguments.command, Command::Controller(_)) {
+        // The thread that holds the Lease is not one of these. The main thread hardly works.
+        runtime.on_thread_start(yield_thread);
+    }
+    let runtime = runtime
+        .enable_all()
+        .build()
         .map_err(|error| CommandError::failed("failed to start the runtime").because(&error))?;
     runtime.block_on(arguments.command.run(terminal))
 }

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use chandler_core::{DescriptorsExhausted, descriptors_exhausted};
 use futures::Stream;
 use http::{Request, StatusCode};
 use kube::{Client, client::Body};
@@ -76,7 +77,7 @@ async fn ask(client: Client, state: Weak<State>, interval: Duration) {
     let (mut refusals, mut questions) = (0, 0_u64);
     let jitter = RandomState::new();
     loop {
-        let answer = tokio::time::timeout(ANSWER, answer(&client)).await.unwrap_or(Answer::None);
+        let answer = tokio::time::timeout(ANSWER, answer(&client)).await.unwrap_or(Answer::None(None));
         let Some(state) = state.upgrade() else { return };
         refusals = if answer == Answer::Refusal { refusals + 1 } else { 0 };
         let is_down = state.is_down();
@@ -93,7 +94,11 @@ async fn ask(client: Client, state: Weak<State>, interval: Duration) {
             return;
         }
         if !is_down {
-            tracing::warn!("the API server does not answer");
+            if let Answer::None(Some(exhausted)) = answer {
+                tracing::warn!("no request reaches the API server: {exhausted}");
+            } else {
+                tracing::warn!("the API server does not answer");
+            }
             state.changes.send_modify(|changes| *changes += 1);
         }
         drop(state);
@@ -108,16 +113,17 @@ enum Answer {
     Ready,
     /// It does not let this client ask.
     Refusal,
-    None,
+    /// No answer, perhaps because it could not be asked.
+    None(Option<DescriptorsExhausted>),
 }
 
 async fn answer(client: &Client) -> Answer {
     let Ok(request) = Request::get("/readyz").body(Body::empty()) else { return Answer::Refusal };
     match client.send(request).await.map(|response| response.status()) {
         Ok(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Answer::Refusal,
-        Ok(status) if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => Answer::None,
+        Ok(status) if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => Answer::None(None),
         Ok(_) => Answer::Ready,
-        Err(_) => Answer::None,
+        Err(error) => Answer::None(descriptors_exhausted(&error)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
-use chandler_core::Digest;
+use chandler_core::{Digest, descriptors_exhausted};
 use chandler_git::{CommitId, GitError};
 use chandler_registries::Blocked;
 use chandler_verify::Refused;
@@ -150,6 +150,7 @@ impl ContentError {
                 match failure {
                     // DNS may fail for a moment, and the last good content stays in use meanwhile.
                     ServerFailure::Network
+                    | ServerFailure::NoDescriptor
                     | ServerFailure::NameNotResolved
                     | ServerFailure::Unavailable
                     | ServerFailure::RateLimited
@@ -247,7 +248,7 @@ fn git_reason(error: &GitError) -> &'static str {
 
 /// The cache directory could not be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{operation} {}: {source}", .path.display())]
+#[error("{operation} {}: {}", .path.display(), io_message(.source))]
 pub struct StoreError {
     /// The operation, such as `create directory`.
     pub operation: &'static str,
@@ -262,6 +263,10 @@ impl StoreError {
         let path = path.into();
         move |source| Self { operation, path, source }
     }
+}
+
+fn io_message(error: &io::Error) -> String {
+    descriptors_exhausted(error).map_or_else(|| error.to_string(), |exhausted| exhausted.to_string())
 }
 
 /// Why an archive, a directory or a set of files is refused.

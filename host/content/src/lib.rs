@@ -19,7 +19,6 @@
 mod archive;
 mod blocking;
 mod body;
-mod causes;
 mod checkout;
 mod directory;
 mod error;

@@ -13,9 +13,10 @@ mod zip;
 use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
 
 pub(crate) use self::{decompress::Budget, node::RootedAt, overlay::Overlay, tar::Dialect};
+use chandler_core::causes;
+
 use crate::{
     ArchiveError, ContentError, EntryProblem, LimitExceeded, Limits, StoreError,
-    causes::causes,
     store::workspace::{AddError, Workspace},
     tree::Stored,
 };

@@ -42,7 +42,10 @@ use kube::{
 pub use self::decide::owner::owner_of;
 pub(crate) use self::{
     approvals::Approvals,
-    decide::{account::account, drift},
+    decide::{
+        account::{account, requester},
+        drift,
+    },
     detections::Detections,
     failed_candidates::FailedCandidates,
     failed_updates::FailedUpdates,
@@ -107,14 +110,21 @@ struct Superseded;
 
 /// One reconcile, as soon as it gets a slot.
 async fn reconcile(name: &str, context: &Arc<Context>) -> Result<Action, ReconcileError> {
+    let object = ObjectRef::new(name);
+    let requester = context.deployments.get(&object).and_then(|guarded| {
+        let deployment = guarded.0.as_ref().ok()?;
+        Some(requester(deployment, &context.options.accounts))
+    });
+    // It is gone, or the runtime reports that it cannot be decoded.
+    let Some(requester) = requester else { return Ok(Action::await_change()) };
     let work = async |slot: &Slot| {
         // The object may have changed, or gone, while the reconcile waited for the slot.
-        match context.deployments.get(&ObjectRef::new(name)) {
+        match context.deployments.get(&object) {
             Some(cached) => reconcile_in_slot(&context.own_writes.newest(cached), slot, context).await,
             None => Ok(Action::await_change()),
         }
     };
-    context.slots.within(work).await.unwrap_or_else(|| Ok(Action::await_change()))
+    context.slots.within(requester, work).await.unwrap_or_else(|| Ok(Action::await_change()))
 }
 
 async fn reconcile_in_slot(

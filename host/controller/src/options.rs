@@ -14,8 +14,13 @@ use chandler_source::ImageRules;
 
 use crate::{ClusterOperatorSettings, MirrorSets};
 
-/// The Lease of controllers without a selector.
+/// The Lease of controllers without a selector, in their system namespace. All of them on a cluster have a second one of this name in
+/// [`INSTALLATIONS_NAMESPACE`], since two system namespaces do not see each other's Leases.
 pub const LEASE: &str = "chandler-controller";
+
+/// Where the Lease is that all installations of a cluster have in common: in a namespace that every cluster has, and in which only
+/// administrators can write.
+pub const INSTALLATIONS_NAMESPACE: &str = "kube-system";
 
 /// How the controller runs.
 #[derive(Clone, Debug)]

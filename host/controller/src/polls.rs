@@ -8,10 +8,14 @@ use std::time::Duration;
 use chandler_api::BundleDeployment;
 use chandler_permissions::AccountPolicy;
 use chandler_source::{Resolution, Source};
+use chandler_turns::{Requester, Rotation};
 use futures::{StreamExt as _, stream};
 use kube::runtime::reflector::ObjectRef;
 
-use crate::{bundle_deployment::account, context::Context};
+use crate::{
+    bundle_deployment::{account, requester},
+    context::Context,
+};
 
 /// How many sources are polled at the same time: enough that unresponsive servers leave room for the others, since few
 /// requests to one server run at once.
@@ -23,7 +27,13 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) async fn run(context: &Context) {
     loop {
         let (due, next) = context.memory.resolutions.due(context.options.image_poll_interval);
-        stream::iter(due)
+        // Requesters take turns, so that the unresponsive servers of one delay the others by one poll each.
+        let mut queue = Rotation::default();
+        for (name, resolution) in due {
+            let requester = requester_of(&name, context);
+            queue.push(&requester, (name, resolution));
+        }
+        stream::iter(std::iter::from_fn(|| queue.pop()))
             .for_each_concurrent(CONCURRENCY, |(name, resolution)| async move {
                 if poll(&name, &resolution, context).await {
                     context.memory.try_again(&name);
@@ -42,7 +52,13 @@ async fn poll(name: &str, asked: &Resolution, context: &Context) -> bool {
         resolutions.renew(name, asked, None);
         return false;
     }
-    context.sources.poll(name, asked, resolutions).await
+    context.sources.on_behalf_of(requester_of(name, context)).poll(name, asked, resolutions).await
+}
+
+/// On whose behalf the source of a BundleDeployment is polled. One that is gone is not polled.
+fn requester_of(name: &str, context: &Context) -> Requester {
+    let deployment = context.deployment(name);
+    deployment.map_or_else(Requester::controller, |deployment| requester(&deployment, &context.options.accounts))
 }
 
 /// Whether a BundleDeployment still has this source.

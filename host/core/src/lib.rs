@@ -9,8 +9,10 @@
 //! | [`browser`] | refuses requests of web pages to servers on this machine |
 //! | [`crd_upgrade`] | the policy for upgrades of CRDs |
 //! | [`digest`] | SHA-256 digests of bytes, values and trees |
+//! | [`causes`](mod@causes) | the causes of an error |
 //! | [`content`] | the unpacked files of a bundle |
 //! | [`description`] | the metadata of a bundle |
+//! | [`descriptors`] | errors that mean that no file descriptor is left |
 //! | [`diagnostic`] | findings with positions |
 //! | [`dns_name`] | the syntax of names of objects |
 //! | [`image_name`] | the syntax of image references |
@@ -27,9 +29,11 @@
 
 pub mod browser;
 pub mod budget;
+pub mod causes;
 pub mod content;
 pub mod crd_upgrade;
 pub mod description;
+pub mod descriptors;
 pub mod diagnostic;
 pub mod digest;
 pub mod dns_name;
@@ -47,8 +51,10 @@ mod size;
 pub mod text;
 
 pub use budget::{Budget, Stop};
+pub use causes::causes;
 pub use content::{Content, Entry, MemoryContent, ReadError};
 pub use description::{Description, Property};
+pub use descriptors::{DescriptorsExhausted, descriptors_exhausted};
 pub use diagnostic::{Diagnostic, Location, Related, Severity};
 pub use digest::Digest;
 pub use object::{Object, ObjectError, ObjectKey, is_custom_group};

@@ -3,6 +3,7 @@
 
 use std::{future::Future, io, num::NonZeroUsize, sync::Arc};
 
+use chandler_turns::yield_thread;
 use tokio::{
     runtime::{Builder, Handle, Runtime},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -26,8 +27,12 @@ pub(crate) struct Slot {
 impl Threads {
     pub(crate) fn start(count: usize) -> io::Result<Self> {
         let count = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
-        let runtime =
-            Builder::new_multi_thread().worker_threads(count.get()).thread_name("wasm-guest").enable_all().build()?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(count.get())
+            .thread_name("wasm-guest")
+            .on_thread_start(yield_thread)
+            .enable_all()
+            .build()?;
         let handle = runtime.handle().clone();
         Ok(Self { runtime: Some(runtime), handle, slots: Arc::new(Semaphore::new(count.get())), count })
     }

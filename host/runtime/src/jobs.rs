@@ -13,17 +13,15 @@ use std::{
 };
 
 use chandler_core::Digest;
+use chandler_turns::{Requester, Turns};
 use futures::FutureExt as _;
-use tokio::{
-    sync::{Notify, Semaphore},
-    task::AbortHandle,
-};
+use tokio::{sync::Notify, task::AbortHandle};
 
 /// How long a reconcile waits for a result.
 const WAIT: Duration = Duration::from_millis(500);
 
 /// How many reconciles wait at once. After a restart every result may be in a cache on disk; this keeps them from being loaded
-/// into memory all at once.
+/// into memory all at once. Requesters take turns.
 const MAX_WAITING: usize = 16;
 
 /// The jobs of one kind: one for each object `name`, and one for each `name/part`.
@@ -32,7 +30,7 @@ pub struct Jobs<T> {
     /// How long a reconcile waits for a result.
     wait: Duration,
     /// Bounds how many wait at once.
-    waiting: Semaphore,
+    waiting: Turns,
 }
 
 struct Job<T> {
@@ -59,7 +57,7 @@ struct State<T> {
 
 impl<T> Default for Jobs<T> {
     fn default() -> Self {
-        Self { all: Mutex::default(), wait: WAIT, waiting: Semaphore::new(MAX_WAITING) }
+        Self { all: Mutex::default(), wait: WAIT, waiting: Turns::new(MAX_WAITING) }
     }
 }
 
@@ -74,6 +72,7 @@ impl<T: Send + 'static> Jobs<T> {
     /// the same name with other inputs is aborted.
     pub async fn outcome<W>(
         &self,
+        requester: &Requester,
         name: &str,
         inputs: &Digest,
         work: impl FnOnce() -> W,
@@ -82,7 +81,7 @@ impl<T: Send + 'static> Jobs<T> {
     where
         W: Future<Output = T> + Send + 'static,
     {
-        let _permit = self.waiting.acquire().await;
+        let _permit = self.waiting.acquire(requester).await;
         let completion = self.start(name, inputs, work, wake);
         let value = match tokio::time::timeout(self.wait, completion.value()).await {
             Ok(value) => value,
@@ -189,6 +188,10 @@ mod tests {
         Jobs { wait: Duration::ZERO, ..Jobs::default() }
     }
 
+    fn requester() -> Requester {
+        Requester::new("a", "a")
+    }
+
     fn inputs(text: &str) -> Digest {
         Digest::of(text.as_bytes())
     }
@@ -197,7 +200,9 @@ mod tests {
     async fn a_result_that_is_available_at_once_is_returned_once() {
         let jobs = Jobs::<u32>::default();
         for round in 0..2 {
-            let outcome = jobs.outcome("a", &inputs("x"), || ready(round), || panic!("the result was returned")).await;
+            let outcome = jobs
+                .outcome(&requester(), "a", &inputs("x"), || ready(round), || panic!("the result was returned"))
+                .await;
             assert_eq!(outcome, Some(Ok(round)));
         }
     }
@@ -208,13 +213,17 @@ mod tests {
         let (send, receive) = oneshot::channel();
         let (woken, wakes) = oneshot::channel();
         let work = || receive.map(Result::unwrap_or_default);
-        let first = jobs.outcome("a", &inputs("x"), work, move || woken.send(()).unwrap_or_default()).await;
+        let first =
+            jobs.outcome(&requester(), "a", &inputs("x"), work, move || woken.send(()).unwrap_or_default()).await;
         assert_eq!(first, None, "it is not available yet");
-        let again = jobs.outcome("a", &inputs("x"), || async { unreachable!("the job is running") }, || ()).await;
+        let again =
+            jobs.outcome(&requester(), "a", &inputs("x"), || async { unreachable!("the job is running") }, || ()).await;
         assert_eq!(again, None);
         send.send(7).expect("the job receives it");
         wakes.await.expect("the job wakes the object");
-        let last = jobs.outcome("a", &inputs("x"), || async { unreachable!("the result is available") }, || ()).await;
+        let last = jobs
+            .outcome(&requester(), "a", &inputs("x"), || async { unreachable!("the result is available") }, || ())
+            .await;
         assert_eq!(last, Some(Ok(7)));
     }
 
@@ -234,13 +243,23 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         };
-        assert_eq!(jobs.outcome("a", &inputs("x"), work(&held), || panic!("an aborted job has no result")).await, None);
-        assert_eq!(jobs.outcome("a", &inputs("y"), pending, || ()).await, None, "other inputs abort the first job");
+        assert_eq!(
+            jobs.outcome(&requester(), "a", &inputs("x"), work(&held), || panic!("an aborted job has no result")).await,
+            None
+        );
+        assert_eq!(
+            jobs.outcome(&requester(), "a", &inputs("y"), pending, || ()).await,
+            None,
+            "other inputs abort the first job"
+        );
         ended(&held).await;
         for end in [|jobs: &Jobs<usize>| jobs.end("a"), |jobs: &Jobs<usize>| jobs.end_all()] {
             for job in ["a", "a/1"] {
                 assert_eq!(
-                    jobs.outcome(job, &inputs("x"), work(&held), || panic!("an aborted job has no result")).await,
+                    jobs.outcome(&requester(), job, &inputs("x"), work(&held), || panic!(
+                        "an aborted job has no result"
+                    ))
+                    .await,
                     None
                 );
             }
@@ -248,7 +267,7 @@ mod tests {
             ended(&held).await;
         }
         for job in ["a", "a/1", "a/10", "a-b"] {
-            assert_eq!(jobs.outcome(job, &inputs("x"), pending, || ()).await, None);
+            assert_eq!(jobs.outcome(&requester(), job, &inputs("x"), pending, || ()).await, None);
         }
         jobs.end("a/1");
         let running: BTreeSet<String> = jobs.all().keys().cloned().collect();
@@ -258,7 +277,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_a_result() {
         let jobs = Jobs::<u32>::default();
-        let outcome = jobs.outcome("a", &inputs("x"), || async { panic!("a bug") }, || ()).await;
+        let outcome = jobs.outcome(&requester(), "a", &inputs("x"), || async { panic!("a bug") }, || ()).await;
         assert_eq!(outcome, Some(Err(Panicked)));
     }
 }

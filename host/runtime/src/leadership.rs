@@ -1,12 +1,22 @@
 //! Runs reconcilers only while this process holds a Lease, and until it shuts down.
 //!
+//! The Lease is held by a thread of its own, with its own runtime and its own connection to the API server: whatever delays the reconcilers (too
+//! little processor time, thousands of tasks, exhausted connections) must not cost the Lease as well. If that thread is delayed too, the
+//! [`Fence`] closes by the clock, in the threads of the writes.
+//!
 //! | module | contents | I/O |
 //! |---|---|---|
 //! | `lease` | what a candidate does about a Lease that it sees | no |
-//! | `election` | reads and writes the Lease | yes |
+//! | `candidacy` | reads and writes a Lease | yes |
+//! | `election` | which Leases, and the errors | no |
+//! | `leader` | acquires the Leases of an election, and renews them | yes |
+//! | `thread` | the thread of an election | no |
 
+mod candidacy;
 mod election;
+mod leader;
 mod lease;
+mod thread;
 
 use std::future::Future;
 
@@ -26,19 +36,26 @@ pub type Shutdown = Shared<BoxFuture<'static, ()>>;
 /// writes must wait for the [`Fence`]. Releases the Lease when the work has ended.
 ///
 /// None if the process shuts down before it is elected. If another process becomes the leader, the work is dropped where it is, and the
-/// error names that process; whatever the work has spawned must be behind the fence.
+/// error names that process; whatever the work has spawned must be behind the fence. If this future is dropped, the Lease expires.
 pub async fn while_leader<F: Future>(
     election: &Election,
     shutdown: Shutdown,
     work: impl FnOnce(Shutdown, Fence) -> F,
 ) -> Result<Option<F::Output>, ElectionError> {
-    let Some(mut leader) = election.acquire(&shutdown).await? else { return Ok(None) };
-    let fence = leader.fence();
+    let mut thread = thread::start(election.clone())?;
+    let fence = tokio::select! {
+        biased;
+        // An attempt that is under way completes: a Lease that was written would keep others waiting.
+        () = shutdown.clone() => return thread.end().await.map(|()| None),
+        elected = thread.elected() => elected?,
+    };
     let ended = tokio::select! {
-        lost = leader.keep() => return Err(lost),
+        lost = thread.lost() => return Err(lost),
         ended = work(shutdown.clone(), fence) => ended,
     };
-    leader.release().await;
+    if let Err(error) = thread.end().await {
+        tracing::warn!(%error, "this controller was no longer the leader when it ended");
+    }
     Ok(Some(ended))
 }
 
@@ -46,3 +63,6 @@ pub async fn while_leader<F: Future>(
 pub fn shutdown(signal: impl Future<Output = ()> + Send + 'static) -> Shutdown {
     signal.boxed().shared()
 }
+
+#[cfg(test)]
+mod tests;

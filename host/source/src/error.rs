@@ -18,6 +18,9 @@ pub fn api_message(error: &kube::Error) -> String {
         kube::Error::Api(status) if status.message.is_empty() => format!("the API server answered {}", status.code),
         kube::Error::Api(status) => status.message.clone(),
         other => {
+            if let Some(exhausted) = chandler_core::descriptors_exhausted(other) {
+                return format!("no request reaches the API server: {exhausted}");
+            }
             // The outermost text alone says little: `ServiceError: client error (Connect)`.
             let causes = std::iter::successors(std::error::Error::source(other), |cause| cause.source());
             let mut message = other.to_string();

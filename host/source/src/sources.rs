@@ -5,6 +5,7 @@ use std::{pin::Pin, time::Duration};
 
 use chandler_api::BundleSource;
 use chandler_content::{FailureClass, ImageAccess, ImageReference, Images, Tree};
+use chandler_turns::Requester;
 
 use crate::{
     Environment, Grantee, ImageRules, Pinned, Resolution, Resolutions, Source, SourceError, SourceKind,
@@ -88,6 +89,12 @@ impl Sources {
     pub fn with_image_rules(mut self, rules: ImageRules) -> Self {
         self.rules = rules;
         self
+    }
+
+    /// The same sources for requests on behalf of this account: where requests wait, the accounts take turns.
+    #[must_use]
+    pub fn on_behalf_of(&self, requester: Requester) -> Self {
+        Self { images: self.images.on_behalf_of(requester), ..self.clone() }
     }
 
     /// Resolves a source and fetches its content.

@@ -9,10 +9,16 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_api::{ConditionType, find_condition};
-use chandler_controller::{ContentOptions, Election, options::LEASE};
+use chandler_controller::{
+    ContentOptions, Election,
+    options::{INSTALLATIONS_NAMESPACE, LEASE},
+};
 use chandler_permissions::{Attributes, PolicyRule, ResourceAttributes, cover::break_down, role::Role, roles};
 use chandler_tests::{ContentClient, World, bundles, bundles::Bundle, content_service, wait, world::condition};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::{
+    coordination::v1::Lease,
+    core::v1::{ConfigMap, Secret},
+};
 use kube::{
     Api, Client,
     api::{Patch, PatchParams},
@@ -103,11 +109,17 @@ fn recording(client: &Client, made: &Arc<Mutex<BTreeSet<Made>>>, refused: &Arc<M
     Client::new(service, "default")
 }
 
+/// The name of the Lease that installations have in common. On a shared cluster a controller may be installed.
+fn installations_lease(world: &World) -> String {
+    format!("{}-chandler-controller", world.namespace)
+}
+
 /// The objects of a file of `deploy/`, with names of this test.
 pub(crate) fn deployed(world: &World, file: &str) -> Vec<Value> {
     let text = fs::read_to_string(bundles::workspace().join("deploy").join(file)).expect("the file exists");
     let text = text.replace("namespace: chandler-system", &format!("namespace: {}", world.system_namespace));
     let text = text.replace("namespace: shop", &format!("namespace: {}", world.namespace));
+    let text = text.replace("[chandler-controller]", &format!("[{}]", installations_lease(world)));
     let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
     objects.retain(|object| object["kind"] != "Namespace");
     for object in &mut objects {
@@ -251,8 +263,10 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
 
     let (made, refused) = (Arc::default(), Arc::default());
     let client = recording(&controller(&world).await, &made, &refused);
-    let election =
-        Election::new(client.clone(), &world.system_namespace, LEASE, name.clone()).with_timing(leader_election::SHORT);
+    let own = client.clone();
+    let election = Election::new(move || Ok(own.clone()), &world.system_namespace, LEASE, name.clone())
+        .with_timing(leader_election::SHORT)
+        .among_installations(INSTALLATIONS_NAMESPACE, &installations_lease(&world), &world.system_namespace);
     world.start_controller_with(client, |options| {
         options.leader_election = Some(election);
         options.content = Some(ContentOptions::at((Ipv4Addr::LOCALHOST, 0).into()));
@@ -288,8 +302,10 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     world.delete(&bell).await;
     world.delete(&name).await;
     classes.delete(&name, &kube::api::DeleteParams::default()).await.expect("the object exists");
-    // It releases its Lease.
+    // It releases its Lease, and keeps that of its installation.
     world.stop_controller().await;
+    let leases: Api<Lease> = Api::namespaced(world.client.clone(), INSTALLATIONS_NAMESPACE);
+    leases.delete(&installations_lease(&world), &kube::api::DeleteParams::default()).await.expect("the Lease exists");
 
     assert_eq!(*refused.lock().expect("no other thread panics"), BTreeSet::new(), "refused");
     let made = made.lock().expect("no other thread panics").clone();

@@ -28,12 +28,13 @@ pub(crate) const SHORT: Timing = Timing {
     retry: Duration::from_millis(200),
 };
 
-async fn world() -> World {
+pub(crate) async fn world() -> World {
     World::without_controller(Cluster::acquire().await).await
 }
 
-fn candidate(world: &World, client: Client, identity: &str, timing: Timing) -> Options {
-    let election = Election::new(client, &world.system_namespace, LEASE, identity.to_owned()).with_timing(timing);
+pub(crate) fn candidate(world: &World, client: Client, identity: &str, timing: Timing) -> Options {
+    let connect = move || Ok(client.clone());
+    let election = Election::new(connect, &world.system_namespace, LEASE, identity.to_owned()).with_timing(timing);
     Options { leader_election: Some(election), ..world.options() }
 }
 
@@ -42,11 +43,11 @@ fn start(world: &World, identity: &str, timing: Timing) -> ControllerThread {
     ControllerThread::start(world.config(), options, CrashPoint::Never)
 }
 
-fn leases(world: &World) -> Api<Lease> {
+pub(crate) fn leases(world: &World) -> Api<Lease> {
     Api::namespaced(world.client.clone(), &world.system_namespace)
 }
 
-async fn leads(world: &World, identity: &str) -> Lease {
+pub(crate) async fn leads(world: &World, identity: &str) -> Lease {
     let held = |lease: Option<&Lease>| {
         lease.and_then(|lease| lease.spec.as_ref()?.holder_identity.as_deref()) == Some(identity)
     };
@@ -54,7 +55,7 @@ async fn leads(world: &World, identity: &str) -> Lease {
     found.expect("a Lease with a holder exists")
 }
 
-async fn bundle(world: &World, depth: &str) -> String {
+pub(crate) async fn bundle(world: &World, depth: &str) -> String {
     let map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: chart}}\ndata: {{depth: '{depth}'}}\n");
     world.push(&Bundle::empty().with("manifests/map.yaml", &map)).await
 }

@@ -51,6 +51,7 @@ mod immutable;
 mod impostors;
 mod install;
 mod install_cost;
+mod installations;
 mod large;
 mod leader_election;
 mod malformed;

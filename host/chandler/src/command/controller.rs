@@ -5,7 +5,8 @@ use std::{path::PathBuf, pin::pin, time::Duration};
 use chandler_api::OlmCatalogs;
 use chandler_controller::{
     ClusterOperatorMode, ClusterOperatorNames, ClusterOperatorSettings, ControllerError, Election, ElectionError,
-    MirrorSets, Options, WatchSelector, options::lease_name,
+    MirrorSets, Options, WatchSelector,
+    options::{INSTALLATIONS_NAMESPACE, LEASE, lease_name},
 };
 use chandler_permissions::{AccountPolicy, DefaultAccount};
 use chandler_registries::Registries;
@@ -54,9 +55,19 @@ pub struct Controller {
     ///
     /// The Lease is `chandler-controller` in the system namespace; with --watch-selector its name ends with a digest of the selector, so that
     /// controllers of different objects do not wait for each other. A controller that loses the Lease exits with 1.
+    ///
+    /// A controller without --watch-selector also holds the Lease `chandler-controller` of --cluster-lease-namespace, so that controllers with
+    /// different system namespaces do not reconcile the same objects.
     #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, default_value_t = true, default_missing_value = "true",
           num_args = 0..=1, require_equals = true)]
     pub leader_elect: bool,
+
+    /// Namespace of the Lease that all controllers on the cluster have in common. Only administrators may be able to write Leases in it
+    ///
+    /// All controllers on the cluster need the same one. Another one than the default is for clusters whose provider lets no Lease be written
+    /// in kube-system.
+    #[arg(long, value_name = "NAMESPACE", default_value = INSTALLATIONS_NAMESPACE, value_parser = values::dns_label)]
+    pub cluster_lease_namespace: String,
 
     /// Leave BundleDeployments alone whose provisionerClassName begins with this: another provisioner handles them. Repeatable
     ///
@@ -226,11 +237,11 @@ impl Controller {
     pub async fn run(&self) -> Result<(), CommandError> {
         let mut signals = StopSignals::listen()
             .map_err(|error| CommandError::failed("failed to listen for signals").because(&error))?;
-        let client = cluster::client(&Connection::of(self.kubeconfig.clone())).await?;
+        let (client, config) = cluster::connect(&Connection::of(self.kubeconfig.clone())).await?;
         self.check_alone(&client).await?;
         let watch_selector = self.watch_selector.clone().unwrap_or_default();
         let options = Options {
-            leader_election: self.leader_elect.then(|| self.election(&client, &watch_selector)),
+            leader_election: self.leader_elect.then(|| self.election(config, &watch_selector)),
             watch_selector,
             foreign_class_prefixes: self.foreign_class_prefixes.clone(),
             system_namespace: self.system_namespace.clone(),
@@ -305,10 +316,16 @@ impl Controller {
     }
 
     /// The election among the controllers of the same objects.
-    fn election(&self, client: &kube::Client, selector: &WatchSelector) -> Election {
+    fn election(&self, config: kube::Config, selector: &WatchSelector) -> Election {
         // Name and ID of a process may recur, in a restarted container, or in containers that share the network of a node.
         let identity = format!("{}_{}", host_name(), uuid::Uuid::new_v4());
-        Election::new(client.clone(), &self.system_namespace, &lease_name(selector), identity)
+        let connect = move || chandler_client::client(config.clone());
+        let election = Election::new(connect, &self.system_namespace, &lease_name(selector), identity);
+        if selector.selects_all() {
+            return election.among_installations(&self.cluster_lease_namespace, LEASE, &self.system_namespace);
+        }
+        // The administrator has shared out the objects.
+        election
     }
 
     /// Fails beside the controller of a `chandler dev`: both would reconcile every object. With a selector they can share the cluster.
@@ -328,21 +345,25 @@ fn command_result(ended: Result<(), ControllerError>) -> Result<(), CommandError
     ended.map_err(|error| {
         let failed = CommandError::failed("the controller failed").because(&error);
         match error {
-            ControllerError::Election(ElectionError::Refused { source: kube::Error::Api(status), .. }) => {
-                failed.hint(lease_hint(status.code))
-            }
+            ControllerError::Election(ElectionError::Refused {
+                source: kube::Error::Api(status), namespace, ..
+            }) => failed.hint(lease_hint(status.code, &namespace)),
             _ => failed,
         }
     })
 }
 
 /// What helps if the API server refuses the Lease.
-fn lease_hint(code: u16) -> String {
+fn lease_hint(code: u16, namespace: &str) -> String {
     match code {
-        404 => "create the system namespace (`kubectl apply -f deploy/rbac.yaml`), or name another one with --system-namespace".to_owned(),
-        _ => "grant get, create and update on leases in the system namespace (`kubectl apply -f deploy/rbac.yaml`), or run exactly one \
-              controller with --leader-elect=false"
-            .to_owned(),
+        404 => format!(
+            "create the namespace {namespace} (`kubectl apply -f deploy/rbac.yaml` creates the system namespace), or name another one with \
+             --system-namespace or --cluster-lease-namespace"
+        ),
+        _ => format!(
+            "grant get, create and update on leases in the namespace {namespace} (`kubectl apply -f deploy/rbac.yaml`), or run exactly one \
+             controller with --leader-elect=false"
+        ),
     }
 }
 

@@ -10,7 +10,7 @@ use chandler_core::ObjectKey;
 use chandler_rollout::{Dependencies, Health, State, assess};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::{
-    Api, Client, ResourceExt as _,
+    Api, Client, Config, ResourceExt as _,
     api::{ApiResource, DynamicObject, ListParams, PostParams, TypeMeta},
     discovery,
 };
@@ -48,9 +48,14 @@ pub struct Members {
 
 /// A client for the cluster that the arguments select, else of the environment.
 pub async fn client(connection: &Connection) -> Result<Client, CommandError> {
+    Ok(connect(connection).await?.0)
+}
+
+/// Like [`client`], with the configuration for further clients.
+pub async fn connect(connection: &Connection) -> Result<(Client, Config), CommandError> {
     let (config, place) = kubeconfig::load(connection.kubeconfig.as_deref(), connection.context.as_deref()).await?;
     let plugin = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());
-    let client = chandler_client::client(config).map_err(|error| {
+    let client = chandler_client::client(config.clone()).map_err(|error| {
         let failed = CommandError::failed(format!("failed to set up the connection to the cluster {place}"));
         match plugin.filter(|_| matches!(error, kube::Error::Auth(_))) {
             Some(plugin) => {
@@ -61,7 +66,7 @@ pub async fn client(connection: &Connection) -> Result<Client, CommandError> {
     })?;
     let client = chandler_rollout::readable(&client);
     kubeconfig::reach(&client, &place).await?;
-    Ok(client)
+    Ok((client, config))
 }
 
 /// Reads a BundleDeployment.

@@ -176,6 +176,9 @@ fn archive_hint(error: &ArchiveError) -> &'static str {
     }
 }
 
+/// What helps if no file descriptor is left.
+const NO_DESCRIPTOR_HINT: &str = "raise the limit before you try again: `ulimit -n`";
+
 fn download_hint(error: &DownloadError) -> String {
     let DownloadError { what, failure, .. } = error;
     // Servers choose where they redirect to.
@@ -194,6 +197,7 @@ fn download_hint(error: &DownloadError) -> String {
         ServerFailure::NameNotResolved => {
             format!("check the spelling of {server} and the DNS of this machine: `getent hosts {server}`")
         }
+        ServerFailure::NoDescriptor => NO_DESCRIPTOR_HINT.to_owned(),
         ServerFailure::RateLimited => "wait before you try again".to_owned(),
         ServerFailure::TooSlow => "try again; the connection is slow".to_owned(),
         ServerFailure::NotFound | ServerFailure::Protocol => format!("check the URL: `curl -iL {url}`"),
@@ -229,6 +233,7 @@ fn registry_hint(error: &RegistryError) -> String {
         ServerFailure::NameNotResolved => {
             format!("check the spelling of {host} and the DNS of this machine: `getent hosts {host}`")
         }
+        ServerFailure::NoDescriptor => NO_DESCRIPTOR_HINT.to_owned(),
         ServerFailure::RateLimited => {
             format!("wait before you try again; `docker login {host}` raises the limit of many registries")
         }

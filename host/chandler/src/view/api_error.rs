@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use chandler_content::connection_trust_problem;
+use chandler_core::descriptors_exhausted;
 use kube::core::Status;
 
 /// The command that installs the CRDs.
@@ -85,6 +86,9 @@ fn is_unserved(status: &Status) -> bool {
 /// No answer.
 fn connection(error: &kube::Error) -> Explained {
     let text = chain(error);
+    if let Some(exhausted) = descriptors_exhausted(error) {
+        return Explained { cause: exhausted.to_string(), hint: None };
+    }
     if let Some(problem) = connection_trust_problem(error) {
         let hint = "check `certificate-authority-data` of the cluster in the kubeconfig: `kubectl config view --minify --raw`; \
                     `kubectl cluster-info` shows the address";

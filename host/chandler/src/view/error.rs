@@ -2,6 +2,8 @@
 
 use std::{error::Error, fmt, io, process::ExitCode};
 
+use chandler_core::descriptors_exhausted;
+
 use super::{
     api_error,
     diagnostics::{self, Finding},
@@ -90,6 +92,10 @@ impl CommandError {
     /// Adds the cause, and the causes of the cause.
     #[must_use]
     pub fn because(mut self, error: &(dyn Error + 'static)) -> Self {
+        if let Some(exhausted) = descriptors_exhausted(error) {
+            self.add_cause(&exhausted.to_string());
+            return self;
+        }
         let mut next = Some(error);
         while let Some(error) = next {
             if let Some(explained) = api_error::explain(error) {

@@ -2,7 +2,10 @@
 
 use std::{net::Ipv4Addr, path::Path, time::Duration};
 
-use chandler_controller::{ContentOptions, ControllerError, Election, Options, options::LEASE};
+use chandler_controller::{
+    ContentOptions, ControllerError, Election, Options,
+    options::{INSTALLATIONS_NAMESPACE, LEASE},
+};
 use chandler_devcluster::{
     DevCluster, Fault, StartError,
     faults::Exposure,
@@ -93,7 +96,10 @@ impl ControlPlane {
         forget_previous(&leases)
             .await
             .map_err(|error| CommandError::failed("failed to remove the Lease of the previous run").because(&error))?;
-        let election = Election::new(client.clone(), &options.system_namespace, LEASE, dev_controller::identity());
+        let service = cluster.service().exposed(Exposure::Spared);
+        let connect = move || Ok(service.client());
+        let election = Election::new(connect, &options.system_namespace, LEASE, dev_controller::identity())
+            .among_installations(INSTALLATIONS_NAMESPACE, LEASE, &options.system_namespace);
         let options = Options { leader_election: Some(election), ..options };
         let (stop, stopped) = oneshot::channel();
         let shutdown = async {

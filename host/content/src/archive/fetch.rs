@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chandler_core::{Content as _, Digest};
+use chandler_turns::Requester;
 use reqwest::Response;
 
 use super::{
@@ -50,6 +51,7 @@ impl ResolvedArchive {
 #[derive(Clone)]
 pub struct Archives {
     shared: Arc<Inner>,
+    requester: Requester,
 }
 
 /// An archive that was downloaded and unpacked.
@@ -59,8 +61,8 @@ struct Fetched {
 }
 
 impl Archives {
-    pub(crate) fn new(shared: Arc<Inner>) -> Self {
-        Self { shared }
+    pub(crate) fn new(shared: Arc<Inner>, requester: Requester) -> Self {
+        Self { shared, requester }
     }
 
     /// The archive that a URL names now.
@@ -74,7 +76,7 @@ impl Archives {
             let _turn = turn.lock().await;
             let reader = self.shared.store.reader(access.credentials.as_ref());
             let known = self.known(&place, &reader).await?;
-            let _room = self.shared.crowd.enter(&url.server()).await;
+            let _room = self.shared.crowd.enter(&self.requester, &url.server()).await;
             let download = Download::new(url, access, false, &self.shared)?;
             let response = match known {
                 None => download.get().await?,
@@ -101,7 +103,7 @@ impl Archives {
             let Some(known) = known.filter(|known| known.etag.is_some() || known.last_modified.is_some()) else {
                 return Ok(false);
             };
-            let _room = self.shared.crowd.enter(&url.server()).await;
+            let _room = self.shared.crowd.enter(&self.requester, &url.server()).await;
             let download = Download::new(url, access, false, &self.shared)?;
             Ok(download.get_if_changed(&known).await?.is_none())
         })
@@ -119,7 +121,7 @@ impl Archives {
             if let Some(tree) = self.shared.proven_tree(&key(&archive.digest, &place), &reader.clone().into()).await? {
                 return Ok(tree);
             }
-            let _room = self.shared.crowd.enter(&url.server()).await;
+            let _room = self.shared.crowd.enter(&self.requester, &url.server()).await;
             let download = Download::new(url, access, true, &self.shared)?;
             let response = download.get().await?;
             let fetched = self.save(&download, response, url, Some(&archive.digest)).await?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chandler_core::{Content as _, Digest};
 use chandler_git::{CommitId, Revision, Selected};
+use chandler_turns::Requester;
 
 use super::{
     RepositoryUrl,
@@ -48,11 +49,12 @@ impl Checkout {
 #[derive(Clone)]
 pub struct Repositories {
     shared: Arc<Inner>,
+    requester: Requester,
 }
 
 impl Repositories {
-    pub(crate) fn new(shared: Arc<Inner>) -> Self {
-        Self { shared }
+    pub(crate) fn new(shared: Arc<Inner>, requester: Requester) -> Self {
+        Self { shared, requester }
     }
 
     /// The commit that a revision is now, for two requests; for none, if it is a commit.
@@ -69,7 +71,7 @@ impl Repositories {
             return Ok(Selected { commit: *commit, tag: None });
         }
         self.in_time(url, async {
-            let _room = self.shared.crowd.enter(&url.server()).await;
+            let _room = self.shared.crowd.enter(&self.requester, &url.server()).await;
             Session::begin(url, access, false, &self.shared).await?.select(revision).await
         })
         .await
@@ -90,7 +92,7 @@ impl Repositories {
                 return Ok(tree);
             }
             let tree = {
-                let _room = self.shared.crowd.enter(&url.server()).await;
+                let _room = self.shared.crowd.enter(&self.requester, &url.server()).await;
                 self.download(checkout, access).await?
             };
             let (store, tree_of) = (self.shared.store.clone(), tree.digest().clone());

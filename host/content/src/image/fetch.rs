@@ -8,6 +8,7 @@ use std::{
 };
 
 use chandler_core::Digest;
+use chandler_turns::Requester;
 use reqwest::{Method, Response, header::HeaderMap};
 use tokio::{
     io::AsyncWriteExt,
@@ -99,6 +100,7 @@ impl ResolvedImage {
 #[derive(Clone)]
 pub struct Images {
     pub(super) inner: Arc<Inner>,
+    requester: Requester,
 }
 
 /// What requests to servers share, for images and for [`Archives`](crate::Archives).
@@ -114,7 +116,10 @@ pub(crate) struct Inner {
 
 impl fmt::Debug for Images {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Images").field("store", &self.inner.store).field("options", &self.inner.options).finish()
+        f.debug_struct("Images")
+            .field("store", &self.inner.store)
+            .field("options", &self.inner.options)
+            .finish_non_exhaustive()
     }
 }
 
@@ -158,7 +163,13 @@ impl Images {
         let (options, roots, crowd) = (Arc::new(options), SystemRoots::default(), Crowd::default());
         let silent = Arc::default();
         let inner = Inner { store, options, roots, crowd, silent, fetches: Mutex::default() };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner), requester: Requester::controller() }
+    }
+
+    /// The same images for requests on behalf of this account: where requests wait, the accounts take turns.
+    #[must_use]
+    pub fn on_behalf_of(&self, requester: Requester) -> Self {
+        Self { inner: Arc::clone(&self.inner), requester }
     }
 
     /// The store.
@@ -173,12 +184,12 @@ impl Images {
 
     /// Git repositories on HTTP servers, with the same store, options and limits.
     pub fn repositories(&self) -> Repositories {
-        Repositories::new(Arc::clone(&self.inner))
+        Repositories::new(Arc::clone(&self.inner), self.requester.clone())
     }
 
     /// Archives of HTTP servers, with the same store, options and limits.
     pub fn archives(&self) -> Archives {
-        Archives::new(Arc::clone(&self.inner))
+        Archives::new(Arc::clone(&self.inner), self.requester.clone())
     }
 
     /// Receives each registry or other server that did not answer and answers again, as `host` or `host:port`.
@@ -208,7 +219,7 @@ impl Images {
     /// The digest that a tag has at an endpoint.
     async fn tagged(&self, endpoint: Endpoint) -> Result<Digest, ContentError> {
         let reference = &endpoint.image;
-        let _room = self.inner.crowd.enter(reference.registry()).await;
+        let _room = self.inner.crowd.enter(&self.requester, reference.registry()).await;
         let client = self.client(&endpoint).await?;
         let what = format!("manifests/{}", reference.tag().unwrap_or("latest"));
         let head = client.request(Method::HEAD, &what, Some(ACCEPTED)).await?;
@@ -361,7 +372,7 @@ impl Images {
         let tree = match known {
             Some(Known { tree, proven: true, verified: true }) => return Ok(tree),
             known => {
-                let _room = self.inner.crowd.enter(endpoint.image.registry()).await;
+                let _room = self.inner.crowd.enter(&self.requester, endpoint.image.registry()).await;
                 match (&known, &endpoint.access.signatures) {
                     (Some(Known { verified: false, .. }) | None, Some(required)) => {
                         Box::pin(self.verify(&endpoint, required)).await?;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use chandler_core::{causes, descriptors_exhausted};
 use reqwest::{
     Client, Method, RequestBuilder, Response, StatusCode, Url,
     header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER},
@@ -20,7 +21,7 @@ use super::{
     tls::{self, SystemRoots, Trust},
     trust,
 };
-use crate::{AccessError, ImageOptions, causes::causes};
+use crate::{AccessError, ImageOptions};
 
 /// The most redirects: more than servers need to redirect to their storage.
 const REDIRECTS: usize = 5;
@@ -199,6 +200,9 @@ impl Connection {
             return self.forbidden(url, *forbidden);
         }
         let host = if self.is_home(url) { self.name.clone() } else { authority(url) };
+        if let Some(error) = no_descriptor(&host, error) {
+            return error;
+        }
         let cause = innermost(error);
         if error.is_timeout() {
             return ConnectionError::new(ServerFailure::Network, format!("{host} did not answer in time"));
@@ -235,6 +239,12 @@ impl Connection {
         };
         ConnectionError::new(ServerFailure::Address, message)
     }
+}
+
+/// The failure to connect to a server, if the cause is that no file descriptor is left.
+pub(super) fn no_descriptor(name: &str, error: &(dyn std::error::Error + 'static)) -> Option<ConnectionError> {
+    let exhausted = descriptors_exhausted(error)?;
+    Some(ConnectionError::new(ServerFailure::NoDescriptor, format!("{name} is not connected to: {exhausted}")))
 }
 
 /// What kind of failure a status is that is not successful.

@@ -2,7 +2,8 @@
 //!
 //! Few requests wait for a slow server at the same time, so that it cannot hold sockets and memory without bound. All together leave most file
 //! descriptors of the process to its other work: requests to the API server must not fail because many servers are slow. Of all places,
-//! half are for servers that no other request is sent to, so that requests to other servers rarely wait.
+//! half are for servers that no other request is sent to, so that requests to other servers rarely wait. Where requests wait, their requesters
+//! take turns, so that the sources of one tenant delay those of another by one request.
 
 use std::{
     collections::HashMap,
@@ -10,7 +11,7 @@ use std::{
 };
 
 use chandler_registries::normalized;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use chandler_turns::{Permit, Requester, Turns};
 
 /// The most concurrent requests to one server.
 const AT_ONCE: usize = 8;
@@ -22,17 +23,19 @@ const FEWEST: u64 = 16;
 
 /// The running requests by server.
 pub(crate) struct Crowd {
-    servers: Mutex<HashMap<String, Weak<Semaphore>>>,
-    all: Arc<Semaphore>,
+    servers: Mutex<HashMap<String, Weak<Turns>>>,
+    all: Turns,
     /// Those of servers that another request is sent to already.
-    further: Arc<Semaphore>,
+    further: Turns,
 }
 
 /// A request may be sent while this lives.
 pub(crate) struct Room {
-    _server: OwnedSemaphorePermit,
-    _further: Option<OwnedSemaphorePermit>,
-    _all: OwnedSemaphorePermit,
+    _server: Permit,
+    _further: Option<Permit>,
+    _all: Permit,
+    /// Keeps the slots of the server known.
+    _slots: Arc<Turns>,
 }
 
 impl Default for Crowd {
@@ -46,31 +49,31 @@ impl Default for Crowd {
 
 impl Crowd {
     fn of(most: usize) -> Self {
-        let (all, further) = (Arc::new(Semaphore::new(most)), Arc::new(Semaphore::new(most / 2)));
+        let (all, further) = (Turns::new(most), Turns::new(most / 2));
         Self { servers: Mutex::default(), all, further }
     }
 
     /// Waits for a free slot at a server (`host` or `host:port`), and holds it while the room lives.
-    pub(crate) async fn enter(&self, server: &str) -> Option<Room> {
+    pub(crate) async fn enter(&self, requester: &Requester, server: &str) -> Option<Room> {
         // Other spellings of its name give no further slots.
         let server = normalized(server);
         let room = {
             let mut all = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-            // Permits and waiters keep the semaphore alive.
+            // Rooms and waiters keep the slots of a server alive.
             all.retain(|_, room| room.strong_count() > 0);
             let known = all.get(&server).and_then(Weak::upgrade);
             known.unwrap_or_else(|| {
-                let room = Arc::new(Semaphore::new(AT_ONCE));
+                let room = Arc::new(Turns::new(AT_ONCE));
                 all.insert(server, Arc::downgrade(&room));
                 room
             })
         };
         // None is ever closed. In this order a request that waits for its server holds no place of others.
-        let server = Arc::clone(&room).acquire_owned().await.ok()?;
-        let is_further = room.available_permits() + 1 < AT_ONCE;
-        let further = if is_further { Some(Arc::clone(&self.further).acquire_owned().await.ok()?) } else { None };
-        let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
-        Some(Room { _server: server, _further: further, _all: all })
+        let server = room.acquire(requester).await?;
+        let is_further = room.available() + 1 < AT_ONCE;
+        let further = if is_further { Some(self.further.acquire(requester).await?) } else { None };
+        let all = self.all.acquire(requester).await?;
+        Some(Room { _server: server, _further: further, _all: all, _slots: room })
     }
 }
 
@@ -80,21 +83,25 @@ mod tests {
 
     use super::*;
 
+    fn requester() -> Requester {
+        Requester::new("a", "a")
+    }
+
     #[tokio::test]
     async fn requests_to_one_server_do_not_block_another() {
         let crowd = Crowd::default();
         let mut inside = Vec::new();
         for _ in 0..AT_ONCE {
-            inside.push(crowd.enter("slow.example.com").await);
+            inside.push(crowd.enter(&requester(), "slow.example.com").await);
         }
         for spelling in ["slow.example.com", "SLOW.example.com", "slow.example.com:443"] {
-            assert!(crowd.enter(spelling).now_or_never().is_none(), "{spelling}");
+            assert!(crowd.enter(&requester(), spelling).now_or_never().is_none(), "{spelling}");
         }
-        assert!(crowd.enter("other.example.com").now_or_never().flatten().is_some());
+        assert!(crowd.enter(&requester(), "other.example.com").now_or_never().flatten().is_some());
         inside.pop();
-        assert!(crowd.enter("slow.example.com").now_or_never().flatten().is_some());
+        assert!(crowd.enter(&requester(), "slow.example.com").now_or_never().flatten().is_some());
         inside.clear();
-        drop(crowd.enter("other.example.com").await);
+        drop(crowd.enter(&requester(), "other.example.com").await);
         assert_eq!(crowd.servers.lock().unwrap_or_else(PoisonError::into_inner).len(), 1, "unused servers are removed");
     }
 
@@ -104,16 +111,43 @@ mod tests {
         let mut inside = Vec::new();
         for server in 0..5 {
             for _ in 0..AT_ONCE {
-                inside.extend(crowd.enter(&format!("slow{server}.example.com")).now_or_never().flatten());
+                inside.extend(crowd.enter(&requester(), &format!("slow{server}.example.com")).now_or_never().flatten());
             }
         }
         // The first of each, and ten further ones.
         assert_eq!(inside.len(), 15);
         for server in 0..5 {
-            inside.push(crowd.enter(&format!("{server}.example.com")).now_or_never().flatten().unwrap());
+            inside.push(crowd.enter(&requester(), &format!("{server}.example.com")).now_or_never().flatten().unwrap());
         }
-        assert!(crowd.enter("one-too-many.example.com").now_or_never().is_none());
+        assert!(crowd.enter(&requester(), "one-too-many.example.com").now_or_never().is_none());
         inside.pop();
-        assert!(crowd.enter("one-too-many.example.com").now_or_never().is_some());
+        assert!(crowd.enter(&requester(), "one-too-many.example.com").now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn thousands_of_dead_servers_of_one_requester_delay_another_by_one_request() {
+        let crowd = Crowd::of(16);
+        let mut inside = Vec::new();
+        let (many, other) = (requester(), Requester::new("b", "b"));
+        let names: Vec<String> = (0..2500).map(|number| format!("dead{number}.example.com")).collect();
+        let mut waiting = Vec::new();
+        for name in &names {
+            // A task that has received many permits gets no further ones until it yields.
+            tokio::task::yield_now().await;
+            let mut entering = Box::pin(crowd.enter(&many, name));
+            match entering.as_mut().now_or_never() {
+                Some(room) => inside.extend(room),
+                None => waiting.push(entering),
+            }
+        }
+        assert_eq!((inside.len(), waiting.len()), (16, 2484));
+        tokio::task::yield_now().await;
+        let mut honest = Box::pin(crowd.enter(&other, "honest.example.com"));
+        assert!(honest.as_mut().now_or_never().is_none());
+        // The first of the many that waits has its turn, and then the other requester.
+        inside.pop();
+        assert!(honest.as_mut().now_or_never().is_none());
+        inside.pop();
+        assert!(honest.as_mut().now_or_never().flatten().is_some());
     }
 }

@@ -5,6 +5,8 @@
 pub enum ServerFailure {
     /// The server cannot be reached, or the connection broke.
     Network,
+    /// This process has no file descriptor left for a connection.
+    NoDescriptor,
     /// The name of the server has no address: it is mistyped, or DNS fails.
     NameNotResolved,
     /// The server's certificate is not trusted.
@@ -47,6 +49,7 @@ impl ServerFailure {
     pub fn reason(self) -> &'static str {
         match self {
             Self::Network => "NetworkFailed",
+            Self::NoDescriptor => "FileDescriptorsExhausted",
             Self::NameNotResolved => "NameNotResolved",
             Self::Tls => "CertificateNotTrusted",
             Self::HostKey => "HostKeyNotTrusted",

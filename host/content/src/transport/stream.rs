@@ -8,7 +8,7 @@ use tokio::{net::TcpStream, time::timeout};
 use super::{
     ConnectionError, ServerFailure,
     addresses::{Guard, NoAddress},
-    connection::without_code,
+    connection::{no_descriptor, without_code},
 };
 use crate::ImageOptions;
 
@@ -24,6 +24,9 @@ pub(crate) async fn connect(
             ConnectionError::new(ServerFailure::Address, format!("{name} is not connected to: {error}"))
         }
         NoAddress::NotResolved(error) => {
+            if let Some(error) = no_descriptor(name, &error) {
+                return error;
+            }
             let message = format!("the host name of {name} is not in DNS: {}", without_code(&error.to_string()));
             ConnectionError::new(ServerFailure::NameNotResolved, message)
         }
@@ -34,6 +37,7 @@ pub(crate) async fn connect(
     for address in addresses {
         match timeout(each, TcpStream::connect(SocketAddr::new(address, port))).await {
             Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) if let Some(error) = no_descriptor(name, &error) => return Err(error),
             Ok(Err(error)) => without_code(&error.to_string()).clone_into(&mut cause),
             Err(_) => "it did not answer in time".clone_into(&mut cause),
         }

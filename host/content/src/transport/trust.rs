@@ -2,9 +2,8 @@
 
 use std::error::Error;
 
+use chandler_core::causes;
 use rustls::CertificateError;
-
-use crate::causes::causes;
 
 /// What is wrong with the TLS connection that failed with this error; `None` if TLS is not the cause.
 pub fn problem(error: &(dyn Error + 'static)) -> Option<String> {

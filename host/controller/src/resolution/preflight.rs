@@ -12,7 +12,7 @@ use chandler_runtime::Jobs;
 use kube::ResourceExt as _;
 
 use super::member_checks::{Unsettled, refusals, unsettled};
-use crate::context::Context;
+use crate::{bundle_deployment::requester, context::Context};
 
 /// The most rounds of a reconcile. One or two are usually enough: a round finds all refusals of its members.
 pub(super) const ROUNDS: usize = 10;
@@ -106,10 +106,12 @@ impl Preflights {
     ) -> Preflight {
         let members = unsettled(context, check.manifests);
         let job = job(check.resolution, check.round);
-        if members.is_empty() {
+        let Some(first) = members.first() else {
             self.refused().remove(&job);
             return Preflight::Passed;
-        }
+        };
+        // All members of a set have one account.
+        let requester = requester(&first.member, &context.options.accounts);
         let inputs = inputs(context, check.manifests, &members);
         let known = self.known(&job, &inputs);
         if let Some(known) = &known {
@@ -120,7 +122,7 @@ impl Preflights {
         }
         let (context, resolution) = (Arc::clone(context), check.resolution.to_owned());
         let work = move || refusals(context, resolution, members);
-        let refusals = match self.jobs.outcome(&job, &inputs, work, wake).await {
+        let refusals = match self.jobs.outcome(&requester, &job, &inputs, work, wake).await {
             Some(Ok(refusals)) => refusals,
             Some(Err(_)) => vec![Refusal {
                 packages: Vec::new(),

@@ -341,6 +341,9 @@ impl From<kube::Error> for ApiError {
             kube::Error::Api(status) => Self::of_status(&status),
             // The outermost text alone says little, so the message includes the whole chain of causes.
             other => {
+                if let Some(exhausted) = chandler_core::descriptors_exhausted(&other) {
+                    return Self::Unavailable(exhausted.to_string());
+                }
                 let mut message = other.to_string();
                 let mut source = std::error::Error::source(&other);
                 while let Some(cause) = source {

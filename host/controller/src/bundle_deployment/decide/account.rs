@@ -3,6 +3,7 @@
 use chandler_api::{BundleDeployment, MissingPermissions};
 use chandler_permissions::{Account, AccountPolicy, NamedAccount, PolicyRule, roles::place};
 use chandler_rollout::PermissionsMissing;
+use chandler_turns::Requester;
 use k8s_openapi::api::rbac::v1 as rbac;
 
 use super::spec_error::SpecError;
@@ -16,6 +17,15 @@ pub(crate) fn account(deployment: &BundleDeployment, policy: &AccountPolicy) -> 
     let named = deployment.spec.service_account.as_ref();
     let named = named.map(|named| NamedAccount { namespace: named.namespace.as_deref(), name: &named.name });
     policy.account(named, &deployment.spec.install_namespace).map_err(|_| SpecError::AccountRequired)
+}
+
+/// On whose behalf the controller works for a BundleDeployment, where requesters take turns. Without an account, the install namespace
+/// stands for its users.
+pub(crate) fn requester(deployment: &BundleDeployment, policy: &AccountPolicy) -> Requester {
+    match account(deployment, policy) {
+        Ok(Some(account)) => Requester::new(&account.namespace, &account.name),
+        Ok(None) | Err(_) => Requester::new(&deployment.spec.install_namespace, ""),
+    }
 }
 
 /// The ServiceAccount on whose behalf the objects of a BundleDeployment are deleted. Objects that were installed with the rights of the

@@ -15,6 +15,7 @@ use super::{
     super::{
         assessment::{ReleaseFacts, Unpacked},
         decide::{
+            account::requester,
             config::Config,
             detection::Undecided,
             revisions::{self, Candidate, Cause},
@@ -126,7 +127,8 @@ pub(super) async fn described(
     let name = deployment.name_any();
     let (jobs, requested) = (&handles.preparations.candidates, revisions::requested(deployment));
     let work = || describe(deployment.clone(), Arc::clone(handles.context));
-    let outcome = jobs.outcome(&name, &requested, work, wake(&name, handles.context));
+    let on_behalf = requester(deployment, &handles.context.options.accounts);
+    let outcome = jobs.outcome(&on_behalf, &name, &requested, work, wake(&name, handles.context));
     let outcome = handles.slot.lend(outcome).await?;
     Some(outcome.unwrap_or_else(|Panicked| Err(PrepareError::from(PreparationPanicked).into())))
 }
@@ -145,7 +147,9 @@ pub(super) async fn rerendered(
     let requested = revisions::requested(deployment);
     let requested = Digest::of([requested.as_str(), &revision.release_digest].join(" ").as_bytes());
     let (jobs, job) = (&handles.preparations.revisions, format!("{name}/{number}"));
-    let outcome = handles.slot.lend(jobs.outcome(&job, &requested, work, wake(&name, handles.context))).await?;
+    let on_behalf = requester(deployment, &handles.context.options.accounts);
+    let outcome = jobs.outcome(&on_behalf, &job, &requested, work, wake(&name, handles.context));
+    let outcome = handles.slot.lend(outcome).await?;
     Some(outcome.map_err(|Panicked| PreparationPanicked))
 }
 
@@ -172,7 +176,7 @@ async fn describe(deployment: BundleDeployment, context: Arc<Context>) -> Result
     let granted = account::may_fetch(&context, &deployment, &spec.source).await;
     granted.map_err(PrepareError::from)?;
     let UnpackedContent { tree, facts } =
-        unpack::unpack(SourceHandles::of(&context), &deployment).await.map_err(PrepareError::from)?;
+        unpack::unpack(&SourceHandles::of(&context, &deployment), &deployment).await.map_err(PrepareError::from)?;
     let resolved = match named {
         Some(class) => Ok(DetectedClass { class, warning: None }),
         None => detect::detect(&DetectHandles::of(&context), &deployment, &tree).await,

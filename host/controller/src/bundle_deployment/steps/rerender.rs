@@ -83,7 +83,7 @@ async fn rerendered(
     deployment: &BundleDeployment,
     revision: &Revision,
 ) -> Result<Rerendered, RerenderCause> {
-    let (source, handles) = (SourceHandles::of(context), &RenderHandles::of(context));
+    let (source, handles) = (SourceHandles::of(context, deployment), &RenderHandles::of(context));
     let values = &ValuesHandles::of(context);
     let ResolvedClass { class, in_use } = class::resolve(&context.classes, &revision.provisioner.class).await?;
     let (class, in_use, unavailable) =
@@ -99,7 +99,7 @@ async fn rerendered(
     let config = Config::of_revision(revision, &class.defaults, &values, deployment.spec.config.as_ref())
         .ok_or_else(|| not_kept(revision))?;
     account::may_fetch(context, deployment, &revision.source).await?;
-    let tree = unpack::unpack_again(source, deployment, revision).await?;
+    let tree = unpack::unpack_again(&source, deployment, revision).await?;
     let (name, install_namespace) = (kube::ResourceExt::name_any(deployment), revision.install_namespace.as_str());
     let target = render::target(&name, install_namespace, handles.cluster_info).await;
     let input = RenderInput { name: &name, install_namespace, class: &class, tree, config: &config };

@@ -8,7 +8,10 @@ use chandler_core::{Content as _, Digest};
 use chandler_source::{Grantee, Obtained, Resolutions, Source, SourceError, Sources, Wanted, describe};
 use kube::ResourceExt as _;
 
-use super::super::{assessment::Unpacked, decide::revisions};
+use super::super::{
+    assessment::Unpacked,
+    decide::{account::requester, revisions},
+};
 use crate::{
     context::Context,
     problem::{self, Problem},
@@ -26,19 +29,18 @@ pub(super) struct UnpackedContent {
 pub(crate) struct UnpackError(pub(crate) Problem);
 
 /// What fetching content uses.
-#[derive(Clone, Copy)]
 pub(super) struct SourceHandles<'a> {
-    sources: &'a Sources,
+    sources: Sources,
     store: &'a Store,
     resolutions: &'a Resolutions,
     poll_interval: Duration,
 }
 
 impl<'a> SourceHandles<'a> {
-    pub(super) fn of(context: &'a Context) -> Self {
+    pub(super) fn of(context: &'a Context, deployment: &BundleDeployment) -> Self {
         let Context { sources, images, memory, options, .. } = context;
         Self {
-            sources,
+            sources: sources.on_behalf_of(requester(deployment, &options.accounts)),
             store: images.store(),
             resolutions: &memory.resolutions,
             poll_interval: options.image_poll_interval,
@@ -48,7 +50,7 @@ impl<'a> SourceHandles<'a> {
 
 /// Fetches the content that the spec names, or reads it from the cache.
 pub(super) async fn unpack(
-    handles: SourceHandles<'_>,
+    handles: &SourceHandles<'_>,
     deployment: &BundleDeployment,
 ) -> Result<UnpackedContent, UnpackError> {
     let failed = |error: SourceError| UnpackError(problem::unpack(&error));
@@ -71,7 +73,7 @@ pub(super) async fn unpack(
 }
 
 /// Forgets what was uploaded for an earlier BundleDeployment of the same name.
-async fn forget_earlier_upload(handles: SourceHandles<'_>, deployment: &BundleDeployment) -> Result<(), ContentError> {
+async fn forget_earlier_upload(handles: &SourceHandles<'_>, deployment: &BundleDeployment) -> Result<(), ContentError> {
     let (store, name, uid) = (handles.store.clone(), deployment.name_any(), deployment.uid().unwrap_or_default());
     let forgotten = tokio::task::spawn_blocking(move || store.retain_upload_of(&name, &uid)).await;
     Ok(forgotten.unwrap_or(Ok(()))?)
@@ -79,7 +81,7 @@ async fn forget_earlier_upload(handles: SourceHandles<'_>, deployment: &BundleDe
 
 /// Reads the content of a revision from the cache, or fetches it again from its pinned source.
 pub(super) async fn unpack_again(
-    handles: SourceHandles<'_>,
+    handles: &SourceHandles<'_>,
     deployment: &BundleDeployment,
     revision: &Revision,
 ) -> Result<Tree, UnpackError> {

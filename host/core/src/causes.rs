@@ -4,7 +4,7 @@ use std::{error::Error, io, iter, sync::Arc};
 
 /// An error and its causes, outermost first. Unlike a walk over `source`, this includes the error that an `io::Error` or an `Arc` wraps,
 /// such as an error of the input of a decompressor, or of TLS.
-pub(crate) fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+pub fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     iter::successors(Some(error), |error| cause(*error))
 }
 

@@ -1,0 +1,167 @@
+//! Reads and writes a Lease.
+
+use std::{fmt, future::Future, time::Duration};
+
+use chandler_core::descriptors_exhausted;
+use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
+use kube::{Api, Client, ResourceExt as _, api::PostParams};
+use tokio::time::Instant;
+
+use super::{
+    election::LeaseName,
+    lease::{self, Action, Timing},
+};
+
+/// The timeout of one request.
+const REQUEST: Duration = Duration::from_secs(4);
+
+/// A process that holds a Lease, or waits for it.
+pub(super) struct Candidacy {
+    pub(super) lease: LeaseName,
+    leases: Api<Lease>,
+    pub(super) timing: Timing,
+    seen: Seen,
+    /// Since when the API server has refused this process.
+    refused_since: Option<Instant>,
+}
+
+/// A Lease as it was written last, and when the request for that began.
+pub(super) struct Held {
+    lease: Lease,
+    pub(super) renewed: Instant,
+}
+
+/// An attempt failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Timeout,
+    Client(kube::Error),
+}
+
+/// A Lease that was seen, and since when it has not changed.
+struct Seen {
+    lease: Option<Lease>,
+    since: Instant,
+}
+
+impl Candidacy {
+    pub(super) fn new(lease: &LeaseName, client: &Client, timing: Timing) -> Self {
+        let leases = Api::namespaced(client.clone(), &lease.namespace);
+        Self { lease: lease.clone(), leases, timing, seen: Seen::new(), refused_since: None }
+    }
+
+    /// Reads the Lease, and takes or renews it if possible. Returns it, or its holder.
+    pub(super) async fn attempt(&mut self) -> Result<Result<Held, String>, Failure> {
+        let started = Instant::now();
+        let read = timely(self.leases.get_opt(&self.lease.name)).await?;
+        self.seen.update(read);
+        let spec = self.seen.lease.as_ref().and_then(|lease| lease.spec.as_ref());
+        let spec = spec.cloned().or_else(|| self.seen.lease.is_some().then(Default::default));
+        let written = match lease::decide(spec.as_ref(), self.seen.since.elapsed(), &self.lease.identity, &self.timing)
+        {
+            Action::Wait { holder } => return Ok(Err(holder)),
+            Action::Create => {
+                let metadata = ObjectMeta { name: Some(self.lease.name.clone()), ..ObjectMeta::default() };
+                let lease = self.held(Lease { metadata, spec: None });
+                timely(self.leases.create(&PostParams::default(), &lease)).await?
+            }
+            Action::Take | Action::Renew => {
+                self.replace(&self.held(self.seen.lease.clone().unwrap_or_default())).await?
+            }
+        };
+        Ok(Ok(Held { lease: written, renewed: started }))
+    }
+
+    /// Renews the Lease as it was last written. If that fails because it has changed, it is read: its holder, if another process had it.
+    pub(super) async fn renew(&mut self, held: &Held) -> Result<Result<Held, String>, Failure> {
+        let started = Instant::now();
+        match self.replace(&self.held(held.lease.clone())).await {
+            Ok(lease) => return Ok(Ok(Held { lease, renewed: started })),
+            Err(Failure::Client(kube::Error::Api(status))) if status.is_conflict() || status.is_not_found() => {}
+            Err(failure) => return Err(failure),
+        }
+        let found = timely(self.leases.get_opt(&self.lease.name)).await?;
+        let spec = found.and_then(|lease| lease.spec);
+        match spec.map(|spec| spec.holder_identity.unwrap_or_default()) {
+            Some(holder) if holder.is_empty() => Ok(Err("another process".to_owned())),
+            Some(holder) if holder != self.lease.identity => Ok(Err(holder)),
+            // A response to an own write was lost, or a user has edited or deleted the Lease.
+            Some(_) | None => {
+                self.seen = Seen::new();
+                self.attempt().await
+            }
+        }
+    }
+
+    /// Lets another candidate take the Lease at once.
+    pub(super) async fn release(&self, held: &Held) {
+        let spec = held.lease.spec.as_ref().map(|spec| lease::released(spec, Timestamp::now()));
+        let lease = Lease { spec, ..held.lease.clone() };
+        match self.replace(&lease).await {
+            Ok(_) => tracing::info!(lease = %self.lease, "the Lease is released"),
+            Err(error) => {
+                tracing::warn!(lease = %self.lease, %error, "failed to release the Lease: another controller waits until it expires");
+            }
+        }
+    }
+
+    /// Whether the API server has refused this process for as long as a leader may go without a renewal: one that was just started, or whose
+    /// data was restored, refuses everyone until it has loaded the roles.
+    pub(super) fn is_refused_for_good(&mut self, failure: Option<&Failure>) -> bool {
+        if !failure.is_some_and(Failure::is_refusal) {
+            self.refused_since = None;
+            return false;
+        }
+        self.refused_since.get_or_insert_with(Instant::now).elapsed() >= self.timing.deadline
+    }
+
+    fn held(&self, lease: Lease) -> Lease {
+        let spec = lease::held(lease.spec.as_ref(), &self.lease.identity, Timestamp::now(), &self.timing);
+        Lease { spec: Some(spec), ..lease }
+    }
+
+    /// Writes the Lease, unless it has changed since it was read.
+    async fn replace(&self, lease: &Lease) -> Result<Lease, Failure> {
+        timely(self.leases.replace(&self.lease.name, &PostParams::default(), lease)).await
+    }
+}
+
+impl Seen {
+    fn new() -> Self {
+        Self { lease: None, since: Instant::now() }
+    }
+
+    fn update(&mut self, lease: Option<Lease>) {
+        let version = |lease: &Option<Lease>| lease.as_ref().map(|lease| (lease.uid(), lease.resource_version()));
+        if version(&lease) != version(&self.lease) {
+            self.since = Instant::now();
+        }
+        self.lease = lease;
+    }
+}
+
+impl Failure {
+    /// Whether only a user can help: permissions are missing, or the namespace is. A new API server may refuse everyone for a moment.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Client(kube::Error::Api(status)) if matches!(status.code, 401 | 403 | 404))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout => write!(f, "the API server did not answer within {} s", REQUEST.as_secs()),
+            Self::Client(error) => match descriptors_exhausted(error) {
+                Some(exhausted) => exhausted.fmt(f),
+                None => error.fmt(f),
+            },
+        }
+    }
+}
+
+async fn timely<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
+    match tokio::time::timeout(REQUEST, request).await {
+        Ok(answer) => answer.map_err(Failure::Client),
+        Err(_) => Err(Failure::Timeout),
+    }
+}

@@ -1,0 +1,183 @@
+//! Elections against an API server of one Lease, in this process.
+
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use futures::FutureExt as _;
+use http::{Method, Request, Response};
+use kube::{Client, client::Body};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::*;
+
+const HOUR: Duration = Duration::from_hours(1);
+
+fn never() -> Shutdown {
+    std::future::pending().boxed().shared()
+}
+
+fn quick() -> Timing {
+    Timing { renewal: Duration::from_millis(1), retry: Duration::from_millis(1), ..Timing::default() }
+}
+
+fn answer(code: u16, body: &Value) -> Response<Body> {
+    Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap()
+}
+
+fn refusal(code: u16, reason: &str) -> Response<Body> {
+    answer(
+        code,
+        &json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": reason, "code": code}),
+    )
+}
+
+/// An API server with Leases, which calls this after each write.
+fn server(written: impl Fn(&Value) + Send + Sync + 'static) -> impl Fn() -> kube::Result<Client> + Send + Sync {
+    let (stored, written) = (Arc::new(Mutex::new(None::<Value>)), Arc::new(written));
+    move || {
+        let (stored, written) = (Arc::clone(&stored), Arc::clone(&written));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (stored, written) = (Arc::clone(&stored), Arc::clone(&written));
+            async move {
+                if request.method() == Method::GET {
+                    let stored = stored.lock().unwrap();
+                    return Ok::<_, Infallible>(
+                        stored.as_ref().map_or_else(|| refusal(404, "NotFound"), |it| answer(200, it)),
+                    );
+                }
+                let bytes = request.into_body().collect_bytes().await.unwrap();
+                let lease: Value = serde_json::from_slice(&bytes).unwrap();
+                *stored.lock().unwrap() = Some(lease.clone());
+                written(&lease);
+                Ok(answer(200, &lease))
+            }
+        });
+        Ok(Client::new(service, "default"))
+    }
+}
+
+/// An API server that refuses to create the Lease this many times.
+fn refusing(times: usize) -> impl Fn() -> kube::Result<Client> + Send + Sync {
+    let created = Arc::new(AtomicUsize::new(0));
+    move || {
+        let created = Arc::clone(&created);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let response = match request.method() {
+                &Method::GET => refusal(404, "NotFound"),
+                _ if created.fetch_add(1, Ordering::Relaxed) < times => refusal(403, "Forbidden"),
+                _ => answer(
+                    201,
+                    &json!({"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "l"}}),
+                ),
+            };
+            std::future::ready(Ok::<_, Infallible>(response))
+        });
+        Ok(Client::new(service, "default"))
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_counts_once_it_lasts() {
+    let election = |times, deadline| {
+        Election::new(refusing(times), "n", "l", "me".to_owned()).with_timing(Timing { deadline, ..quick() })
+    };
+    let worked = while_leader(&election(3, HOUR), never(), |_, _| std::future::ready(7)).await;
+    assert_eq!(worked.unwrap(), Some(7));
+    let refused = election(usize::MAX, Duration::from_millis(10));
+    let refused = while_leader(&refused, never(), |_, _| std::future::ready(())).await;
+    assert!(matches!(refused, Err(ElectionError::Refused { .. })), "{refused:?}");
+}
+
+/// The work blocks the only thread of its runtime until the Lease was renewed.
+#[tokio::test]
+async fn the_lease_is_renewed_while_the_work_leaves_its_runtime_no_time() {
+    let (renewals, renewed) = mpsc::channel();
+    let connect = server(move |lease| renewals.send(lease["spec"]["holderIdentity"].clone()).unwrap_or_default());
+    let election = Election::new(connect, "n", "l", "me".to_owned()).with_timing(quick());
+    let work = |_, _| async move {
+        for _ in 0..5 {
+            assert_eq!(renewed.recv_timeout(Duration::from_mins(1)).expect("it is renewed"), "me");
+        }
+        renewed
+    };
+    let renewed = while_leader(&election, never(), work).await.unwrap().expect("it was elected");
+    assert_eq!(renewed.try_iter().last(), Some(json!("")), "released at the end");
+}
+
+/// The verdict of a thread that does not get on is the clock's.
+#[tokio::test]
+async fn writes_wait_when_the_thread_that_renews_the_lease_is_stopped() {
+    let (stop, stopped) = mpsc::channel::<()>();
+    let stopped = Mutex::new(stopped);
+    let writes = AtomicUsize::new(0);
+    let connect = server(move |_| {
+        if writes.fetch_add(1, Ordering::Relaxed) > 0 {
+            // The thread of the election runs this.
+            stopped.lock().unwrap().recv().unwrap_or_default();
+        }
+    });
+    let timing = Timing { deadline: Duration::from_millis(50), ..quick() };
+    let election = Election::new(connect, "n", "l", "me".to_owned()).with_timing(timing);
+    let work = |_, fence: Fence| async move {
+        fence.closed().await;
+        drop(stop);
+    };
+    assert!(while_leader(&election, never(), work).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn after_a_crash_the_lease_is_not_released() {
+    let (writes, written) = mpsc::channel();
+    let connect = server(move |lease| writes.send(lease["spec"]["holderIdentity"].clone()).unwrap_or_default());
+    let election = Election::new(connect, "n", "l", "me".to_owned()).with_timing(quick());
+    let (elected, has_begun) = oneshot::channel();
+    let mut leading = Box::pin(while_leader(&election, never(), |_, fence| async move {
+        elected.send(fence).unwrap();
+        std::future::pending::<()>().await;
+    }));
+    let fence = tokio::select! {
+        _ = &mut leading => unreachable!("the work does not end"),
+        fence = has_begun => fence.unwrap(),
+    };
+    drop(leading);
+    drop(election);
+    // The thread ends, and with it the server.
+    let holders = tokio::task::spawn_blocking(move || written.iter().collect::<Vec<_>>()).await.unwrap();
+    assert!(holders.iter().all(|holder| holder == "me"), "{holders:?}");
+    fence.closed().await;
+}
+
+#[tokio::test]
+async fn a_shutdown_before_the_election_ends_the_thread() {
+    let election = Election::new(refusing(usize::MAX), "n", "l", "me".to_owned())
+        .with_timing(Timing { deadline: HOUR, ..quick() });
+    let (stop, stopped) = oneshot::channel::<()>();
+    let shutdown = shutdown(stopped.map(drop));
+    let waiting = while_leader(&election, shutdown, |_, _| std::future::ready(()));
+    let (waited, ()) = tokio::join!(waiting, async { drop(stop) });
+    assert_eq!(waited.unwrap(), None);
+}
+
+#[tokio::test]
+async fn the_reason_is_reported_if_there_is_no_client_and_if_the_thread_panics() {
+    let config = || kube::Config::new("https://localhost".parse().unwrap());
+    let connect = move || {
+        let mut config = config();
+        config.root_cert = Some(vec![b"no certificate".to_vec()]);
+        chandler_client::client(config)
+    };
+    let election = Election::new(connect, "n", "l", "me".to_owned());
+    let ended = while_leader(&election, never(), |_, _| std::future::ready(())).await;
+    assert!(matches!(ended, Err(ElectionError::Client(_))), "{ended:?}");
+    let election = Election::new(|| panic!("a bug"), "n", "l", "me".to_owned());
+    let ended = while_leader(&election, never(), |_, _| std::future::ready(())).await;
+    assert!(matches!(ended, Err(ElectionError::Panicked)), "{ended:?}");
+}

@@ -1,0 +1,25 @@
+//! On whose behalf work is done.
+
+use std::sync::Arc;
+
+/// The account on whose behalf work is done, by namespace and name. Clones are cheap.
+///
+/// Namespaces take turns, and within a namespace its accounts: a tenant that may create ServiceAccounts in its namespace gets no further turns
+/// by it, and tenants whose accounts an administrator keeps in one namespace do not wait for each other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Requester {
+    pub(crate) namespace: Arc<str>,
+    pub(crate) account: Arc<str>,
+}
+
+impl Requester {
+    /// An account of a namespace.
+    pub fn new(namespace: &str, account: &str) -> Self {
+        Self { namespace: namespace.into(), account: account.into() }
+    }
+
+    /// The controller itself, and what administrators alone may create: Catalogs, ProvisionerClasses.
+    pub fn controller() -> Self {
+        Self::new("", "")
+    }
+}

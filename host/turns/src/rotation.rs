@@ -1,0 +1,252 @@
+//! Queues that take turns. Pure: no locks, no clock.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use crate::Requester;
+
+/// The waiting items of many requesters. Namespaces take turns, within a namespace its accounts, and the items of an account come in the order
+/// of their arrival.
+#[derive(Debug)]
+pub struct Rotation<T>(Ring<Ring<VecDeque<T>>>);
+
+/// Queues by name, each of which has an item, in the order of their turns.
+#[derive(Debug)]
+struct Ring<Q> {
+    queues: HashMap<Arc<str>, Q>,
+    order: VecDeque<Arc<str>>,
+}
+
+/// What [`Ring`] needs of its queues.
+trait Queue: Default {
+    type Item;
+    fn front(&self) -> Option<&Self::Item>;
+    fn pop(&mut self) -> Option<Self::Item>;
+    fn retain(&mut self, keep: &mut impl FnMut(&Self::Item) -> bool);
+    fn is_empty(&self) -> bool;
+}
+
+impl<T> Default for Rotation<T> {
+    fn default() -> Self {
+        Self(Ring::default())
+    }
+}
+
+impl<T> Rotation<T> {
+    /// Adds an item behind the others of its requester.
+    pub fn push(&mut self, requester: &Requester, item: T) {
+        self.0.queue(&requester.namespace).queue(&requester.account).push_back(item);
+    }
+
+    /// The item whose turn it is.
+    pub fn front(&self) -> Option<&T> {
+        self.0.front()
+    }
+
+    /// Removes the item whose turn it is. The next turn is another namespace's, if one waits.
+    pub fn pop(&mut self) -> Option<T> {
+        self.0.pop()
+    }
+
+    /// Keeps these items alone. The order of turns stays.
+    pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        self.0.retain(&mut keep);
+    }
+
+    /// Whether no item waits.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<Q> Default for Ring<Q> {
+    fn default() -> Self {
+        Self { queues: HashMap::new(), order: VecDeque::new() }
+    }
+}
+
+impl<Q: Queue> Ring<Q> {
+    /// The queue of this name, which is the last one if it is new.
+    fn queue(&mut self, name: &Arc<str>) -> &mut Q {
+        self.queues.entry(Arc::clone(name)).or_insert_with(|| {
+            self.order.push_back(Arc::clone(name));
+            Q::default()
+        })
+    }
+}
+
+impl<Q: Queue> Queue for Ring<Q> {
+    type Item = Q::Item;
+
+    fn front(&self) -> Option<&Self::Item> {
+        self.queues.get(self.order.front()?)?.front()
+    }
+
+    fn pop(&mut self) -> Option<Self::Item> {
+        let name = self.order.pop_front()?;
+        let queue = self.queues.get_mut(&name)?;
+        let item = queue.pop();
+        if queue.is_empty() {
+            self.queues.remove(&name);
+        } else {
+            self.order.push_back(name);
+        }
+        item
+    }
+
+    fn retain(&mut self, keep: &mut impl FnMut(&Self::Item) -> bool) {
+        self.queues.retain(|_, queue| {
+            queue.retain(keep);
+            !queue.is_empty()
+        });
+        self.order.retain(|name| self.queues.contains_key(name));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+}
+
+impl<T> Queue for VecDeque<T> {
+    type Item = T;
+
+    fn front(&self) -> Option<&T> {
+        Self::front(self)
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        self.pop_front()
+    }
+
+    fn retain(&mut self, keep: &mut impl FnMut(&T) -> bool) {
+        Self::retain(self, |item| keep(item));
+    }
+
+    fn is_empty(&self) -> bool {
+        Self::is_empty(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn drain<T>(rotation: &mut Rotation<T>) -> Vec<T> {
+        std::iter::from_fn(|| rotation.pop()).collect()
+    }
+
+    #[test]
+    fn an_item_waits_for_one_turn_of_a_requester_with_thousands() {
+        let (many, one) = (Requester::new("a", "a"), Requester::new("b", "b"));
+        let mut rotation = Rotation::default();
+        for item in 0..2500 {
+            rotation.push(&many, item);
+        }
+        rotation.push(&one, 9999);
+        assert_eq!(rotation.front(), Some(&0));
+        assert_eq!(drain(&mut rotation).iter().position(|item| *item == 9999), Some(1));
+        assert!(rotation.is_empty());
+    }
+
+    #[test]
+    fn many_accounts_of_a_namespace_give_it_no_further_turns() {
+        let mut rotation = Rotation::default();
+        for account in 0..100 {
+            rotation.push(&Requester::new("a", &account.to_string()), "a");
+        }
+        for _ in 0..3 {
+            rotation.push(&Requester::new("b", "b"), "b");
+        }
+        let order = drain(&mut rotation);
+        assert_eq!(order.iter().take(6).copied().collect::<String>(), "ababab");
+    }
+
+    #[test]
+    fn accounts_of_a_namespace_take_turns() {
+        let mut rotation = Rotation::default();
+        for (account, item) in [("x", 1), ("x", 2), ("x", 3), ("y", 4)] {
+            rotation.push(&Requester::new("a", account), item);
+        }
+        assert_eq!(drain(&mut rotation), [1, 4, 2, 3]);
+    }
+
+    #[test]
+    fn items_that_are_removed_lose_their_turn() {
+        let mut rotation = Rotation::default();
+        for (namespace, item) in [("a", 1), ("b", 2), ("b", 3), ("c", 4)] {
+            rotation.push(&Requester::new(namespace, "x"), item);
+        }
+        rotation.retain(|item| *item > 2);
+        assert_eq!(drain(&mut rotation), [3, 4]);
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Push(u8, u8),
+        Pop,
+        /// Removes the items whose number is divisible by this.
+        Remove(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0..4_u8, 0..3_u8).prop_map(|(namespace, account)| Step::Push(namespace, account)),
+            3 => Just(Step::Pop),
+            1 => (2..5_usize).prop_map(Step::Remove),
+        ]
+    }
+
+    proptest! {
+        /// Each item comes out once, in the order of its account; and while an account waits, no other account of its namespace has two turns,
+        /// nor has another namespace while its namespace waits.
+        #[test]
+        fn every_waiting_requester_has_a_turn_between_two_turns_of_another(steps in prop::collection::vec(step(), 0..200)) {
+            let mut rotation = Rotation::default();
+            let mut waiting: Vec<(usize, (u8, u8))> = Vec::new();
+            // Who had a turn while this one waited.
+            let mut passed: HashMap<u8, HashSet<u8>> = HashMap::new();
+            let mut passed_within: HashMap<(u8, u8), HashSet<u8>> = HashMap::new();
+            for (number, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Push(namespace, account) => {
+                        rotation.push(&Requester::new(&namespace.to_string(), &account.to_string()), number);
+                        waiting.push((number, (namespace, account)));
+                    }
+                    Step::Remove(divisor) => {
+                        rotation.retain(|number| number % divisor != 0);
+                        waiting.retain(|(number, _)| number % divisor != 0);
+                    }
+                    Step::Pop => {
+                        let front = rotation.front().copied();
+                        let popped = rotation.pop();
+                        prop_assert_eq!(front, popped);
+                        let Some(popped) = popped else {
+                            prop_assert!(waiting.is_empty());
+                            continue;
+                        };
+                        let at = waiting.iter().position(|(number, _)| *number == popped);
+                        let (_, (namespace, account)) = waiting.remove(at.expect("it waited"));
+                        prop_assert!(!waiting.iter().any(|(number, of)| *of == (namespace, account) && *number < popped));
+                        for other in waiting.iter().map(|(_, of)| of.0).filter(|of| *of != namespace).collect::<HashSet<_>>() {
+                            prop_assert!(passed.entry(other).or_default().insert(namespace), "{} twice before {}", namespace, other);
+                        }
+                        for other in waiting.iter().map(|(_, of)| *of).filter(|of| of.0 == namespace && of.1 != account).collect::<HashSet<_>>() {
+                            prop_assert!(passed_within.entry(other).or_default().insert(account));
+                        }
+                        passed.remove(&namespace);
+                        passed_within.remove(&(namespace, account));
+                    }
+                }
+                passed.retain(|namespace, _| waiting.iter().any(|(_, of)| of.0 == *namespace));
+                passed_within.retain(|requester, _| waiting.iter().any(|(_, of)| of == requester));
+            }
+            prop_assert_eq!(drain(&mut rotation).len(), waiting.len());
+        }
+    }
+}
