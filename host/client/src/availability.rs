@@ -2,6 +2,8 @@
 //!
 //! Each request that is retried would otherwise find out alone, each after a pause of its own, and pauses are long after many failures. So the
 //! first request that fails raises an alarm, and one task asks the API server until it answers. Then the pauses end.
+//!
+//! It may also answer with an earlier state: etcd was restored from a snapshot. What notices that reports it here.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -39,6 +41,8 @@ struct State {
     asking: AtomicBool,
     /// When it last began to answer again.
     returned: Mutex<Option<Instant>>,
+    /// What shows that its storage went back in time.
+    rewound: watch::Sender<Option<String>>,
 }
 
 /// A client whose failures are noticed, with the state that they are noticed in.
@@ -152,6 +156,24 @@ impl Availability {
     /// When the API server began to answer again, if it ever stopped. For a few seconds it may refuse more than it should.
     pub fn returned(&self) -> Option<Instant> {
         *self.0.returned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the storage of the API server went back in time, because etcd was restored from a snapshot: an object is older than
+    /// it was. `what` names it. Everything that this process knows of the cluster may be wrong.
+    pub fn note_rewind(&self, what: &str) {
+        self.0.rewound.send_if_modified(|rewound| {
+            let is_first = rewound.is_none();
+            rewound.get_or_insert_with(|| what.to_owned());
+            is_first
+        });
+    }
+
+    /// Completes when the storage of the API server went back in time, with what shows it.
+    pub async fn rewound(&self) -> String {
+        let mut rewound = self.0.rewound.subscribe();
+        // The sender lives as long as this.
+        let found = rewound.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
+        found.unwrap_or_default()
     }
 
     /// Yields each time that the API server answers again.
@@ -280,6 +302,15 @@ mod tests {
         until("the outage is noticed", || availability.is_down()).await;
         drop((client, availability));
         until("no task asks", || Arc::strong_count(&server.questions) == 1).await;
+    }
+
+    #[tokio::test]
+    async fn a_rewind_is_told_with_what_showed_it_first() {
+        let availability = Availability::default();
+        assert!(availability.rewound().now_or_never().is_none());
+        availability.note_rewind("ConfigMap n/x");
+        availability.note_rewind("ConfigMap n/y");
+        assert_eq!(availability.clone().rewound().await, "ConfigMap n/x");
     }
 
     #[tokio::test]

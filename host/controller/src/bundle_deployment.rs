@@ -194,6 +194,11 @@ async fn reconcile_deployment(
             Err(Superseded) => return Ok(Action::requeue(Duration::ZERO)),
         },
     };
+    if let Err(older) = subject.record.check() {
+        // Whatever was decided from this record is wrong. The next reconcile reads what an administrator made of it.
+        context.records.forget(&name);
+        return Err(older.into());
+    }
     finish(&mut subject, &found, context).await
 }
 

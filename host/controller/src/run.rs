@@ -91,8 +91,35 @@ pub async fn run(
     Box::pin(ran).await?.unwrap_or(Ok(()))
 }
 
+/// Why reconciling ended.
+enum Ended {
+    /// The process shuts down.
+    Shutdown,
+    /// The storage of the API server went back in time, as this object shows.
+    Rewound(String),
+}
+
+/// Reconciles until shutdown. When etcd was restored from a snapshot, everything in memory is about a cluster that no longer exists:
+/// objects, records, own writes. Then it begins anew, as after a start of the process.
 async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Result<(), ControllerError> {
+    loop {
+        match Box::pin(reconcile_until_rewind(client.clone(), options.clone(), shutdown.clone())).await? {
+            Ended::Shutdown => return Ok(()),
+            Ended::Rewound(object) => tracing::warn!(
+                object,
+                "the API server went back in time, as after etcd was restored from a snapshot; the controller reads everything again"
+            ),
+        }
+    }
+}
+
+async fn reconcile_until_rewind(
+    client: Client,
+    options: Options,
+    shutdown: Shutdown,
+) -> Result<Ended, ControllerError> {
     let (client, availability) = monitored(&insistent(&readable(&client)));
+    let rewinds = availability.clone();
     let (deployments, classes) = (Reflector::new(availability.clone()), Reflector::new(availability.clone()));
     let catalogs = Reflector::<Catalog>::new(availability.clone());
     let resolutions = Reflector::<Resolution>::new(availability.clone());
@@ -136,25 +163,27 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     let catalogs = catalog_reconciler.controller(catalogs, Arc::clone(&metrics), &shutdown);
     let deployments = BundleDeployments::controller(&context, deployments, metrics, &shutdown);
     tracing::info!("the controller runs");
-    tokio::select! {
-        _ = futures::future::join5(classes.run(), catalogs.run(), deployments.run(), resolutions.run(), platform.run()) => {}
-        () = watch_approvals => {}
-        () = housekeeping::run(&context) => {}
-        () = polls::run(&context) => {}
-        () = registries::run(&context) => {}
-        () = grants::run(&context) => {}
-        () = Box::pin(cluster_operators.run()) => {}
-        () = Box::pin(mirrors.run()) => {}
-        () = Box::pin(olm_catalogs) => {}
-        () = context.cluster_info.run(context.options.cluster_poll_interval) => {}
-        () = close_slots(&context, shutdown) => {}
+    let ended = tokio::select! {
+        _ = futures::future::join5(classes.run(), catalogs.run(), deployments.run(), resolutions.run(), platform.run()) => Ended::Shutdown,
+        () = watch_approvals => Ended::Shutdown,
+        () = housekeeping::run(&context) => Ended::Shutdown,
+        () = polls::run(&context) => Ended::Shutdown,
+        () = registries::run(&context) => Ended::Shutdown,
+        () = grants::run(&context) => Ended::Shutdown,
+        () = Box::pin(cluster_operators.run()) => Ended::Shutdown,
+        () = Box::pin(mirrors.run()) => Ended::Shutdown,
+        () = Box::pin(olm_catalogs) => Ended::Shutdown,
+        () = context.cluster_info.run(context.options.cluster_poll_interval) => Ended::Shutdown,
+        () = close_slots(&context, shutdown) => Ended::Shutdown,
+        // Reconciles are dropped where they are, as in a crash: all that they do can be interrupted.
+        object = rewinds.rewound() => Ended::Rewound(object),
         Err(error) = serving => return Err(error.into()),
-    }
+    };
     context.memory.preparing.end_all();
     context.memory.collisions.end_all();
     context.memory.values.end_all();
     tracing::info!("the controller stopped");
-    Ok(())
+    Ok(ended)
 }
 
 fn listing(what: &'static str) -> impl FnOnce(kube::Error) -> ControllerError {

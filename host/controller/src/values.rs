@@ -187,7 +187,7 @@ async fn watch_one<K>(
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     let only = watcher::Config::default().fields(&format!("metadata.name={}", id.1));
-    let mut events = std::pin::pin!(reconnecting(watcher(api, only), availability));
+    let mut events = std::pin::pin!(reconnecting(move || watcher(api.clone(), only.clone()), availability));
     let mut unwatched = tokio::time::interval_at(tokio::time::Instant::now() + UNWATCHED, UNWATCHED);
     let (mut listed, mut found) = (false, None);
     loop {

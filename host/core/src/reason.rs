@@ -154,6 +154,8 @@ names! {
         InternalError,
         /// The record of created objects and revisions cannot be read or written.
         RecordUnavailable,
+        /// The record of created objects and revisions is older than the objects in the cluster.
+        RecordOutdated,
 
         // Rollout
         /// An object of the release already exists and belongs to another owner.

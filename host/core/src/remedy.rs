@@ -19,7 +19,7 @@ pub enum Remedy {
     Requirement,
     /// The BundleDeployment or its bundle must change.
     User,
-    /// The installation of Chandler must change: its options, its permissions, or a provisioner.
+    /// The installation of Chandler must change: its options, its permissions, its records, or a provisioner.
     Administrator,
 }
 
@@ -135,6 +135,7 @@ impl Reason {
             | Self::MissingImports
             | Self::InvalidComponent
             | Self::MissingCapabilities
+            | Self::RecordOutdated
             | Self::CompileFailed => Remedy::Administrator,
         }
     }

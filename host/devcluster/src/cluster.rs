@@ -19,7 +19,7 @@ use crate::{
     identity::Identities,
     persistence::Kept,
     service::Service,
-    store::{Limits, OpenError, Recovered},
+    store::{Limits, OpenError, Recovered, Snapshot},
     workloads,
 };
 
@@ -227,6 +227,19 @@ impl DevCluster {
     /// Forgets the history: watches from earlier revisions get 410, as after etcd's compaction.
     pub fn compact(&self) {
         self.api.store.compact(self.api.store.revision());
+    }
+
+    /// The state of the cluster now, as a snapshot of etcd has it.
+    pub fn snapshot(&self) -> Snapshot {
+        self.api.store.snapshot()
+    }
+
+    /// Takes the state of an earlier snapshot, as after etcd was restored from it: what was written since is lost, and resource versions go
+    /// back. Close the connections of clients before, as a real restoration does, which needs a restart of the API server: a watch that
+    /// continues from a later version is then silent until the cluster gets there. Returns false, and changes nothing, if the cluster keeps
+    /// its state in a directory: restore a copy of that while the cluster is stopped.
+    pub fn rewind(&self, snapshot: &Snapshot) -> bool {
+        self.api.store.rewind(snapshot)
     }
 
     /// Stops serving and waits until everything has ended; persistent state is then on disk, and the directory is released.

@@ -16,7 +16,7 @@ use tokio::{sync::watch, task::AbortHandle, time::Instant};
 
 use crate::{
     observed::{Labels, Observed},
-    store::{Memory, Store},
+    store::{Id, Memory, Store},
 };
 
 /// The objects in one page of a list. CRDs are large, so a page of the usual 500 could take hundreds of MiB.
@@ -151,7 +151,7 @@ async fn run(target: Target, shared: Arc<Shared>, wake: Wake) {
     }
 }
 
-/// Watches until the first error.
+/// Watches until the first error, or until the API server answers again after an outage.
 async fn watch_once(target: &Target, shared: &Shared, wake: &Wake, failures: &mut usize) -> Option<watcher::Error> {
     let Target { client, kind, namespace, labels, .. } = target;
     let api: Api<Observed> = match namespace {
@@ -162,14 +162,28 @@ async fn watch_once(target: &Target, shared: &Shared, wake: &Wake, failures: &mu
     // older than what a previous process wrote; a list without a resourceVersion never is.
     let config = watcher::Config::default().labels(labels.set).page_size(PAGE);
     let mut events = watcher(api, config).boxed();
-    while let Some(event) = events.next().await {
+    // A watch that went on from before an outage would be deaf if etcd was restored from a snapshot meanwhile.
+    let mut returns = target.availability.returns().boxed();
+    loop {
+        let event = tokio::select! {
+            Some(()) = returns.next() => return None,
+            event = events.next() => event?,
+        };
         let owners = match event {
             Err(error) => return Some(error),
             Ok(Event::Init) => {
                 lock(&shared.store).begin_list();
                 continue;
             }
-            Ok(Event::InitApply(object) | Event::Apply(object)) => lock(&shared.store).observe(object.seen(labels)),
+            Ok(Event::InitApply(object) | Event::Apply(object)) => {
+                let mut store = lock(&shared.store);
+                let owners = store.observe(object.seen(labels));
+                if let Some(Id { namespace, name }) = store.take_rewound() {
+                    let place = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
+                    target.availability.note_rewind(&format!("{} {place}{name}", kind.kind));
+                }
+                owners
+            }
             Ok(Event::Delete(object)) => lock(&shared.store).observe_deletion(object.seen(labels)),
             Ok(Event::InitDone) => {
                 *failures = 0;
@@ -186,7 +200,6 @@ async fn watch_once(target: &Target, shared: &Shared, wake: &Wake, failures: &mu
             }
         }
     }
-    None
 }
 
 /// The HTTP status with which the API server refused to list or watch.

@@ -127,6 +127,8 @@ pub(crate) struct Store {
     memory: Memory,
     /// Its part of that memory.
     bytes: usize,
+    /// An object that was older in a list than the watch had reported before.
+    rewound: Option<Id>,
 }
 
 /// The owners to reconcile.
@@ -166,7 +168,12 @@ impl Store {
     /// An empty store.
     pub(crate) fn new(memory: Memory) -> Self {
         let (objects, sets, in_progress, tombstones) = Default::default();
-        Self { objects, sets, in_progress, tombstones, lists: 0, memory, bytes: 0 }
+        Self { objects, sets, in_progress, tombstones, lists: 0, memory, bytes: 0, rewound: None }
+    }
+
+    /// The object that shows that the storage of the API server went back in time, once.
+    pub(crate) fn take_rewound(&mut self) -> Option<Id> {
+        self.rewound.take()
     }
 
     /// The objects of a set, in one or all namespaces.
@@ -219,6 +226,12 @@ impl Store {
         }
         let list = self.lists;
         if let Some(entry) = self.objects.get_mut(&seen.id) {
+            // What the watch reported, it reported before this list began, and the list is consistent. What was written may be newer
+            // than the list.
+            let was_before = entry.confirmed && entry.list < list && entry.uid == seen.uid;
+            if was_before && is_older(&seen.version, &entry.version) {
+                self.rewound = Some(seen.id.clone());
+            }
             entry.list = list;
             let known = entry.body.is_some();
             if known && !is_newer(&seen.version, &entry.version) {

@@ -1,7 +1,7 @@
 //! Why a record cannot be read or written.
 
 use chandler_releases::format::{DecodeError, EncodeError};
-use chandler_rollout::LedgerError;
+use chandler_rollout::{LedgerError, OlderRecord};
 
 /// Why a record cannot be read or written. Without a record the controller changes no object.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +32,23 @@ pub enum RecordError {
         name: String,
         /// What is wrong with it.
         message: String,
+    },
+    /// The record is older than the objects in the cluster.
+    #[error(
+        "an older record was restored: {found}. Nothing is changed, pruned or deleted until you decide: either restore the newest \
+         backup of Secret {namespace}/{name}; or have the record rebuilt from the objects in the cluster, which keeps them as they are and \
+         rolls out what the spec describes: `kubectl delete secret -n {namespace} {name}`. The controller then continues by itself; \
+         `chandler reconcile {owner}` has it look at once"
+    )]
+    Older {
+        /// What shows it.
+        found: OlderRecord,
+        /// The system namespace.
+        namespace: String,
+        /// The Secret.
+        name: String,
+        /// The name of the BundleDeployment.
+        owner: String,
     },
     /// A record would exceed the size of a Secret.
     #[error("the record of BundleDeployment {owner} needs {bytes} bytes, but a Secret holds at most {limit}")]

@@ -7,10 +7,15 @@ use std::{
 
 use chandler_api::Revision;
 use chandler_core::{Digest, Release};
-use chandler_rollout::{Holdings, Intent, Ledger, LedgerError, Settlement};
+use chandler_rollout::{Holdings, Intent, Ledger, LedgerError, OlderRecord, Settlement};
 use futures::{FutureExt as _, future::BoxFuture};
 
-use crate::{error::RecordError, records::Secrets, release_store, state::State};
+use crate::{
+    error::RecordError,
+    records::Secrets,
+    release_store,
+    state::{State, newest},
+};
 
 /// How often a change is retried after another client, such as a second controller, has changed the record.
 const ATTEMPTS: usize = 3;
@@ -32,6 +37,8 @@ pub struct Record {
     /// Serializes writes.
     writing: tokio::sync::Mutex<()>,
     pending: Mutex<Option<PendingRevision>>,
+    /// The object that shows that this record is older than the cluster.
+    refuted: Mutex<Option<OlderRecord>>,
 }
 
 struct Known {
@@ -65,7 +72,23 @@ impl Record {
         let holdings = Arc::new(state.holdings.clone());
         let ahead = if version.is_some() { Ahead::No } else { Ahead::Lazily };
         let known = Known { state: Arc::new(state), holdings, version, ahead };
-        Self { secrets, known: Mutex::new(known), writing: tokio::sync::Mutex::default(), pending: Mutex::default() }
+        Self {
+            secrets,
+            known: Mutex::new(known),
+            writing: tokio::sync::Mutex::default(),
+            pending: Mutex::default(),
+            refuted: Mutex::default(),
+        }
+    }
+
+    /// Fails if an object in the cluster showed that this record is older: an administrator has to decide what to do. Nothing can be
+    /// recorded any more, and so nothing can be written to the cluster.
+    ///
+    /// # Errors
+    /// The record is older than the objects in the cluster.
+    pub fn check(&self) -> Result<(), RecordError> {
+        let found = self.refuted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        found.map_or(Ok(()), |found| Err(self.secrets.older(&self.state().name, found)))
     }
 
     /// The content of the record.
@@ -189,6 +212,8 @@ impl Record {
     /// # Errors
     /// The record cannot be written.
     pub async fn leave_all(&self) -> Result<(), RecordError> {
+        // All objects stay, so that even a record that is older than the objects does no harm.
+        *self.refuted.lock().unwrap_or_else(PoisonError::into_inner) = None;
         if !self.is_stored() && self.state().holdings.is_empty() {
             return Ok(());
         }
@@ -240,9 +265,10 @@ impl Record {
     }
 
     /// Changes the stored record; writes only if something changes. If another client changed or deleted the Secret,
-    /// the change is applied to the current record, or to the one in memory.
+    /// the change is applied to the current record, or to the one in memory if the Secret is gone or lacks revisions.
     async fn change(&self, change: impl Fn(&State) -> State + Send) -> Result<(), RecordError> {
         let _one = self.writing.lock().await;
+        self.check()?;
         for _ in 0..ATTEMPTS {
             let (before, version, ahead) = {
                 let known = self.known();
@@ -261,7 +287,10 @@ impl Record {
             let stored = self.secrets.record(&before.name).await?;
             let mut known = self.known();
             match stored {
-                Some((state, version)) if state.holdings.owner() == before.holdings.owner() => {
+                // A Secret that lacks revisions was restored from a backup: the memory knows more.
+                Some((state, version))
+                    if state.holdings.owner() == before.holdings.owner() && state.revision() >= before.revision() =>
+                {
                     known.set(state);
                     known.version = Some(version);
                 }
@@ -292,6 +321,20 @@ impl Known {
 impl Ledger for Record {
     fn holdings(&self) -> Arc<Holdings> {
         Arc::clone(&self.known().holdings)
+    }
+
+    fn recorded_revision(&self) -> u64 {
+        self.known().state.revision()
+    }
+
+    fn written_revision(&self) -> u64 {
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending = pending.as_ref().map(|pending| newest(&pending.history));
+        pending.unwrap_or_default().max(self.recorded_revision())
+    }
+
+    fn refute(&self, found: &OlderRecord) {
+        *self.refuted.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
     }
 
     fn begin(&self, intent: Intent) -> BoxFuture<'_, Result<(), LedgerError>> {

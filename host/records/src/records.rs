@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use chandler_rollout::{Holdings, Seal};
+use chandler_rollout::{Holdings, OlderRecord, Seal};
 use k8s_openapi::{
     ByteString,
     api::core::v1::{Namespace, Secret},
@@ -158,7 +158,8 @@ impl Records {
         listed.as_ref().is_none_or(|listed| listed.contains(&names::record(name)))
     }
 
-    /// Drops the cached record of a BundleDeployment that another controller manages from now on.
+    /// Drops the cached record of a BundleDeployment, so that the Secret is read again: another controller manages the BundleDeployment
+    /// from now on, or an administrator has to restore or delete the Secret.
     pub fn forget(&self, name: &str) {
         self.cached().remove(name);
     }
@@ -365,6 +366,11 @@ impl Secrets {
         let message = "another client, such as a second controller, is writing it at the same time".to_owned();
         let name = names::record(deployment);
         RecordError::Request { action: "write", namespace: self.namespace.clone(), name, message, transient: true }
+    }
+
+    pub(crate) fn older(&self, deployment: &str, found: OlderRecord) -> RecordError {
+        let (namespace, name) = (self.namespace.clone(), names::record(deployment));
+        RecordError::Older { found, namespace, name, owner: deployment.to_owned() }
     }
 
     fn broken(&self, action: &'static str, name: &str, message: String) -> RecordError {

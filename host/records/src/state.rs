@@ -29,6 +29,11 @@ impl State {
         Self { name: name.into(), holdings, history: Vec::new(), releases: BTreeMap::new() }
     }
 
+    /// The number of the newest revision; 0 if there is none.
+    pub(crate) fn revision(&self) -> u64 {
+        newest(&self.history)
+    }
+
     /// The releases that must stay stored: that of the current revision, and the last one that succeeded.
     pub(crate) fn needed(&self) -> Vec<Digest> {
         let succeeded = |revision: &&Revision| revision.outcome == chandler_api::Outcome::Succeeded;
@@ -46,6 +51,11 @@ impl State {
         let surplus = self.releases.iter().filter(|(digest, _)| self.is_surplus(digest));
         surplus.map(|(digest, parts)| (digest.clone(), *parts)).collect()
     }
+}
+
+/// The number of the newest of these revisions; 0 if there is none.
+pub(crate) fn newest(history: &[Revision]) -> u64 {
+    history.last().and_then(|revision| u64::try_from(revision.number).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -32,10 +32,11 @@ pub use pure::{
     error::{self, ComparisonTooLarge, ObjectFailure, PermissionsMissing, RolloutError},
     existing_owner::{self, Collision, Collisions, ExistingOwner},
     fields::{self, FieldChange, FieldDrift},
-    holdings::{self, Holdings, Intent, ObjectId, Seal, Settlement},
+    holdings::{self, Holdings, Intent, ObjectId, Settlement},
     ignored::{self, Ignored, IgnoredFields, IgnoredFieldsError},
     immutable::{self, ImmutableAction, OnImmutable},
     ledger::{self, InMemory, Ledger, LedgerError},
+    older_record::{self, OlderRecord},
     owner::{self, Owner},
     ownership::{self, Manager},
     parent::{PARENT_MARKS, Parent},
@@ -43,6 +44,7 @@ pub use pure::{
     preview::{self, Change, ChangeKind, Preview},
     report::{self, Changes, Conflict, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
     request::RolloutRequest,
+    seal::{self, Seal},
 };
 pub use read::adoption::Adoptee;
 pub use rollout::{Options, Rollout, causes};

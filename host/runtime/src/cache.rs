@@ -1,10 +1,15 @@
 //! The objects of a watched kind in memory.
 
-use std::sync::Arc;
+use std::{cmp::Ordering, sync::Arc};
 
-use kube::runtime::{
-    reflector::{self, Lookup, ObjectRef, Store, store::Writer},
-    watcher::Event,
+use chandler_core::resource_version;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{
+    Resource,
+    runtime::{
+        reflector::{self, Lookup, ObjectRef, Store, store::Writer},
+        watcher::Event,
+    },
 };
 use tokio::sync::watch;
 
@@ -53,7 +58,19 @@ impl<O: Lookup<DynamicType = ()> + Clone + 'static> Clone for Cache<O> {
 /// Fills a [`Cache`].
 pub(crate) struct Filler<O: Lookup<DynamicType = ()> + Clone + 'static> {
     writer: Writer<O>,
+    /// What the writer fills. It keeps what it had until a list is complete.
+    store: Store<O>,
     is_listed: watch::Sender<bool>,
+}
+
+impl<O: Resource<DynamicType = ()> + Clone + 'static> Filler<O> {
+    /// Whether the cache holds a newer version of this very object.
+    pub(crate) fn holds_newer(&self, object: &O) -> bool {
+        let Some(known) = self.store.get(&ObjectRef::from_obj(object)) else { return false };
+        let version = |meta: &ObjectMeta| meta.resource_version.clone().unwrap_or_default();
+        let order = resource_version::compare(&version(object.meta()), &version(known.meta()));
+        known.meta().uid == object.meta().uid && order == Some(Ordering::Less)
+    }
 }
 
 impl<O: Lookup<DynamicType = ()> + Clone + 'static> Filler<O> {
@@ -70,7 +87,7 @@ impl<O: Lookup<DynamicType = ()> + Clone + 'static> Filler<O> {
 pub(crate) fn cache<O: Lookup<DynamicType = ()> + Clone + 'static>() -> (Cache<O>, Filler<O>) {
     let (store, writer) = reflector::store();
     let (sender, is_listed) = watch::channel(false);
-    (Cache { store, is_listed }, Filler { writer, is_listed: sender })
+    (Cache { store: store.clone(), is_listed }, Filler { writer, store, is_listed: sender })
 }
 
 #[cfg(test)]
@@ -78,7 +95,7 @@ mod tests {
     use std::time::Duration;
 
     use futures::future::join_all;
-    use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+    use k8s_openapi::api::core::v1::ConfigMap;
     use tokio::task::JoinHandle;
 
     use super::*;
@@ -116,6 +133,34 @@ mod tests {
         assert_eq!(cache.state().len(), 1);
         drop(filler);
         assert!(cache.ready().await, "it stays ready when the watch has ended");
+    }
+
+    #[test]
+    fn an_object_is_older_only_than_a_newer_version_of_itself() {
+        let object = |uid: &str, version: &str| {
+            let text = |text: &str| Some(text.to_owned());
+            let metadata = ObjectMeta {
+                name: text("a"),
+                uid: text(uid),
+                resource_version: text(version),
+                ..ObjectMeta::default()
+            };
+            ConfigMap { metadata, ..ConfigMap::default() }
+        };
+        let (_cache, mut filler) = cache::<ConfigMap>();
+        assert!(!filler.holds_newer(&object("u", "9")), "it is new");
+        filler.take(&Event::Apply(object("u", "10")));
+        filler.take(&Event::Init);
+        assert!(filler.holds_newer(&object("u", "9")), "although a list began");
+        for (uid, version, what) in [
+            ("u", "10", "unchanged"),
+            ("u", "11", "newer"),
+            ("v", "9", "another object of its name"),
+            ("u", "x", "not a number"),
+            ("u", "", "no version"),
+        ] {
+            assert!(!filler.holds_newer(&object(uid, version)), "{what}");
+        }
     }
 
     #[tokio::test]

@@ -131,7 +131,7 @@ impl<R: Reconciler> KindController<R> {
         I: IntoIterator<Item = ObjectRef<Guarded<R::Object>>>,
     {
         // The watches of kube's controller share one backoff, in which nothing at all is reconciled.
-        let events = reconnecting(watcher(api, config), self.availability.clone());
+        let events = reconnecting(move || watcher(api.clone(), config.clone()), self.availability.clone());
         let touched = events.filter_map(|event| std::future::ready(touched(event)));
         let dependents =
             touched.flat_map(move |object| stream::iter(dependents(object).into_iter().collect::<Vec<_>>()));

@@ -2,8 +2,12 @@
 //!
 //! The pauses grow with each error in a row, by what the error means. Where the API server does not answer, the watch waits until it does.
 //! kube's own backoff waits up to half a minute, whatever happens meanwhile.
+//!
+//! When the API server answers again after an outage, everything is listed again. A watch that continued from the last resource version
+//! would be deaf if etcd was restored from a snapshot meanwhile: the API server has nothing to report until its storage has reached that
+//! version again, and what happens until then is never reported.
 
-use std::{fmt::Debug, time::Duration};
+use std::{fmt::Debug, pin::Pin, time::Duration};
 
 use chandler_client::Availability;
 use futures::{Stream, StreamExt as _};
@@ -30,30 +34,55 @@ impl Pauses {
     }
 }
 
-/// The events of a watch, without the errors, after each of which the watch is tried again.
-pub fn reconnecting<O>(
-    events: impl Stream<Item = watcher::Result<Event<O>>> + Send,
+/// The events of a watch, without the errors, after each of which the watch is tried again. `watch` begins one with a list.
+pub fn reconnecting<O, S>(
+    watch: impl Fn() -> S + Send,
     availability: Availability,
 ) -> impl Stream<Item = Event<O>> + Send
 where
     O: Resource<DynamicType = ()> + Debug + Send + 'static,
+    S: Stream<Item = watcher::Result<Event<O>>> + Send,
 {
-    let state = (Box::pin(events), availability, 0);
-    futures::stream::unfold(state, |(mut events, availability, mut errors)| async move {
+    let returns = Box::pin(availability.returns());
+    let state = Reconnecting { events: Box::pin(watch()), watch, returns, availability, errors: 0 };
+    futures::stream::unfold(state, |mut state| async move {
         loop {
-            match events.next().await? {
+            let event = tokio::select! {
+                // First: what an old watch still has to report is of no use.
+                biased;
+                Some(()) = state.returns.next() => {
+                    state.events = Box::pin((state.watch)());
+                    continue;
+                }
+                event = state.events.next() => event?,
+            };
+            match event {
                 // Each attempt begins like this.
-                Ok(Event::Init) => return Some((Event::Init, (events, availability, errors))),
-                Ok(event) => return Some((event, (events, availability, 0))),
+                Ok(Event::Init) => return Some((Event::Init, state)),
+                Ok(event) => {
+                    state.errors = 0;
+                    return Some((event, state));
+                }
                 Err(error) => {
-                    log::<O>(&error, errors);
+                    log::<O>(&error, state.errors);
                     let pauses = if is_refusal(&error) { REFUSED } else { INTERRUPTED };
-                    let returned = availability.pause(pauses.after(errors), OUTAGE).await;
-                    errors = if returned { 0 } else { errors.saturating_add(1) };
+                    let returned = state.availability.pause(pauses.after(state.errors), OUTAGE).await;
+                    state.errors = if returned { 0 } else { state.errors.saturating_add(1) };
                 }
             }
         }
     })
+}
+
+/// A watch, and what begins it again.
+struct Reconnecting<W, S, R> {
+    watch: W,
+    events: Pin<Box<S>>,
+    /// When the API server answers again.
+    returns: Pin<Box<R>>,
+    availability: Availability,
+    /// How many errors there were in a row.
+    errors: u32,
 }
 
 fn is_refusal(error: &watcher::Error) -> bool {
@@ -79,9 +108,19 @@ fn log<O: Resource<DynamicType = ()>>(error: &watcher::Error, errors: u32) {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{
+            Arc,
+            atomic::{AtomicU16, Ordering},
+        },
+    };
+
+    use chandler_client::monitored;
     use futures::stream;
+    use http::{Request, Response};
     use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::core::Status;
+    use kube::{Client, client::Body, core::Status};
 
     use super::*;
 
@@ -110,13 +149,36 @@ mod tests {
 
     #[tokio::test]
     async fn a_watch_goes_on_after_errors() {
-        let events = stream::iter([
-            Ok(Event::Init),
-            Err(watcher::Error::NoResourceVersion),
-            Ok(Event::<ConfigMap>::Init),
-            Ok(Event::InitDone),
-        ]);
+        let events = || {
+            stream::iter([
+                Ok(Event::Init),
+                Err(watcher::Error::NoResourceVersion),
+                Ok(Event::<ConfigMap>::Init),
+                Ok(Event::InitDone),
+            ])
+        };
         let events: Vec<_> = reconnecting(events, Availability::default()).collect().await;
         assert!(matches!(events.as_slice(), [Event::Init, Event::Init, Event::InitDone]), "{events:?}");
+    }
+
+    #[tokio::test]
+    async fn everything_is_listed_again_when_the_api_server_answers_again() {
+        let status = Arc::new(AtomicU16::new(503));
+        let answer = Arc::clone(&status);
+        let server = tower::service_fn(move |_: Request<Body>| {
+            let status = answer.load(Ordering::SeqCst);
+            async move { Ok::<_, Infallible>(Response::builder().status(status).body(Body::empty()).unwrap()) }
+        });
+        let (client, availability) = monitored(&Client::new(server, "default"));
+        let watch = || stream::iter([Ok(Event::<ConfigMap>::Init)]).chain(stream::pending());
+        let mut events = Box::pin(reconnecting(watch, availability.clone()));
+        assert!(matches!(events.next().await, Some(Event::Init)));
+        assert!(client.send(Request::get("/api").body(Body::empty()).unwrap()).await.is_ok());
+        while !availability.is_down() {
+            tokio::task::yield_now().await;
+        }
+        status.store(200, Ordering::SeqCst);
+        let again = tokio::time::timeout(Duration::from_mins(1), events.next()).await.unwrap();
+        assert!(matches!(again, Some(Event::Init)), "{again:?}");
     }
 }

@@ -97,6 +97,11 @@ async fn trigger_dependents<O, K>(
 }
 
 /// Watches a kind and fills its cache. Yields each event after the cache has taken it.
+///
+/// Reports an object that is older in a list than it was before: etcd was restored from a snapshot. Lists are consistent
+/// (`resourceVersion` unset), so every API server answers them with at least what any of them has told before, also one whose watch
+/// cache is behind; and what the cache holds was told before the list began. Versions are compared for one object only (KEP-5504), and
+/// versions that are no numbers are not.
 pub(crate) fn reflect<O>(
     mut filler: Filler<O>,
     api: Api<O>,
@@ -106,8 +111,14 @@ pub(crate) fn reflect<O>(
 where
     O: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    reconnecting(watcher(api, config), availability).map(move |event| {
+    let rewinds = availability.clone();
+    reconnecting(move || watcher(api.clone(), config.clone()), availability).map(move |event| {
         let event = without_managers(event);
+        if let Event::InitApply(object) = &event
+            && filler.holds_newer(object)
+        {
+            rewinds.note_rewind(&format!("{} {}", O::kind(&()), object.name_any()));
+        }
         filler.take(&event);
         event
     })

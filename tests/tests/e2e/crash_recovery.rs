@@ -294,6 +294,10 @@ impl Scenario {
             // How much the status reports about the reverted change depends on when it was reverted.
             state.deployment = Value::Null;
         }
+        if matches!(step, Step::RevertChange | Step::Orphan) {
+            // As does how many revisions there were.
+            state.objects.values_mut().for_each(remove_revision_of_seal);
+        }
         remove_timing_dependent_messages(&mut state.deployment);
         if step == Step::Recreate {
             remove_recreation_warning(&mut state.deployment);
@@ -352,6 +356,13 @@ fn remove_recreation_warning(deployment: &mut Value) {
     others.retain(|warning| warning["code"] != "ObjectRecreated");
     if !others.is_empty() {
         release.insert("warnings".to_owned(), others.into());
+    }
+}
+
+/// Removes from the seal of an object which revision wrote it.
+fn remove_revision_of_seal(object: &mut Value) {
+    if let Some(seal) = object.pointer_mut("/metadata/annotations/chandler.dev~1seal") {
+        *seal = json!(seal.as_str().and_then(|seal| seal.split_once('.')).map(|(_, digits)| digits));
     }
 }
 

@@ -30,6 +30,7 @@ mod crd_upgrade;
 mod deeply_nested;
 mod deletion_policy;
 mod detection;
+mod disasters;
 mod drift;
 mod drift_atomic;
 mod drift_random_edits;

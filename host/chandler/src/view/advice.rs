@@ -157,6 +157,9 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::RecordUnavailable => {
             "check that the controller has permission to read and write Secrets in its namespace, and that the API server accepts them"
         }
+        Reason::RecordOutdated => {
+            "decide as the message says: restore the newest backup of the record, or delete the record"
+        }
         Reason::RepairFailed | Reason::ReconcileFailed => {
             return Some(format!(
                 "fix the problem in the message of `Installed`: kubectl get bundledeployment {name} -o yaml; the controller \

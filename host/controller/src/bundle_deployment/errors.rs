@@ -255,7 +255,11 @@ pub(super) fn apply_failed(failure: &RolloutFailure, persists: bool) -> Reconcil
 
 impl From<&RecordError> for Problem {
     fn from(error: &RecordError) -> Self {
-        Self::transient(Reason::RecordUnavailable, error.to_string())
+        let reason = match error {
+            RecordError::Older { .. } => Reason::RecordOutdated,
+            _ => Reason::RecordUnavailable,
+        };
+        Self::transient(reason, error.to_string())
     }
 }
 

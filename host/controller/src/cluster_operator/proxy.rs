@@ -90,7 +90,8 @@ impl Proxy {
     /// Keeps the ClusterOperators until the cluster does not serve the kind any more.
     async fn serve(&mut self, changes: &mut (impl Stream<Item = Arc<ClusterInfo>> + Unpin)) {
         let context = Arc::clone(&self.context);
-        let watch = watcher(self.writer.api.clone(), watcher::Config::default());
+        let api = self.writer.api.clone();
+        let watch = move || watcher(api.clone(), watcher::Config::default());
         let mut events = Box::pin(reconnecting(watch, context.availability.clone()));
         let interval = context.options.cluster_poll_interval;
         let mut next_probe = Instant::now() + interval;

@@ -72,5 +72,6 @@ pub use directory::{DataDirectory, Secrets};
 pub use error::{Failure, OpenError, Recovered};
 pub use key::{Key, Scope};
 pub use object::Object;
+pub use state::Snapshot;
 pub use store::Store;
 pub use watch::{Batch, Watch};

@@ -38,6 +38,16 @@ pub(crate) struct State {
     /// The size of parsed objects that could not be dropped last time, since readers hold them: another attempt would not help.
     held: AtomicUsize,
     changed: watch::Sender<u64>,
+    /// How often an earlier state was restored. Watches from before continue at revisions that this state has not reached, or has
+    /// given to other writes.
+    restorations: u64,
+}
+
+/// The objects of a store at one revision, as a snapshot of etcd has them.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    revision: u64,
+    objects: Vec<(Key, Version)>,
 }
 
 /// The result of a write.
@@ -88,13 +98,47 @@ impl State {
             meter,
             held: AtomicUsize::new(0),
             changed: watch::Sender::new(0),
+            restorations: 0,
         };
+        state.fill(objects);
+        state
+    }
+
+    fn fill(&mut self, objects: Vec<(Key, Version)>) {
+        let state = self;
         for (key, version) in objects {
             state.expiring.extend(version.expires.map(|expires| (expires, key.clone())));
             let table = state.tables.entry(Arc::clone(&key.resource)).or_default();
             table.push(&key.namespace, &key.name, version);
         }
-        state
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let now = self.list_at(&Scope { resource: None, namespace: None }, self.revision).objects;
+        let objects = now.into_iter().filter_map(|(key, _)| {
+            let version = self.get(&key)?.clone();
+            Some((key, version))
+        });
+        Snapshot { revision: self.revision, objects: objects.collect() }
+    }
+
+    /// Takes the state of a snapshot: revisions continue from there, and there is no history.
+    pub(crate) fn rewind(&mut self, snapshot: &Snapshot) {
+        self.expiring.clear();
+        self.log.clear();
+        self.superseded_bytes = 0;
+        (self.revision, self.compacted) = (snapshot.revision, snapshot.revision);
+        self.restorations += 1;
+        self.tables.values_mut().for_each(Table::clear);
+        self.fill(snapshot.objects.clone());
+        self.changed.send_replace(self.revision);
+        for table in self.tables.values() {
+            table.changed.send_replace(self.revision);
+        }
+    }
+
+    pub(crate) fn restorations(&self) -> u64 {
+        self.restorations
     }
 
     pub(crate) fn revision(&self) -> u64 {

@@ -12,7 +12,7 @@ use crate::{
     Batch, Compacted, Expected, Failure, Key, Limits, Listing, Mismatch, Object, OpenError, Page, PageRequest,
     Recovered, Scope, Watch,
     disk::{Database, Disk, Journal},
-    state::{Committed, Restored, State},
+    state::{Committed, Restored, Snapshot, State},
 };
 
 /// The store. Clones share the contents.
@@ -139,18 +139,35 @@ impl Store {
     /// # Errors
     /// When the revision is older than the history.
     pub fn watch(&self, scope: Scope, after: u64) -> Result<Watch, Compacted> {
-        let changed = self.write().subscribe(&scope, after)?;
-        Ok(Watch::new(self.clone(), scope, after, changed))
+        let mut state = self.write();
+        let (changed, restorations) = (state.subscribe(&scope, after)?, state.restorations());
+        drop(state);
+        Ok(Watch::new(self.clone(), scope, after, changed, restorations))
     }
 
     /// Lists a scope and starts to watch it from there, with nothing between.
     pub fn list_and_watch(&self, scope: Scope) -> (Listing, Watch) {
         let mut state = self.write();
         let listing = state.list_now(&scope);
-        let changed = state.subscribe_now(&scope);
+        let (changed, restorations) = (state.subscribe_now(&scope), state.restorations());
         drop(state);
         let after = listing.revision;
-        (listing, Watch::new(self.clone(), scope, after, changed))
+        (listing, Watch::new(self.clone(), scope, after, changed, restorations))
+    }
+
+    /// The current objects and revision.
+    pub fn snapshot(&self) -> Snapshot {
+        self.read().snapshot()
+    }
+
+    /// Takes the state of an earlier snapshot, as etcd does that is restored from one: later writes are lost, and their revisions are
+    /// given again. Watches from before end with [`Compacted`]; a new watch from a revision after the snapshot's is silent until the
+    /// store gets there. Returns false, and changes nothing, if the store is in a file: restore a copy of the file instead.
+    pub fn rewind(&self, snapshot: &Snapshot) -> bool {
+        if self.0.journal.is_none() {
+            self.write().rewind(snapshot);
+        }
+        self.0.journal.is_none()
     }
 
     /// Forgets the history up to a revision, as etcd's compaction does.
@@ -189,9 +206,14 @@ impl Store {
         }
     }
 
-    pub(crate) fn batch(&self, scope: &Scope, after: u64, limit: usize) -> Result<Batch, Compacted> {
+    /// The events after a revision, for a watch that began after so many restorations.
+    pub(crate) fn batch(&self, scope: &Scope, after: u64, limit: usize, restorations: u64) -> Result<Batch, Compacted> {
         let visible = self.0.journal.as_ref().map_or(u64::MAX, Journal::durable);
-        self.read().batch(scope, after, visible, limit)
+        let state = self.read();
+        if state.restorations() != restorations {
+            return Err(Compacted { requested: after, oldest: state.revision() });
+        }
+        state.batch(scope, after, visible, limit)
     }
 
     fn commit(&self, write: impl FnOnce(&mut State) -> Result<Committed, Mismatch>) -> Result<Arc<Object>, Mismatch> {

@@ -144,6 +144,11 @@ impl Table {
         bytes
     }
 
+    /// Forgets all objects.
+    pub(crate) fn clear(&mut self) {
+        self.namespaces.clear();
+    }
+
     pub(crate) fn drop_parsed(&mut self) {
         self.namespaces.values_mut().flat_map(BTreeMap::values_mut).for_each(Versions::drop_parsed);
     }

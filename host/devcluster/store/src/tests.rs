@@ -50,6 +50,37 @@ fn a_list_shows_the_past_until_it_is_compacted() {
     assert!(store.watch(scope(), store.revision()).is_ok());
 }
 
+#[tokio::test]
+async fn a_store_that_was_rewound_has_the_objects_and_the_revision_of_its_snapshot() {
+    let store = Store::default();
+    let kept = store.put(key("a", "kept"), Expected::Absent, json!({"data": 1})).unwrap();
+    store.put_until(key("a", "expiring"), Expected::Absent, json!({}), 7).unwrap();
+    let snapshot = store.snapshot();
+    let (_, mut watch) = store.list_and_watch(scope());
+    let lost = store.put(key("a", "lost"), Expected::Absent, json!({})).unwrap();
+    store.put(key("a", "kept"), Expected::Revision(kept.revision()), json!({"data": 2})).unwrap();
+    store.expire(7);
+    let latest = store.revision();
+
+    assert!(store.rewind(&snapshot));
+    assert_eq!(names(&store.list(&scope(), None).unwrap()), ["a/expiring", "a/kept"]);
+    assert_eq!(store.get(&key("a", "kept")).unwrap().value()["data"], 1);
+    assert_eq!(store.next_expiry(), Some(7));
+    assert!(watch.is_behind() && watch.next().await.is_err(), "a watch from before ends");
+    assert!(store.list(&scope(), Some(kept.revision())).is_err(), "there is no history");
+
+    // Revisions are given again, and a watch from a later one misses what happens until then.
+    let mut late = store.watch(scope(), latest).unwrap();
+    let again = store.put(key("a", "again"), Expected::Absent, json!({})).unwrap();
+    assert_eq!(again.revision(), lost.revision());
+    assert!(late.ready().unwrap().events.is_empty());
+    while store.revision() <= latest {
+        let name = store.revision().to_string();
+        store.put(key("a", &name), Expected::Absent, json!({})).unwrap();
+    }
+    assert_eq!(late.ready().unwrap().events.len(), 1, "only what comes after that revision");
+}
+
 #[test]
 fn the_history_is_bounded_by_revisions_and_by_bytes() {
     let by_count = Store::new(Limits { revisions: 10, bytes: usize::MAX, ..Limits::default() });

@@ -20,14 +20,16 @@ pub struct Watch {
     scope: Scope,
     after: u64,
     changed: Changed,
+    /// How often the store had been restored when it began.
+    restorations: u64,
 }
 
 impl Watch {
     /// The most events in a batch: bounds the time under the lock and the memory of a slow reader.
     const BATCH: usize = 256;
 
-    pub(crate) fn new(store: Store, scope: Scope, after: u64, changed: Changed) -> Self {
-        Self { store, scope, after, changed }
+    pub(crate) fn new(store: Store, scope: Scope, after: u64, changed: Changed, restorations: u64) -> Self {
+        Self { store, scope, after, changed, restorations }
     }
 
     /// The events since the last batch, without waiting.
@@ -36,7 +38,7 @@ impl Watch {
     /// When the reader has fallen behind the history.
     pub fn ready(&mut self) -> Result<Batch, Compacted> {
         self.changed.mark_unchanged();
-        let batch = self.store.batch(&self.scope, self.after, Self::BATCH)?;
+        let batch = self.store.batch(&self.scope, self.after, Self::BATCH, self.restorations)?;
         self.after = self.after.max(batch.revision);
         Ok(batch)
     }

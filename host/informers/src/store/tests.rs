@@ -58,6 +58,30 @@ fn listed(objects: &[(&str, u64)]) -> Store {
 }
 
 #[test]
+fn an_object_that_is_older_in_a_list_than_before_shows_a_rewind() {
+    let rewound = |store: &mut Store, seen: Seen| {
+        store.begin_list();
+        store.observe(seen);
+        store.take_rewound().map(|id| id.name)
+    };
+    assert_eq!(rewound(&mut listed(&[("x", 5)]), stored("x", 4)).as_deref(), Some("x"));
+    assert_eq!(rewound(&mut listed(&[("x", 5)]), stored("x", 5)), None, "unchanged");
+    assert_eq!(rewound(&mut listed(&[("x", 5)]), stored("y", 4)), None, "another object");
+    let again = seen(&object("x", "v", 4, Some("s"), "a"), &LABELS).unwrap();
+    assert_eq!(rewound(&mut listed(&[("x", 5)]), again), None, "another object of its name");
+
+    // A late event of a watch, and a list that began before the write.
+    let mut store = listed(&[("x", 5)]);
+    store.observe(stored("x", 4));
+    assert_eq!(store.take_rewound(), None);
+    store.begin_list();
+    store.begin_write(&id("x"));
+    store.end_with(stored("x", 9));
+    store.observe(stored("x", 5));
+    assert_eq!(store.take_rewound(), None);
+}
+
+#[test]
 fn the_newest_version_wins() {
     let mut store = listed(&[("x", 5)]);
     assert_eq!(owners(&store.observe(stored("x", 4))), "");

@@ -4,7 +4,8 @@ use kube::{Api, api::ListParams};
 
 use super::*;
 use crate::{Records, Subject};
-use chandler_rollout::ObjectId;
+use chandler_core::ObjectKey;
+use chandler_rollout::{ObjectId, OlderRecord};
 
 const SUBJECT: Subject<'_> = Subject { name: "a", uid: "u", is_known: false, installs: true, is_held: true };
 
@@ -181,4 +182,78 @@ async fn a_bundle_deployment_without_our_finalizer_gets_a_record_only_by_an_inte
     assert!(!opened.is_stored());
     opened.begin(creating("x")).await.unwrap();
     assert!(opened.is_stored());
+}
+
+/// A record whose newest revision has this number, as it is stored.
+async fn with_revision(cluster: &DevCluster, number: i64) -> Arc<Record> {
+    let opened = record(cluster).await;
+    opened.write_history(&[Revision { number, ..Revision::default() }]).await.unwrap();
+    opened
+}
+
+fn found() -> OlderRecord {
+    let object = ObjectKey {
+        group: String::new(),
+        version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: Some("n".into()),
+        name: "x".into(),
+    };
+    OlderRecord { object: Box::new(object), written: 2, recorded: 1 }
+}
+
+#[tokio::test]
+async fn objects_are_written_for_a_revision_that_is_recorded_first() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    let opened = record(&cluster).await;
+    assert_eq!((opened.recorded_revision(), opened.written_revision()), (0, 0));
+    let release = Arc::new(Release::new(Vec::new(), Vec::new(), Vec::new()));
+    opened.open_revision(Some(pending(&release)));
+    assert_eq!(
+        (opened.recorded_revision(), opened.written_revision()),
+        (0, 1),
+        "the objects are compared before the first write"
+    );
+    opened.begin(creating("x")).await.unwrap();
+    assert_eq!((opened.recorded_revision(), opened.written_revision()), (1, 1));
+    assert_eq!(record(&cluster).await.recorded_revision(), 1, "after a crash before the first object");
+    opened.open_revision(None);
+    assert_eq!((opened.recorded_revision(), opened.written_revision()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_record_that_is_older_than_the_cluster_records_nothing_but_that_all_objects_stay() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    let opened = with_revision(&cluster, 1).await;
+    opened.settle(created("x")).await.unwrap();
+    opened.flush().await.unwrap();
+    let before = secrets(&cluster).await;
+    opened.refute(&found());
+    let message = opened.check().unwrap_err().to_string();
+    assert!(message.starts_with(
+        "an older record was restored: revision 2 wrote ConfigMap n/x, but the record ends with revision 1. "
+    ));
+    assert!(message.contains(&format!("`kubectl delete secret -n default {}`", before[0].0)), "{message}");
+    assert!(opened.begin(creating("y")).await.is_err());
+    assert!(opened.write_history(&[]).await.is_err());
+    assert_eq!(secrets(&cluster).await, before);
+    opened.leave_all().await.unwrap();
+    assert!(record(&cluster).await.state().holdings.has_orphaned());
+}
+
+#[tokio::test]
+async fn a_secret_that_was_restored_from_a_backup_is_replaced_by_the_newer_record_in_memory() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    let running = with_revision(&cluster, 2).await;
+    running.settle(created("x")).await.unwrap();
+    // Another client replaces the Secret by an older one.
+    with_revision(&cluster, 1).await;
+    running.begin(creating("y")).await.unwrap();
+    assert_eq!(running.recorded_revision(), 2);
+    assert_eq!(record(&cluster).await.state(), running.state());
+
+    // A record that another controller continued is taken.
+    with_revision(&cluster, 3).await;
+    running.begin(creating("z")).await.unwrap();
+    assert_eq!(running.recorded_revision(), 3);
 }

@@ -76,9 +76,7 @@ async fn within(
 fn of(owner: &Owner, (mut desired, live): Pair, budget: &Budget) -> (Pair, Result<Situation, Stop>) {
     let mut overlaid = Ok(());
     if let Some(live) = &live {
-        if owner.ledger.is_none() {
-            desired.keep_seal(live);
-        }
+        desired.keep_seal(live, owner);
         overlaid = owner.ignored.overlay(&mut desired, live, budget);
     }
     let found = overlaid.and_then(|()| Situation::of(&desired, live.as_ref(), owner, budget));

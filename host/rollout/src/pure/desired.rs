@@ -8,7 +8,11 @@ use chandler_core::{
 use kube::api::ApiResource;
 use serde_json::{Map, Value, json};
 
-use crate::pure::{holdings::ObjectId, live, owner::Owner};
+use crate::pure::{
+    holdings::{Holdings, ObjectId},
+    live,
+    owner::Owner,
+};
 
 /// The annotation with the digest of the last applied object. It distinguishes objects of another release from objects that a
 /// user changed, and so shows when fields must be removed that the release no longer contains.
@@ -87,8 +91,15 @@ impl Desired {
         }
     }
 
-    /// Keeps the seal of the live object, if the record of the owner is not known.
-    pub(crate) fn keep_seal(&mut self, live: &Value) {
+    /// Keeps the seal of the live object where that is no reason to write it: if the record of the owner is not known, or if an
+    /// earlier revision wrote the same object.
+    pub(crate) fn keep_seal(&mut self, live: &Value, owner: &Owner) {
+        let is_own = |holdings: &Holdings| {
+            live::annotation(live, APPLIED) == Some(&self.digest) && holdings.revision_of(live).is_some()
+        };
+        if !owner.holdings().is_none_or(|holdings| is_own(&holdings)) {
+            return;
+        }
         if let (Some(value), Some(seal)) = (self.value.as_object_mut(), live::annotation(live, SEAL)) {
             annotate(value, SEAL, json!(seal));
         }
@@ -98,8 +109,8 @@ impl Desired {
 /// Marks an object as created by this owner. The mark is not part of the digest, so that two owners compute the same digest for
 /// a release.
 fn seal(value: &mut Map<String, Value>, key: &ObjectKey, owner: &Owner) {
-    if let Some(holdings) = owner.holdings() {
-        annotate(value, SEAL, json!(holdings.mark(&ObjectId::of(key))));
+    if let Some(mark) = owner.mark(&ObjectId::of(key)) {
+        annotate(value, SEAL, json!(mark));
     }
 }
 
@@ -293,18 +304,38 @@ pub(crate) mod tests {
         let config_map = |annotations: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "annotations": annotations}});
         let mut object = desired(&config_map(json!({})), true);
         let before = object.value.clone();
-        object.keep_seal(&config_map(json!({})));
+        object.keep_seal(&config_map(json!({})), &owner());
         assert_eq!(object.value, before, "there is none");
-        object.keep_seal(&config_map(json!({SEAL: "s"})));
+        object.keep_seal(&config_map(json!({SEAL: "s"})), &owner());
         assert_eq!(live::annotation(&object.value, SEAL), Some("s"));
         assert_eq!(live::annotation(&object.value, APPLIED), Some(object.digest.as_str()));
+    }
+
+    #[test]
+    fn an_object_that_no_later_revision_changed_keeps_its_seal() {
+        let owner = live::tests::recorded_owner();
+        let holdings = owner.holdings().unwrap();
+        let value = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "n"}});
+        let wanted = desired(&value, true);
+        let id = ObjectId::of(&wanted.key);
+        let kept = |applied: &str, seal: &str| {
+            let mut object = wanted.clone();
+            let mut live = value.clone();
+            live["metadata"]["annotations"] = json!({APPLIED: applied, SEAL: seal});
+            object.keep_seal(&live, &owner);
+            live::annotation(&object.value, SEAL) == Some(seal)
+        };
+        assert!(kept(&wanted.digest, &holdings.mark(&id, 0)), "of an earlier version of Chandler");
+        assert!(kept(&wanted.digest, &holdings.mark(&id, 1)), "of an earlier revision");
+        assert!(!kept("other", &holdings.mark(&id, 1)), "another release is written with the mark of its revision");
+        assert!(!kept(&wanted.digest, "forged"), "the drift is repaired");
     }
 
     #[test]
     fn another_spec_has_another_digest_and_the_same_seal() {
         let value = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": 1}});
         let (first, mut object) = (desired(&value, true), desired(&value, true));
-        object.keep_seal(&json!({"metadata": {"annotations": {SEAL: "s"}}}));
+        object.keep_seal(&json!({"metadata": {"annotations": {SEAL: "s"}}}), &owner());
         object.replace_spec(json!({"a": 2}));
         assert_eq!(object.value["spec"], json!({"a": 2}));
         assert_ne!(object.digest, first.digest);

@@ -8,7 +8,7 @@ use chandler_health::RuleError;
 use chandler_permissions::{Account, Delegation, Missing};
 use kube::core::Status;
 
-use crate::pure::{existing_owner::Collisions, ledger::LedgerError, secrets, untyped};
+use crate::pure::{existing_owner::Collisions, ledger::LedgerError, older_record::OlderRecord, secrets, untyped};
 
 /// The number of objects that a message lists.
 const LISTED: usize = 10;
@@ -80,6 +80,9 @@ pub enum RolloutError {
     /// The record of the owner's objects cannot be written.
     #[error("{0}")]
     Ledger(#[from] LedgerError),
+    /// The record of the owner's objects is older than the objects.
+    #[error(transparent)]
+    OlderRecord(#[from] OlderRecord),
     /// Requests about objects failed.
     #[error("{}", list(.0, ToString::to_string))]
     Objects(Vec<ObjectFailure>),
@@ -122,6 +125,7 @@ impl RolloutError {
             Self::Objects(_) | Self::Request { .. } | Self::Cancelled => Reason::ObjectRefused,
             Self::OwnerGone(_) | Self::OwnerDeleting(_) => Reason::Deleting,
             Self::Unrecorded(_) | Self::Ledger(_) => Reason::RecordUnavailable,
+            Self::OlderRecord(_) => Reason::RecordOutdated,
         }
     }
 

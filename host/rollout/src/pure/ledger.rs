@@ -7,7 +7,11 @@ use std::{
 
 use futures::{FutureExt as _, future::BoxFuture};
 
-use crate::pure::holdings::{Holdings, Intent, Seal, Settlement};
+use crate::pure::{
+    holdings::{Holdings, Intent, Settlement},
+    older_record::OlderRecord,
+    seal::Seal,
+};
 
 /// The record could not be written. Nothing is done that was not recorded first.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +31,21 @@ pub trait Ledger: fmt::Debug + Send + Sync {
     /// Records what is about to be done: every check has passed, and nothing was written yet. The record must be stored when
     /// the future completes.
     fn begin(&self, intent: Intent) -> BoxFuture<'_, Result<(), LedgerError>>;
+
+    /// The newest revision that the stored record has. 0 for an owner without revisions.
+    fn recorded_revision(&self) -> u64 {
+        0
+    }
+
+    /// The revision that objects are written for: the one that begins with the next write, or else the newest that is recorded.
+    /// [`begin`](Self::begin) records it before any object is written.
+    fn written_revision(&self) -> u64 {
+        self.recorded_revision()
+    }
+
+    /// An object in the cluster shows that the record is older. The implementation must refuse to record anything from then on,
+    /// because every decision from this record is wrong.
+    fn refute(&self, _found: &OlderRecord) {}
 
     /// Records what has been done.
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<(), LedgerError>>;

@@ -164,9 +164,10 @@ pub(crate) mod tests {
     use super::*;
     use crate::pure::{
         desired::SEAL,
-        holdings::{Holdings, Intent, Seal},
+        holdings::{Holdings, Intent},
         ledger::InMemory,
         policy::{CollisionProtection, Deletion},
+        seal::Seal,
     };
 
     pub(crate) fn owner() -> Owner {
@@ -209,7 +210,7 @@ pub(crate) mod tests {
     #[test]
     fn the_record_decides_and_not_the_labels_of_an_object() {
         let owner = recorded_owner();
-        let mark = owner.holdings().unwrap().mark(&config_map("y"));
+        let mark = owner.holdings().unwrap().mark(&config_map("y"), 0);
         let reference = |uid: &str| json!([{"kind": "BundleDeployment", "name": "a", "uid": uid, "controller": true}]);
         let labels = json!({PART_OF: owner.set_id(), OWNER_KIND: "BundleDeployment", OWNER_NAME: "a"});
         let unrecorded = "carries the labels of BundleDeployment a, which has no record of creating or adopting it";

@@ -201,6 +201,12 @@ impl Owner {
         self.ledger.as_ref().map(|ledger| ledger.holdings())
     }
 
+    /// The mark for an object that is written under this name; none without a record.
+    pub(crate) fn mark(&self, id: &ObjectId) -> Option<String> {
+        let ledger = self.ledger.as_ref()?;
+        Some(ledger.holdings().mark(id, ledger.written_revision()))
+    }
+
     /// The record, without which nothing may be written.
     pub(crate) fn ledger(&self) -> Result<&dyn Ledger, RolloutError> {
         self.ledger.as_deref().ok_or_else(|| RolloutError::Unrecorded(format!("{} {}", self.kind, self.name)))
@@ -262,10 +268,7 @@ impl Owner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pure::{
-        holdings::{Seal, Settlement},
-        ledger::InMemory,
-    };
+    use crate::pure::{holdings::Settlement, ledger::InMemory, seal::Seal};
 
     #[test]
     fn the_set_id_has_the_form_of_the_kep() {

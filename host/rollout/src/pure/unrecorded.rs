@@ -54,9 +54,10 @@ mod tests {
     use super::*;
     use crate::pure::{
         desired::tests::desired,
-        holdings::{Intent, Seal, Settlement},
+        holdings::{Intent, Settlement},
         ledger::InMemory,
         live::tests::owner,
+        seal::Seal,
     };
 
     fn config_map(name: &str) -> Desired {

@@ -61,7 +61,8 @@ pub(crate) async fn plan(
     owner: &Owner,
     custom_resources: CountMode,
 ) -> Result<Option<TeardownPlan>, RolloutError> {
-    let Some((parent, members)) = members(parent, cluster, discovery, owner).await? else { return Ok(None) };
+    let Some(parent) = parent else { return Ok(None) };
+    let members = snapshot::members(cluster, discovery, owner, &parent, &[]).await?;
     // Objects that do not refer to the owner were orphaned by the garbage collector (`--cascade=orphan`), or were never
     // completely adopted.
     let (mut members, loose): (Vec<Member>, Vec<Member>) =
@@ -91,18 +92,6 @@ pub(crate) async fn plan(
         orphaned = loose;
     }
     Ok(Some(TeardownPlan { deletion_plan, in_use, orphaned, all_stay: false }))
-}
-
-/// The parent and the objects of the owner; none if the parent is gone.
-pub(crate) async fn members(
-    parent: Option<Value>,
-    cluster: &Cluster,
-    discovery: &Discovery,
-    owner: &Owner,
-) -> Result<Option<(Value, Vec<Member>)>, RolloutError> {
-    let Some(parent) = parent else { return Ok(None) };
-    let members = snapshot::members(cluster, discovery, owner, &parent, &[]).await?;
-    Ok(Some((parent, members)))
 }
 
 /// Whether the garbage collector orphaned the objects (`--cascade=orphan`). It removes the reference from every dependent

@@ -116,10 +116,11 @@ mod tests {
 
     use super::*;
     use crate::pure::{
-        holdings::{Holdings, ObjectId, Seal, Settlement},
+        holdings::{Holdings, ObjectId, Settlement},
         ledger::InMemory,
         live::tests::owner,
         owner::NAMESPACES,
+        seal::Seal,
     };
 
     fn kind(kind: &str, namespaced: bool) -> Served {

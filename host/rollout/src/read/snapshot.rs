@@ -14,6 +14,7 @@ use crate::{
         holdings::ObjectId,
         live,
         member::Member,
+        older_record,
         owner::{Owner, PART_OF},
         situation,
     },
@@ -35,7 +36,8 @@ pub(crate) struct Snapshot {
     pub(crate) stale: Vec<Member>,
 }
 
-/// The objects in the owner's record, and those with the label of its set in the places of the release.
+/// The objects in the owner's record, and those with the label of its set in the places of the release. Fails if one of them shows
+/// that the record is older than the objects.
 pub(crate) async fn members(
     cluster: &Cluster,
     discovery: &Discovery,
@@ -43,6 +45,18 @@ pub(crate) async fn members(
     parent: &Value,
     desired: &[Desired],
 ) -> Result<Vec<Member>, RolloutError> {
+    let (members, newer) = members_of_any_record(cluster, discovery, owner, parent, desired).await?;
+    newer.map(|()| members)
+}
+
+/// Like [`members`], and whether the record may be trusted.
+pub(crate) async fn members_of_any_record(
+    cluster: &Cluster,
+    discovery: &Discovery,
+    owner: &Owner,
+    parent: &Value,
+    desired: &[Desired],
+) -> Result<(Vec<Member>, Result<(), RolloutError>), RolloutError> {
     let set = owner.set_id();
     let places = places::of(discovery, owner, parent, desired).await?;
     let lists = places.into_iter().map(|Place { resource, namespace, certain }| {
@@ -62,7 +76,10 @@ pub(crate) async fn members(
     });
     let lists = all(lists.collect()).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut members = Vec::new();
+    let mut newer = Ok(());
     for (resource, objects) in lists {
+        // Before the filter: objects that an older record does not have count as objects of other owners.
+        newer = newer.and_then(|()| older_record::refuse(owner, &objects, |object| live::key(object, &resource)));
         members.extend(
             objects.into_iter().filter(|object| live::foreign_owner(object, owner).is_none()).map(|object| Member {
                 key: live::key(&object, &resource),
@@ -72,8 +89,11 @@ pub(crate) async fn members(
         );
     }
     let unlabelled = unlabelled(cluster, discovery, owner, &members, desired).await?;
+    for member in &unlabelled {
+        newer = newer.and_then(|()| older_record::refuse(owner, [&member.object], |_| member.key.clone()));
+    }
     members.extend(unlabelled);
-    Ok(members)
+    Ok((members, newer))
 }
 
 /// Objects in the record that are neither in the release nor carry the label of the set: a user removed the label, or the
@@ -201,7 +221,10 @@ impl Snapshot {
                 places.filter(|(index, (desired, found))| found.is_none() && desired.served && !is_new(*index));
             let (missing, places): (Vec<&Desired>, Vec<&mut Option<Value>>) = places.map(|(_, pair)| pair).unzip();
             let looked = absent::find(cluster, &missing).await?;
-            places.into_iter().zip(looked).for_each(|(place, found)| *place = found);
+            for ((place, found), desired) in places.into_iter().zip(looked).zip(&missing) {
+                older_record::refuse(owner, &found, |_| desired.key.clone())?;
+                *place = found;
+            }
         }
         Ok(Self { parent, live, stale })
     }

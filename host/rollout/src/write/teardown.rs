@@ -14,8 +14,9 @@ use crate::{
         report::Teardown,
     },
     read::{
-        deletion::{TeardownPlan, count_mode, members, plan},
+        deletion::{TeardownPlan, count_mode, plan},
         discovery::Discovery,
+        snapshot,
     },
     write::{
         orphan::{self, Marks},
@@ -69,7 +70,9 @@ pub(crate) async fn remove_owner_references(
     discovery: &Discovery,
     owner: &Owner,
 ) -> Result<(), RolloutError> {
-    let Some((_, members)) = members(parent, cluster, discovery, owner).await? else { return Ok(()) };
+    let Some(parent) = parent else { return Ok(()) };
+    // All objects stay, so that even a record that is older than the objects does no harm.
+    let (members, _) = snapshot::members_of_any_record(cluster, discovery, owner, &parent, &[]).await?;
     let referring = members.into_iter().filter(|member| live::refers_to(&member.object, &owner.uid));
     orphan::orphan(cluster, owner, referring.collect(), Marks::Reference).await.map(drop)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use chandler_rollout::{
@@ -103,6 +103,80 @@ async fn objects_created_before_a_crash_are_recognized_by_their_seal() {
     assert_eq!(progress.changes().updated, [config_map_key("made")]);
     assert_eq!(progress.changes().pruned, [config_map_key("stale")]);
     assert_eq!(stage.live(&config_map_key("made")).await.unwrap()["metadata"]["uid"], made["metadata"]["uid"]);
+}
+
+/// The record of an owner with revisions.
+#[derive(Debug)]
+struct Revised {
+    inner: InMemory,
+    newest: AtomicU64,
+}
+
+impl Ledger for Revised {
+    fn holdings(&self) -> Arc<Holdings> {
+        self.inner.holdings()
+    }
+
+    fn begin(&self, intent: Intent) -> BoxFuture<'_, Result<(), LedgerError>> {
+        self.inner.begin(intent)
+    }
+
+    fn recorded_revision(&self) -> u64 {
+        self.newest.load(Ordering::SeqCst)
+    }
+
+    fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<(), LedgerError>> {
+        self.inner.settle(settlement)
+    }
+}
+
+#[tokio::test]
+async fn objects_keep_the_mark_of_the_revision_that_wrote_them_and_refute_an_older_record() {
+    let stage = Stage::set().await;
+    let owner = make_owner(&stage.client, "revised").await;
+    let ledger = Arc::new(Revised { inner: InMemory::new(&owner.uid), newest: AtomicU64::new(0) });
+    let owner = owner.recorded_in(ledger.clone());
+    let config_maps = |changing: &str| {
+        let changing = config_map("changing", json!({"a": changing}));
+        release(&[(0, config_map("steady", json!({}))), (0, changing)])
+    };
+    let live = async |name: &str| stage.live(&config_map_key(name)).await.unwrap();
+    let revision = async |name: &str| {
+        let mark = live(name).await["metadata"]["annotations"]["chandler.dev/seal"].as_str().unwrap().to_owned();
+        mark.split_once('.').map(|(revision, _)| revision.to_owned())
+    };
+
+    // As an earlier version of Chandler wrote them. They are not written again only to name a revision.
+    stage.rollout.advance(&RolloutRequest::new(&owner, &config_maps("1"))).await.unwrap();
+    let before = [live("steady").await, live("changing").await];
+    ledger.newest.store(3, Ordering::SeqCst);
+    let progress = stage.rollout.advance(&RolloutRequest::new(&owner, &config_maps("1"))).await.unwrap();
+    assert_eq!(progress.changes().unchanged.len(), 2);
+    assert_eq!([live("steady").await, live("changing").await], before);
+
+    // A revision marks what it writes.
+    stage.rollout.advance(&RolloutRequest::new(&owner, &config_maps("2"))).await.unwrap();
+    assert_eq!((revision("steady").await, revision("changing").await), (None, Some("3".to_owned())));
+    let newest = live("changing").await;
+
+    // The record of an earlier revision was restored.
+    ledger.newest.store(2, Ordering::SeqCst);
+    for refused in [
+        stage.rollout.advance(&RolloutRequest::new(&owner, &config_maps("1"))).await.map(drop),
+        stage.rollout.observe(&RolloutRequest::new(&owner, &config_maps("2"))).await.map(drop),
+        stage.rollout.advance(&RolloutRequest::new(&owner, &release(&[]))).await.map(drop),
+        stage.rollout.teardown(&owner).await.map(drop),
+    ] {
+        let error = refused.unwrap_err();
+        assert!(matches!(error, RolloutError::OlderRecord(_)), "{error}");
+        let message = "revision 3 wrote ConfigMap install/changing, but the record ends with revision 2";
+        assert_eq!(error.to_string(), message);
+    }
+    assert_eq!([live("steady").await, live("changing").await], [before[0].clone(), newest]);
+    stage.rollout.remove_owner_references(&owner).await.unwrap();
+
+    ledger.newest.store(3, Ordering::SeqCst);
+    stage.rollout.advance(&RolloutRequest::new(&owner, &config_maps("2"))).await.unwrap();
 }
 
 #[tokio::test]
