@@ -32,15 +32,13 @@ pub fn is_complete(removal: &Removal<'_>) -> bool {
     if removal.is_orphaned {
         return !asks || resolution::kept_packages(resolution).contains(removal.package);
     }
-    if resolution.metadata.deletion_timestamp.is_some() {
-        // Its set is uninstalled, and the Resolution that follows does not ask for the package.
-        return removal.deployment.is_none() || removal.is_bundled;
-    }
-    if asks {
-        return false;
-    }
+    let is_deleted = resolution.metadata.deletion_timestamp.is_some();
     if removal.is_bundled {
-        return true;
+        // What uninstalls the bundle uninstalls the package: the set with its Resolution, or the set without the package.
+        return is_deleted || !asks;
+    }
+    if is_deleted || asks {
+        return false;
     }
     let members = resolution.status.iter().flat_map(|status| &status.members);
     if members.into_iter().any(|member| member.package == removal.package) {
@@ -108,9 +106,6 @@ mod tests {
         ] {
             assert_eq!(bundled(&resolution(asked, &["x", "y"], deleted)), expected, "{asked:?} {deleted}");
         }
-        let whole = resolution(&["x", "y"], &["x", "y"], &deleted);
-        assert!(!is_complete(&removal(Some(&whole), Some(&deployment))), "no bundle contains it");
-        assert!(is_complete(&removal(Some(&whole), None)), "the package is uninstalled before the rest of the set");
     }
 
     #[test]
@@ -130,6 +125,7 @@ mod tests {
             resolution(&["y"], &["x"], &json!({"/status/observedGeneration": 1})),
             resolution(&["y"], &["x"], &json!({"/spec/suspend": true})),
             resolution(&["y"], &["x"], &json!({"/status/conditions": []})),
+            resolution(&["y"], &["y"], &json!({"/metadata/deletionTimestamp": "2026-01-01T00:00:00Z"})),
         ] {
             assert!(!is_complete(&removal(Some(&waiting), None)), "{waiting:?}");
         }

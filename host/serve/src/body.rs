@@ -37,8 +37,9 @@ impl Write for Parts {
         let sending = timeout(self.patience, self.send.send(Ok(Bytes::copy_from_slice(bytes))));
         let sent = self.runtime.block_on(async {
             tokio::select! {
-                sent = sending => Some(sent),
+                biased;
                 () = self.place.gives_way() => None,
+                sent = sending => Some(sent),
             }
         });
         let Some(sent) = sent else {
