@@ -90,9 +90,9 @@ pub use provisioner_class::{
     UpdatePolicy, WhileInUse,
 };
 pub use resolution::{
-    CatalogExpression, CatalogInUse, CatalogSelector, DecisionSummary, DependencyPolicy, LabelOperator, LeftOut,
-    OutputType, PackageRequest, PendingDecision, Resolution, ResolutionOutput, ResolutionSpec, ResolutionStatus,
-    ResolveSetOutput, ResolvedMember, SetConstraint, UpgradePolicy,
+    CatalogExpression, CatalogInUse, CatalogSelector, DecisionSummary, DependencyPolicy, DependencyUpgrades,
+    LabelOperator, LeftOut, OutputType, PackageRequest, PendingDecision, Resolution, ResolutionOutput, ResolutionSpec,
+    ResolutionStatus, ResolveSetOutput, ResolvedMember, SetConstraint, UpgradePolicy,
 };
 pub use revision::{ApprovedChange, Outcome, Revision};
 pub use rollout_settings::{ImmutableAction, ImmutableKind, OnFailure, OnImmutable, RolloutSettings};

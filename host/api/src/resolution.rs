@@ -63,6 +63,12 @@ pub struct ResolutionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::enumeration::<DependencyPolicy>")]
     pub dependencies: Option<DependencyPolicy>,
+    /// When packages that the set has only because others need them are upgraded. Latest, the default: they get the newest version that fits with
+    /// what is asked for. Minimal: only where what is asked for gets a better version that way. Pinned: only where what is asked for would not
+    /// fit at all otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::enumeration::<DependencyUpgrades>")]
+    pub dependency_upgrades: Option<DependencyUpgrades>,
     /// Whether pre-releases can be chosen without being named by a range.
     #[serde(default, skip_serializing_if = "schema::is_false")]
     pub prereleases: bool,
@@ -194,6 +200,22 @@ pub enum DependencyPolicy {
 
 impl schema::Enumeration for DependencyPolicy {
     const NAMES: &[&str] = &["Install", "Report", "Ignore"];
+}
+
+/// When packages are upgraded that the set has only because others need them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DependencyUpgrades {
+    /// They get the newest version that fits with what is asked for.
+    #[default]
+    Latest,
+    /// Where what is asked for gets a better version that way.
+    Minimal,
+    /// Where what is asked for would not fit at all otherwise.
+    Pinned,
+}
+
+impl schema::Enumeration for DependencyUpgrades {
+    const NAMES: &[&str] = &["Latest", "Minimal", "Pinned"];
 }
 
 /// What the decision is for: a type, and the field that the type names.

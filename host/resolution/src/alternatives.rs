@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chandler_resolver::{Answer, Decision, Problem, ResolveError, Upgrades};
+use chandler_resolver::{Answer, Decision, Hold, Installed, Problem, ResolveError, Upgrades};
 
 /// The most lines.
 const LINES: usize = 20;
@@ -41,6 +41,14 @@ fn changes(problem: &Problem) -> Vec<(&'static str, Problem)> {
         let mut lifted = problem.clone();
         lifted.policy.upgrades = Upgrades::SelfCertified;
         changes.push(("with upgrades: SelfCertified", lifted));
+    }
+    let stays = |installed: &Installed| matches!(installed.hold, Hold::Flexible | Hold::Yielding);
+    if problem.installed.iter().any(|it| stays(it) && it.automatic) {
+        let mut lifted = problem.clone();
+        for installed in lifted.installed.iter_mut().filter(|it| stays(it)) {
+            installed.hold = Hold::Newest;
+        }
+        changes.push(("with dependencyUpgrades: Latest", lifted));
     }
     let is_limited =
         |required: &chandler_resolver::Required| !required.range.is_empty() || !required.channels.is_empty();
@@ -85,6 +93,22 @@ mod tests {
                 bundle("2.0.0"),
             ],
         )
+    }
+
+    #[test]
+    fn a_dependency_that_stays_is_named() {
+        for (hold, expected) in [
+            ("Flexible", &["with dependencyUpgrades: Latest: app 1.1.0 instead of 1.0.0"][..]),
+            ("Yielding", &["with dependencyUpgrades: Latest: app 1.1.0 instead of 1.0.0"]),
+            ("Newest", &[]),
+            ("Pinned", &[]),
+        ] {
+            let app =
+                json!({"package": "app", "name": "app.v1.0.0", "version": "1.0.0", "hold": hold, "automatic": true});
+            let found = of(json!({"installed": [app], "catalogs": [{"name": "main"}]}));
+            let found: Vec<&String> = found.iter().filter(|it| it.contains("dependencyUpgrades")).collect();
+            assert_eq!(found, expected, "{hold}");
+        }
     }
 
     fn of(problem: Value) -> Vec<String> {

@@ -128,7 +128,7 @@ impl<F: FnMut(&Problem) -> Result<Answer, ResolveError>> Search<'_, F> {
     /// Leaves a package out. Fails if it is a member of the set that would be removed and may not be.
     fn leave_out(&mut self, package: &str, kept: &[&str], reason: Attempt, may_remove: bool) -> Result<(), Attempt> {
         let mut explanation = explanation(&reason);
-        let member = self.asked.problem.installed.iter().find(|it| it.package == package && it.hold == Hold::Flexible);
+        let member = self.asked.problem.installed.iter().find(|it| it.package == package && it.hold != Hold::Pinned);
         if let Some(member) = member {
             self.staying.insert(package.to_owned());
             let stays = match self.attempt(kept) {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_api::{
-    CatalogSelector, DependencyPolicy, LabelOperator, LeftOut, PackageRequest, Reason, ResolutionSpec, SetConstraint,
-    UpgradePolicy,
+    CatalogSelector, DependencyPolicy, DependencyUpgrades, LabelOperator, LeftOut, PackageRequest, Reason,
+    ResolutionSpec, SetConstraint, UpgradePolicy,
 };
 use chandler_resolver::{
     Cluster, Dependencies, Hold, Installed, Policy, Problem, Required, Selector, Source, Upgrades, selector,
@@ -105,7 +105,7 @@ pub fn ask(
         if known.insert(installation.bundle.package.clone()) {
             let is_wanted = wanted.contains(installation.bundle.package.as_str());
             question.problem.installed.push(Installed {
-                hold: if is_member { Hold::Flexible } else { Hold::Pinned },
+                hold: if is_member { hold(spec) } else { Hold::Pinned },
                 automatic: is_member && !is_wanted,
                 ..installation.bundle.clone()
             });
@@ -143,6 +143,15 @@ fn required(request: &PackageRequest) -> Required {
         range: request.version.clone().unwrap_or_default(),
         channels: request.channels.clone(),
         catalogs: selected(request.catalogs.as_ref()),
+    }
+}
+
+/// Whether a member of the set that is not asked for may change.
+fn hold(spec: &ResolutionSpec) -> Hold {
+    match spec.dependency_upgrades.unwrap_or_default() {
+        DependencyUpgrades::Latest => Hold::Newest,
+        DependencyUpgrades::Minimal => Hold::Yielding,
+        DependencyUpgrades::Pinned => Hold::Flexible,
     }
 }
 

@@ -2,10 +2,14 @@
 //!
 //! 1. what is installed stays as it is, package by package in alphabetical order;
 //! 2. each package that is asked for, in alphabetical order: its best candidate that is possible with those before;
-//! 3. as few further packages as possible;
-//! 4. of the sets of as few, the one with the first package in the order: it has bundles that are not deprecated, the priority of
+//! 3. what is installed and yields to these stays as it is, package by package;
+//! 4. what is installed and is to be the newest, in alphabetical order: its best candidate;
+//! 5. as few further packages as possible;
+//! 6. of the sets of as few, the one with the first package in the order: it has bundles that are not deprecated, the priority of
 //!    its catalogs, its name;
-//! 5. each further package, in alphabetical order: its best candidate.
+//! 7. each further package, in alphabetical order: its best candidate.
+//!
+//! [`Hold`] says which of 1, 3 and 4 an installed package belongs to.
 //!
 //! The best candidate is in the default channel, not deprecated, of the highest version, of the catalog with the highest
 //! priority, in this order ([`Rank`](crate::universe::Rank)).
@@ -15,6 +19,7 @@ use std::collections::BTreeSet;
 use crate::{
     encode::Encoding,
     error::ResolveError,
+    problem::Hold,
     sat::Lit,
     universe::{GroupId, NodeId, Universe},
 };
@@ -28,17 +33,20 @@ pub(crate) fn choose(
         return Ok(None);
     }
     let question = universe.question;
-    let (mut held, mut required, mut extras) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut held, mut required, mut yielding, mut newest, mut extras) =
+        <(Vec<_>, Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
     for (name, &group) in &universe.by_name {
-        if question.required.contains_key(name.as_str()) {
-            required.push(group);
-        } else if question.installed.contains_key(name.as_str()) {
-            held.push(group);
-        } else if encoding.present(group).is_some() {
-            extras.push(group);
+        let hold = question.installed.get(name.as_str()).map(|held| held.installed.hold);
+        match hold {
+            _ if question.required.contains_key(name.as_str()) => required.push(group),
+            Some(Hold::Pinned | Hold::Flexible) => held.push(group),
+            Some(Hold::Yielding) => yielding.push(group),
+            Some(Hold::Newest) => newest.push(group),
+            None if encoding.present(group).is_some() => extras.push(group),
+            None => {}
         }
     }
-    for group in held.into_iter().chain(required) {
+    for group in held.into_iter().chain(required).chain(yielding).chain(newest) {
         best(universe, encoding, group)?;
     }
     few(encoding, &extras)?;

@@ -133,7 +133,7 @@ impl Encoding {
             let node = &universe.nodes[*id];
             match held {
                 _ if question.required.contains_key(name) => node.asked,
-                Some(held) => node.installed || held.installed.hold == Hold::Flexible,
+                Some(held) => node.installed || held.installed.hold != Hold::Pinned,
                 None => false,
             }
         };

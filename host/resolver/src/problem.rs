@@ -101,8 +101,12 @@ pub enum Hold {
     /// It stays as it is.
     #[default]
     Pinned,
-    /// It stays as it is if that is possible.
+    /// It stays as it is if that is possible. This comes before what is asked for.
     Flexible,
+    /// It stays as it is, unless what is asked for is better with another version.
+    Yielding,
+    /// It gets its best candidate, after what is asked for.
+    Newest,
 }
 
 /// A catalog.

@@ -193,6 +193,40 @@ fn what_is_pinned_stays() {
 }
 
 #[test]
+fn dependencies_are_upgraded_as_their_hold_says() {
+    let bundles = vec![
+        Bundle::new("base", "1.0.0"),
+        Bundle::new("base", "1.1.0").replaces("1.0.0"),
+        Bundle::new("base", "2.0.0").replaces("1.1.0"),
+        Bundle::new("base", "2.1.0").replaces("2.0.0"),
+        Bundle::new("left", "1.0.0").requires_package("base", ">=1.0.0"),
+        Bundle::new("left", "1.1.0").replaces("1.0.0"),
+        Bundle::new("top", "1.0.0").requires_package("base", ">=1.0.0").requires_package("left", ">=1.0.0"),
+        Bundle::new("top", "1.1.0")
+            .requires_package("base", ">=2.0.0")
+            .requires_package("left", ">=1.0.0")
+            .replaces("1.0.0"),
+    ];
+    let catalogs = [("c", bundles)];
+    let problem = |hold: &str, range: &str| {
+        let installed = ["base", "left", "top"]
+            .map(|name| json!({"package": name, "name": format!("{name}.v1.0.0"), "version": "1.0.0", "hold": hold}));
+        json!({"required": [{"package": "top", "range": range}], "catalogs": one(), "installed": installed})
+    };
+    for (hold, range, expected) in [
+        ("Newest", "", ["base 2.1.0", "left 1.1.0", "top 1.1.0"]),
+        ("Yielding", "", ["base 2.1.0", "left 1.0.0", "top 1.1.0"]),
+        ("Flexible", "", ["base 1.0.0", "left 1.0.0", "top 1.0.0"]),
+        ("Pinned", "", ["base 1.0.0", "left 1.0.0", "top 1.0.0"]),
+        ("Newest", "<1.1", ["base 2.1.0", "left 1.1.0", "top 1.0.0"]),
+        ("Yielding", "<1.1", ["base 1.0.0", "left 1.0.0", "top 1.0.0"]),
+        ("Flexible", ">=1.1", ["base 2.1.0", "left 1.0.0", "top 1.1.0"]),
+    ] {
+        assert_eq!(chosen(&ask(&catalogs, &problem(hold, range))), expected, "{hold} {range}");
+    }
+}
+
+#[test]
 fn upgrades_take_the_shortest_path() {
     let bundles = vec![
         Bundle::new("a", "1.0.0"),

@@ -181,6 +181,40 @@ async fn a_set_follows_the_upgrades_of_the_catalog_step_by_step() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn dependencies_are_upgraded_as_the_spec_says() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("base", "1.0.0", &[]).await.with("left", "1.0.0", &["base"]).await;
+    let shop = shop.with("top", "1.0.0", &["base", "left"]).await;
+    catalog(&shop).await;
+    let name = format!("{}-wish", world.run());
+    create(&shop, &name, &[("top", "")]).await;
+    installed(&shop, &name, &[("base", "1.0.0"), ("left", "1.0.0"), ("top", "1.0.0")]).await;
+    patch(&world, &name, json!({"dependencyUpgrades": "Pinned"})).await;
+    let shop = shop.with("base", "1.1.0", &[]).await.with("base", "2.0.0", &[]).await;
+    let shop = shop.with("left", "1.1.0", &["base"]).await.with("top", "1.1.0", &["base >=2.0.0", "left"]).await;
+    shop.publish().await;
+    // What is held back is said, and by what.
+    let held = until(&world, &name, "True/Succeeded", |it| {
+        it.status.as_ref().is_some_and(|status| !status.alternatives.is_empty())
+    })
+    .await;
+    let one = |package: &str, version: &str| {
+        format!("with dependencyUpgrades: Latest: {} {version} instead of 1.0.0", shop.name(package))
+    };
+    let alternatives = &held.status.as_ref().expect("a status").alternatives;
+    let expected = [one("base", "2.0.0"), one("left", "1.1.0"), one("top", "1.1.0")];
+    assert!(expected.iter().all(|line| alternatives.contains(line)), "{alternatives:?}");
+    assert_eq!(shop.installed("top").await.as_deref(), Some("1.0.0"));
+
+    patch(&world, &name, json!({"dependencyUpgrades": "Minimal"})).await;
+    installed(&shop, &name, &[("base", "2.0.0"), ("left", "1.0.0"), ("top", "1.1.0")]).await;
+    patch(&world, &name, json!({"dependencyUpgrades": null})).await;
+    installed(&shop, &name, &[("base", "2.0.0"), ("left", "1.1.0"), ("top", "1.1.0")]).await;
+    delete(&world, &name).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failing_member_stops_what_depends_on_it_and_nothing_else() {
     let world = World::new().await;
     let shop = Shop::new(&world).with("app", "1.0.0", &["base"]).await.with_failing("base", "1.0.0", &[]).await;

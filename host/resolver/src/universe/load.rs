@@ -11,7 +11,7 @@ use crate::{
     catalog::{Bundle, Package},
     error::{Exceeded, ResolveError},
     need::Need,
-    problem::Upgrades,
+    problem::{Hold, Upgrades},
     question::Held,
     upgrade::Paths,
     version::{VersionRelease, masterminds},
@@ -166,7 +166,7 @@ impl Universe<'_> {
         let catalog = source.map(|source| source.name.clone()).unwrap_or_default();
         let own = held.and_then(|held| held.installed.catalog.as_ref());
         let rank = Rank {
-            changed: held.is_some() && wanted.is_none(),
+            changed: wanted.is_none() && held.is_some_and(|held| held.installed.hold != Hold::Newest),
             not_default: !in_default,
             deprecated,
             version: Reverse(version.clone()),

@@ -215,7 +215,7 @@ impl<'a> Universe<'a> {
             let name = &self.groups[group].name;
             let required = self.question.required.contains_key(name.as_str());
             let held = self.question.installed.get(name.as_str());
-            let flexible = held.is_some_and(|held| held.installed.hold == Hold::Flexible);
+            let flexible = held.is_some_and(|held| held.installed.hold != Hold::Pinned);
             for id in self.groups[group].nodes.clone() {
                 let node = &self.nodes[id];
                 let root = self.root == Some(group);

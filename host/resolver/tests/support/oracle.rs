@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use chandler_resolver::{Limit, Line};
+use chandler_resolver::{Hold, Limit, Line};
 use semver::Version;
 
 use super::random::{CATALOGS, Candidate, Need, Random};
@@ -53,8 +53,7 @@ impl<'a> Oracle<'a> {
     }
 
     fn pinned(&self, package: &str) -> bool {
-        let installed = self.question.installed.as_ref();
-        self.required(package).is_none() && installed.is_some_and(|(name, _, flexible)| name == package && !flexible)
+        self.required(package).is_none() && self.has_hold(package, &[Hold::Pinned])
     }
 
     /// Whether upgrades lead from what is installed to a candidate, over candidates that can be installed.
@@ -98,13 +97,22 @@ impl<'a> Oracle<'a> {
         blocks
     }
 
+    /// Whether a package is installed with one of these holds.
+    fn has_hold(&self, package: &str, holds: &[Hold]) -> bool {
+        self.question
+            .installed
+            .as_ref()
+            .is_some_and(|(installed, _, hold)| installed == package && holds.contains(hold))
+    }
+
     fn rank(&self, index: usize) -> Rank {
         let one = self.one(index);
         let held = self.question.installed.as_ref().is_some_and(|(package, _, _)| *package == one.package);
         let channels = self.required(&one.package).map(|(_, _, channels)| channels.clone()).unwrap_or_default();
         let stable =
             one.channels.contains("stable") && (channels.is_empty() || channels.contains(&"stable".to_owned()));
-        let changed = held && self.required(&one.package).is_none() && self.held != Some(index);
+        let stays = held && !self.has_hold(&one.package, &[Hold::Newest]);
+        let changed = stays && self.required(&one.package).is_none() && self.held != Some(index);
         let priority = CATALOGS.iter().find(|(name, _)| *name == one.catalog).unwrap().1;
         (changed, !stable, one.deprecated, Reverse(one.version.clone()), Reverse(priority))
     }
@@ -176,7 +184,10 @@ impl<'a> Oracle<'a> {
             by_name.iter().filter(|(name, _)| wanted(name)).map(|(_, index)| self.rank(*index)).collect()
         };
         let is_required = |name: &str| self.required(name).is_some();
-        let is_held = |name: &str| installed == Some(name) && !is_required(name);
+        let with = |name: &str, holds: &[Hold]| self.has_hold(name, holds) && !is_required(name);
+        let is_held = |name: &str| with(name, &[Hold::Pinned, Hold::Flexible]);
+        let is_yielding = |name: &str| with(name, &[Hold::Yielding]);
+        let is_newest = |name: &str| with(name, &[Hold::Newest]);
         let is_extra = |name: &str| !is_required(name) && installed != Some(name);
         let mut extras: Vec<(bool, Reverse<i32>, String)> = Vec::new();
         for name in by_name.keys().filter(|name| is_extra(name)) {
@@ -185,7 +196,8 @@ impl<'a> Oracle<'a> {
             extras.push((deprecated, all().map(|index| self.rank(index).4).min().unwrap(), (*name).to_owned()));
         }
         extras.sort();
-        (ranks(&is_held), ranks(&is_required), extras.len(), extras, ranks(&is_extra))
+        let settled = (ranks(&is_held), ranks(&is_required), ranks(&is_yielding), ranks(&is_newest));
+        (settled, extras.len(), extras, ranks(&is_extra))
     }
 
     /// The best of all sets.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use chandler_resolver::Hold;
 use semver::Version;
 use serde_json::{Value, json};
 
@@ -114,7 +115,7 @@ pub(crate) struct Random {
     /// The packages that are asked for, each with a lowest version and channels.
     pub(crate) required: Vec<(String, Version, Vec<String>)>,
     /// The package, version and hold of what is installed.
-    pub(crate) installed: Option<(String, Version, bool)>,
+    pub(crate) installed: Option<(String, Version, Hold)>,
     pub(crate) served: BTreeSet<String>,
     pub(crate) self_certified: bool,
 }
@@ -190,7 +191,9 @@ impl Random {
             None
         } else {
             let one = dice.one_of(&candidates).clone();
-            Some((one.package, one.version, dice.percent(50)))
+            // Not drawn, so that a seed gives the question that it gave before.
+            let other = [Hold::Flexible, Hold::Yielding, Hold::Newest][candidates.len() % 3];
+            Some((one.package, one.version, if dice.percent(50) { other } else { Hold::Pinned }))
         };
         let served = kinds.iter().filter(|_| dice.percent(10)).cloned().collect();
         Self { candidates, required, installed, served, self_certified: dice.percent(25) }
@@ -206,8 +209,7 @@ impl Random {
         let required = self.required.iter().map(|(package, least, channels)| {
             json!({"package": package, "range": format!(">={least}"), "channels": channels})
         });
-        let installed = self.installed.iter().map(|(package, version, flexible)| {
-            let hold = if *flexible { "Flexible" } else { "Pinned" };
+        let installed = self.installed.iter().map(|(package, version, hold)| {
             json!({"package": package, "name": format!("{package}.v{version}"), "version": version.to_string(), "hold": hold})
         });
         let kinds = self.served.iter().map(|kind| json!({"group": "example.com", "version": "v1", "kind": kind}));
