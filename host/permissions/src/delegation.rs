@@ -246,6 +246,7 @@ fn of_resolution(spec: &ResolutionSpec, installation: &Installation) -> Vec<Dele
         suspend: _,
         approval: _,
         maintenance_windows: _,
+        dependency_upgrades: _,
     } = spec;
     let Some(ResolutionOutput { kind: _, resolve_set: Some(set) }) = output else { return Vec::new() };
     let ResolveSetOutput {

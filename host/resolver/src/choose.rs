@@ -36,8 +36,7 @@ pub(crate) fn choose(
     let (mut held, mut required, mut yielding, mut newest, mut extras) =
         <(Vec<_>, Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
     for (name, &group) in &universe.by_name {
-        let hold = question.installed.get(name.as_str()).map(|held| held.installed.hold);
-        match hold {
+        match question.installed.get(name.as_str()).map(|held| held.installed.hold) {
             _ if question.required.contains_key(name.as_str()) => required.push(group),
             Some(Hold::Pinned | Hold::Flexible) => held.push(group),
             Some(Hold::Yielding) => yielding.push(group),
