@@ -1,6 +1,6 @@
 //! Wires the reconcilers and everything that they share, and runs them until shutdown.
 
-use std::{convert::Infallible, future::Future, sync::Arc};
+use std::{convert::Infallible, future::Future, sync::Arc, time::Duration};
 
 use chandler_api::{
     BundleDeployment, Catalog, ChangeApproval, PlatformOperator, Resolution, names::TEARDOWN_FINALIZER,
@@ -21,6 +21,7 @@ use chandler_serve::{Listener, ServeError, Served};
 use chandler_source::{Sources, SystemNamespace};
 use kube::{Client, api::ListParams, runtime::reflector::ObjectRef};
 use serde::Deserialize as _;
+use tokio::time::{Instant, sleep_until};
 
 use crate::{
     Options,
@@ -102,21 +103,34 @@ enum Ended {
 /// Reconciles until shutdown. When etcd was restored from a snapshot, everything in memory is about a cluster that no longer exists:
 /// objects, records, own writes. Then it begins anew, as after a start of the process.
 async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Result<(), ControllerError> {
+    let mut not_before = Instant::now();
     loop {
-        match Box::pin(reconcile_until_rewind(client.clone(), options.clone(), shutdown.clone())).await? {
+        match Box::pin(reconcile_until_rewind(client.clone(), options.clone(), shutdown.clone(), not_before)).await? {
             Ended::Shutdown => return Ok(()),
             Ended::Rewound(object) => tracing::warn!(
                 object,
                 "the API server went back in time, as after etcd was restored from a snapshot; the controller reads everything again"
             ),
         }
+        not_before = Instant::now() + BETWEEN_REWINDS;
     }
+}
+
+/// The least time between two such beginnings. An aggregated API server may answer with versions that go back again and again, and must not
+/// keep the controller from its work.
+const BETWEEN_REWINDS: Duration = Duration::from_mins(5);
+
+/// Completes when the storage of the API server went back in time, but not before this time.
+async fn rewound(availability: &Availability, not_before: Instant) -> String {
+    sleep_until(not_before).await;
+    availability.rewound().await
 }
 
 async fn reconcile_until_rewind(
     client: Client,
     options: Options,
     shutdown: Shutdown,
+    not_before: Instant,
 ) -> Result<Ended, ControllerError> {
     let (client, availability) = monitored(&insistent(&readable(&client)));
     let rewinds = availability.clone();
@@ -176,7 +190,7 @@ async fn reconcile_until_rewind(
         () = context.cluster_info.run(context.options.cluster_poll_interval) => Ended::Shutdown,
         () = close_slots(&context, shutdown) => Ended::Shutdown,
         // Reconciles are dropped where they are, as in a crash: all that they do can be interrupted.
-        object = rewinds.rewound() => Ended::Rewound(object),
+        object = rewound(&rewinds, not_before) => Ended::Rewound(object),
         Err(error) = serving => return Err(error.into()),
     };
     context.memory.preparing.end_all();
@@ -310,4 +324,20 @@ pub(crate) fn context(
         availability,
         options,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_goes_back_again_and_again_leaves_time_to_work() {
+        let availability = Availability::default();
+        availability.note_rewind("Widget n/x");
+        let again = rewound(&availability, Instant::now() + BETWEEN_REWINDS);
+        assert_eq!(again.now_or_never(), None);
+        assert_eq!(rewound(&availability, Instant::now()).await, "Widget n/x");
+    }
 }

@@ -81,5 +81,5 @@ fn the_examples_are_true() {
             _ => {}
         }
     }
-    assert_eq!(examples, 6);
+    assert_eq!(examples, 7);
 }

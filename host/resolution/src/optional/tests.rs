@@ -138,7 +138,7 @@ fn a_member_that_is_left_out_stays_unless_what_is_preferred_needs_its_place() {
     assert_eq!(stays.staying.iter().collect::<Vec<_>>(), ["alone"]);
     let (goes, _) = settled(&["new", "old"], &members, true);
     insta::assert_snapshot!(text(&goes), @r"
-    alone 1.0.0, base 2.0.0, new 1.0.0
+    alone 1.1.0, base 2.0.0, new 1.0.0
     old: package old is required; package new is required; old 1.0.0 needs package base <2.0.0; new 1.0.0 needs package base >=2.0.0; only one version of base can be installed; old 1.0.0 does not fit with what is preferred, and is removed
     ");
     let (refused, _) = settled(&["new", "old"], &members, false);
