@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
-use chandler_api::{Catalog, Resolution};
+use chandler_api::{Catalog, ConditionType, Resolution, find_condition};
 use chandler_tests::{World, bundles::Bundle, content_service, wait};
 use k8s_openapi::api::{
     core::v1::ServiceAccount,
@@ -104,10 +104,16 @@ impl Beside {
     pub(crate) async fn stop(mut self, world: &World) {
         self.tasks.shutdown().await;
         if let Some(drips) = self.drips {
-            tokio::task::spawn_blocking(|| drips.stop()).await.expect("no client panics");
+            let ended = tokio::task::spawn_blocking(|| drips.stop()).await.expect("no client panics");
+            println!("  uploads: the server ended {ended}");
         }
         let resolutions: Api<Resolution> = Api::all(world.client.clone());
         for name in &self.resolutions {
+            let resolution = resolutions.get(name).await.expect("the Resolution exists");
+            let conditions = resolution.status.map(|status| status.conditions).unwrap_or_default();
+            let ready = find_condition(&conditions, ConditionType::Ready);
+            let ready = ready.map(|it| format!("{}: {:.160}", it.reason, it.message)).unwrap_or_default();
+            println!("  resolutions: {ready}");
             resolutions.delete(name, &DeleteParams::default()).await.expect("the Resolution exists");
         }
         for name in &self.resolutions {

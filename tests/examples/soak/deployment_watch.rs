@@ -40,6 +40,13 @@ impl DeploymentWatch {
         Self { store, changed }
     }
 
+    /// The reason and the message of the condition Ready; empty before there is one.
+    pub(crate) fn ready(&self, name: &str) -> String {
+        let deployment = self.store.get(&reflector::ObjectRef::new(name));
+        let ready = deployment.as_deref().and_then(|deployment| condition(deployment, "Ready"));
+        ready.map(|it| format!("{}: {}", it.reason, it.message)).unwrap_or_default()
+    }
+
     pub(crate) async fn until(&self, name: &str, wanted: impl Fn(Option<Observed>) -> bool) {
         let mut changed = self.changed.clone();
         let key = reflector::ObjectRef::new(name);

@@ -5,7 +5,7 @@ use std::{
     net::TcpStream,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::{self, JoinHandle},
     time::Duration,
@@ -25,6 +25,8 @@ const BETWEEN_BYTES: Duration = Duration::from_secs(5);
 /// Clients of the content service that upload for a BundleDeployment without end.
 pub(crate) struct Drips {
     stopped: Arc<AtomicBool>,
+    /// How many uploads the server has ended.
+    ended: Arc<AtomicU64>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -47,28 +49,32 @@ impl Drips {
         let request = format!(
             "PUT /uploads/{deployment}.tgz HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nTransfer-Encoding: chunked\r\n\r\n"
         );
-        let stopped = Arc::new(AtomicBool::new(false));
+        let (stopped, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let client = || {
+            let ended = Arc::clone(&ended);
             let (stopped, config, host, request) =
                 (Arc::clone(&stopped), Arc::clone(&config), host.clone(), request.clone());
             thread::spawn(move || {
                 while !stopped.load(Ordering::Relaxed) {
                     // The server refuses the upload, or ends it because it is slow.
-                    let _ = drip(&config, (&host, port), &request, &stopped);
+                    if drip(&config, (&host, port), &request, &stopped).is_err() {
+                        ended.fetch_add(1, Ordering::Relaxed);
+                    }
                     thread::sleep(BETWEEN_BYTES);
                 }
             })
         };
         let threads = (0..count).map(|_| client()).collect();
-        Self { stopped, threads }
+        Self { stopped, ended, threads }
     }
 
-    /// Ends them.
-    pub(crate) fn stop(self) {
+    /// Ends them. Returns how many uploads the server has ended.
+    pub(crate) fn stop(self) -> u64 {
         self.stopped.store(true, Ordering::Relaxed);
         for thread in self.threads {
             thread.join().expect("no client panics");
         }
+        self.ended.load(Ordering::Relaxed)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The hostile tenants and their attacks.
 
 use std::{
+    collections::BTreeSet,
     fs,
     sync::{
         Arc,
@@ -83,6 +84,7 @@ enum Attack {
 
 /// One hostile BundleDeployment.
 struct HostileDeployment {
+    attack: &'static str,
     name: String,
     /// The specs that it alternates between.
     specs: [Value; 2],
@@ -139,12 +141,12 @@ impl HostileTenants {
         let mut all = Vec::new();
         let attacks =
             ATTACKS.into_iter().filter(|(name, _)| only.is_empty() || only.iter().any(|wanted| wanted == name));
-        let attacks: Vec<Attack> = attacks.map(|(_, attack)| attack).collect();
+        let attacks: Vec<(&str, Attack)> = attacks.collect();
         let known = || ATTACKS.iter().map(|attack| attack.0).chain(beside::NAMES);
         let unknown: Vec<&String> = only.iter().filter(|name| !known().any(|it| it == *name)).collect();
         assert!(unknown.is_empty(), "{unknown:?} is not an attack; these are {:?}", known().collect::<Vec<_>>());
-        for (index, attack) in attacks.iter().cycle().take(count).enumerate() {
-            all.push(hostile_deployment(world, &servers, &classes, honest, *attack, index).await);
+        for (index, attack) in attacks.into_iter().cycle().take(count).enumerate() {
+            all.push(hostile_deployment(world, &servers, &classes, honest, attack, index).await);
         }
         for one in &all {
             world.apply(&one.name, one.specs[0].clone()).await;
@@ -162,6 +164,14 @@ impl HostileTenants {
     pub(crate) async fn stop(self, world: &World, watch: &DeploymentWatch) -> u64 {
         self.editor.abort();
         let _ = self.editor.await;
+        // What an attack reached shows whether it was one.
+        let mut reached = BTreeSet::new();
+        for one in &*self.all {
+            reached.insert(format!("{}: {:.160}", one.attack, watch.ready(&one.name)));
+        }
+        for line in reached {
+            println!("  {line}");
+        }
         for one in &*self.all {
             world.deployments().delete(&one.name, &DeleteParams::default()).await.expect("the object exists");
         }
@@ -198,7 +208,7 @@ async fn hostile_deployment(
     servers: &Servers,
     classes: &Classes,
     honest: &str,
-    attack: Attack,
+    (label, attack): (&'static str, Attack),
     index: usize,
 ) -> HostileDeployment {
     let Servers { silent, trickling, redirecting, git } = servers;
@@ -241,7 +251,12 @@ async fn hostile_deployment(
             _ => {}
         }
     }
-    HostileDeployment { name, specs, first_installs: matches!(attack, Attack::Patterns | Attack::IgnoredFields) }
+    HostileDeployment {
+        attack: label,
+        name,
+        specs,
+        first_installs: matches!(attack, Attack::Patterns | Attack::IgnoredFields),
+    }
 }
 
 fn crd(name: &str, versions: &[Value]) -> Value {
