@@ -66,12 +66,20 @@ impl Installation {
     }
 }
 
-async fn holds(world: &World, namespace: &str, lease: &str, holder: &str) {
+async fn holds(world: &World, namespace: &str, lease: &str, holder: &str) -> Option<Lease> {
     let leases: Api<Lease> = Api::namespaced(world.client.clone(), namespace);
     wait::until(&leases, lease, &format!("held by {holder}"), |lease| {
         lease.and_then(|lease| lease.spec.as_ref()?.holder_identity.as_deref()) == Some(holder)
     })
-    .await;
+    .await
+}
+
+/// Waits until a Lease is renewed, after which its holder knows that it works: the answer to its first write may be cut off.
+async fn renews(world: &World, namespace: &str, lease: &str, holder: &str) {
+    let leases: Api<Lease> = Api::namespaced(world.client.clone(), namespace);
+    let version = |lease: Option<&Lease>| lease.and_then(|lease| lease.metadata.resource_version.clone());
+    let held = holds(world, namespace, lease, holder).await;
+    wait::until(&leases, lease, "renewed", |now| version(now) != version(held.as_ref())).await;
 }
 
 #[tokio::test]
@@ -112,7 +120,7 @@ async fn a_controller_whose_objects_another_installation_took_ends_and_names_it(
     let reach = Interruption::of_kind("leases");
     let options = first.options(&world, reach.client(world.config()));
     let interrupted = tokio::spawn(chandler_controller::run(world.client.clone(), options, std::future::pending()));
-    first.works(&world).await;
+    renews(&world, &world.namespace, COMMON, &first.system_namespace).await;
     reach.begin();
     let taking = second.start(&world);
     second.works(&world).await;

@@ -113,7 +113,12 @@ async fn a_leader_that_cannot_renew_its_lease_writes_nothing_beside_its_successo
     let requests = CrashInjector::new(CrashPoint::Never);
     let client = chandler_client::builder(world.config()).expect("a configuration").with_layer(&requests).build();
     let first = tokio::spawn(chandler_controller::run(client, options, std::future::pending()));
-    leads(&world, "first").await;
+    let elected = leads(&world, "first").await;
+    // It knows that it is the leader once it renews the Lease: the interruption may cut off the answer to its first write.
+    wait::until(&leases(&world), LEASE, "renewed", |lease| {
+        lease.is_some_and(|lease| lease.metadata.resource_version != elected.metadata.resource_version)
+    })
+    .await;
     reach.begin();
     let mut options = candidate(&world, world.client.clone(), "second", SHORT);
     options.cache_directory = caches.path().to_path_buf();
