@@ -1,6 +1,6 @@
 //! Attacks that are not BundleDeployments with a hostile source: Resolutions over a knotted catalog, and uploads that drip.
 
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt::Write as _, sync::Arc, time::Duration};
 
 use chandler_api::{Catalog, ConditionType, Resolution, find_condition};
 use chandler_tests::{World, bundles::Bundle, content_service, wait};
@@ -108,13 +108,17 @@ impl Beside {
             println!("  uploads: the server ended {ended}");
         }
         let resolutions: Api<Resolution> = Api::all(world.client.clone());
+        let mut reached = BTreeSet::new();
         for name in &self.resolutions {
             let resolution = resolutions.get(name).await.expect("the Resolution exists");
             let conditions = resolution.status.map(|status| status.conditions).unwrap_or_default();
             let ready = find_condition(&conditions, ConditionType::Ready);
             let ready = ready.map(|it| format!("{}: {:.160}", it.reason, it.message)).unwrap_or_default();
-            println!("  resolutions: {ready}");
+            reached.insert(format!("  resolutions: {ready}"));
             resolutions.delete(name, &DeleteParams::default()).await.expect("the Resolution exists");
+        }
+        for line in reached {
+            println!("{line}");
         }
         for name in &self.resolutions {
             wait::until(&resolutions, name, "gone", |resolution| resolution.is_none()).await;
@@ -137,7 +141,9 @@ fn knot() -> String {
     for package in 0..PACKAGES {
         let mut entries = Vec::new();
         for version in 0..VERSIONS {
-            entries.push(format!("{{name: knot-{package}.v1.{version}.0}}"));
+            // A channel has one head.
+            let before = version.checked_sub(1).map(|before| format!(", replaces: knot-{package}.v1.{before}.0"));
+            entries.push(format!("{{name: knot-{package}.v1.{version}.0{}}}", before.unwrap_or_default()));
             let needs: Vec<String> = (1..4)
                 .map(|step| {
                     let (other, from) = ((package + step) % PACKAGES, (version * step + package) % VERSIONS);
