@@ -6,9 +6,8 @@
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
-use kube::{Client, client::Body};
+use kube::{Client, client::Body, core::Status};
 use memchr::memmem;
-use serde::Deserialize;
 
 /// How often a write is sent.
 const TRIES: usize = 5;
@@ -45,31 +44,11 @@ pub fn insistent(client: &Client) -> Client {
     Client::new(service, client.default_namespace())
 }
 
-/// The parts of a Status that tell conflicts apart.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Refusal {
-    reason: String,
-    message: String,
-    details: Option<Details>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Details {
-    causes: Vec<Cause>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Cause {
-    reason: String,
-}
-
 /// Whether a conflict is over when it is answered. An object that exists, another manager of a field and another UID stay.
 fn passes(answer: &Bytes) -> bool {
-    let Ok(Refusal { reason, message, details }) = serde_json::from_slice(answer) else { return false };
-    let is_about_fields = details.unwrap_or_default().causes.iter().any(|cause| cause.reason == "FieldManagerConflict");
+    let Ok(Status { reason, message, details, .. }) = serde_json::from_slice(answer) else { return false };
+    let is_about_fields =
+        details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "FieldManagerConflict"));
     reason == "Conflict" && !is_about_fields && !message.contains("Precondition failed")
 }
 

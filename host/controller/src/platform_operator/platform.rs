@@ -148,7 +148,7 @@ impl Platform {
     }
 
     /// Whether a member of the set installs a PlatformOperator, itself or by way of BundleDeployments that it installs. Labels are enough to
-    /// know that: whoever forges one has only his own PlatformOperator deleted before its package is.
+    /// know that: an author who forges one has only the author's own PlatformOperator deleted before its package is.
     pub(super) fn is_bundled(&self, membership: &Membership, operator: &PlatformOperator) -> bool {
         let owner = |labels: &BTreeMap<String, String>| self.context.deployment(labels.get(OWNER_NAME_LABEL)?);
         let owners = successors(owner(operator.labels()), |it| owner(it.labels()));
