@@ -43,7 +43,7 @@ pub use self::decide::owner::owner_of;
 pub(crate) use self::{
     approvals::Approvals,
     decide::{
-        account::{account, requester},
+        account::{account, requester, requester_of},
         drift,
     },
     detections::Detections,

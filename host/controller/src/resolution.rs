@@ -7,6 +7,7 @@
 //! | `decide` | what the set is to have: the answer, the checks of the members, and windows, in rounds | yes |
 //! | `decided` | which BundleDeployments are as the decisions of a Resolution say | yes |
 //! | `decisions` | the decisions that are kept, in ConfigMaps | yes |
+//! | `handover` | members that pass from one set to another | no |
 //! | `membership` | which BundleDeployments belong to the set, by its record | yes |
 //! | `observed` | what is known of the BundleDeployments: records, and what catalogs have of their packages | disk |
 //! | `preflight` | checks all members of a decision before it is installed, and remembers what was refused | yes |
@@ -21,6 +22,7 @@ mod answer;
 mod decide;
 mod decided;
 mod decisions;
+mod handover;
 mod member_checks;
 mod membership;
 mod observed;

@@ -8,12 +8,16 @@ use chandler_resolver::{Answer, Decision, Hold, Installed, Problem, ResolveError
 const LINES: usize = 20;
 
 /// Changes of a question that lift what holds versions back, each with what would be chosen then: a line for each package. A change
-/// without effect, or without a decision, has no line.
+/// without effect, or without a decision, has no line. A question whose answer exceeds the budget has none.
 pub fn alternatives(
     problem: &Problem,
     answer: &Result<Answer, ResolveError>,
     ask: impl Fn(&Problem) -> Result<Answer, ResolveError>,
 ) -> Vec<String> {
+    if matches!(answer, Err(ResolveError::BudgetExceeded(_))) {
+        // The same knot again, with more to choose from.
+        return Vec::new();
+    }
     let before = answer.as_ref().ok().and_then(Answer::decision).map(versions).unwrap_or_default();
     let mut lines = Vec::new();
     for (change, lifted) in changes(problem) {

@@ -6,7 +6,7 @@ use chandler_api::{BundleDeployment, ConditionType, find_condition};
 use chandler_core::text;
 use chandler_resolver::Installed;
 use kube::ResourceExt as _;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The most characters of a name in a message: bundles choose theirs.
 const CHARACTERS: usize = 100;
@@ -22,6 +22,25 @@ pub struct Installation {
     pub bundle: Installed,
     /// Whether it is complete and healthy, as the current spec describes it.
     pub is_ready: bool,
+    /// Where it is, if this Resolution takes it over from another one.
+    pub placement: Option<Placement>,
+}
+
+/// Where a member of a set that another Resolution installed was placed. It stays there when the set of this Resolution takes it over: a move
+/// would be an uninstallation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// `spec.installNamespace`.
+    pub install_namespace: String,
+    /// `spec.config`.
+    pub config: Option<Map<String, Value>>,
+}
+
+impl Placement {
+    /// That of a BundleDeployment.
+    pub fn of(deployment: &BundleDeployment) -> Self {
+        Self { install_namespace: deployment.spec.install_namespace.clone(), config: deployment.spec.config.clone() }
+    }
 }
 
 /// What the bundle of a BundleDeployment calls itself. Bundles choose their names and versions, so this alone decides nothing

@@ -12,11 +12,13 @@
 //! | [`question`] | the question for the resolver |
 //! | [`optional`](mod@optional) | which optional packages are left out |
 //! | [`checks`] | which of them are left out because the checks of the members refuse them |
+//! | [`allowance`] | how much work one answer may take |
 //! | [`alternatives`](mod@alternatives) | what would be chosen if a part of the spec were different |
 //! | [`plan`] | which bundle each package gets now, and what waits |
 //! | [`manifests`] | the members of the set as BundleDeployments, and back |
 //! | [`status`] | the status of the Resolution |
 
+pub mod allowance;
 pub mod alternatives;
 pub mod checks;
 pub mod evidence;
@@ -29,6 +31,7 @@ pub mod question;
 mod shown;
 pub mod status;
 
+pub use allowance::Allowance;
 pub use evidence::InstalledImage;
 pub use installation::{Claim, Installation};
 pub use manifests::{Manifests, SetError};

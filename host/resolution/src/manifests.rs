@@ -9,7 +9,7 @@ use chandler_api::{
 use chandler_core::Digest;
 use kube::ResourceExt as _;
 
-use crate::PlannedMember;
+use crate::{PlannedMember, installation::Placement};
 
 /// The most bytes of the manifests of a set: what fits into a ConfigMap, with room for its metadata.
 pub const BYTES: usize = 900 * 1024;
@@ -21,6 +21,8 @@ const BUNDLE: &str = "resolution.chandler.dev/bundle";
 const VERSION: &str = "resolution.chandler.dev/version";
 const CATALOG: &str = "resolution.chandler.dev/catalog";
 const CHANNEL: &str = "resolution.chandler.dev/channel";
+/// Another Resolution placed the member.
+const TAKEN_OVER: &str = "resolution.chandler.dev/taken-over";
 
 /// The manifests of a set: the files of its bundle, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,7 +83,14 @@ impl Manifests {
 
     /// The members that the manifests describe. A file that is none is left out.
     pub fn members(&self) -> Vec<PlannedMember> {
-        let mut members: Vec<PlannedMember> = self.deployments().iter().filter_map(member).collect();
+        let deployments = self.deployments();
+        let packages: BTreeMap<String, String> = deployments.iter().map(|it| (it.name_any(), package(it))).collect();
+        let needs = |deployment: &BundleDeployment| {
+            let names = deployment.annotations().get(DEPENDS_ON_ANNOTATION).map(String::as_str).unwrap_or_default();
+            names.split(',').filter_map(|name| packages.get(name).cloned()).collect()
+        };
+        let read = deployments.iter().filter_map(|it| Some(PlannedMember { needs: needs(it), ..member(it)? }));
+        let mut members: Vec<PlannedMember> = read.collect();
         members.sort_by(|one, other| one.package.cmp(&other.package));
         members
     }
@@ -95,7 +104,9 @@ pub fn bundle_deployment(
     labels: &BTreeMap<String, String>,
 ) -> BundleDeployment {
     let package = &member.package;
-    let namespace = output.namespaces.get(package).unwrap_or(&output.install_namespace);
+    let placement = member.placement.as_ref();
+    let namespace = output.namespaces.get(package).or(placement.map(|it| &it.install_namespace));
+    let config = output.config.get(package).or(placement.and_then(|it| it.config.as_ref()));
     let account = output.service_account.as_ref().map(|account| ServiceAccountReference {
         name: account.name.clone(),
         // Members in other namespaces use the same account.
@@ -105,9 +116,9 @@ pub fn bundle_deployment(
     let mut deployment = BundleDeployment::new(
         &deployment_name(package),
         BundleDeploymentSpec {
-            install_namespace: namespace.clone(),
+            install_namespace: namespace.unwrap_or(&output.install_namespace).clone(),
             source: BundleSource::image(image),
-            config: output.config.get(package).filter(|config| !config.is_empty()).cloned(),
+            config: config.filter(|config| !config.is_empty()).cloned(),
             service_account: account,
             collision_protection: output.collision_protection,
             ..BundleDeploymentSpec::default()
@@ -120,6 +131,7 @@ pub fn bundle_deployment(
         (VERSION, Some(member.version.clone())),
         (CATALOG, member.catalog.clone()),
         (CHANNEL, member.channel.clone()),
+        (TAKEN_OVER, placement.map(|_| "true".to_owned())),
         (DEPENDS_ON_ANNOTATION, Some(depends_on.join(",")).filter(|names| !names.is_empty())),
     ];
     let present = annotations.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
@@ -138,6 +150,7 @@ fn member(deployment: &BundleDeployment) -> Option<PlannedMember> {
         catalog: annotation(CATALOG),
         channel: annotation(CHANNEL),
         image: deployment.spec.source.image.as_ref()?.reference.clone(),
+        placement: annotation(TAKEN_OVER).map(|_| Placement::of(deployment)),
         ..PlannedMember::default()
     })
 }

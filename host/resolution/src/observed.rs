@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     Claim, Installation, InstalledImage, PlannedMember,
-    installation::{is_ready, not_counted},
+    installation::{Placement, is_ready, not_counted},
     manifests::deployment_name,
 };
 
@@ -49,6 +49,14 @@ impl Observed {
         let mut notes = self.notes.clone();
         notes.extend(not_counted(&self.claims, packages, CATALOGS));
         notes
+    }
+
+    /// The set of this Resolution takes over what another one gives up, if it needs it: it counts as a member that stays where it is.
+    pub fn take_over(&mut self, given_up: &BTreeMap<String, Placement>) {
+        let taken = self.others.extract_if(.., |other| given_up.contains_key(&other.deployment));
+        let taken = taken.map(|other| Installation { placement: given_up.get(&other.deployment).cloned(), ..other });
+        self.members.extend(taken);
+        self.members.sort_by(|one, other| one.deployment.cmp(&other.deployment));
     }
 
     /// A BundleDeployment that calls itself this package and does not count.
@@ -117,12 +125,12 @@ pub fn observe(
                 observed.notes.push(foreign_content(&name, &versions.current));
                 bundle_of(&versions.current, Vec::new())
             });
-            observed.members.push(Installation { deployment: name, bundle, is_ready });
+            observed.members.push(Installation { deployment: name, bundle, is_ready, placement: None });
         } else if let Some(claim) = Claim::of(deployment).filter(|_| has_succeeded(history)) {
             let image = InstalledImage::succeeded(history, spec);
             match image.and_then(|image| proven(&image, &claim.package)) {
                 Some(bundle) => {
-                    observed.others.push(Installation { deployment: name, bundle, is_ready: ready });
+                    observed.others.push(Installation { deployment: name, bundle, is_ready: ready, placement: None });
                 }
                 None => observed.claims.push(claim),
             }
@@ -157,6 +165,7 @@ fn bundle_of(planned: &PlannedMember, properties: Vec<Value>) -> Installed {
         name: planned.bundle.clone(),
         version: planned.version.clone(),
         catalog: planned.catalog.clone(),
+        image: planned.image.clone(),
         properties,
         ..Installed::default()
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chandler_api::LeftOut;
 use chandler_resolver::{Change, Decision, Member, Reason};
 
-use crate::{Installation, Question};
+use crate::{Installation, Question, installation::Placement};
 
 /// A package of the decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct PlannedMember {
     pub needs: BTreeSet<String>,
     /// The BundleDeployment outside of the set that has it; none for a member of the set.
     pub elsewhere: Option<String>,
+    /// Where it is, if the set took it over from another Resolution.
+    pub placement: Option<Placement>,
 }
 
 /// What is to be installed now.
@@ -64,9 +66,9 @@ pub struct Current<'a> {
     pub is_of_this_spec: bool,
 }
 
-/// A bundle is on the way of an upgrade, and no catalog names its image.
+/// A bundle is to be installed, possibly on the way of an upgrade, and no catalog names its image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no catalog names an image of {bundle}, which is on the way of the upgrade of package {package}")]
+#[error("no catalog names an image of bundle {bundle} of package {package}")]
 pub struct NoImage {
     package: String,
     bundle: String,
@@ -75,7 +77,7 @@ pub struct NoImage {
 /// What of a decision is to be installed now: the first step of each upgrade, and none where the BundleDeployment is not healthy.
 ///
 /// # Errors
-/// A step has no image.
+/// A bundle that is to be installed has no image.
 pub fn plan(
     decision: &Decision,
     question: &Question,
@@ -86,7 +88,13 @@ pub fn plan(
     for member in &decision.missing {
         plan.notes.push(format!("{} {} is needed and not installed", member.package, member.version));
     }
-    let needs = needs(decision);
+    let mut needs = needs(decision);
+    for member in decision.members.iter().filter(|it| it.catalog.is_none()) {
+        // No catalog has it any more, so what is known of its needs may be incomplete: what it needed stays.
+        let before = current.members.iter().find(|it| it.package == member.package && it.bundle == member.name);
+        let before = before.into_iter().flat_map(|it| it.needs.iter().cloned());
+        needs.entry(&member.package).or_default().extend(before);
+    }
     let automatic = |package: &str| question.problem.installed.iter().any(|it| it.package == package && it.automatic);
     let needed = needed(decision, &needs, automatic);
     let is_pinned = |package: &str| {
@@ -110,8 +118,11 @@ pub fn plan(
             plan.members.extend(before.map(|it| PlannedMember { reasons, needs, ..it.clone() }));
             continue;
         }
-        let mut planned = first_step(member)?;
+        let mut planned = first_step(member);
         planned.needs = needs.get(package).cloned().unwrap_or_default();
+        let before = current.members.iter().find(|it| it.package == member.package);
+        let taken_over = || of(package, installed).and_then(|it| it.placement.clone());
+        planned.placement = before.and_then(|it| it.placement.clone()).or_else(taken_over);
         if is_pinned(package) {
             // What others installed takes part in the decision, and is reported only if this set needs it.
             if own.contains(package) && !question.elsewhere.contains_key(package) {
@@ -120,7 +131,10 @@ pub fn plan(
             }
             continue;
         }
-        if let Some(before) = current.members.iter().find(|it| it.package == member.package)
+        if planned.image.is_empty() {
+            return Err(NoImage { package: member.package.clone(), bundle: planned.bundle });
+        }
+        if let Some(before) = before
             && current.is_of_this_spec
             && before.bundle != planned.bundle
             && member.change != Change::Install
@@ -220,7 +234,7 @@ fn needs(decision: &Decision) -> BTreeMap<&str, BTreeSet<String>> {
     needs
 }
 
-fn first_step(member: &Member) -> Result<PlannedMember, NoImage> {
+fn first_step(member: &Member) -> PlannedMember {
     let mut planned = PlannedMember {
         package: member.package.clone(),
         bundle: member.name.clone(),
@@ -234,16 +248,13 @@ fn first_step(member: &Member) -> Result<PlannedMember, NoImage> {
         ..PlannedMember::default()
     };
     if let Some(step) = member.steps.first().filter(|step| step.name != member.name) {
-        if step.image.is_empty() {
-            return Err(NoImage { package: member.package.clone(), bundle: step.name.clone() });
-        }
         planned.image.clone_from(&step.image);
         planned.bundle.clone_from(&step.name);
         planned.version.clone_from(&step.version);
         planned.channel.clone_from(&step.channel);
         planned.deprecated = None;
     }
-    Ok(planned)
+    planned
 }
 
 fn reason(reason: &Reason) -> String {

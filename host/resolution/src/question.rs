@@ -30,6 +30,8 @@ pub struct Question {
     pub refused: BTreeMap<String, Vec<String>>,
     /// The optional packages that the question does not require, since they do not fit.
     pub left_out: Vec<LeftOut>,
+    /// The packages among the members that the set takes over from another Resolution, if it needs them.
+    pub taken_over: BTreeSet<String>,
 }
 
 /// A package is wanted in a version that a BundleDeployment outside of the set does not have.
@@ -96,6 +98,8 @@ pub fn ask(
     if !refused.is_empty() {
         return Err(refused);
     }
+    let taken_over = members.iter().filter(|it| it.placement.is_some());
+    question.taken_over = taken_over.map(|it| it.bundle.package.clone()).collect();
     let elsewhere = question.elsewhere.values().map(|it| (it, false));
     let mut known = BTreeSet::new();
     for (installation, is_member) in

@@ -31,6 +31,8 @@ pub struct Found<'a> {
     pub pending: Option<PendingDecision>,
     /// What would be chosen if a part of the spec were different.
     pub alternatives: Vec<String>,
+    /// What the deletion waits for before it begins.
+    pub held: Option<String>,
 }
 
 /// The answer to the question of the spec.
@@ -246,6 +248,9 @@ fn observed<'a>(set: &Set<'a>, kind: Type) -> Option<&'a Condition> {
 fn ready(resolution: &Resolution, found: &Found<'_>) -> NewCondition {
     let kind = Type::Ready;
     if resolution.metadata.deletion_timestamp.is_some() {
+        if let Some(held) = &found.held {
+            return NewCondition::is_false(kind, Reason::Deleting, held.clone());
+        }
         let what = found.set.as_ref().map(|set| match observed(set, Type::Ready) {
             Some(condition) => format!("BundleDeployment {}: {}", set.deployment, condition.message),
             None => format!("BundleDeployment {} is being deleted", set.deployment),

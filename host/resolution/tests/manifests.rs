@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use chandler_api::{ResolveSetOutput, ServiceAccountReference};
-use chandler_resolution::{Manifests, PlannedMember, SetError, manifests::deployment_name};
+use chandler_resolution::{Manifests, PlannedMember, SetError, installation::Placement, manifests::deployment_name};
 use serde_json::json;
 
 fn member(package: &str, needs: &[&str]) -> PlannedMember {
@@ -34,9 +34,38 @@ fn a_member_is_a_bundle_deployment() {
     let members = [member("app", &["base", "cache"]), member("base", &[])];
     let manifests = Manifests::of(members.iter(), &output, &labels).unwrap();
     insta::assert_snapshot!(manifests.0["app.yaml"]);
-    // What it depends on is only in the annotation.
+    // What is not in the set is no dependency within it.
+    let needs = |it: &PlannedMember| it.needs.iter().filter(|needed| *needed == "base").cloned().collect();
     let read = manifests.members();
-    assert_eq!(read, members.map(|it| PlannedMember { needs: [].into(), ..it }));
+    assert_eq!(read, members.map(|it| PlannedMember { needs: needs(&it), ..it }));
+}
+
+#[test]
+fn a_member_that_was_taken_over_stays_where_it_is_unless_the_output_says_otherwise() {
+    let config = json!({"replicas": 2}).as_object().unwrap().clone();
+    let placement = Placement { install_namespace: "first".to_owned(), config: Some(config.clone()) };
+    let members = [PlannedMember { placement: Some(placement.clone()), ..member("base", &[]) }];
+    let output = ResolveSetOutput {
+        install_namespace: "shop".to_owned(),
+        service_account: Some(ServiceAccountReference { name: "deployer".to_owned(), namespace: None }),
+        ..ResolveSetOutput::default()
+    };
+    let manifests = Manifests::of(members.iter(), &output, &BTreeMap::new()).unwrap();
+    assert_eq!(manifests.members(), members);
+    let deployments = manifests.deployments();
+    let spec = &deployments[0].spec;
+    assert_eq!((spec.install_namespace.as_str(), spec.config.as_ref()), ("first", Some(&config)));
+    // The account is that of the set that has it now.
+    let account = spec.service_account.as_ref().unwrap();
+    assert_eq!((account.name.as_str(), account.namespace.as_deref()), ("deployer", Some("shop")));
+
+    let namespaces = [("base".to_owned(), "elsewhere".to_owned())].into();
+    let other = json!({"replicas": 3}).as_object().unwrap().clone();
+    let config = [("base".to_owned(), other.clone())].into();
+    let output = ResolveSetOutput { namespaces, config, ..output };
+    let deployments = Manifests::of(members.iter(), &output, &BTreeMap::new()).unwrap().deployments();
+    let spec = &deployments[0].spec;
+    assert_eq!((spec.install_namespace.as_str(), spec.config.as_ref()), ("elsewhere", Some(&other)));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     error::Exceeded,
     problem::Budget,
-    sat::{Lit, Sat, Steps},
+    sat::{Lit, Sat, Steps, Taken},
 };
 
 /// A question.
@@ -175,7 +175,7 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn new(question: &'a Variables) -> Result<Self, DeppyError> {
-        let steps = Steps::new(&question.budget);
+        let steps = Steps::new(&question.budget, &Taken::default());
         let mut sat = Sat::new(&question.budget, &steps);
         let mut literals = BTreeMap::new();
         for variable in &question.variables {

@@ -67,5 +67,5 @@ pub use error::{Exceeded, ResolveError};
 pub use explain::{Explanation, Limit, Line};
 pub use kind::Kind;
 pub use problem::{Budget, Cluster, Dependencies, Hold, Installed, Mode, Policy, Problem, Required, Source, Upgrades};
-pub use resolve::resolve;
+pub use resolve::{resolve, resolve_counted};
 pub use selector::Selector;

@@ -90,6 +90,9 @@ pub struct Installed {
     /// Whether it was installed because others needed it. It is reported once nothing needs it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub automatic: bool,
+    /// Its image, for a bundle that no catalog has any more.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub image: String,
     /// Its properties, for a bundle that no catalog has any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub properties: Vec<Value>,

@@ -11,6 +11,7 @@ use crate::{
     kind::Kind,
     platform::{self, OpenShift},
     problem::{Installed, Problem, Required, Source},
+    sat::Taken,
     version::{VersionRelease, masterminds},
 };
 
@@ -41,6 +42,8 @@ pub(crate) struct Question<'a> {
     pub(crate) kubernetes: Option<Version>,
     pub(crate) openshift: Option<OpenShift>,
     pub(crate) served: BTreeSet<&'a Kind>,
+    /// The steps that the search for an answer, and that for an explanation, have taken.
+    pub(crate) taken: Taken,
 }
 
 impl<'a> Question<'a> {
@@ -84,7 +87,17 @@ impl<'a> Question<'a> {
         let openshift = cluster.openshift.as_ref();
         let openshift = openshift.map(|text| OpenShift::parse(text).ok_or_else(|| malformed(text))).transpose()?;
         let served = cluster.kinds.iter().collect();
-        Ok(Self { problem, sources, required, installed, contents, kubernetes, openshift, served })
+        Ok(Self {
+            problem,
+            sources,
+            required,
+            installed,
+            contents,
+            kubernetes,
+            openshift,
+            served,
+            taken: Taken::default(),
+        })
     }
 
     /// The bundle of a catalog, completed by its files.

@@ -22,25 +22,40 @@ impl std::ops::Not for Lit {
     }
 }
 
-/// What is left of the steps, shared by all parts of one resolution.
+/// What is left of the steps, shared by all parts of one search.
 #[derive(Clone, Debug)]
-pub(crate) struct Steps(Rc<Cell<u64>>);
+pub(crate) struct Steps {
+    left: Rc<Cell<u64>>,
+    taken: Taken,
+}
+
+/// The steps that all searches of a question have taken.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Taken(Rc<Cell<u64>>);
+
+impl Taken {
+    pub(crate) fn count(&self) -> u64 {
+        self.0.get()
+    }
+}
 
 impl Steps {
-    pub(crate) fn new(budget: &Budget) -> Self {
-        Self(Rc::new(Cell::new(budget.steps)))
+    /// The steps of a budget. What is taken of them is added to `taken`.
+    pub(crate) fn new(budget: &Budget, taken: &Taken) -> Self {
+        Self { left: Rc::new(Cell::new(budget.steps)), taken: taken.clone() }
     }
 
     /// Takes steps, if there are as many.
     pub(crate) fn take(&self, count: u64) -> Result<(), Exceeded> {
-        let left = self.0.get().checked_sub(count);
-        self.0.set(left.unwrap_or(0));
+        let left = self.left.get().checked_sub(count);
+        self.left.set(left.unwrap_or(0));
+        self.taken.0.set(self.taken.0.get().saturating_add(count));
         left.map(|_| ()).ok_or(Exceeded::Steps)
     }
 
     /// How many are left.
     pub(crate) fn left(&self) -> u64 {
-        self.0.get()
+        self.left.get()
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) mod policy;
 pub mod preview;
 pub(crate) mod record;
 pub(crate) mod refusals;
+pub(crate) mod removal_order;
 pub(crate) mod replacement;
 pub mod report;
 pub(crate) mod request;

@@ -7,18 +7,45 @@
 #[cfg(target_os = "linux")]
 const BEHIND: i32 = 5;
 
+/// How much lower [`on_background_thread`] makes its threads: one of the work then gets about three times the share of one of these.
+#[cfg(target_os = "linux")]
+const BACKGROUND: i32 = 10;
+
 /// Lets other threads of this process run before the current one, and the threads that it starts. Needs no privilege.
 ///
 /// A raised priority (`nice` below zero, a real-time policy) needs `CAP_SYS_NICE`, which the controller must not have. So the thread whose work
 /// cannot wait keeps its priority, and all others call this.
 pub fn yield_thread() {
     #[cfg(target_os = "linux")]
-    {
-        use rustix::process::{getpriority_process, setpriority_process};
-        // No ID means the calling thread. Where the kernel refuses it, all threads stay equal.
-        if getpriority_process(None).is_ok_and(|current| current < BEHIND) {
-            let _ = setpriority_process(None, BEHIND);
-        }
+    lower(BEHIND);
+}
+
+/// Runs long computations on a thread of their own, behind those that yield. `None` if it panics.
+///
+/// It runs to its end even if nobody waits for it any more, so it must be bounded, and hold the permits that it was started with.
+///
+/// # Errors
+/// If the thread cannot be started.
+pub async fn on_background_thread<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<Option<T>> {
+    let (done, result) = tokio::sync::oneshot::channel();
+    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        #[cfg(target_os = "linux")]
+        lower(BACKGROUND);
+        let _ = done.send(work());
+    })?;
+    Ok(result.await.ok())
+}
+
+/// Lowers the priority of the calling thread, and never raises it.
+#[cfg(target_os = "linux")]
+fn lower(to: i32) {
+    use rustix::process::{getpriority_process, setpriority_process};
+    // No ID means the calling thread. Where the kernel refuses it, all threads stay equal.
+    if getpriority_process(None).is_ok_and(|current| current < to) {
+        let _ = setpriority_process(None, to);
     }
 }
 
@@ -37,5 +64,14 @@ mod tests {
         });
         assert_eq!(other.join().unwrap(), BEHIND.max(before));
         assert_eq!(getpriority_process(None).unwrap(), before);
+    }
+
+    #[tokio::test]
+    async fn a_computation_in_the_background_is_behind_what_yields() {
+        let before = getpriority_process(None).unwrap();
+        let priority = on_background_thread("test", || getpriority_process(None).unwrap()).await.unwrap();
+        assert_eq!(priority, Some(BACKGROUND.max(before)));
+        let panicked = on_background_thread("test", || assert_eq!(1, 2, "on purpose")).await.unwrap();
+        assert_eq!(panicked, None);
     }
 }

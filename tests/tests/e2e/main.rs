@@ -43,6 +43,7 @@ mod forged_managed_fields;
 mod generated_secrets;
 mod git_source;
 mod gitops;
+mod handovers;
 mod health;
 mod hostile_provisioners;
 mod http_source;

@@ -6,24 +6,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chandler_api::{CatalogInUse, Reason, Resolution};
+use chandler_api::{CatalogInUse, Reason, Resolution, ResolveSetOutput};
 use chandler_catalog::Indexes;
 use chandler_catalogs::IndexCatalogs;
 use chandler_core::Digest;
 use chandler_resolution::{
-    Installation, Observed, PlannedMember, Question, Settled, alternatives::alternatives, observed::CATALOGS,
-    optional::LINES, plan, question, settle, status::Answer,
+    Allowance, Installation, Observed, PlannedMember, Question, Settled, alternatives::alternatives,
+    observed::CATALOGS, optional::LINES, plan, question, settle, status::Answer,
 };
-use chandler_resolver::{
-    Answer as Resolved, Cluster, Explanation, Kind, Problem, ResolveError, platform::OpenShift, resolve,
-};
+use chandler_resolver::{Answer as Resolved, Cluster, Explanation, Kind, Problem, ResolveError, platform::OpenShift};
+use chandler_turns::{Requester, on_background_thread};
+use kube::ResourceExt as _;
 
 use super::{
     decisions::{Decision, Decisions},
     observed::ObserveError,
-    reconciler::Resolutions,
+    reconciler::{Resolutions, set_output},
 };
-use crate::catalog::KnownCatalog;
+use crate::{bundle_deployment::requester_of, catalog::KnownCatalog};
 
 /// The controller waits this many times as long as the last answer took before it asks again because of what the cluster has: at most a
 /// tenth of the time goes to asking. While a set is installed, each member changes the question, and hardly ever the answer.
@@ -97,8 +97,13 @@ impl Resolutions {
         let catalogs: Vec<CatalogInUse> = catalogs.collect();
         let sources: Vec<_> = read.iter().map(|it| it.source.clone()).collect();
 
-        let observed = match self.observe(resolution, (current, decisions), &read).await {
-            Ok(observed) => observed,
+        let taken_over = self.taken_over(resolution).await.map_err(ObserveError::from);
+        let observed = self.observe(resolution, (current, decisions), &read).await;
+        let observed = match observed.and_then(|observed| Ok((observed, taken_over?))) {
+            Ok((mut observed, taken_over)) => {
+                observed.take_over(&taken_over);
+                observed
+            }
             Err(error) => {
                 let reason = match &error {
                     ObserveError::Record(_) => Reason::RecordUnavailable,
@@ -131,7 +136,7 @@ impl Resolutions {
                 return Reply { answer, catalogs, again: None };
             }
         }
-        let mut answered = self.ask(key, question.clone(), may_remove, &read).await;
+        let mut answered = self.ask(self.requester(resolution), key, (question.clone(), may_remove), &read).await;
         let answer = conclude(&question, &observed, current, resolution, &answered, &missing);
         answered.meant = answer.clone();
         // What cannot be read now may be there in a moment.
@@ -140,9 +145,14 @@ impl Resolutions {
         Reply { answer, catalogs, again }
     }
 
-    /// Asks the resolver, which may take a second.
-    async fn ask(&self, key: Key, question: Question, may_remove: bool, catalogs: &[&KnownCatalog]) -> Answered {
-        let began = Instant::now();
+    /// Asks the resolver, which may take seconds, when it is the requester's turn.
+    async fn ask(
+        &self,
+        requester: Requester,
+        key: Key,
+        (question, may_remove): (Question, bool),
+        catalogs: &[&KnownCatalog],
+    ) -> Answered {
         let indexes = self.indexes.clone();
         let opened: Vec<_> = catalogs.iter().map(|it| (it.source.clone(), it.digest.clone())).collect();
         let problem = question.problem.clone();
@@ -151,7 +161,10 @@ impl Resolutions {
             Settled { problem, staying: BTreeSet::new(), left_out: Vec::new(), answer: Err(error) }
         };
         let interrupted = failed.clone();
-        let asked = tokio::task::spawn_blocking(move || {
+        let permit = self.turns.acquire(&requester).await;
+        let began = Instant::now();
+        let work = move || {
+            let _permit = permit;
             let mut catalogs = IndexCatalogs::new();
             for (source, digest) in opened {
                 let Some(digest) = digest else { continue };
@@ -160,21 +173,36 @@ impl Resolutions {
                     Err(message) => return (failed(source.name, message), Vec::new()),
                 }
             }
-            let settled = settle(&question, may_remove, |problem| resolve(problem, &catalogs));
-            let ask = |problem: &Problem| resolve(problem, &catalogs);
+            let allowance = Allowance::new(&question.problem.budget);
+            let ask = |problem: &Problem| allowance.resolve(problem, &catalogs);
+            let settled = settle(&question, may_remove, ask);
             let alternatives = alternatives(&settled.problem, &settled.answer, ask);
             (settled, alternatives)
-        });
-        let (settled, alternatives) = match asked.await {
-            Ok(asked) => asked,
-            Err(error) => {
-                let settled = interrupted(String::new(), format!("the resolver was interrupted: {error}"));
-                (settled, Vec::new())
-            }
+        };
+        let (settled, alternatives) = match on_background_thread("resolver", work).await {
+            Ok(Some(asked)) => asked,
+            Ok(None) => (
+                interrupted(String::new(), "the resolver panicked: the controller's log says more".to_owned()),
+                Vec::new(),
+            ),
+            Err(error) => (
+                interrupted(String::new(), format!("no thread for the resolver could be started: {error}")),
+                Vec::new(),
+            ),
         };
         let now = Instant::now();
         let stands_until = now + ((now - began) * PACE).min(LONGEST_PACE);
         Answered { key, settled, meant: Answer::None, stands_until, alternatives }
+    }
+
+    /// On whose behalf the resolver works. All Resolutions that install nothing take one turn.
+    fn requester(&self, resolution: &Resolution) -> Requester {
+        match set_output(resolution.spec.output.as_ref()) {
+            Some(ResolveSetOutput { service_account, install_namespace, .. }) => {
+                requester_of(service_account.as_ref(), install_namespace, &self.context.options.accounts)
+            }
+            None => Requester::new("", &resolution.name_any()),
+        }
     }
 
     async fn cluster(&self) -> Cluster {
@@ -189,13 +217,13 @@ impl Resolutions {
 impl Key {
     /// The generation is that of the spec.
     fn of(question: &Question, generation: Option<i64>, may_remove: bool, catalogs: &[CatalogInUse]) -> Self {
-        let Question { problem, optional, refused, .. } = question;
+        let Question { problem, optional, refused, taken_over, .. } = question;
         let Problem { mode, required, constraints, installed, catalogs: sources, cluster, policy, contents, budget } =
             problem;
         let Cluster { kubernetes, openshift, kinds } = cluster;
         let wanted = (mode, required, constraints, sources, policy, contents, budget);
         let digests: Vec<&String> = catalogs.iter().map(|it| &it.digest).collect();
-        let asked = (generation, optional, refused, may_remove, digests, kubernetes, openshift);
+        let asked = (generation, optional, refused, taken_over, may_remove, digests, kubernetes, openshift);
         // What is installed brings kinds.
         Self { wanted: Digest::of_json(&(wanted, asked)), there: Digest::of_json(&(installed, kinds)) }
     }

@@ -3,7 +3,11 @@
 //! A round asks the resolver and has the members checked. If the checks refuse members that only optional packages need, the next round
 //! asks without these packages, so that the others are installed.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use chandler_api::{
     CatalogInUse, PendingDecision, Reason, Resolution, ResolveSetOutput,
@@ -14,6 +18,7 @@ use chandler_core::Digest;
 use chandler_resolution::{
     Manifests, Plan, PlannedMember,
     checks::{self, Refusal},
+    manifests::deployment_name,
     plan::changes,
     status::Answer,
 };
@@ -23,9 +28,10 @@ use kube::ResourceExt as _;
 use super::{
     answer::Reply,
     decisions::{Decision, Decisions},
+    handover::{Awaited, LOOK_AGAIN},
     membership::Membership,
     preflight::{CHECK_AGAIN, Check, Occasion, Preflight, ROUNDS},
-    reconciler::{Memory, ReconcileError, Resolutions},
+    reconciler::{Memory, ReconcileError, Resolutions, noting},
 };
 
 /// The longest wait for the next maintenance window: clocks drift.
@@ -48,6 +54,8 @@ pub(super) struct Target {
     pub(super) again: Option<Duration>,
     /// Why the checks refuse members.
     refusals: Vec<Refusal>,
+    /// Members that stay until others have taken them over.
+    awaited: Vec<Awaited>,
 }
 
 /// What the rounds before found.
@@ -104,6 +112,7 @@ impl Resolutions {
                     self.preflights.forget_after(&subject.resolution.name_any(), round.number);
                     memory.forget_after(round.number);
                 }
+                let answer = noting(answer, &target.awaited);
                 return Ok(Decided { answer, catalogs, target });
             }
             round.number += 1;
@@ -146,8 +155,10 @@ impl Resolutions {
                 return Ok(Err(Answer::Failed { reason, message: error.to_string() }));
             }
         };
+        let mut awaited = Vec::new();
         if let Some(current) = current {
             keep_refused(&mut manifests, plan, round, current);
+            awaited = self.keep_given_up(resolution, current, &mut manifests).await?;
         }
         if current.is_none_or(|current| current.manifests != manifests) {
             let waiting = match current.map(|_| window(resolution)).transpose() {
@@ -159,7 +170,7 @@ impl Resolutions {
                 let changes = difference(current, plan);
                 let pending = Some(PendingDecision { reason: reason.to_string(), message, changes });
                 let number = stays(subject, decisions).number;
-                return Ok(Ok(Target { number, pending, again, refusals }));
+                return Ok(Ok(Target { number, pending, again, refusals, awaited }));
             }
         }
         let generation = resolution.metadata.generation.unwrap_or_default();
@@ -172,7 +183,26 @@ impl Resolutions {
             }
             None => decisions.add(&maps, resolution, manifests).await?,
         };
-        Ok(Ok(Target { number: Some(number), ..Target::default() }))
+        let again = (!awaited.is_empty()).then_some(LOOK_AGAIN);
+        Ok(Ok(Target { number: Some(number), again, awaited, ..Target::default() }))
+    }
+
+    /// Members that the decision has no more stay until others that need them have taken them over.
+    async fn keep_given_up(
+        &self,
+        resolution: &Resolution,
+        current: &Decision,
+        manifests: &mut Manifests,
+    ) -> Result<Vec<Awaited>, ReconcileError> {
+        let kept: BTreeSet<String> = manifests.deployments().iter().map(kube::ResourceExt::name_any).collect();
+        let members = current.members();
+        let gone = members.iter().map(|member| (deployment_name(&member.package), &member.package));
+        let gone: BTreeMap<String, &String> = gone.filter(|(name, _)| !kept.contains(name)).collect();
+        let awaited = self.hand_over(resolution, |deployment| gone.contains_key(deployment)).await?;
+        for package in awaited.iter().filter_map(|it| gone.get(&it.deployment)) {
+            manifests.keep(package, &current.manifests);
+        }
+        Ok(awaited)
     }
 
     /// Why a decision is not installed now: because of the checks of its members, or until the next maintenance window.
@@ -184,7 +214,8 @@ impl Resolutions {
         manifests: &Manifests,
     ) -> Result<Option<Waits>, ReconcileError> {
         let membership = Membership::read(&self.context, subject.resolution).await?;
-        let refusals = membership.taken(&self.context, manifests);
+        let taken_over = self.taken_over(subject.resolution).await?;
+        let refusals = membership.taken(&self.context, manifests, &taken_over);
         if !refusals.is_empty() {
             let (reason, message) = (Reason::PreflightFailed, checks::summary(&refusals));
             return Ok(Some(Waits { reason, message, again: Some(CHECK_AGAIN), refusals }));
@@ -210,6 +241,12 @@ impl Resolutions {
                 Some(Waits { reason: Reason::Preflighting, message, again: None, refusals: Vec::new() })
             }
             Preflight::Refused { refusals, again } => {
+                for package in refusals.iter().flat_map(|refusal| &refusal.packages) {
+                    let deployment = deployment_name(package);
+                    if taken_over.contains_key(&deployment) {
+                        self.context.resolutions.handovers.refuse(&deployment, &subject.resolution.name_any());
+                    }
+                }
                 let message = checks::summary(&refusals);
                 Some(Waits { reason: Reason::PreflightFailed, message, again: Some(again), refusals })
             }

@@ -3,11 +3,11 @@
 //! The record of the set decides: it lists by UID what the set created. Everyone who may write BundleDeployments can give one the label and the
 //! owner reference of a set.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use chandler_api::{BundleDeployment, CollisionProtection, Resolution};
 use chandler_records::{RecordError, State};
-use chandler_resolution::{Claim, Manifests, checks::Refusal, manifests, observed::CATALOGS};
+use chandler_resolution::{Claim, Manifests, checks::Refusal, installation::Placement, manifests, observed::CATALOGS};
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::json;
 
@@ -60,11 +60,18 @@ impl Membership {
         is_listed || set.spec.collision_protection.is_some_and(|it| it != CollisionProtection::Prevent)
     }
 
-    /// The members whose names other BundleDeployments have. These are never overwritten.
-    pub(super) fn taken(&self, context: &Context, manifests: &Manifests) -> Vec<Refusal> {
+    /// The members whose names other BundleDeployments have. These are never overwritten, unless another Resolution gives them up
+    /// (`taken_over`).
+    pub(super) fn taken(
+        &self,
+        context: &Context,
+        manifests: &Manifests,
+        taken_over: &BTreeMap<String, Placement>,
+    ) -> Vec<Refusal> {
         let refusal = |member: BundleDeployment| {
             let stored = context.deployment(&member.name_any())?;
-            let is_foreign = !self.has(&stored) && !self.may_adopt(&stored);
+            let is_given_up = taken_over.contains_key(&stored.name_any());
+            let is_foreign = !is_given_up && !self.has(&stored) && !self.may_adopt(&stored);
             is_foreign.then(|| refusal(&manifests::package(&member), &stored))
         };
         manifests.deployments().into_iter().filter_map(refusal).collect()

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
+    thread,
 };
 
 use chandler_api::{
@@ -18,6 +19,7 @@ use chandler_resolution::{
 use chandler_runtime::{
     Backoff, GenerationTracker, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, status_patch,
 };
+use chandler_turns::Turns;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{Api, ResourceExt as _, runtime::controller::Action};
@@ -26,6 +28,7 @@ use super::{
     answer::{Answered, Reply},
     decide::{Decided, Subject},
     decisions::Decisions,
+    handover::{Awaited, LOOK_AGAIN},
     observed::Entries,
     preflight::Preflights,
     set::{self, Written},
@@ -57,6 +60,8 @@ pub(crate) struct Resolutions {
     pub(super) own_writes: OwnWrites<Resolution>,
     pub(super) generations: GenerationTracker,
     pub(super) preflights: Preflights,
+    /// Who may ask the resolver: requesters take turns, so that the costly questions of one tenant delay those of the others by one each.
+    pub(super) turns: Turns,
     memory: Mutex<HashMap<String, Memory>>,
     backoff: Backoff,
 }
@@ -99,6 +104,7 @@ impl Resolutions {
             own_writes: reflector.own_writes(),
             generations: GenerationTracker::default(),
             preflights: Preflights::default(),
+            turns: Turns::new(at_once()),
             memory: Mutex::default(),
             backoff: Backoff::default(),
         }
@@ -135,6 +141,7 @@ impl Resolutions {
     pub(super) fn forget(&self, name: &str) {
         self.preflights.end(name);
         self.context.resolutions.decided.forget(name);
+        self.context.resolutions.handovers.forget(name);
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
         self.backoff.succeeded(name);
     }
@@ -221,7 +228,14 @@ impl Resolutions {
         let Decided { answer, catalogs, target } = self.decide(subject, &mut decisions, memory).await?;
         let alternatives = memory.alternatives();
         if matches!(&answer, Answer::Plan(plan) if plan.set().next().is_none()) {
-            // A set has members. Without the BundleDeployment, nothing of an earlier one stays.
+            // A set has members. Without the BundleDeployment, nothing of an earlier one stays, once others have taken over what they need.
+            let awaited = self.hand_over(resolution, |_| true).await?;
+            if !awaited.is_empty() {
+                let answer = noting(answer, &awaited);
+                self.report(resolution, &Found { answer, catalogs, ..Found::default() }).await?;
+                memory.decisions = Some(decisions);
+                return Ok(Action::requeue(LOOK_AGAIN));
+            }
             if let Some(deployment) = deployment.filter(|it| it.metadata.deletion_timestamp.is_none()) {
                 self.delete_set(&deployment).await?;
             }
@@ -235,7 +249,8 @@ impl Resolutions {
             let live = deployment.as_ref().filter(|it| it.metadata.deletion_timestamp.is_none());
             // One that is being deleted is created again once it is gone.
             if live.is_some() || deployment.is_none() {
-                let written = set::write(&api, live, resolution, output, decision).await?;
+                let adopted = self.adopted(&self.taken_over(resolution).await?);
+                let written = set::write(&api, live, resolution, output, (decision, &adopted)).await?;
                 is_current = written == Written::Nothing;
                 created = if let Written::Created(uid) = written { Some(uid) } else { None };
             }
@@ -262,7 +277,7 @@ impl Resolutions {
             history: decisions.summaries(),
         });
         let pending = target.pending.or_else(|| observed.and_then(approval));
-        self.report(resolution, &Found { answer, catalogs, set, pending, alternatives }).await?;
+        self.report(resolution, &Found { answer, catalogs, set, pending, alternatives, held: None }).await?;
         memory.decisions = Some(decisions);
         Ok(target.again.map_or_else(Action::await_change, Action::requeue))
     }
@@ -282,9 +297,25 @@ impl Resolutions {
     }
 }
 
+/// How many questions the resolver answers at once: each may take seconds of a processor, and a hundred megabytes.
+fn at_once() -> usize {
+    thread::available_parallelism().map_or(1, |count| (count.get() / 2).clamp(1, 4))
+}
+
 /// How the decision is installed, if it is.
-fn set_output(output: Option<&ResolutionOutput>) -> Option<&ResolveSetOutput> {
+pub(super) fn set_output(output: Option<&ResolutionOutput>) -> Option<&ResolveSetOutput> {
     output?.resolve_set.as_ref()
+}
+
+/// An answer with what users should know of members that others take over.
+pub(super) fn noting(answer: Answer, awaited: &[Awaited]) -> Answer {
+    match answer {
+        Answer::Plan(mut plan) => {
+            plan.notes.extend(awaited.iter().map(Awaited::note));
+            Answer::Plan(plan)
+        }
+        other => other,
+    }
 }
 
 /// The change of the set that waits for approval.
@@ -309,7 +340,7 @@ impl Reconciler for Resolutions {
             return self.tear_down(resolution).await;
         }
         let mut memory = self.recall(resolution);
-        let action = match self.resolve(resolution, &mut memory).await {
+        let action = match Box::pin(self.resolve(resolution, &mut memory)).await {
             Ok(action) => action,
             Err(error) => {
                 self.report_refusal(resolution, &error).await?;

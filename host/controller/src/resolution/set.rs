@@ -1,8 +1,8 @@
 //! The BundleDeployment of a set, whose bundle is the manifests of a decision.
 
 use chandler_api::{
-    BundleDeployment, BundleDeploymentSpec, BundleSource, ChangeCause, ConfigMapSource, LocalObjectReference,
-    PendingChange, Resolution, ResolveSetOutput, RolloutSettings, names::RESOLVESET_CLASS,
+    AdoptedObject, BundleDeployment, BundleDeploymentSpec, BundleSource, ChangeCause, ConfigMapSource,
+    LocalObjectReference, PendingChange, Resolution, ResolveSetOutput, RolloutSettings, names::RESOLVESET_CLASS,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
@@ -15,6 +15,9 @@ use super::decisions::{Decision, owner};
 
 /// What the name of a BundleDeployment of a set begins with.
 const PREFIX: &str = "resolveset-";
+
+/// The most objects that `spec.adopt` of a BundleDeployment lists.
+const ADOPTED: usize = 2_000;
 
 /// The name of the BundleDeployment of the set of a Resolution.
 pub(crate) fn deployment_name(resolution: &str) -> String {
@@ -86,7 +89,7 @@ pub(super) async fn write(
     existing: Option<&BundleDeployment>,
     resolution: &Resolution,
     output: &ResolveSetOutput,
-    decision: &Decision,
+    (decision, adopted): (&Decision, &[AdoptedObject]),
 ) -> Result<Written, kube::Error> {
     let spec = spec(resolution, output, decision);
     let Some(existing) = existing else {
@@ -100,7 +103,11 @@ pub(super) async fn write(
         return Ok(Written::Created(created.uid().unwrap_or_default()));
     };
     let fields = |spec: &BundleDeploymentSpec| serde_json::to_value(spec).map_err(kube::Error::SerdeError);
-    let Some(change) = difference(&fields(&existing.spec)?, &fields(&spec)?) else { return Ok(Written::Nothing) };
+    let mut change = difference(&fields(&existing.spec)?, &fields(&spec)?);
+    if let Some(adopt) = also_adopted(&existing.spec.adopt, adopted) {
+        change.get_or_insert_default().insert("adopt".to_owned(), json!(adopt));
+    }
+    let Some(change) = change else { return Ok(Written::Nothing) };
     let patch = json!({"metadata": {"uid": existing.uid()}, "spec": change});
     api.patch(&existing.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
     Ok(Written::Change)
@@ -139,7 +146,7 @@ pub(super) fn awaited_change(deployment: &BundleDeployment) -> Option<&PendingCh
 }
 
 /// The merge patch that makes the fields what they are to be; none where they are.
-fn difference(now: &Value, wanted: &Value) -> Option<Value> {
+fn difference(now: &Value, wanted: &Value) -> Option<Map<String, Value>> {
     let differs = |field: &&str| now.get(*field) != wanted.get(*field);
     let mut change = Map::new();
     for field in FIELDS.into_iter().filter(differs) {
@@ -158,7 +165,16 @@ fn difference(now: &Value, wanted: &Value) -> Option<Value> {
         let value = on_failure(wanted).unwrap_or(Value::Null);
         change.insert("rollout".to_owned(), json!({"onFailure": value}));
     }
-    (!change.is_empty()).then_some(Value::Object(change))
+    (!change.is_empty()).then_some(change)
+}
+
+/// What the set is to adopt, if that is more than now. Administrators list objects, too. The list is bounded by the schema, and what it names by
+/// UID is of no use later, so the oldest make room.
+fn also_adopted(now: &[AdoptedObject], more: &[AdoptedObject]) -> Option<Vec<AdoptedObject>> {
+    let new: Vec<&AdoptedObject> = more.iter().filter(|object| !now.contains(object)).collect();
+    let all = now.iter().chain(new.iter().copied()).cloned();
+    let surplus = (now.len() + new.len()).saturating_sub(ADOPTED);
+    (!new.is_empty()).then(|| all.skip(surplus).collect())
 }
 
 #[cfg(test)]
@@ -175,12 +191,25 @@ mod tests {
                             "source": {"type": "configMaps", "configMaps": [{}]}});
         let change = json!({"approval": null, "serviceAccount": {"name": "deployer"},
                             "source": {"type": "configMaps", "configMaps": [{}], "image": null}});
-        assert_eq!(difference(&now, &wanted), Some(change));
+        assert_eq!(difference(&now, &wanted).map(Value::Object), Some(change));
         assert_eq!(difference(&wanted, &wanted), None);
         let settings = json!({"rollout": {"progressDeadlineSeconds": 60, "onFailure": "Rollback"}});
-        assert_eq!(difference(&settings, &json!({})), Some(json!({"rollout": {"onFailure": null}})));
+        let change = difference(&settings, &json!({})).map(Value::Object);
+        assert_eq!(change, Some(json!({"rollout": {"onFailure": null}})));
         let suspended = json!({"suspend": true, "installNamespace": "shop"});
         assert_eq!(difference(&suspended, &json!({"installNamespace": "shop"})), None);
+    }
+
+    #[test]
+    fn what_the_set_adopts_is_added_once_and_within_the_limit() {
+        let object =
+            |uid: usize| AdoptedObject { name: "base".into(), uid: uid.to_string(), ..AdoptedObject::default() };
+        assert_eq!(also_adopted(&[object(1)], &[]), None);
+        assert_eq!(also_adopted(&[object(1)], &[object(1)]), None);
+        assert_eq!(also_adopted(&[object(1)], &[object(1), object(2)]), Some(vec![object(1), object(2)]));
+        let full: Vec<AdoptedObject> = (0..ADOPTED).map(object).collect();
+        let found = also_adopted(&full, &[object(ADOPTED)]).unwrap();
+        assert_eq!((found.len(), &found[0], found.last()), (ADOPTED, &object(1), Some(&object(ADOPTED))));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use kube::{
 
 use super::{
     decisions::NAME_LABEL,
+    handover,
     reconciler::{ReconcileError, Resolutions},
     set,
 };
@@ -51,12 +52,18 @@ impl Resolutions {
             let deployments: Api<BundleDeployment> = Api::all(self.context.client.clone());
             let existing = deployments.get_opt(&deployment).await?;
             if let Some(existing) = existing.filter(|existing| set::is_owned(existing, resolution)) {
+                let (mut held, mut again) = (None, LOOK_AGAIN);
                 if existing.metadata.deletion_timestamp.is_none() {
-                    self.delete_set(&existing).await?;
+                    held = handover::notes(&self.hand_over(resolution, |_| true).await?);
+                    match &held {
+                        Some(_) => again = handover::LOOK_AGAIN,
+                        None => self.delete_set(&existing).await?,
+                    }
                 }
                 let set = Set { deployment, observed: Some(&existing), ..Set::default() };
-                self.report(resolution, &Found { answer: Answer::None, set: Some(set), ..Found::default() }).await?;
-                return Ok(Action::requeue(LOOK_AGAIN));
+                let found = Found { answer: Answer::None, set: Some(set), held, ..Found::default() };
+                self.report(resolution, &found).await?;
+                return Ok(Action::requeue(again));
             }
             let maps: Api<ConfigMap> = self.config_maps();
             let selected = ListParams::default().labels(&format!("{NAME_LABEL}={name}"));

@@ -13,7 +13,7 @@ use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
 
 use tokio::{sync::Notify, time::Instant};
 
-use super::{decided::DecidedMembers, decisions::NAME_LABEL, set};
+use super::{decided::DecidedMembers, decisions::NAME_LABEL, handover::Handovers, set};
 
 /// The shortest time between two rounds in which all Resolutions are reconciled because a BundleDeployment has another bundle. While a
 /// set is installed, each of its members is such a change.
@@ -34,6 +34,8 @@ pub(crate) struct ResolutionWakes {
     bundles: Notify,
     /// What the decisions say of members.
     pub(super) decided: DecidedMembers,
+    /// Members that pass from one set to another.
+    pub(super) handovers: Handovers,
 }
 
 /// What the status of a BundleDeployment says of its bundle. That it is another one is a reason to look at the records, and nothing more.
@@ -66,6 +68,7 @@ impl ResolutionWakes {
             stale: Mutex::default(),
             bundles: Notify::new(),
             decided: DecidedMembers::default(),
+            handovers: Handovers::default(),
         }
     }
 
@@ -90,6 +93,7 @@ impl ResolutionWakes {
     /// A BundleDeployment is gone.
     pub(crate) fn deployment_gone(&self, name: &str) {
         self.owner(name, None);
+        self.handovers.deployment_gone(name);
         if self.installed.lock().unwrap_or_else(PoisonError::into_inner).remove(name).is_some() {
             self.bundles.notify_one();
         }
@@ -133,6 +137,11 @@ impl ResolutionWakes {
     /// A Resolution as the watch brought it last.
     pub(crate) fn get(&self, name: &str) -> Option<Resolution> {
         self.objects.get(&ObjectRef::new(name))?.0.as_ref().ok().cloned()
+    }
+
+    /// All Resolutions that decode, as the watch brought them last.
+    pub(super) fn all_decoded(&self) -> Vec<Resolution> {
+        self.objects.state().iter().filter_map(|guarded| guarded.0.as_ref().ok().cloned()).collect()
     }
 
     /// Reconciles a Resolution again.

@@ -44,7 +44,7 @@ fn catalogs() -> MemoryCatalogs {
 fn installation(package: &str, version: &str) -> Installation {
     let name = format!("{package}.v{version}");
     let bundle = Installed { package: package.to_owned(), name, version: version.to_owned(), ..Installed::default() };
-    Installation { deployment: package.to_owned(), bundle, is_ready: true }
+    Installation { deployment: package.to_owned(), bundle, is_ready: true, placement: None }
 }
 
 /// Wanted packages: `package` or `package range`, with `!` before those that are required.

@@ -48,7 +48,7 @@ fn catalogs() -> MemoryCatalogs {
 fn installation(package: &str, version: &str, is_ready: bool) -> Installation {
     let name = format!("{package}.v{version}");
     let bundle = Installed { package: package.to_owned(), name, version: version.to_owned(), ..Installed::default() };
-    Installation { deployment: package.to_owned(), bundle, is_ready }
+    Installation { deployment: package.to_owned(), bundle, is_ready, placement: None }
 }
 
 /// The plan for wanted packages, a line for each package: what it gets, the way on, and what it needs.

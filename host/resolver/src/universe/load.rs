@@ -197,7 +197,7 @@ impl Universe<'_> {
         let one = held.installed;
         let asked = wanted
             .is_some_and(|wanted| wanted.range.as_ref().is_none_or(|range| range.matches(held.version.version())));
-        let bundle = Bundle::new(&one.name, "", &one.package, one.properties.clone());
+        let bundle = Bundle::new(&one.name, &one.image, &one.package, one.properties.clone());
         let bundle = Arc::new(self.question.completed(&one.package, &bundle).unwrap_or(bundle));
         let rank = Rank::unranked(&one.name, held.version.clone());
         nodes.push(Node {

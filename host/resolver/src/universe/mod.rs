@@ -160,7 +160,7 @@ impl<'a> Universe<'a> {
         let mut universe = Self {
             question,
             catalogs,
-            steps: Steps::new(&question.problem.budget),
+            steps: Steps::new(&question.problem.budget, &question.taken),
             nodes: Arena::default(),
             groups: Arena::default(),
             matches: Arena::default(),

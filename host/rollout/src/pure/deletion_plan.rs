@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::pure::{
     crd::is_crd,
     policy::{CrdPolicy, Deletion},
+    removal_order,
     situation::deletion_rank,
 };
 
@@ -30,6 +31,8 @@ pub(crate) trait Unwanted {
     fn key(&self) -> &ObjectKey;
     /// Whether it is being deleted already.
     fn is_terminating(&self) -> bool;
+    /// The members of a set that it depends on; `None` if it is no member of a set.
+    fn depends_on(&self) -> Option<Vec<&str>>;
 }
 
 /// What happens to objects: each is in one of the lists.
@@ -87,7 +90,10 @@ pub(crate) fn plan_deletion<T: Unwanted>(
         deletion_plan.keep = objects;
         return deletion_plan;
     }
-    let mut ranks: BTreeMap<(bool, Reverse<Phase>, bool), Vec<T>> = BTreeMap::new();
+    let mut ranks: BTreeMap<(bool, Reverse<Phase>, bool, usize), Vec<T>> = BTreeMap::new();
+    let members = objects.iter().filter_map(|object| Some((object.key().name.as_str(), object.depends_on()?)));
+    let rounds = removal_order::rounds(&members.collect());
+    let rounds: BTreeMap<String, usize> = rounds.into_iter().map(|(name, round)| (name.to_owned(), round)).collect();
     for object in objects {
         let crd = is_crd(object.key());
         if stays(&object) {
@@ -99,7 +105,8 @@ pub(crate) fn plan_deletion<T: Unwanted>(
             // first.
             let first = crd && (object.is_terminating() || used.contains(object.key()));
             let (phase, custom) = deletion_rank(object.key());
-            ranks.entry((!first, phase, custom)).or_default().push(object);
+            let round = object.depends_on().and_then(|_| rounds.get(&object.key().name)).copied().unwrap_or(0);
+            ranks.entry((!first, phase, custom, round)).or_default().push(object);
         }
     }
     deletion_plan.delete = ranks.into_values().collect();
@@ -198,6 +205,12 @@ mod tests {
         fn is_terminating(&self) -> bool {
             self.1
         }
+
+        fn depends_on(&self) -> Option<Vec<&str>> {
+            // The next letter.
+            let next = ["b", "c", "d", "e", "f"].into_iter().find(|next| *next > self.0.name.as_str());
+            (self.0.kind == "BundleDeployment").then(|| next.into_iter().collect())
+        }
     }
 
     fn thing(kind: &str, group: &str, name: &str, terminating: bool) -> Thing {
@@ -238,6 +251,21 @@ mod tests {
         let pruned = of(CrdPolicy::WhileUnused, DeletionReason::Prune);
         assert_eq!(names(&pruned.delete), [vec!["operator"], vec!["idle"]]);
         assert_eq!(names(&[pruned.keep]), [vec!["used"]]);
+    }
+
+    #[test]
+    fn members_of_a_set_are_deleted_before_what_they_depend_on() {
+        let member = |name: &str, terminating| thing("BundleDeployment", "core.rukpak.io", name, terminating);
+        let objects = vec![
+            member("c", false),
+            member("a", false),
+            member("b", true),
+            thing("Database", "example.com", "x", false),
+        ];
+        for reason in [DeletionReason::Teardown, DeletionReason::Prune] {
+            let plan = plan_deletion(deletion(CrdPolicy::Keep), reason, objects.clone(), &BTreeSet::new());
+            assert_eq!(names(&plan.delete), [vec!["a", "x"], vec!["b"], vec!["c"]], "{reason:?}");
+        }
     }
 
     #[test]

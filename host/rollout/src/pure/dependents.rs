@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chandler_core::{ObjectKey, order::DEPENDS_ON_ANNOTATION};
+use serde_json::Value;
 
 use crate::pure::{desired::Desired, live::annotation};
 
@@ -12,13 +13,19 @@ pub(crate) fn unblocked(desired: &[Desired], from: usize, is_ready: impl Fn(usiz
     let members = desired.iter().enumerate().filter(|(_, desired)| is_member(&desired.key));
     let by_name: BTreeMap<&str, usize> = members.map(|(index, desired)| (desired.key.name.as_str(), index)).collect();
     let is_unblocked = |desired: &Desired| {
-        let Some(names) = annotation(&desired.value, DEPENDS_ON_ANNOTATION) else { return false };
-        names.split(',').all(|name| by_name.get(name.trim()).is_some_and(|index| is_ready(*index)))
+        let Some(names) = depends_on(&desired.value) else { return false };
+        names.iter().all(|name| by_name.get(name).is_some_and(|index| is_ready(*index)))
     };
     by_name.values().copied().filter(|index| *index >= from && desired.get(*index).is_some_and(is_unblocked)).collect()
 }
 
-fn is_member(key: &ObjectKey) -> bool {
+/// The names of the BundleDeployments that an object depends on, if it names any.
+pub(crate) fn depends_on(object: &Value) -> Option<Vec<&str>> {
+    annotation(object, DEPENDS_ON_ANNOTATION).map(|names| names.split(',').map(str::trim).collect())
+}
+
+/// Whether an object can be a member of a set.
+pub(crate) fn is_member(key: &ObjectKey) -> bool {
     key.group == "core.rukpak.io" && key.kind == "BundleDeployment"
 }
 

@@ -4,7 +4,7 @@ use chandler_core::ObjectKey;
 use kube::api::ApiResource;
 use serde_json::Value;
 
-use crate::pure::{deletion_plan::Unwanted, live};
+use crate::pure::{deletion_plan::Unwanted, dependents, live};
 
 /// An object of the owner.
 #[derive(Clone, Debug)]
@@ -21,6 +21,10 @@ impl Unwanted for Member {
 
     fn is_terminating(&self) -> bool {
         live::is_terminating(&self.object)
+    }
+
+    fn depends_on(&self) -> Option<Vec<&str>> {
+        dependents::is_member(&self.key).then(|| dependents::depends_on(&self.object).unwrap_or_default())
     }
 }
 

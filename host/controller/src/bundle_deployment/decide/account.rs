@@ -1,6 +1,6 @@
 //! The ServiceAccount on whose behalf a BundleDeployment is installed, and the permissions that it lacks.
 
-use chandler_api::{BundleDeployment, MissingPermissions};
+use chandler_api::{BundleDeployment, MissingPermissions, ServiceAccountReference};
 use chandler_permissions::{Account, AccountPolicy, NamedAccount, PolicyRule, roles::place};
 use chandler_rollout::PermissionsMissing;
 use chandler_turns::Requester;
@@ -14,17 +14,33 @@ const BYTES: usize = 64 * 1024;
 /// The ServiceAccount on whose behalf a BundleDeployment is installed: that of its spec, else that of the installation; none
 /// where the controller uses its own rights.
 pub(crate) fn account(deployment: &BundleDeployment, policy: &AccountPolicy) -> Result<Option<Account>, SpecError> {
-    let named = deployment.spec.service_account.as_ref();
+    account_of(deployment.spec.service_account.as_ref(), &deployment.spec.install_namespace, policy)
+}
+
+fn account_of(
+    named: Option<&ServiceAccountReference>,
+    install_namespace: &str,
+    policy: &AccountPolicy,
+) -> Result<Option<Account>, SpecError> {
     let named = named.map(|named| NamedAccount { namespace: named.namespace.as_deref(), name: &named.name });
-    policy.account(named, &deployment.spec.install_namespace).map_err(|_| SpecError::AccountRequired)
+    policy.account(named, install_namespace).map_err(|_| SpecError::AccountRequired)
 }
 
 /// On whose behalf the controller works for a BundleDeployment, where requesters take turns. Without an account, the install namespace
 /// stands for its users.
 pub(crate) fn requester(deployment: &BundleDeployment, policy: &AccountPolicy) -> Requester {
-    match account(deployment, policy) {
+    requester_of(deployment.spec.service_account.as_ref(), &deployment.spec.install_namespace, policy)
+}
+
+/// [`requester`], for a set of a Resolution.
+pub(crate) fn requester_of(
+    named: Option<&ServiceAccountReference>,
+    install_namespace: &str,
+    policy: &AccountPolicy,
+) -> Requester {
+    match account_of(named, install_namespace, policy) {
         Ok(Some(account)) => Requester::new(&account.namespace, &account.name),
-        Ok(None) | Err(_) => Requester::new(&deployment.spec.install_namespace, ""),
+        Ok(None) | Err(_) => Requester::new(install_namespace, ""),
     }
 }
 

@@ -1,0 +1,247 @@
+//! Members that several Resolutions need: they pass from one set to another, are removed in the reverse order of their dependencies, and their
+//! absence is noticed.
+
+use chandler_api::{BundleDeployment, ConditionType, Resolution, names::OWNER_NAME_LABEL};
+use chandler_permissions::roles;
+use chandler_tests::{World, wait};
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::{
+    ResourceExt as _,
+    api::DeleteParams,
+    runtime::{WatchStreamExt as _, watcher},
+};
+use serde_json::json;
+
+use crate::{
+    permissions,
+    resolutions::{create, delete, installed, message, patch, resolutions, until, wanted},
+    shop::{Shop, catalog},
+};
+
+/// The name of a Resolution of the run.
+fn named(world: &World, name: &str) -> String {
+    format!("{}-{name}", world.run())
+}
+
+async fn deployment(shop: &Shop<'_>, package: &str) -> Option<BundleDeployment> {
+    shop.world.deployments().get_opt(&shop.name(package)).await.expect("the API server answers")
+}
+
+/// `one` and `two`, which both need `base`; `one` installs it.
+async fn sharing(world: &World) -> Shop<'_> {
+    let shop = Shop::new(world).with("base", "1.0.0", &[]).await.with("base", "1.1.0", &[]).await;
+    let shop = shop.with("left", "1.0.0", &["base <1.1.0"]).await.with("right", "1.0.0", &["base"]).await;
+    let shop = shop.with("extra", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    create(&shop, &named(world, "one"), &[("left", ""), ("extra", "")]).await;
+    installed(&shop, &named(world, "one"), &[("base", "1.0.0"), ("extra", "1.0.0"), ("left", "1.0.0")]).await;
+    create(&shop, &named(world, "two"), &[("right", "")]).await;
+    installed(&shop, &named(world, "two"), &[("base", "1.0.0"), ("right", "1.0.0")]).await;
+    shop
+}
+
+/// Asserts that the same BundleDeployment of `base` now belongs to `two`, and that its object was never deleted.
+async fn passed_to_two(shop: &Shop<'_>, base: &BundleDeployment, map: &str) {
+    let set = format!("resolveset-{}", named(shop.world, "two"));
+    let (deployments, name) = (shop.world.deployments(), base.name_any());
+    let now = wait::until(&deployments, &name, "a member of two", |it| {
+        it.is_some_and(|it| it.labels().get(OWNER_NAME_LABEL) == Some(&set))
+    });
+    let now = now.await.expect("the BundleDeployment");
+    assert_eq!(now.uid(), base.uid(), "it was not created again");
+    let found = shop.world.config_maps().get("base").await.expect("the object of base");
+    assert_eq!(found.uid().as_deref(), Some(map), "the object was not created again");
+}
+
+async fn uid_of_map(shop: &Shop<'_>) -> String {
+    shop.world.config_maps().get("base").await.expect("the object of base").uid().expect("a UID")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_resolution_needs_passes_to_its_set_when_its_own_is_deleted() {
+    let world = World::new().await;
+    let shop = sharing(&world).await;
+    let (base, map) = (deployment(&shop, "base").await.expect("base"), uid_of_map(&shop).await);
+    delete(&world, &named(&world, "one")).await;
+    passed_to_two(&shop, &base, &map).await;
+    assert_eq!((shop.installed("left").await, shop.installed("extra").await), (None, None));
+    // It is a member as any other now: it follows its catalog, in the namespace where it is.
+    installed(&shop, &named(&world, "two"), &[("base", "1.1.0"), ("right", "1.0.0")]).await;
+    assert_eq!(uid_of_map(&shop).await, map);
+    delete(&world, &named(&world, "two")).await;
+    assert_eq!((shop.installed("base").await, shop.installed("right").await), (None, None), "nobody needs it");
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_resolution_needs_stays_when_a_decision_drops_it() {
+    let world = World::new().await;
+    let shop = sharing(&world).await;
+    let (base, map) = (deployment(&shop, "base").await.expect("base"), uid_of_map(&shop).await);
+    // What is installed needs it, so it stays in the set that has it, and nothing limits its version any more.
+    patch(&world, &named(&world, "one"), json!({"packages": wanted(&shop, &[("extra", "")])})).await;
+    installed(&shop, &named(&world, "one"), &[("base", "1.1.0"), ("extra", "1.0.0")]).await;
+    installed(&shop, &named(&world, "two"), &[("base", "1.1.0"), ("right", "1.0.0")]).await;
+    assert_eq!(uid_of_map(&shop).await, map);
+    // Where only a wish needs it, it passes to the set of the wish.
+    patch(&world, &named(&world, "two"), json!({"packages": wanted(&shop, &[("base", "")])})).await;
+    passed_to_two(&shop, &base, &map).await;
+    installed(&shop, &named(&world, "one"), &[("extra", "1.0.0")]).await;
+    installed(&shop, &named(&world, "two"), &[("base", "1.1.0")]).await;
+    delete(&world, &named(&world, "one")).await;
+    assert_eq!(uid_of_map(&shop).await, map);
+    delete(&world, &named(&world, "two")).await;
+    assert_eq!(shop.installed("base").await, None);
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_not_install_a_member_does_not_take_it_over() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("base", "1.0.0", &[]).await.with("left", "1.0.0", &["base"]).await;
+    let shop = shop.with("right", "1.0.0", &["base"]).await;
+    catalog(&shop).await;
+    create(&shop, &named(&world, "one"), &[("left", "")]).await;
+    installed(&shop, &named(&world, "one"), &[("base", "1.0.0"), ("left", "1.0.0")]).await;
+    // The account of `two` may write BundleDeployments, and ConfigMaps in another namespace.
+    let account = permissions::account(&world, "tenant").await;
+    let other = format!("{}-other", world.namespace);
+    let rules = |group: &str, resource: &str, verbs: &[&str]| {
+        let rules = json!([{"apiGroups": [group], "resources": [resource], "verbs": verbs}]);
+        serde_json::from_value(rules).expect("rules")
+    };
+    let all = ["get", "list", "watch", "create", "patch", "update", "delete"];
+    let granted = [
+        (None, rules("core.rukpak.io", "bundledeployments", &all)),
+        (Some(other.clone()), rules("", "configmaps", &all)),
+    ];
+    permissions::apply(&world, &[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}})]).await;
+    permissions::apply(&world, &roles(&granted.into(), &account, &format!("{}-tenant", world.run()))).await;
+    let two = named(&world, "two");
+    let account = json!({"name": account.name, "namespace": account.namespace});
+    let output = json!({"type": "ResolveSet", "resolveSet": {"installNamespace": other, "serviceAccount": account}});
+    let spec = json!({"packages": wanted(&shop, &[("right", "")]), "output": output});
+    let _: Resolution = world.create(json!({"metadata": {"name": two}, "spec": spec})).await;
+    installed(&shop, &two, &[("base", "1.0.0"), ("right", "1.0.0")]).await;
+
+    delete(&world, &named(&world, "one")).await;
+    assert_eq!(shop.installed("base").await, None, "it is not kept for who cannot keep it");
+    // The set installs its own, where its account may.
+    installed(&shop, &two, &[("base", "1.0.0"), ("right", "1.0.0")]).await;
+    assert_eq!(shop.installed_in(&other, "base").await.as_deref(), Some("1.0.0"));
+    delete(&world, &two).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suspended_resolution_keeps_nothing_of_others() {
+    let world = World::new().await;
+    let shop = sharing(&world).await;
+    patch(&world, &named(&world, "two"), json!({"suspend": true})).await;
+    until(&world, &named(&world, "two"), "True/Suspended", |_| true).await;
+    delete(&world, &named(&world, "one")).await;
+    assert_eq!(shop.installed("base").await, None);
+    // What it needs is installed as soon as it decides again.
+    patch(&world, &named(&world, "two"), json!({"suspend": false})).await;
+    installed(&shop, &named(&world, "two"), &[("base", "1.1.0"), ("right", "1.0.0")]).await;
+    assert_eq!(shop.installed("base").await.as_deref(), Some("1.1.0"));
+    delete(&world, &named(&world, "two")).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_notices_that_what_it_rests_on_is_gone() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("base", "1.0.0", &[]).await.with("right", "1.0.0", &["base"]).await;
+    catalog(&shop).await;
+    let own = shop.name("base");
+    world.deploy(&own, "core-rukpak-io-registry", &shop.packages["base"][0].image).await;
+    world.ready(&own).await;
+    let name = named(&world, "two");
+    create(&shop, &name, &[("right", "")]).await;
+    installed(&shop, &name, &[("base", "1.0.0"), ("right", "1.0.0")]).await;
+    let before = deployment(&shop, "base").await.expect("base").uid();
+    world.deployments().delete(&own, &DeleteParams::default()).await.expect("it exists");
+    // The set installs its own.
+    wait::until(&world.deployments(), &own, "created again", |it| {
+        it.is_some_and(|it| it.uid() != before && it.labels().contains_key(OWNER_NAME_LABEL))
+    })
+    .await;
+    installed(&shop, &name, &[("base", "1.0.0"), ("right", "1.0.0")]).await;
+    delete(&world, &name).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_are_removed_before_what_they_depend_on() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &["left", "right"]).await.with("base", "1.0.0", &[]).await;
+    let shop = shop.with("left", "1.0.0", &["base"]).await.with("right", "1.0.0", &["base"]).await;
+    let shop = shop.with("extra", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let name = named(&world, "one");
+    create(&shop, &name, &[("app", ""), ("extra", "")]).await;
+    let all = [("app", "1.0.0"), ("base", "1.0.0"), ("extra", "1.0.0"), ("left", "1.0.0"), ("right", "1.0.0")];
+    installed(&shop, &name, &all).await;
+    // Each event of a member, in their order: its name, and whether it is being deleted.
+    let selected = watcher::Config::default().labels(&format!("{OWNER_NAME_LABEL}=resolveset-{name}"));
+    let events = watcher(world.deployments(), selected).default_backoff();
+    let mut events = Box::pin(events.map_err(|error| panic!("{error}")));
+    let mut order: Vec<String> = Vec::new();
+    patch(&world, &name, json!({"packages": wanted(&shop, &[("extra", "")])})).await;
+    while order.iter().filter(|line| line.starts_with("gone")).count() < 4 {
+        let line = match events.next().await.expect("an endless stream") {
+            Ok(watcher::Event::Apply(member)) if member.metadata.deletion_timestamp.is_some() => {
+                format!("deleted {}", member.name_any())
+            }
+            Ok(watcher::Event::Delete(member)) => format!("gone {}", member.name_any()),
+            Ok(_) => continue,
+            Err(()) => unreachable!("errors end the test"),
+        };
+        if !order.contains(&line) {
+            order.push(line);
+        }
+    }
+    let place = |line: String| order.iter().position(|it| *it == line).unwrap_or_else(|| panic!("{line}: {order:?}"));
+    for (dependent, needed) in [("app", "left"), ("app", "right"), ("left", "base"), ("right", "base")] {
+        let (gone, deleted) = (format!("gone {}", shop.name(dependent)), format!("deleted {}", shop.name(needed)));
+        assert!(place(gone) < place(deleted), "{order:?}");
+    }
+    assert_eq!(shop.installed("extra").await.as_deref(), Some("1.0.0"));
+    delete(&world, &name).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resolution_can_be_changed_after_its_catalog_is_gone() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &["base"]).await.with("base", "1.0.0", &[]).await;
+    let shop = shop.with("extra", "1.0.0", &[]).await;
+    let catalog = catalog(&shop).await;
+    let name = named(&world, "one");
+    create(&shop, &name, &[("app", ""), ("extra", "")]).await;
+    installed(&shop, &name, &[("app", "1.0.0"), ("base", "1.0.0"), ("extra", "1.0.0")]).await;
+    let catalogs: kube::Api<chandler_api::Catalog> = kube::Api::all(world.client.clone());
+    catalogs.delete(&catalog, &DeleteParams::default()).await.expect("it exists");
+    wait::until(&catalogs, &catalog, "gone", |catalog| catalog.is_none()).await;
+    // A configuration, and a package less.
+    let config = json!({shop.name("app"): {"deploymentConfig": {"env": [{"name": "LEVEL", "value": "debug"}]}}});
+    patch(
+        &world,
+        &name,
+        json!({"packages": wanted(&shop, &[("app", "")]), "output": {"resolveSet": {"config": config}}}),
+    )
+    .await;
+    installed(&shop, &name, &[("app", "1.0.0"), ("base", "1.0.0")]).await;
+    let app = deployment(&shop, "app").await.expect("app");
+    assert_eq!(json!(app.spec.config), config[shop.name("app")]);
+    assert_eq!(shop.installed("extra").await, None);
+    // What no catalog has cannot be had.
+    patch(&world, &name, json!({"packages": wanted(&shop, &[("app", ""), ("extra", "")])})).await;
+    let refused = until(&world, &name, "False/NotSatisfiable", |_| true).await;
+    assert!(message(&refused, ConditionType::Ready).contains(&shop.name("extra")), "{refused:?}");
+    assert_eq!(shop.installed("app").await.as_deref(), Some("1.0.0"));
+    delete(&world, &name).await;
+    assert!(resolutions(&world).get_opt(&name).await.expect("an answer").is_none());
+    world.finish().await;
+}
