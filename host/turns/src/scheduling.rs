@@ -3,6 +3,8 @@
 //! Only Linux has priorities of threads; elsewhere nothing happens. The kernel compares threads of one control group, so in a pod these
 //! priorities say nothing about other pods. They do not help against a limit of the group (`cpu.max`) either: its threads share what is left.
 
+use std::time::Duration;
+
 /// How much lower [`yield_thread`] makes a thread: the others then get about three times its share.
 #[cfg(target_os = "linux")]
 const BEHIND: i32 = 5;
@@ -20,7 +22,8 @@ pub fn yield_thread() {
     lower(BEHIND);
 }
 
-/// Runs long computations on a thread of their own, behind those that yield. `None` if it panics.
+/// Runs a long computation on a thread of its own, behind those that yield. Returns also how much processor time it took: on a busy machine it
+/// waits for most of the time. `None` if it panics.
 ///
 /// It runs to its end even if nobody waits for it any more, so it must be bounded, and hold the permits that it was started with.
 ///
@@ -29,14 +32,21 @@ pub fn yield_thread() {
 pub async fn on_background_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
-) -> std::io::Result<Option<T>> {
+) -> std::io::Result<Option<(T, Duration)>> {
     let (done, result) = tokio::sync::oneshot::channel();
     std::thread::Builder::new().name(name.to_owned()).spawn(move || {
         #[cfg(target_os = "linux")]
         lower(BACKGROUND);
-        let _ = done.send(work());
+        let result = work();
+        let _ = done.send((result, processor_time()));
     })?;
     Ok(result.await.ok())
+}
+
+/// How much processor time the calling thread has taken.
+fn processor_time() -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 /// Lowers the priority of the calling thread, and never raises it.
@@ -69,8 +79,15 @@ mod tests {
     #[tokio::test]
     async fn a_computation_in_the_background_is_behind_what_yields() {
         let before = getpriority_process(None).unwrap();
-        let priority = on_background_thread("test", || getpriority_process(None).unwrap()).await.unwrap();
-        assert_eq!(priority, Some(BACKGROUND.max(before)));
+        let work = || {
+            while processor_time() < Duration::from_millis(3) {
+                std::hint::spin_loop();
+            }
+            getpriority_process(None).unwrap()
+        };
+        let (priority, time) = on_background_thread("test", work).await.unwrap().unwrap();
+        assert_eq!(priority, BACKGROUND.max(before));
+        assert!(time >= Duration::from_millis(3), "{time:?}");
         let panicked = on_background_thread("test", || assert_eq!(1, 2, "on purpose")).await.unwrap();
         assert_eq!(panicked, None);
     }

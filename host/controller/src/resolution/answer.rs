@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{bundle_deployment::requester_of, catalog::KnownCatalog};
 
-/// The controller waits this many times as long as the last answer took before it asks again because of what the cluster has: at most a
+/// The controller waits this many times as much processor time as the last answer took before it asks again because of what the cluster has: at most a
 /// tenth of the time goes to asking. While a set is installed, each member changes the question, and hardly ever the answer.
 const PACE: u32 = 9;
 /// The longest such wait.
@@ -162,7 +162,6 @@ impl Resolutions {
         };
         let interrupted = failed.clone();
         let permit = self.turns.acquire(&requester).await;
-        let began = Instant::now();
         let work = move || {
             let _permit = permit;
             let mut catalogs = IndexCatalogs::new();
@@ -179,19 +178,13 @@ impl Resolutions {
             let alternatives = alternatives(&settled.problem, &settled.answer, ask);
             (settled, alternatives)
         };
-        let (settled, alternatives) = match on_background_thread("resolver", work).await {
+        let failed = |message: String| ((interrupted(String::new(), message), Vec::new()), Duration::ZERO);
+        let ((settled, alternatives), taken) = match on_background_thread("resolver", work).await {
             Ok(Some(asked)) => asked,
-            Ok(None) => (
-                interrupted(String::new(), "the resolver panicked: the controller's log says more".to_owned()),
-                Vec::new(),
-            ),
-            Err(error) => (
-                interrupted(String::new(), format!("no thread for the resolver could be started: {error}")),
-                Vec::new(),
-            ),
+            Ok(None) => failed("the resolver panicked: the controller's log says more".to_owned()),
+            Err(error) => failed(format!("no thread for the resolver could be started: {error}")),
         };
-        let now = Instant::now();
-        let stands_until = now + ((now - began) * PACE).min(LONGEST_PACE);
+        let stands_until = Instant::now() + (taken * PACE).min(LONGEST_PACE);
         Answered { key, settled, meant: Answer::None, stands_until, alternatives }
     }
 
