@@ -189,7 +189,7 @@ impl Resolutions {
     }
 
     /// On whose behalf the resolver works. All Resolutions that install nothing take one turn.
-    fn requester(&self, resolution: &Resolution) -> Requester {
+    pub(super) fn requester(&self, resolution: &Resolution) -> Requester {
         match set_output(resolution.spec.output.as_ref()) {
             Some(ResolveSetOutput { service_account, install_namespace, .. }) => {
                 requester_of(service_account.as_ref(), install_namespace, &self.context.options.accounts)

@@ -226,8 +226,9 @@ impl Resolutions {
             kinds: Some(Digest::of_json(&context.cluster_info.get().await.api_kinds)),
         };
         let check = Check { resolution: &name, round: round.number, manifests, occasion: &occasion };
-        // Outside of the windows, only what was refused before is checked, so that it stays left out.
-        if window.is_some() && !self.preflights.is_refused(&self.context, check) {
+        let handovers = &self.context.resolutions.handovers;
+        // Outside of the windows, only what was refused before is checked, so that it stays left out, and what others wait for.
+        if window.is_some() && taken_over.is_empty() && !self.preflights.is_refused(&self.context, check) {
             return Ok(window);
         }
         let wake = {
@@ -235,18 +236,18 @@ impl Resolutions {
             move || context.resolutions.wake(&name)
         };
         Ok(match self.preflights.check(&self.context, check, wake).await {
-            Preflight::Passed => window,
+            Preflight::Passed => {
+                handovers.checked(&name, taken_over.keys(), |_| false);
+                window
+            }
             Preflight::Running => {
                 let message = "the members are being fetched and checked".to_owned();
                 Some(Waits { reason: Reason::Preflighting, message, again: None, refusals: Vec::new() })
             }
             Preflight::Refused { refusals, again } => {
-                for package in refusals.iter().flat_map(|refusal| &refusal.packages) {
-                    let deployment = deployment_name(package);
-                    if taken_over.contains_key(&deployment) {
-                        self.context.resolutions.handovers.refuse(&deployment, &subject.resolution.name_any());
-                    }
-                }
+                let refused: BTreeSet<String> =
+                    refusals.iter().flat_map(|refusal| &refusal.packages).map(|it| deployment_name(it)).collect();
+                handovers.checked(&name, taken_over.keys(), |deployment| refused.contains(deployment));
                 let message = checks::summary(&refusals);
                 Some(Waits { reason: Reason::PreflightFailed, message, again: Some(again), refusals })
             }

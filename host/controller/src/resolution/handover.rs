@@ -3,12 +3,13 @@
 //! A Resolution gives up a member when it is deleted, or when its decision has the member no more. Then one that needs it is the successor:
 //! its next decision has the member, as it is installed, and its set adopts the BundleDeployment. Until then the member stays in the old set.
 //! The account of the new set needs the permissions for the objects of the member; the checks of members find out, as for every new member. One
-//! whose checks fail is not the successor, so that nobody keeps what others delete without being able to install it.
+//! whose checks fail, or do not end, is not the successor, so that nobody keeps what others delete without being able to install it. Secrets that
+//! the member reads were granted to the old account: such a member passes to a set of the same account only.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use chandler_api::{AdoptedObject, BundleDeployment, Resolution, names::OWNER_NAME_LABEL};
@@ -25,6 +26,9 @@ use super::{
 /// When to look again whether the set of another Resolution has adopted what it takes over. That set usually tells before.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
+/// How long a member is kept for a Resolution whose checks do not end.
+const PATIENCE: Duration = Duration::from_mins(5);
+
 /// What is known of members that Resolutions give up.
 #[derive(Default)]
 pub(crate) struct Handovers(Mutex<State>);
@@ -33,26 +37,57 @@ pub(crate) struct Handovers(Mutex<State>);
 struct State {
     /// The BundleDeployments that the decision of a Resolution has no more, by the name of the Resolution.
     leaving: BTreeMap<String, BTreeSet<String>>,
-    /// BundleDeployments, and Resolutions whose checks refused them.
-    refused: BTreeSet<(String, String)>,
+    /// How far each takeover is, by BundleDeployment and Resolution.
+    takeovers: BTreeMap<(String, String), Takeover>,
+}
+
+/// How far a Resolution is with what it would take over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Takeover {
+    /// Its checks have not ended. Since when it is asked for.
+    Asked(Instant),
+    /// Its checks passed: it may install the member.
+    Accepted,
+    /// Its checks refused the member.
+    Refused,
+}
+
+impl Takeover {
+    /// Whether the member is kept for it.
+    fn may_follow(self, now: Instant) -> bool {
+        match self {
+            Self::Asked(since) => now.duration_since(since) < PATIENCE,
+            Self::Accepted => true,
+            Self::Refused => false,
+        }
+    }
 }
 
 impl Handovers {
-    /// The checks of a Resolution refused a member that it would have taken over.
-    pub(super) fn refuse(&self, deployment: &str, resolution: &str) {
-        self.state().refused.insert((deployment.to_owned(), resolution.to_owned()));
+    /// The checks of a Resolution passed, or refused members.
+    pub(super) fn checked<'a>(
+        &self,
+        resolution: &str,
+        taken_over: impl Iterator<Item = &'a String>,
+        is_refused: impl Fn(&str) -> bool,
+    ) {
+        let mut state = self.state();
+        for deployment in taken_over {
+            let takeover = if is_refused(deployment) { Takeover::Refused } else { Takeover::Accepted };
+            state.takeovers.insert((deployment.clone(), resolution.to_owned()), takeover);
+        }
     }
 
     /// Forgets a BundleDeployment that is gone.
     pub(super) fn deployment_gone(&self, deployment: &str) {
-        self.state().refused.retain(|(refused, _)| refused != deployment);
+        self.state().takeovers.retain(|(taken, _), _| taken != deployment);
     }
 
     /// Forgets a Resolution that is gone.
     pub(super) fn forget(&self, resolution: &str) {
         let mut state = self.state();
         state.leaving.remove(resolution);
-        state.refused.retain(|(_, refusing)| refusing != resolution);
+        state.takeovers.retain(|(_, taking), _| taking != resolution);
     }
 
     /// Notes what the decision of a Resolution has no more.
@@ -69,8 +104,10 @@ impl Handovers {
         self.state().leaving.get(resolution).is_some_and(|leaving| leaving.contains(deployment))
     }
 
-    fn has_refused(&self, deployment: &str, resolution: &str) -> bool {
-        self.state().refused.contains(&(deployment.to_owned(), resolution.to_owned()))
+    /// Whether a BundleDeployment is kept for a Resolution that needs it.
+    fn may_follow(&self, deployment: &str, resolution: &str, now: Instant) -> bool {
+        let key = (deployment.to_owned(), resolution.to_owned());
+        self.state().takeovers.entry(key).or_insert(Takeover::Asked(now)).may_follow(now)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -115,10 +152,10 @@ impl Resolutions {
         let all = self.context.deployments.state();
         let members = all.iter().filter_map(|guarded| guarded.0.as_ref().ok());
         let members = members.filter(|it| it.metadata.deletion_timestamp.is_none() && membership.has(it));
-        let given_up = members.map(kube::ResourceExt::name_any).filter(|name| is_given_up(name));
+        let given_up = members.filter(|it| is_given_up(&it.name_any()));
         let awaited = given_up.filter_map(|deployment| {
-            let successor = self.successor(&from, &deployment)?;
-            Some(Awaited { deployment, successor })
+            let successor = self.successor(resolution, deployment)?;
+            Some(Awaited { deployment: deployment.name_any(), successor })
         });
         let mut awaited: Vec<Awaited> = awaited.collect();
         awaited.sort_by(|one, other| one.deployment.cmp(&other.deployment));
@@ -138,15 +175,14 @@ impl Resolutions {
             let owner = deployment.labels().get(OWNER_NAME_LABEL).and_then(|set| set::resolution_of(set));
             let owner = owner.filter(|owner| *owner != name);
             let Some(from) = owner.and_then(|owner| self.context.resolutions.get(owner)) else { continue };
-            let (from_name, deployment_name) = (from.name_any(), deployment.name_any());
             let is_deleted = from.metadata.deletion_timestamp.is_some() && !self.generations.is_orphaning(&from);
-            let is_given_up = is_deleted || self.context.resolutions.handovers.is_leaving(&from_name, &deployment_name);
-            if !is_given_up || self.successor(&from_name, &deployment_name).as_ref() != Some(&name) {
+            let is_leaving = || self.context.resolutions.handovers.is_leaving(&from.name_any(), &deployment.name_any());
+            if !(is_deleted || is_leaving()) || self.successor(&from, &deployment).as_ref() != Some(&name) {
                 continue;
             }
             // The label proves nothing.
             if Membership::read(&self.context, &from).await?.has(&deployment) {
-                taken.insert(deployment_name, Placement::of(&deployment));
+                taken.insert(deployment.name_any(), Placement::of(&deployment));
             }
         }
         Ok(taken)
@@ -168,25 +204,115 @@ impl Resolutions {
     }
 
     /// The Resolution that takes over a BundleDeployment which another one gives up: the oldest that needs it and can.
-    fn successor(&self, from: &str, deployment: &str) -> Option<String> {
-        let can = |resolution: &Resolution| {
-            let installs = set_output(resolution.spec.output.as_ref()).is_some_and(|it| it.to_decision.is_none());
-            installs && !resolution.spec.suspend && resolution.metadata.deletion_timestamp.is_none()
-        };
+    fn successor(&self, from: &Resolution, deployment: &BundleDeployment) -> Option<String> {
+        let (from_name, deployment_name) = (from.name_any(), deployment.name_any());
+        let now = Instant::now();
         let candidates = self.context.resolutions.all_decoded().into_iter().filter(|it| {
-            let name = it.name_any();
-            name != from
-                && can(it)
-                && needed(it).contains(&deployment)
-                && !self.context.resolutions.handovers.has_refused(deployment, &name)
+            it.name_any() != from_name
+                && can_take_over(it)
+                && needed(it).contains(deployment_name.as_str())
+                && (!reads_secrets(deployment) || self.requester(it) == self.requester(from))
+                && self.context.resolutions.handovers.may_follow(&deployment_name, &it.name_any(), now)
         });
         let age = |it: &Resolution| (it.metadata.creation_timestamp.clone().map(|time| time.0), it.name_any());
         candidates.min_by_key(age).map(|it| it.name_any())
     }
 }
 
+/// Whether the set of a Resolution may change now.
+fn can_take_over(resolution: &Resolution) -> bool {
+    let installs = set_output(resolution.spec.output.as_ref()).is_some_and(|it| it.to_decision.is_none());
+    installs && !resolution.spec.suspend && resolution.metadata.deletion_timestamp.is_none()
+}
+
+/// Whether the spec of a BundleDeployment names ConfigMaps or Secrets, which an administrator added to that of the decision.
+fn reads_secrets(deployment: &BundleDeployment) -> bool {
+    let spec = &deployment.spec;
+    !spec.values_from.is_empty() || spec.source.image.as_ref().is_none_or(|image| image.pull_secret.is_some())
+}
+
 /// The BundleDeployments that the decision of a Resolution has, those of others among them.
 fn needed(resolution: &Resolution) -> BTreeSet<&str> {
     let members = resolution.status.iter().flat_map(|status| &status.members);
     members.filter_map(|member| member.bundle_deployment.as_deref()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_member_is_kept_for_who_may_install_it_and_for_a_while_where_that_is_not_known() {
+        let (handovers, now) = (Handovers::default(), Instant::now());
+        let later = now + PATIENCE;
+        assert!(handovers.may_follow("base", "two", now));
+        assert!(!handovers.may_follow("base", "two", later), "its checks do not end");
+        let base = ["base".to_owned()];
+        handovers.checked("two", base.iter(), |_| false);
+        assert!(
+            handovers.may_follow("base", "two", later),
+            "it may install it, and waits for an approval, for example"
+        );
+        handovers.checked("two", base.iter(), |_| true);
+        assert!(!handovers.may_follow("base", "two", now));
+        assert!(handovers.may_follow("base", "three", now), "another one may be able to");
+        handovers.deployment_gone("base");
+        assert!(handovers.may_follow("base", "two", now), "another BundleDeployment");
+        handovers.checked("two", base.iter(), |_| true);
+        handovers.forget("two");
+        assert!(handovers.may_follow("base", "two", now), "another Resolution");
+    }
+
+    #[test]
+    fn what_leaves_a_set_is_what_its_decision_has_no_more() {
+        let handovers = Handovers::default();
+        assert!(!handovers.is_leaving("one", "base"));
+        handovers.leave("one", ["base".to_owned()].into());
+        assert!(handovers.is_leaving("one", "base") && !handovers.is_leaving("two", "base"));
+        handovers.leave("one", BTreeSet::new());
+        assert!(!handovers.is_leaving("one", "base"));
+    }
+
+    #[test]
+    fn a_set_that_may_not_change_takes_nothing_over() {
+        let resolution = |spec: &serde_json::Value| {
+            let output = json!({"type": "ResolveSet", "resolveSet": {"installNamespace": "shop"}});
+            let mut object = json!({
+                "apiVersion": "core.deppy.io/v1alpha1", "kind": "Resolution", "metadata": {"name": "two"},
+                "spec": {"packages": [{"name": "app"}], "output": output},
+            });
+            object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+            serde_json::from_value::<Resolution>(object).unwrap()
+        };
+        assert!(can_take_over(&resolution(&json!({}))));
+        let back = json!({"type": "ResolveSet", "resolveSet": {"installNamespace": "shop", "toDecision": 1}});
+        for spec in [json!({"suspend": true}), json!({"output": null}), json!({"output": back})] {
+            assert!(!can_take_over(&resolution(&spec)), "{spec}");
+        }
+        let mut deleted = resolution(&json!({}));
+        deleted.metadata.deletion_timestamp = serde_json::from_value(json!("2026-11-26T00:00:00Z")).unwrap();
+        assert!(!can_take_over(&deleted));
+    }
+
+    #[test]
+    fn a_member_whose_spec_names_secrets_is_recognised() {
+        let deployment = |more: &serde_json::Value| {
+            let mut object = json!({
+                "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "base"},
+                "spec": {"installNamespace": "shop", "source": {"type": "image", "image": {"ref": "example.com/base"}}},
+            });
+            object["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            serde_json::from_value::<BundleDeployment>(object).unwrap()
+        };
+        assert!(!reads_secrets(&deployment(&json!({}))));
+        let values = json!({"valuesFrom": [{"kind": "Secret", "name": "values"}]});
+        let pulled =
+            json!({"source": {"type": "image", "image": {"ref": "example.com/base", "pullSecret": "registry"}}});
+        let other = json!({"source": {"type": "http", "http": {"url": "https://example.com/base.tgz"}}});
+        for more in [values, pulled, other] {
+            assert!(reads_secrets(&deployment(&more)), "{more}");
+        }
+    }
 }
