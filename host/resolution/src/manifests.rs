@@ -1,6 +1,6 @@
 //! The members of a set as BundleDeployments, and back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_api::{
     BundleDeployment, BundleDeploymentSpec, BundleSource, ImageSource, ResolveSetOutput, ServiceAccountReference,
@@ -21,6 +21,8 @@ const BUNDLE: &str = "resolution.chandler.dev/bundle";
 const VERSION: &str = "resolution.chandler.dev/version";
 const CATALOG: &str = "resolution.chandler.dev/catalog";
 const CHANNEL: &str = "resolution.chandler.dev/channel";
+/// Packages that the member needs and that BundleDeployments outside of the set have.
+const RESTS_ON: &str = "resolution.chandler.dev/rests-on";
 /// Another Resolution placed the member.
 const TAKEN_OVER: &str = "resolution.chandler.dev/taken-over";
 
@@ -131,6 +133,7 @@ pub fn bundle_deployment(
         (VERSION, Some(member.version.clone())),
         (CATALOG, member.catalog.clone()),
         (CHANNEL, member.channel.clone()),
+        (RESTS_ON, Some(join(&member.rests_on)).filter(|names| !names.is_empty())),
         (TAKEN_OVER, placement.map(|_| "true".to_owned())),
         (DEPENDS_ON_ANNOTATION, Some(depends_on.join(",")).filter(|names| !names.is_empty())),
     ];
@@ -138,6 +141,10 @@ pub fn bundle_deployment(
     deployment.metadata.annotations = Some(present.collect());
     deployment.metadata.labels = Some(labels.clone()).filter(|labels| !labels.is_empty());
     deployment
+}
+
+fn join(packages: &BTreeSet<String>) -> String {
+    packages.iter().map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
 /// The member that a BundleDeployment of a set installs.
@@ -150,6 +157,7 @@ fn member(deployment: &BundleDeployment) -> Option<PlannedMember> {
         catalog: annotation(CATALOG),
         channel: annotation(CHANNEL),
         image: deployment.spec.source.image.as_ref()?.reference.clone(),
+        rests_on: annotation(RESTS_ON).iter().flat_map(|it| it.split(',')).map(str::to_owned).collect(),
         placement: annotation(TAKEN_OVER).map(|_| Placement::of(deployment)),
         ..PlannedMember::default()
     })

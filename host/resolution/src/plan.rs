@@ -28,8 +28,10 @@ pub struct PlannedMember {
     pub reasons: Vec<String>,
     /// The message of its deprecation.
     pub deprecated: Option<String>,
-    /// The packages that it needs.
+    /// The members of the set that it needs, by package.
     pub needs: BTreeSet<String>,
+    /// The packages that it needs and that BundleDeployments outside of the set have.
+    pub rests_on: BTreeSet<String>,
     /// The BundleDeployment outside of the set that has it; none for a member of the set.
     pub elsewhere: Option<String>,
     /// Where it is, if the set took it over from another Resolution.
@@ -92,7 +94,7 @@ pub fn plan(
     for member in decision.members.iter().filter(|it| it.catalog.is_none()) {
         // No catalog has it any more, so what is known of its needs may be incomplete: what it needed stays.
         let before = current.members.iter().find(|it| it.package == member.package && it.bundle == member.name);
-        let before = before.into_iter().flat_map(|it| it.needs.iter().cloned());
+        let before = before.into_iter().flat_map(|it| it.needs.union(&it.rests_on).cloned());
         needs.entry(&member.package).or_default().extend(before);
     }
     let automatic = |package: &str| question.problem.installed.iter().any(|it| it.package == package && it.automatic);
@@ -166,7 +168,7 @@ pub fn plan(
     plan.members.sort_by(|one, other| one.package.cmp(&other.package));
     let in_set: BTreeSet<String> = plan.set().map(|member| member.package.clone()).collect();
     for member in &mut plan.members {
-        member.needs.retain(|needed| in_set.contains(needed));
+        member.rests_on = member.needs.extract_if(.., |needed| !in_set.contains(needed)).collect();
     }
     Ok(plan)
 }

@@ -35,6 +35,8 @@ fn a_member_is_a_bundle_deployment() {
     let manifests = Manifests::of(members.iter(), &output, &labels).unwrap();
     insta::assert_snapshot!(manifests.0["app.yaml"]);
     // What is not in the set is no dependency within it.
+    let members = members.map(|it| PlannedMember { rests_on: ["elsewhere".to_owned()].into(), ..it });
+    let manifests = Manifests::of(members.iter(), &output, &labels).unwrap();
     let needs = |it: &PlannedMember| it.needs.iter().filter(|needed| *needed == "base").cloned().collect();
     let read = manifests.members();
     assert_eq!(read, members.map(|it| PlannedMember { needs: needs(&it), ..it }));

@@ -32,9 +32,10 @@ use kube::{
 use serde_json::{Map, Value, json};
 
 use self::{
-    generate::{Random, edit_specification, value},
+    generate::{edit_specification, value},
     kinds::Kind,
 };
+use crate::random::Random;
 
 /// How often a random object or edit may be refused before another one is tried.
 const TRIES: usize = 15;

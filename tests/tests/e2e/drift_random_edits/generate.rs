@@ -3,33 +3,10 @@
 use chandler_devcluster_schema::{Scalar, Schema, Shape};
 use serde_json::{Map, Value, json};
 
+use crate::random::Random;
+
 /// How deep generated values are nested.
 const DEEPEST: usize = 5;
-
-/// Pseudo-random numbers from a seed (SplitMix64).
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(super) fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % u64::try_from(bound.max(1)).unwrap_or(1)).unwrap_or(0)
-    }
-
-    pub(super) fn percent(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-
-    pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
-        items.get(self.below(items.len()))
-    }
-}
 
 /// Texts that some field of some kind accepts.
 const TEXTS: &[&str] = &[

@@ -15,7 +15,8 @@ use kube::{
 
 use serde_json::Value;
 
-use super::{generate::Random, samples};
+use super::samples;
+use crate::random::Random;
 
 /// How many CRDs one run installs.
 const CRDS: usize = 10;
