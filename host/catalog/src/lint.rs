@@ -70,6 +70,14 @@ pub fn package(name: &str, blobs: &PackageBlobs) -> Vec<Finding> {
     check.findings
 }
 
+/// Checks the channels of a package: without an error among the findings, upgrades can be followed. The findings are sorted by place.
+pub fn channels(name: &str, blobs: &PackageBlobs) -> Vec<Finding> {
+    let mut check = Check { package: name, findings: Vec::new() };
+    check.channels(blobs);
+    check.findings.sort_by(|one, other| one.place.cmp(&other.place));
+    check.findings
+}
+
 struct Check<'a> {
     package: &'a str,
     findings: Vec<Finding>,

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// kept: make one of these for each question or few, so that memory does not grow with the catalogs.
 ///
 /// A package with a document that cannot be decoded is an error and not left out: a question that leads to it must not be answered as
-/// if it were not there. Rules of CEL do not see properties whose values stay in the files: manifests and metadata of
+/// if it were not there. So is one whose channels break the rules for catalogs, except for the mode of OLM v1. Rules of CEL do not see properties whose values stay in the files: manifests and metadata of
 /// ClusterServiceVersions.
 #[derive(Debug, Default)]
 pub struct IndexCatalogs {
@@ -100,6 +100,9 @@ fn package(catalog: &str, name: &str, blobs: &PackageBlobs) -> Result<Package, C
     metas.extend(blobs.channels.iter().map(|it| meta(model::CHANNEL, &it.value)));
     metas.extend(blobs.deprecations.iter().map(|it| meta(model::DEPRECATIONS, &it.value)));
     let mut package = Package::from_metas(name, &metas);
+    let findings = lint::channels(name, blobs);
+    let broken = findings.iter().find(|finding| !lint::is_usable(std::slice::from_ref(*finding)));
+    package.fault = broken.map(|finding| format!("package {name:?}: {finding}"));
     for bundle in &blobs.bundles {
         let bundle = candidate(&bundle.value);
         package.bundles.insert(bundle.name.clone(), Arc::new(bundle));
@@ -119,7 +122,10 @@ fn meta(schema: &str, blob: &impl Serialize) -> Value {
 
 /// A bundle as the resolver reads it.
 pub(crate) fn candidate(bundle: &Bundle) -> catalog::Bundle {
-    let property = |it: &Property| it.value.as_ref().map(|value| json!({"type": it.kind, "value": value}));
+    let property = |it: &Property| {
+        let value = it.value.clone().or_else(|| (it.kind == model::PROPERTY_DEPRECATED).then(|| json!({})))?;
+        Some(json!({"type": it.kind, "value": value}))
+    };
     let properties = bundle.properties.iter().filter_map(property).collect();
     let csv = bundle.csv.as_ref().map(of_csv);
     let mut candidate = catalog::Bundle::with_csv(&bundle.name, &bundle.image, &bundle.package, properties, csv);

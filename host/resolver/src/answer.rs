@@ -88,6 +88,20 @@ pub struct Member {
     /// The message of its deprecation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
+    /// A newer version that is asked for, or that an installed package could get, and that does not fit with the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<HeldBack>,
+}
+
+/// A version that would be better, if it were not for others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldBack {
+    /// The version.
+    pub version: String,
+    /// What holds it back, a line each; empty where that was too much to find out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by: Vec<String>,
 }
 
 /// What changes for a package.

@@ -5,20 +5,22 @@
 //! 3. what is installed and yields to these stays as it is, package by package;
 //! 4. what is installed and is to be the newest, in alphabetical order: its best candidate;
 //! 5. as few further packages as possible;
-//! 6. of the sets of as few, the one with the first package in the order: it has bundles that are not deprecated, the priority of
-//!    its catalogs, its name;
+//! 6. of the sets of as few, the one with the first package in the order: it has bundles that are not deprecated, it is in a catalog of
+//!    what needs it, the priority of its catalogs, its name;
 //! 7. each further package, in alphabetical order: its best candidate.
 //!
 //! [`Hold`] says which of 1, 3 and 4 an installed package belongs to.
 //!
 //! The best candidate is in the default channel, not deprecated, of the highest version, of the catalog with the highest
-//! priority, in this order ([`Rank`](crate::universe::Rank)).
+//! priority, in this order ([`Rank`](crate::universe::Rank)). For a package that is not asked for, the catalog that it comes from is before
+//! all of these ([`home`](crate::home)).
 
 use std::collections::BTreeSet;
 
 use crate::{
     encode::Encoding,
     error::ResolveError,
+    home::{Home, Homes, is_foreign, own},
     problem::Hold,
     sat::Lit,
     universe::{GroupId, NodeId, Universe},
@@ -45,21 +47,51 @@ pub(crate) fn choose(
             None => {}
         }
     }
-    for group in held.into_iter().chain(required).chain(yielding).chain(newest) {
-        best(universe, encoding, group)?;
+    for &group in &held {
+        best(universe, encoding, group, &own(universe, group))?;
+    }
+    for &group in &required {
+        best(universe, encoding, group, &Home::new())?;
+    }
+    let homes = homes(universe, encoding, held.into_iter().chain(required))?;
+    for group in yielding.into_iter().chain(newest) {
+        best(universe, encoding, group, &homes.home(universe, group))?;
     }
     few(encoding, &extras)?;
-    let chosen = first(universe, encoding, &extras)?;
+    let chosen = first(universe, encoding, &extras, &homes)?;
     for group in chosen {
-        best(universe, encoding, group)?;
+        best(universe, encoding, group, &homes.home(universe, group))?;
     }
     encoding.sat.solve(&[])?;
     Ok(Some(universe.nodes.ids().filter(|id| encoding.chosen(*id)).collect()))
 }
 
+/// The catalogs of dependencies, once what is asked for is settled.
+fn homes(
+    universe: &Universe<'_>,
+    encoding: &mut Encoding,
+    settled: impl Iterator<Item = GroupId>,
+) -> Result<Homes, ResolveError> {
+    encoding.sat.solve(&[])?;
+    let settled: BTreeSet<GroupId> = settled.chain(universe.root).collect();
+    let chosen = settled.iter().flat_map(|group| universe.active(*group)).filter(|id| encoding.chosen(*id));
+    let installed = universe.question.installed.keys().filter_map(|name| universe.by_name.get(*name));
+    let open = installed.filter(|group| !settled.contains(group)).flat_map(|group| {
+        let own = own(universe, *group);
+        universe.active(*group).filter(move |id| !is_foreign(universe, &own, *id))
+    });
+    let seeds: Vec<NodeId> = chosen.chain(open).collect();
+    Ok(Homes::of(universe, seeds, &settled)?)
+}
+
 /// Settles the best candidate of a package that is chosen.
-fn best(universe: &Universe<'_>, encoding: &mut Encoding, group: GroupId) -> Result<(), ResolveError> {
-    let ladder = encoding.prefixes.get(&group).cloned().unwrap_or_default();
+fn best(universe: &Universe<'_>, encoding: &mut Encoding, group: GroupId, home: &Home) -> Result<(), ResolveError> {
+    let mut ladder = encoding.prefixes.get(&group).cloned().unwrap_or_default();
+    let mut order: Vec<NodeId> = ladder.iter().map(|(id, _)| *id).collect();
+    order.sort_by_key(|id| (universe.nodes[*id].rank.changed, is_foreign(universe, home, *id)));
+    if order.iter().ne(ladder.iter().map(|(id, _)| id)) {
+        ladder = encoding.ladder(&order)?;
+    }
     let position = |encoding: &Encoding| ladder.iter().position(|(id, _)| encoding.chosen(*id)).unwrap_or(ladder.len());
     encoding.sat.solve(&[])?;
     // The best is not before `low`, and not after `high`.
@@ -77,7 +109,10 @@ fn best(universe: &Universe<'_>, encoding: &mut Encoding, group: GroupId) -> Res
     }
     let Some(&(chosen, _)) = ladder.get(high) else { return Ok(()) };
     let rank = &universe.nodes[chosen].rank;
-    for &(other, _) in ladder.iter().skip(high + 1).take_while(|(id, _)| universe.nodes[*id].rank.ties(rank)) {
+    let ties = |id: NodeId| {
+        universe.nodes[id].rank.ties(rank) && is_foreign(universe, home, id) == is_foreign(universe, home, chosen)
+    };
+    for &(other, _) in ladder.iter().skip(high + 1).take_while(|(id, _)| ties(*id)) {
         let Some(literal) = encoding.node(other) else { continue };
         if encoding.sat.solve(&[literal])? {
             let name = |id: NodeId| universe.source(&universe.nodes[id]).map(|source| source.name.clone());
@@ -128,11 +163,17 @@ fn few(encoding: &mut Encoding, extras: &[GroupId]) -> Result<(), ResolveError> 
 }
 
 /// Settles which further packages there are. Returns them in alphabetical order.
-fn first(universe: &Universe<'_>, encoding: &mut Encoding, extras: &[GroupId]) -> Result<Vec<GroupId>, ResolveError> {
+fn first(
+    universe: &Universe<'_>,
+    encoding: &mut Encoding,
+    extras: &[GroupId],
+    homes: &Homes,
+) -> Result<Vec<GroupId>, ResolveError> {
     let preference = |group: &GroupId| {
         let nodes = || universe.groups[*group].nodes.iter().map(|id| &universe.nodes[*id].rank);
         let deprecated = nodes().all(|rank| rank.deprecated);
-        (deprecated, nodes().map(|rank| rank.priority).min(), universe.groups[*group].name.clone())
+        let is_away = homes.is_away(universe, *group);
+        (deprecated, is_away, nodes().map(|rank| rank.priority).min(), universe.groups[*group].name.clone())
     };
     let mut ordered = extras.to_vec();
     ordered.sort_by_cached_key(preference);

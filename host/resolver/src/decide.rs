@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     answer::{Change, Decision, Edge, Member, Reason, Step},
+    held_back::held_back,
     problem::Dependencies,
     question,
     universe::{Formula, MatchId, Node, NodeId, Universe},
@@ -12,12 +13,14 @@ use crate::{
 /// The decision for a chosen set.
 pub(crate) fn decide(universe: &Universe<'_>, chosen: &BTreeSet<NodeId>) -> Decision {
     let reasons = reasons(universe, chosen);
+    let mut held_back = held_back(universe, chosen);
     let mut decision = Decision::default();
     let question = universe.question;
     for &id in chosen.iter().filter(|id| universe.root != Some(universe.nodes[**id].group)) {
         let node = &universe.nodes[id];
         let name = universe.groups[node.group].name.as_str();
-        let member = member(universe, node, reasons.get(&id).cloned().unwrap_or_default());
+        let mut member = member(universe, node, reasons.get(&id).cloned().unwrap_or_default());
+        member.held_back = held_back.remove(&id);
         let held = question.installed.get(name);
         let is_constraint = |reason: &Reason| matches!(reason, Reason::Constraint { .. });
         let known = question.required.contains_key(name) || held.is_some() || member.reasons.iter().any(is_constraint);
@@ -65,12 +68,15 @@ fn member(universe: &Universe<'_>, node: &Node, mut reasons: BTreeSet<Reason>) -
         version: node.version.version().to_string(),
         release: node.version.release().map(str::to_owned),
         catalog: universe.source(node).map(|source| source.name.clone()),
-        channel: package.and_then(|package| package.channel_of(&node.bundle.name, channels)).map(str::to_owned),
+        channel: package
+            .and_then(|it| it.offer(&node.bundle.name, channels).or_else(|| it.channel_of(&node.bundle.name, channels)))
+            .map(str::to_owned),
         image: node.bundle.image.clone(),
         change,
         steps,
         reasons: reasons.into_iter().collect(),
         deprecated: package.and_then(|package| package.deprecated(&node.bundle.name)).map(str::to_owned),
+        held_back: None,
     }
 }
 
@@ -108,7 +114,7 @@ fn reasons(universe: &Universe<'_>, chosen: &BTreeSet<NodeId>) -> BTreeMap<NodeI
 }
 
 /// The leaves that a formula asks for.
-fn positive(formula: &Formula, leaves: &mut Vec<MatchId>) {
+pub(crate) fn positive(formula: &Formula, leaves: &mut Vec<MatchId>) {
     match formula {
         Formula::Leaf(id) => leaves.push(*id),
         Formula::All(parts) | Formula::Any(parts) => parts.iter().for_each(|part| positive(part, leaves)),

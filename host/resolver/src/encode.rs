@@ -31,7 +31,10 @@ pub(crate) enum Cause {
 pub(crate) enum BlockKind {
     Kubernetes,
     OpenShift,
+    Excluded,
+    Withdrawn,
     Deprecated,
+    Skipped,
     Unreachable,
     Malformed,
 }
@@ -42,7 +45,10 @@ impl Block {
             Self::Malformed(_) => BlockKind::Malformed,
             Self::Kubernetes(_) => BlockKind::Kubernetes,
             Self::OpenShift(_) => BlockKind::OpenShift,
+            Self::Excluded(_) => BlockKind::Excluded,
+            Self::Withdrawn => BlockKind::Withdrawn,
             Self::Deprecated => BlockKind::Deprecated,
+            Self::Skipped(_) => BlockKind::Skipped,
             Self::Unreachable => BlockKind::Unreachable,
         }
     }
@@ -96,6 +102,23 @@ impl Encoding {
     /// Whether a package is chosen.
     pub(crate) fn present(&self, group: GroupId) -> Option<Lit> {
         Some(self.prefixes.get(&group)?.last()?.1)
+    }
+
+    /// Candidates of a package in another order than that of the ranks, each with whether it or one before it is chosen.
+    pub(crate) fn ladder(&mut self, order: &[NodeId]) -> Result<Vec<(NodeId, Lit)>, Exceeded> {
+        let mut ladder: Vec<(NodeId, Lit)> = Vec::with_capacity(order.len());
+        for &id in order {
+            let Some(literal) = self.node(id) else { continue };
+            let prefix = self.sat.variable();
+            let before = ladder.last().map(|(_, before)| *before);
+            self.sat.clause([!literal, prefix])?;
+            if let Some(before) = before {
+                self.sat.clause([!before, prefix])?;
+            }
+            self.sat.clause([!prefix, literal].into_iter().chain(before))?;
+            ladder.push((id, prefix));
+        }
+        Ok(ladder)
     }
 
     /// The beginning of a clause that has a cause.

@@ -33,6 +33,8 @@
 //! | [`what_if`] | what a question with one change would be answered |
 //! | [`deppy`] | what Deppy's solver gives |
 //! | `question`, `universe`, `encode`, `choose`, `decide` | the steps of [`resolve`]: names, candidates, clauses, the best set, the decision |
+//! | `held_back` | newer versions that were not chosen, and what holds them back |
+//! | `home` | the catalogs that dependencies come from |
 //! | `single` | the choice of OLM v1 for one package |
 //! | `sat` | the solver, which nothing else names |
 //! | `rules` | CEL rules of constraints |
@@ -46,6 +48,8 @@ pub mod deppy;
 mod encode;
 pub mod error;
 pub mod explain;
+mod held_back;
+mod home;
 pub mod kind;
 pub mod need;
 pub mod platform;
@@ -61,11 +65,13 @@ pub mod upgrade;
 pub mod version;
 pub mod what_if;
 
-pub use answer::{Answer, Change, Decision, Edge, Member, Reason, Step};
+pub use answer::{Answer, Change, Decision, Edge, HeldBack, Member, Reason, Step};
 pub use catalog::{Bundle, CatalogError, Catalogs, MemoryCatalogs, Package};
 pub use error::{Exceeded, ResolveError};
 pub use explain::{Explanation, Limit, Line};
 pub use kind::Kind;
-pub use problem::{Budget, Cluster, Dependencies, Hold, Installed, Mode, Policy, Problem, Required, Source, Upgrades};
+pub use problem::{
+    Budget, Cluster, Dependencies, Excluded, Hold, Installed, Mode, Policy, Problem, Required, Source, Upgrades,
+};
 pub use resolve::{resolve, resolve_counted};
 pub use selector::Selector;

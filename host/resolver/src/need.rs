@@ -46,6 +46,8 @@ pub enum Wanted {
     },
     /// A bundle that provides a kind, or a cluster that serves it.
     Kind(Kind),
+    /// A bundle with a label.
+    Label(String),
     /// Any bundle: the rules of the leaf decide.
     Any,
 }
@@ -86,6 +88,11 @@ impl Need {
     /// A requirement of a kind.
     pub(crate) fn of_kind(kind: Kind) -> Self {
         Self::Leaf(Leaf { wanted: Wanted::Kind(kind), rules: Vec::new() })
+    }
+
+    /// A requirement of a bundle with a label.
+    pub(crate) fn of_label(label: String) -> Self {
+        Self::Leaf(Leaf { wanted: Wanted::Label(label), rules: Vec::new() })
     }
 
     /// Reads the value of a property `olm.constraint`.
@@ -208,6 +215,7 @@ impl fmt::Display for Leaf {
         match &self.wanted {
             Wanted::Package { name, range } => write!(to, "package {name} {}", range.as_str())?,
             Wanted::Kind(kind) => write!(to, "kind {kind}")?,
+            Wanted::Label(label) => write!(to, "a bundle with label {label}")?,
             Wanted::Any => write!(to, "a bundle")?,
         }
         for (index, rule) in self.rules.iter().enumerate() {

@@ -36,9 +36,24 @@ pub struct Problem {
     /// The files of bundles, where they are known.
     #[serde(default)]
     pub contents: Vec<Content>,
+    /// Bundles whose files say that they are not possible here, where the catalog does not say it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<Excluded>,
     /// The limits of the work.
     #[serde(default)]
     pub budget: Budget,
+}
+
+/// A bundle that is not chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Excluded {
+    /// The package.
+    pub package: String,
+    /// The name of the bundle.
+    pub bundle: String,
+    /// Why, in words.
+    pub why: String,
 }
 
 /// The rules of the choice.

@@ -39,6 +39,8 @@ pub(crate) struct Question<'a> {
     pub(crate) required: BTreeMap<&'a str, Wanted<'a>>,
     pub(crate) installed: BTreeMap<&'a str, Held<'a>>,
     pub(crate) contents: BTreeMap<(&'a str, &'a str), &'a Content>,
+    /// Why bundles are not chosen, by package and name.
+    pub(crate) excluded: BTreeMap<(&'a str, &'a str), &'a str>,
     pub(crate) kubernetes: Option<Version>,
     pub(crate) openshift: Option<OpenShift>,
     pub(crate) served: BTreeSet<&'a Kind>,
@@ -79,6 +81,8 @@ impl<'a> Question<'a> {
                 return Err(twice("content of bundle", &one.bundle));
             }
         }
+        let excluded = problem.excluded.iter();
+        let excluded = excluded.map(|it| ((it.package.as_str(), it.bundle.as_str()), it.why.as_str())).collect();
         let cluster = &problem.cluster;
         let malformed = |text: &String| ResolveError::Cluster(text.clone());
         let kubernetes = cluster.kubernetes.as_ref();
@@ -93,6 +97,7 @@ impl<'a> Question<'a> {
             required,
             installed,
             contents,
+            excluded,
             kubernetes,
             openshift,
             served,

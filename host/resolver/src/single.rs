@@ -147,6 +147,7 @@ impl Found<'_> {
             steps: step.into_iter().collect(),
             reasons: vec![Reason::Requested { range: required.range.clone() }],
             deprecated: self.package.deprecations.bundles.get(&self.bundle.name).cloned(),
+            held_back: None,
         }
     }
 }

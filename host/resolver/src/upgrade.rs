@@ -63,6 +63,13 @@ impl Paths {
         Ok(paths)
     }
 
+    /// Adds the paths of others to what these do not reach. What both reach keeps its path.
+    pub(crate) fn extend(&mut self, others: Self) {
+        for (name, last) in others.last {
+            self.last.entry(name).or_insert(last);
+        }
+    }
+
     /// The steps to a bundle; `None` if it cannot be reached.
     pub(crate) fn to(&self, name: &str) -> Option<Vec<Step>> {
         let mut steps = Vec::new();

@@ -227,6 +227,45 @@ fn dependencies_are_upgraded_as_their_hold_says() {
 }
 
 #[test]
+fn what_is_held_back_says_by_what() {
+    let bundles = vec![
+        Bundle::new("base", "1.0.0"),
+        Bundle::new("base", "2.0.0").replaces("1.0.0"),
+        Bundle::new("top", "1.0.0").requires_package("base", ">=1.0.0"),
+        Bundle::new("top", "1.1.0").requires_package("base", ">=2.0.0").replaces("1.0.0"),
+        Bundle::new("other", "1.0.0").requires_package("base", "<2.0.0"),
+    ];
+    let catalogs = [("c", bundles)];
+    let of = |hold: &str, required: &[&str], package: &str| -> Option<(String, String)> {
+        let installed = ["base", "top"]
+            .map(|name| json!({"package": name, "name": format!("{name}.v1.0.0"), "version": "1.0.0", "hold": hold}));
+        let required: Vec<Value> = required.iter().map(|name| json!({"package": name})).collect();
+        let answer = ask(&catalogs, &json!({"required": required, "catalogs": one(), "installed": installed})).unwrap();
+        let held = answer.decision().unwrap().member(package).unwrap().held_back.clone()?;
+        Some((held.version, held.by.join("; ")))
+    };
+    for hold in ["Newest", "Yielding"] {
+        assert_eq!(of(hold, &["top"], "top"), None, "{hold}");
+        assert_eq!(of(hold, &["top"], "base"), None, "{hold}");
+    }
+    let needs = "top 1.1.0 needs package base >=2.0.0; only one version of base can be installed; ";
+    let (version, by) = of("Flexible", &["top"], "top").unwrap();
+    assert_eq!((version.as_str(), by), ("1.1.0", format!("{needs}base 1.0.0 is installed and stays")));
+    let (version, by) = of("Flexible", &["top"], "base").unwrap();
+    assert_eq!(version, "2.0.0");
+    assert_eq!(by, "base 1.0.0 is installed and changes only where others need it");
+    let (_, by) = of("Pinned", &["top"], "top").unwrap();
+    assert_eq!(
+        by,
+        "top 1.1.0 needs package base >=2.0.0; base 1.0.0 is installed and pinned; only one version of base can be installed"
+    );
+    assert_eq!(of("Pinned", &["top"], "base"), None, "it never changes");
+    // Of two that are asked for, the first by name gets what it wants.
+    let (_, by) = of("Newest", &["other", "top"], "top").unwrap();
+    assert!(by.contains("other 1.0.0 needs package base <2.0.0") && by.contains("package other is required"), "{by}");
+}
+
+#[test]
 fn upgrades_take_the_shortest_path() {
     let bundles = vec![
         Bundle::new("a", "1.0.0"),
@@ -339,6 +378,27 @@ fn files_of_a_bundle_count_where_the_catalog_is_silent() {
     problem["cluster"] = json!({"kubernetes": "1.29.3"});
     let message = refused(&ask(&catalogs, &problem));
     assert!(message.contains("app 1.0.0 needs Kubernetes 1.30.0 or newer"), "{message}");
+}
+
+#[test]
+fn what_the_files_exclude_is_not_chosen() {
+    let bundles = vec![
+        Bundle::new("a", "1.0.0"),
+        Bundle::new("a", "1.1.0").replaces("1.0.0"),
+        Bundle::new("a", "1.2.0").replaces("1.1.0"),
+    ];
+    let catalogs = [("c", bundles)];
+    let excluded = |version: &str| json!({"package": "a", "bundle": format!("a.v{version}"), "why": "the operator needs Kubernetes 1.40.0"});
+    let mut problem = json!({"required": [{"package": "a"}], "catalogs": one(), "excluded": [excluded("1.2.0")]});
+    assert_eq!(chosen(&ask(&catalogs, &problem)), ["a 1.1.0"]);
+    problem["required"][0]["range"] = json!("1.2.0");
+    let message = refused(&ask(&catalogs, &problem));
+    assert!(message.contains("a 1.2.0 is not possible here: the operator needs Kubernetes 1.40.0"), "{message}");
+    // What is installed stays, and no upgrade leads over what is excluded.
+    problem["required"][0]["range"] = json!("");
+    problem["excluded"] = json!([excluded("1.1.0"), excluded("1.0.0")]);
+    problem["installed"] = json!([{"package": "a", "name": "a.v1.0.0", "version": "1.0.0"}]);
+    assert_eq!(chosen(&ask(&catalogs, &problem)), ["a 1.0.0"]);
 }
 
 #[test]

@@ -26,6 +26,10 @@ pub struct Bundle {
     pub min_kubernetes: Option<Version>,
     /// The highest version of OpenShift that it runs on.
     pub max_openshift: Option<OpenShift>,
+    /// The labels that it has for others that require one.
+    pub labels: BTreeSet<String>,
+    /// Whether it must not be installed any more: the property `olm.deprecated`.
+    pub withdrawn: bool,
     /// The properties as written, for CEL rules.
     pub properties: Vec<Value>,
     /// What is malformed. A bundle with faults is no candidate, since what it requires is unknown.
@@ -58,6 +62,7 @@ struct Facts {
     kinds: Vec<Need>,
     packages: Vec<Need>,
     constraints: Vec<Need>,
+    labels: Vec<Need>,
     max_openshift: Vec<OpenShift>,
     csv: Option<Csv>,
 }
@@ -121,10 +126,9 @@ impl Bundle {
         let mut facts = Facts::default();
         let mut versions = Vec::new();
         for property in properties {
-            let (Some(kind), Some(value)) = (property.get("type").and_then(Value::as_str), property.get("value"))
-            else {
-                continue;
-            };
+            let kind = property.get("type").and_then(Value::as_str);
+            self.withdrawn |= kind == Some("olm.deprecated");
+            let (Some(kind), Some(value)) = (kind, property.get("value")) else { continue };
             let need = match kind {
                 "olm.package" if source == Source::Catalog => {
                     versions.push(version(package, value));
@@ -134,6 +138,13 @@ impl Bundle {
                     match Kind::read(value) {
                         Ok(kind) => drop(facts.provides.insert(kind)),
                         Err(error) => self.fault("olm.gvk", &error),
+                    }
+                    continue;
+                }
+                "olm.label" => {
+                    match label(value) {
+                        Ok(label) => drop(self.labels.insert(label)),
+                        Err(error) => self.fault("olm.label", &error),
                     }
                     continue;
                 }
@@ -156,6 +167,7 @@ impl Bundle {
                 }
                 "olm.package.required" => Need::package(value).map(|need| facts.packages.push(need)),
                 "olm.gvk.required" => Need::kind(value).map(|need| facts.kinds.push(need)),
+                "olm.label.required" => label(value).map(|label| facts.labels.push(Need::of_label(label))),
                 "olm.constraint" => Need::constraint(value).map(|need| facts.constraints.push(need)),
                 _ => continue,
             };
@@ -183,6 +195,7 @@ impl Bundle {
             let need = match kind {
                 "olm.package" => Need::package(value).map(|need| facts.packages.push(need)),
                 "olm.gvk" => Need::kind(value).map(|need| facts.kinds.push(need)),
+                "olm.label" => label(value).map(|label| facts.labels.push(Need::of_label(label))),
                 "olm.constraint" => Need::constraint(value).map(|need| facts.constraints.push(need)),
                 _ => continue,
             };
@@ -193,12 +206,13 @@ impl Bundle {
     }
 
     fn fill(&mut self, facts: Facts) {
-        let Facts { provides, kinds, packages, constraints, mut max_openshift, csv } = facts;
+        let Facts { provides, kinds, packages, constraints, labels, mut max_openshift, csv } = facts;
         let csv = csv.unwrap_or_default();
         self.provides = if provides.is_empty() { csv.owned } else { provides };
         let required = csv.required.into_iter().map(Need::of_kind);
         self.needs = if kinds.is_empty() { required.collect() } else { kinds };
         self.needs.extend(packages);
+        self.needs.extend(labels);
         self.needs.extend(constraints);
         if let Some(text) = csv.min_kubernetes.filter(|text| !text.is_empty()) {
             match crate::platform::kubernetes(&text) {
@@ -230,6 +244,12 @@ impl Said {
     fn by(bundle: &Bundle) -> Self {
         Self { provides: !bundle.provides.is_empty(), needs: !bundle.needs.is_empty() }
     }
+}
+
+/// The label of a property `olm.label` or `olm.label.required`.
+fn label(value: &Value) -> Result<String, String> {
+    let label = value.get("label").and_then(Value::as_str).filter(|label| !label.is_empty());
+    label.map(str::to_owned).ok_or_else(|| "it has no label".to_owned())
 }
 
 fn version(package: &str, value: &Value) -> Result<VersionRelease, String> {

@@ -24,6 +24,8 @@ pub struct Package {
     pub bundles: BTreeMap<String, Arc<Bundle>>,
     /// What is deprecated.
     pub deprecations: Deprecations,
+    /// Why its channels cannot be followed, as whatever reads the catalog found: no question that leads to it has an answer.
+    pub fault: Option<String>,
 }
 
 /// A channel: a graph of upgrades.
@@ -31,6 +33,8 @@ pub struct Package {
 pub struct Channel {
     /// The entries by the name of their bundle.
     pub entries: BTreeMap<String, Entry>,
+    /// The bundles that entries skip, each with the first entry that does. They are not chosen from this channel.
+    pub skipped: BTreeMap<String, String>,
 }
 
 /// An entry of a channel: a bundle and what it upgrades.
@@ -115,8 +119,7 @@ impl Package {
             }
             Some("olm.channel") if ours => {
                 if let Ok(read) = ChannelMeta::deserialize(meta) {
-                    let entries = read.entries.into_iter().map(entry).collect();
-                    self.channels.insert(read.name, Channel { entries });
+                    self.channels.insert(read.name, Channel::of(read.entries.into_iter().map(entry).collect()));
                 }
             }
             Some("olm.bundle") if ours => {
@@ -151,6 +154,28 @@ impl Package {
         Some(if is_default(&first) { first } else { names.find(is_default).unwrap_or(first) })
     }
 
+    /// The channel that offers a bundle: the default one, or else the first. A channel does not offer what one of its entries skips.
+    pub fn offer(&self, bundle: &str, among: &BTreeSet<String>) -> Option<&str> {
+        let is_default = |name: &&str| Some(*name) == self.default_channel.as_deref();
+        let offers = |(name, channel): &(&String, &Channel)| {
+            (among.is_empty() || among.contains(*name))
+                && channel.entries.contains_key(bundle)
+                && !channel.skipped.contains_key(bundle)
+        };
+        let mut names = self.channels.iter().filter(offers).map(|(name, _)| name.as_str());
+        let first = names.next()?;
+        Some(if is_default(&first) { first } else { names.find(is_default).unwrap_or(first) })
+    }
+
+    /// The entry that skips a bundle, if every channel that holds the bundle has one.
+    pub fn skipped_by(&self, bundle: &str, among: &BTreeSet<String>) -> Option<&str> {
+        if self.offer(bundle, among).is_some() {
+            return None;
+        }
+        let name = self.channel_of(bundle, among)?;
+        Some(self.channels.get(name)?.skipped.get(bundle)?.as_str())
+    }
+
     /// The message of the deprecation of a bundle: its own, or that of its channels if all are deprecated.
     pub fn deprecated(&self, bundle: &str) -> Option<&str> {
         if let Some(message) = self.deprecations.bundles.get(bundle) {
@@ -161,6 +186,18 @@ impl Package {
         channels.peek()?;
         let messages: Option<Vec<&String>> = channels.collect();
         messages?.first().map(|message| message.as_str())
+    }
+}
+
+impl Channel {
+    fn of(entries: BTreeMap<String, Entry>) -> Self {
+        let mut skipped = BTreeMap::new();
+        for (name, entry) in &entries {
+            for bundle in entry.skips.iter().filter(|bundle| *bundle != name) {
+                skipped.entry(bundle.clone()).or_insert_with(|| name.clone());
+            }
+        }
+        Self { entries, skipped }
     }
 }
 

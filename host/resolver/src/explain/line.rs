@@ -1,6 +1,6 @@
 //! One condition of a contradiction.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,8 @@ use crate::{
 
 /// The longest text of a requirement in a line, in characters.
 const NEED: usize = 400;
+/// The most bundles in a line that skip others, and the most reasons of bundles that are excluded.
+const REASONS: usize = 3;
 
 /// A condition that contradicts others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -95,8 +97,20 @@ pub enum Limit {
         /// The version of the cluster.
         cluster: String,
     },
+    /// Their files say that they are not possible here.
+    Excluded {
+        /// Why, for the first few of them.
+        why: Vec<String>,
+    },
+    /// The catalog has withdrawn them, with the property `olm.deprecated`.
+    Withdrawn,
     /// They are deprecated, and the policy excludes that.
     Deprecated,
+    /// Other bundles of their channels skip them.
+    Skipped {
+        /// The bundles that do.
+        by: Vec<String>,
+    },
     /// No path of upgrades leads to them.
     Upgrade {
         /// The bundle that is installed.
@@ -107,7 +121,7 @@ pub enum Limit {
 }
 
 /// The line of a cause.
-pub(super) fn line(universe: &Universe<'_>, cause: &Cause) -> Line {
+pub(crate) fn line(universe: &Universe<'_>, cause: &Cause) -> Line {
     let name = |group: GroupId| universe.groups[group].name.clone();
     let active = |group: GroupId| universe.active(group).map(|id| &universe.nodes[id]);
     match cause {
@@ -175,7 +189,18 @@ fn limit<'a>(
             let most = most.max().map(ToString::to_string).unwrap_or_default();
             Limit::OpenShift { most, cluster: cluster.openshift.clone().unwrap_or_default() }
         }
+        BlockKind::Excluded => {
+            let why = blocks.filter_map(|block| if let Block::Excluded(why) = block { Some(why) } else { None });
+            let why: BTreeSet<String> = why.map(|why| bounded(why, NEED)).collect();
+            Limit::Excluded { why: why.into_iter().take(REASONS).collect() }
+        }
+        BlockKind::Withdrawn => Limit::Withdrawn,
         BlockKind::Deprecated => Limit::Deprecated,
+        BlockKind::Skipped => {
+            let by = blocks.filter_map(|block| if let Block::Skipped(by) = block { Some(by.as_str()) } else { None });
+            let by: BTreeSet<&str> = by.collect();
+            Limit::Skipped { by: by.into_iter().take(REASONS).map(str::to_owned).collect() }
+        }
         BlockKind::Unreachable => {
             let held = universe.question.installed.get(universe.groups[group].name.as_str());
             Limit::Upgrade { from: held.map(|held| held.installed.name.clone()).unwrap_or_default() }
@@ -218,6 +243,18 @@ impl fmt::Display for Line {
                     Limit::OpenShift { most, cluster } => {
                         let verb = if several { "run" } else { "runs" };
                         write!(to, "{verb} on OpenShift up to {most}, and the cluster has {cluster}")
+                    }
+                    Limit::Excluded { why } => {
+                        let verb = if several { "are" } else { "is" };
+                        write!(to, "{verb} not possible here: {}", why.join("; "))
+                    }
+                    Limit::Withdrawn => {
+                        let verb = if several { "have" } else { "has" };
+                        write!(to, "{verb} the property olm.deprecated, with which a catalog withdraws a bundle")
+                    }
+                    Limit::Skipped { by } => {
+                        let verb = if several { "are" } else { "is" };
+                        write!(to, "{verb} skipped by {}, and what a channel skips is not chosen", listed(by, "and"))
                     }
                     Limit::Deprecated => {
                         let verb = if several { "are" } else { "is" };

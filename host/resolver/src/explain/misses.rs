@@ -155,7 +155,10 @@ fn blocked(universe: &Universe<'_>, node: &Node, block: &Block) -> String {
         Block::Malformed(fault) => format!("is malformed: {fault}"),
         Block::Kubernetes(least) => format!("needs Kubernetes {least}"),
         Block::OpenShift(most) => format!("runs on OpenShift up to {most}"),
+        Block::Excluded(why) => format!("is not possible here: {why}"),
+        Block::Withdrawn => "has the property olm.deprecated".to_owned(),
         Block::Deprecated => "is deprecated".to_owned(),
+        Block::Skipped(by) => format!("is skipped by {by}"),
         Block::Unreachable => {
             let name = universe.groups[node.group].name.as_str();
             let from = universe.question.installed.get(name).map_or("", |held| held.installed.name.as_str());
@@ -181,7 +184,7 @@ fn barrier(universe: &Universe<'_>, node: &Node) -> String {
         let limits: Vec<String> = other
             .blocks
             .iter()
-            .filter(|block| !matches!(block, Block::Unreachable | Block::Deprecated))
+            .filter(|block| !matches!(block, Block::Unreachable | Block::Deprecated | Block::Skipped(_)))
             .map(|block| blocked(universe, other, block))
             .collect();
         (!limits.is_empty()).then(|| format!(": {} on the way {}", other.bundle.name, limits.join(" and ")))

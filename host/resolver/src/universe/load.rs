@@ -8,7 +8,7 @@ use std::{
 
 use super::{Block, Group, GroupId, Node, Rank, Universe};
 use crate::{
-    catalog::{Bundle, Package},
+    catalog::{Bundle, CatalogError, Package},
     error::{Exceeded, ResolveError},
     need::Need,
     problem::{Hold, Upgrades},
@@ -31,6 +31,9 @@ impl Universe<'_> {
         let mut nodes = Vec::new();
         for (index, source) in self.question.sources.iter().enumerate() {
             let Some(package) = self.catalogs.package(&source.name, name)? else { continue };
+            if let Some(message) = package.fault.clone() {
+                return Err(CatalogError { catalog: source.name.clone(), message }.into());
+            }
             let count = self.nodes.len() + nodes.len() + package.bundles.len();
             if count > self.question.problem.budget.bundles {
                 return Err(Exceeded::Bundles.into());
@@ -90,17 +93,30 @@ impl Universe<'_> {
         let installable = |bundle: &str| {
             let Some(bundle) = package.bundles.get(bundle) else { return false };
             let completed = self.question.completed(name, bundle);
-            let limits = self.limits(completed.as_ref().unwrap_or(bundle));
+            let limits = self.limits(name, completed.as_ref().unwrap_or(bundle));
             limits.is_empty()
         };
-        Paths::from(package, channels, (&held.installed.name, &held.version), &installable, &self.steps).map(Some)
+        let offered = |bundle: &str| installable(bundle) && package.skipped_by(bundle, channels).is_none();
+        let installed = (held.installed.name.as_str(), &held.version);
+        let mut paths = Paths::from(package, channels, installed, &offered, &self.steps)?;
+        // What is skipped is on the way only where nothing else leads to the goal.
+        if package.channels.values().any(|channel| !channel.skipped.is_empty()) {
+            paths.extend(Paths::from(package, channels, installed, &installable, &self.steps)?);
+        }
+        Ok(Some(paths))
     }
 
     /// What keeps a bundle from this cluster.
-    fn limits(&self, bundle: &Bundle) -> BTreeSet<Block> {
+    fn limits(&self, package: &str, bundle: &Bundle) -> BTreeSet<Block> {
         let mut blocks = BTreeSet::new();
+        if let Some(why) = self.question.excluded.get(&(package, bundle.name.as_str())) {
+            blocks.insert(Block::Excluded((*why).to_owned()));
+        }
         if let Some(fault) = bundle.faults.first() {
             blocks.insert(Block::Malformed(fault.clone()));
+        }
+        if bundle.withdrawn {
+            blocks.insert(Block::Withdrawn);
         }
         if let (Some(least), Some(version)) = (&bundle.min_kubernetes, &self.question.kubernetes)
             && version < least
@@ -130,18 +146,22 @@ impl Universe<'_> {
         let version = bundle.version.clone();
         let malformed = version.is_none();
         let version = version.unwrap_or_else(VersionRelease::none);
-        let mut blocks = self.limits(&bundle);
+        let mut blocks = self.limits(&package.name, &bundle);
         if malformed {
             blocks.insert(Block::Malformed("it has no version".to_owned()));
         }
         let all = BTreeSet::new();
         let channels = wanted.map_or(&all, |wanted| &wanted.channels);
         let in_channel = package.channels_of(&bundle.name, channels).next().is_some();
-        let channel = package.channel_of(&bundle.name, channels);
+        let channel = package.offer(&bundle.name, channels).or_else(|| package.channel_of(&bundle.name, channels));
         let in_default = channel.is_some() && channel == package.default_channel.as_deref();
         let deprecated = package.deprecated(&bundle.name).is_some();
         if deprecated && !question.problem.policy.deprecated {
             blocks.insert(Block::Deprecated);
+        }
+        let any_change = held.is_some() && question.problem.policy.upgrades == Upgrades::SelfCertified;
+        if let Some(by) = package.skipped_by(&bundle.name, channels).filter(|_| !any_change) {
+            blocks.insert(Block::Skipped(by.to_owned()));
         }
         let same = held.is_some_and(|held| held.version == version && !malformed);
         if let Some(paths) = paths

@@ -89,6 +89,11 @@ impl Rank {
         }
     }
 
+    /// The rank that it would have if what is installed were not before others.
+    pub(crate) fn unchanged(&self) -> Self {
+        Self { changed: false, ..self.clone() }
+    }
+
     /// Whether only the name of the catalog tells two candidates apart.
     pub(crate) fn ties(&self, other: &Self) -> bool {
         let part = |rank: &Self| (rank.changed, rank.not_default, rank.deprecated, rank.priority, rank.other_catalog);
@@ -102,7 +107,13 @@ pub(crate) enum Block {
     Malformed(String),
     Kubernetes(semver::Version),
     OpenShift(OpenShift),
+    /// The files of the bundle say why.
+    Excluded(String),
+    /// The bundle has the property `olm.deprecated`.
+    Withdrawn,
     Deprecated,
+    /// An entry of its channels skips it: the name of that entry.
+    Skipped(String),
     Unreachable,
 }
 
@@ -314,7 +325,7 @@ impl<'a> Universe<'a> {
                 names.extend(self.question.installed.keys().map(|&name| name.to_owned()));
                 names.extend(self.question.contents.keys().map(|(package, _)| (*package).to_owned()));
             }
-            Wanted::Any => {
+            Wanted::Label(_) | Wanted::Any => {
                 for source in &self.question.sources {
                     names.extend(self.catalogs.packages(&source.name)?);
                 }
@@ -329,6 +340,7 @@ impl<'a> Universe<'a> {
         let wanted = match &leaf.wanted {
             Wanted::Package { range, .. } => range.matches(node.version.version()),
             Wanted::Kind(kind) => node.bundle.provides.contains(kind),
+            Wanted::Label(label) => node.bundle.labels.contains(label),
             Wanted::Any => true,
         };
         if !wanted {

@@ -53,6 +53,15 @@ impl Bundle {
         self
     }
 
+    pub(crate) fn skips(mut self, version: &str) -> Self {
+        let skipped = json!(format!("{}.v{version}", self.package));
+        match self.entry.get_mut("skips").and_then(Value::as_array_mut) {
+            Some(skips) => skips.push(skipped),
+            None => self.entry["skips"] = json!([skipped]),
+        }
+        self
+    }
+
     pub(crate) fn skip_range(mut self, range: &str) -> Self {
         self.entry["skipRange"] = json!(range);
         self

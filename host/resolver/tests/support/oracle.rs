@@ -14,7 +14,10 @@ use super::random::{CATALOGS, Candidate, Need, Random};
 pub(crate) type Set = Vec<usize>;
 
 /// The order of the candidates of a package.
-type Rank = (bool, bool, bool, Reverse<Version>, Reverse<i32>);
+type Rank = (bool, bool, bool, bool, Reverse<Version>, Reverse<i32>);
+
+/// The catalogs of what needs each package.
+type Homes = BTreeMap<String, BTreeSet<String>>;
 
 pub(crate) struct Oracle<'a> {
     question: &'a Random,
@@ -31,7 +34,8 @@ impl<'a> Oracle<'a> {
                 let one = &question.candidates[*index];
                 one.package == *package && one.version == *version
             };
-            oracle.held = (0..question.candidates.len()).filter(same).min_by_key(|index| oracle.rank(*index));
+            let rank = |index: &usize| oracle.rank(*index, &Homes::new());
+            oracle.held = (0..question.candidates.len()).filter(same).min_by_key(rank);
         }
         oracle.blocked = (0..question.candidates.len()).map(|index| oracle.blocks(index)).collect();
         oracle
@@ -68,13 +72,13 @@ impl<'a> Oracle<'a> {
                     && one.catalog == goal.catalog
                     && !one.limited
                     && (channels.is_empty() || channels.iter().any(|name| one.channels.contains(name)))
-                    && one.replaces.as_ref().is_some_and(|before| reached.contains(before))
+                    && one.upgrades().is_some_and(|before| reached.contains(before))
             });
             let before = reached.len();
             let next: Vec<Version> = next.map(|one| one.version.clone()).collect();
             reached.extend(next);
             if reached.len() == before {
-                let upgrades = goal.replaces.as_ref().is_some_and(|before| reached.contains(before));
+                let upgrades = goal.upgrades().is_some_and(|before| reached.contains(before));
                 let listed = channels.is_empty() || channels.iter().any(|name| goal.channels.contains(name));
                 return goal.version == *from || upgrades && listed;
             }
@@ -94,7 +98,30 @@ impl<'a> Oracle<'a> {
         if held && !self.pinned(&one.package) && !self.question.self_certified && !self.reachable(index) {
             blocks.insert("upgrade");
         }
+        if !(held && self.question.self_certified) && self.offers(index).is_empty() && !self.channels(index).is_empty()
+        {
+            blocks.insert("skipped");
+        }
         blocks
+    }
+
+    /// The channels of a candidate among those that are asked for.
+    fn channels(&self, index: usize) -> Vec<&'a str> {
+        let one = self.one(index);
+        let among = self.required(&one.package).map(|(_, _, channels)| channels.clone()).unwrap_or_default();
+        one.channels.iter().filter(|name| among.is_empty() || among.contains(name)).map(String::as_str).collect()
+    }
+
+    /// Those of them in which no other candidate skips it.
+    fn offers(&self, index: usize) -> Vec<&'a str> {
+        let one = self.one(index);
+        let skips = |other: &Candidate, channel: &str| {
+            (&other.package, &other.catalog) == (&one.package, &one.catalog)
+                && other.channels.contains(channel)
+                && other.skips.as_ref() == Some(&one.version)
+        };
+        let is_skipped = |channel: &str| self.question.candidates.iter().any(|other| skips(other, channel));
+        self.channels(index).into_iter().filter(|channel| !is_skipped(channel)).collect()
     }
 
     /// Whether a package is installed with one of these holds.
@@ -105,16 +132,78 @@ impl<'a> Oracle<'a> {
             .is_some_and(|(installed, _, hold)| installed == package && holds.contains(hold))
     }
 
-    fn rank(&self, index: usize) -> Rank {
+    fn rank(&self, index: usize, homes: &Homes) -> Rank {
         let one = self.one(index);
         let held = self.question.installed.as_ref().is_some_and(|(package, _, _)| *package == one.package);
-        let channels = self.required(&one.package).map(|(_, _, channels)| channels.clone()).unwrap_or_default();
-        let stable =
-            one.channels.contains("stable") && (channels.is_empty() || channels.contains(&"stable".to_owned()));
+        let offers = self.offers(index);
+        let stable = if offers.is_empty() { self.channels(index) } else { offers }.contains(&"stable");
         let stays = held && !self.has_hold(&one.package, &[Hold::Newest]);
         let changed = stays && self.required(&one.package).is_none() && self.held != Some(index);
         let priority = CATALOGS.iter().find(|(name, _)| *name == one.catalog).unwrap().1;
-        (changed, !stable, one.deprecated, Reverse(one.version.clone()), Reverse(priority))
+        let foreign = self.at_home(&one.package, homes) && !homes[&one.package].contains(&one.catalog);
+        (changed, foreign, !stable, one.deprecated, Reverse(one.version.clone()), Reverse(priority))
+    }
+
+    /// Whether a catalog of what needs a package has a candidate of it.
+    fn at_home(&self, package: &str, homes: &Homes) -> bool {
+        let Some(home) = homes.get(package) else { return false };
+        (0..self.question.candidates.len())
+            .filter(|index| self.blocked[*index].is_empty())
+            .any(|index| self.one(index).package == package && home.contains(&self.one(index).catalog))
+    }
+
+    /// Whether a package is asked for, or stays as it is before anything else counts.
+    fn is_settled(&self, package: &str) -> bool {
+        self.required(package).is_some() || self.has_hold(package, &[Hold::Pinned, Hold::Flexible])
+    }
+
+    /// The candidates that meet a part of a need.
+    fn meeting(&self, need: &Need, met: &mut Vec<Vec<usize>>) {
+        let possible = || (0..self.question.candidates.len()).filter(|index| self.blocked[*index].is_empty());
+        match need {
+            Need::Kind(kind) => {
+                let own = self.held.is_some_and(|held| self.one(held).provides.as_ref() == Some(kind));
+                if own || !self.question.served.contains(kind) {
+                    met.push(possible().filter(|index| self.one(*index).provides.as_ref() == Some(kind)).collect());
+                }
+            }
+            Need::Package(name, least) => {
+                let meets = |index: &usize| self.one(*index).package == *name && self.one(*index).version >= *least;
+                met.push(possible().filter(meets).collect());
+            }
+            Need::Any(parts) => parts.iter().for_each(|part| self.meeting(part, met)),
+            Need::None(_) => {}
+        }
+    }
+
+    /// The catalogs of what needs each package that a set does not settle.
+    fn homes(&self, set: &[usize]) -> Homes {
+        let mut homes = Homes::new();
+        let settled = set.iter().copied().filter(|index| self.is_settled(&self.one(*index).package));
+        let open = (0..self.question.candidates.len()).filter(|index| {
+            let package = &self.one(*index).package;
+            self.has_hold(package, &[Hold::Yielding, Hold::Newest]) && self.required(package).is_none()
+        });
+        let mut open: Vec<usize> = settled.chain(open.filter(|index| self.blocked[*index].is_empty())).collect();
+        let mut followed: BTreeSet<usize> = open.iter().copied().collect();
+        while let Some(index) = open.pop() {
+            let mut met = Vec::new();
+            for need in self.one(index).needs.iter().filter(|need| self.counts(need, index)) {
+                self.meeting(need, &mut met);
+            }
+            for mut meeting in met {
+                meeting.retain(|other| !self.is_settled(&self.one(*other).package));
+                for other in &meeting {
+                    let home = homes.entry(self.one(*other).package.clone()).or_default();
+                    home.insert(self.one(index).catalog.clone());
+                }
+                if meeting.iter().any(|other| self.one(*other).catalog == self.one(index).catalog) {
+                    meeting.retain(|other| self.one(*other).catalog == self.one(index).catalog);
+                }
+                open.extend(meeting.into_iter().filter(|other| followed.insert(*other)));
+            }
+        }
+        homes
     }
 
     fn holds(&self, need: &Need, of: usize, set: &[usize]) -> bool {
@@ -180,8 +269,9 @@ impl<'a> Oracle<'a> {
         let installed = self.question.installed.as_ref().map(|(package, _, _)| package.as_str());
         let by_name: BTreeMap<&str, usize> =
             set.iter().map(|index| (self.one(*index).package.as_str(), *index)).collect();
-        let ranks = |wanted: &dyn Fn(&str) -> bool| -> Vec<Rank> {
-            by_name.iter().filter(|(name, _)| wanted(name)).map(|(_, index)| self.rank(*index)).collect()
+        let (homes, none) = (self.homes(set), Homes::new());
+        let ranks = |wanted: &dyn Fn(&str) -> bool, homes: &Homes| -> Vec<Rank> {
+            by_name.iter().filter(|(name, _)| wanted(name)).map(|(_, index)| self.rank(*index, homes)).collect()
         };
         let is_required = |name: &str| self.required(name).is_some();
         let with = |name: &str, holds: &[Hold]| self.has_hold(name, holds) && !is_required(name);
@@ -189,15 +279,18 @@ impl<'a> Oracle<'a> {
         let is_yielding = |name: &str| with(name, &[Hold::Yielding]);
         let is_newest = |name: &str| with(name, &[Hold::Newest]);
         let is_extra = |name: &str| !is_required(name) && installed != Some(name);
-        let mut extras: Vec<(bool, Reverse<i32>, String)> = Vec::new();
+        let mut extras: Vec<(bool, bool, Reverse<i32>, String)> = Vec::new();
         for name in by_name.keys().filter(|name| is_extra(name)) {
             let all = || (0..self.question.candidates.len()).filter(|index| self.one(*index).package == **name);
             let deprecated = all().all(|index| self.one(index).deprecated);
-            extras.push((deprecated, all().map(|index| self.rank(index).4).min().unwrap(), (*name).to_owned()));
+            let away = homes.contains_key(*name) && !self.at_home(name, &homes);
+            let priority = all().map(|index| self.rank(index, &none).5).min().unwrap();
+            extras.push((deprecated, away, priority, (*name).to_owned()));
         }
         extras.sort();
-        let settled = (ranks(&is_held), ranks(&is_required), ranks(&is_yielding), ranks(&is_newest));
-        (settled, extras.len(), extras, ranks(&is_extra))
+        let settled = (ranks(&is_held, &none), ranks(&is_required, &none));
+        let installed = (ranks(&is_yielding, &homes), ranks(&is_newest, &homes));
+        (settled, installed, extras.len(), extras, ranks(&is_extra, &homes))
     }
 
     /// The best of all sets.
@@ -232,6 +325,7 @@ impl<'a> Oracle<'a> {
                 let block = match limit {
                     Limit::Kubernetes { .. } => "kubernetes",
                     Limit::Upgrade { .. } => "upgrade",
+                    Limit::Skipped { .. } => "skipped",
                     _ => return true,
                 };
                 of(package).all(|index| !self.blocked[index].contains(block))

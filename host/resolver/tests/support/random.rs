@@ -80,9 +80,15 @@ pub(crate) struct Candidate {
     /// Whether it needs a newer Kubernetes.
     pub(crate) limited: bool,
     pub(crate) replaces: Option<Version>,
+    pub(crate) skips: Option<Version>,
 }
 
 impl Candidate {
+    /// The version that it upgrades by name.
+    pub(crate) fn upgrades(&self) -> Option<&Version> {
+        self.replaces.as_ref().or(self.skips.as_ref())
+    }
+
     pub(crate) fn bundle(&self) -> Bundle {
         let mut bundle = Bundle::new(&self.package, &self.version.to_string());
         bundle.channels.clone_from(&self.channels);
@@ -95,6 +101,9 @@ impl Candidate {
         }
         if let Some(version) = &self.replaces {
             bundle = bundle.replaces(&version.to_string());
+        }
+        if let Some(version) = &self.skips {
+            bundle = bundle.skips(&version.to_string());
         }
         for need in &self.needs {
             bundle = match need {
@@ -172,8 +181,15 @@ impl Random {
                         needs: (0..needs).map(|_| need(&mut dice, &packages, &kinds, 0)).collect(),
                         limited: dice.percent(10),
                         replaces: before.filter(|_| dice.percent(75)),
+                        skips: None,
                         version: version.clone(),
                     });
+                    // Not drawn, so that a seed gives the question that it gave before.
+                    if candidates.len() % 4 == 3
+                        && let Some(last) = candidates.last_mut()
+                    {
+                        last.skips = last.replaces.take();
+                    }
                     before = Some(version);
                 }
             }
