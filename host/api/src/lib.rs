@@ -90,7 +90,7 @@ pub use provisioner_class::{
     UpdatePolicy, WhileInUse,
 };
 pub use resolution::{
-    CatalogExpression, CatalogInUse, CatalogSelector, DecisionSummary, DependencyPolicy, DependencyUpgrades,
+    CatalogExpression, CatalogInUse, CatalogSelector, DecisionSummary, DependencyPolicy, DependencyUpgrades, HeldBack,
     LabelOperator, LeftOut, OutputType, PackageRequest, PendingDecision, Resolution, ResolutionOutput, ResolutionSpec,
     ResolutionStatus, ResolveSetOutput, ResolvedMember, SetConstraint, UpgradePolicy,
 };

@@ -38,7 +38,7 @@ pub const DECISIONS: i32 = 5;
     printcolumn = r#"{"name": "Decision", "type": "integer", "jsonPath": ".status.decision"}"#,
     printcolumn = r#"{"name": "Pending", "type": "string", "jsonPath": ".status.pending.reason"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
-    printcolumn = r#"{"name": "Bundles", "type": "string", "jsonPath": ".status.members[*].bundle", "priority": 1}"#,
+    printcolumn = r#"{"name": "Bundles", "type": "string", "jsonPath": ".status.bundles", "priority": 1}"#,
     printcolumn = r#"{"name": "Message", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].message", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
@@ -312,6 +312,9 @@ pub struct ResolutionStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["package"]))]
     pub members: Vec<ResolvedMember>,
+    /// The names of their bundles, separated by commas: a column of `kubectl get` shows one value. At most 20 names.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub bundles: String,
     /// The decision that waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<PendingDecision>,
@@ -372,6 +375,19 @@ pub struct ResolvedMember {
     /// The message of its deprecation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
+    /// A newer version that is wanted, or that the package could get, and that does not fit with the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<HeldBack>,
+}
+
+/// A newer version of a package that is not chosen because of others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HeldBack {
+    /// The version.
+    pub version: String,
+    /// What holds it back, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub explanation: Vec<String>,
 }
 
 /// An optional package that does not fit.

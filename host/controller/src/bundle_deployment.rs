@@ -49,7 +49,7 @@ pub(crate) use self::{
     detections::Detections,
     failed_candidates::FailedCandidates,
     failed_updates::FailedUpdates,
-    preflight::{Planned, changes},
+    preflight::{NotPlanned, Planned, changes},
     reconciler::BundleDeployments,
     steps::prepare::Preparations,
 };

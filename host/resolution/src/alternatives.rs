@@ -22,7 +22,8 @@ pub fn alternatives(
     let mut lines = Vec::new();
     for (change, lifted) in changes(problem) {
         let Ok(Answer::Decision(decision)) = ask(&lifted) else { continue };
-        for (package, version) in versions(&decision) {
+        // What others installed does not change, and is none of this set's.
+        for (package, version) in versions(&decision).into_iter().filter(|(package, _)| !is_fixed(problem, package)) {
             match before.get(&package) {
                 Some(now) if *now == version => {}
                 Some(now) => lines.push(format!("{change}: {package} {version} instead of {now}")),
@@ -65,6 +66,12 @@ fn changes(problem: &Problem) -> Vec<(&'static str, Problem)> {
         changes.push(("without version and channels", lifted));
     }
     changes
+}
+
+/// Whether a package is installed, and a change of the spec leaves it as it is.
+fn is_fixed(problem: &Problem, package: &str) -> bool {
+    problem.installed.iter().any(|it| it.package == package && it.hold == Hold::Pinned)
+        && !problem.required.iter().any(|it| it.package == package)
 }
 
 fn versions(decision: &Decision) -> BTreeMap<String, String> {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_api::PackageRequest;
+use chandler_resolver::Excluded;
 
 use crate::{Plan, PlannedMember, optional::LINES, status::lines};
 
@@ -10,12 +11,25 @@ use crate::{Plan, PlannedMember, optional::LINES, status::lines};
 const SUMMARY: usize = 20;
 
 /// Why a member would be refused, or several that exclude each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusal {
     /// Their packages.
     pub packages: Vec<String>,
     /// Why: a line that names the BundleDeployment.
     pub message: String,
+    /// Why the version of the bundle is not possible on this cluster, where that is the reason: another one may be.
+    pub excludes: Option<String>,
+}
+
+/// The bundles of a plan that are not possible on this cluster, as their files say: the resolver is asked for others.
+pub fn excluded(refusals: &[Refusal], plan: &Plan) -> Vec<Excluded> {
+    let of = |refusal: &Refusal| {
+        let [package] = refusal.packages.as_slice() else { return None };
+        let member = plan.set().find(|member| member.package == *package)?;
+        let (package, bundle) = (package.clone(), member.bundle.clone());
+        Some(Excluded { package, bundle, why: refusal.excludes.clone()? })
+    };
+    refusals.iter().filter_map(of).collect()
 }
 
 /// The optional ones among the requested packages that have to be left out of a plan, with the reasons. Empty if the refusals concern what is required: then
@@ -29,7 +43,9 @@ pub fn left_out(refusals: &[Refusal], plan: &Plan, requests: &[PackageRequest]) 
     let needed_by = needed_by(plan, &optional, &required);
     let of = |package: &String| needed_by.get(package.as_str()).map(Vec::as_slice).unwrap_or_default();
     let mut left_out: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let (alone, several): (Vec<&Refusal>, Vec<&Refusal>) = refusals.iter().partition(|it| it.packages.len() == 1);
+    // Of what is excluded, the resolver may find another version.
+    let refusals = refusals.iter().filter(|it| it.excludes.is_none());
+    let (alone, several): (Vec<&Refusal>, Vec<&Refusal>) = refusals.partition(|it| it.packages.len() == 1);
     for refusal in alone.into_iter().chain(several) {
         let is_gone = |places: &[usize]| {
             let mut packages = places.iter().filter_map(|place| optional.get(*place));
@@ -117,7 +133,7 @@ mod tests {
     fn left_out_beside(required: &[&str], members: &[&str], optional: &[&str], refused: &[&str]) -> Vec<String> {
         let refusal = |text: &&str| {
             let packages = text.split('+').map(str::to_owned).collect();
-            Refusal { packages, message: format!("{text}: no") }
+            Refusal { packages, message: format!("{text}: no"), excludes: None }
         };
         let refusals: Vec<Refusal> = refused.iter().map(refusal).collect();
         let request = |name: &&str, optional: bool| {
@@ -161,6 +177,24 @@ mod tests {
         assert!(left_out_for(&members, &["a", "c"], &["b+e"]).is_empty(), "both are required");
         let alone = left_out_for(&members, &["a", "b", "c", "e"], &["a+b", "b+e", "a"]);
         assert_eq!(alone, ["a for a: no", "e for b+e: no"], "without the one that is refused, the other one stays");
+    }
+
+    #[test]
+    fn a_bundle_that_is_not_possible_here_is_excluded_and_its_package_is_not_left_out() {
+        let mut plan = plan(&["app: base", "base"]);
+        plan.members[1].bundle = "base.v2".to_owned();
+        let refusal = |packages: &[&str], excludes: Option<&str>| {
+            let packages = packages.iter().map(|it| (*it).to_owned()).collect();
+            Refusal { packages, message: "no".to_owned(), excludes: excludes.map(str::to_owned) }
+        };
+        let refusals =
+            [refusal(&["base"], Some("too old")), refusal(&["app"], None), refusal(&["gone"], Some("too old"))];
+        let why = "too old".to_owned();
+        let base = Excluded { package: "base".to_owned(), bundle: "base.v2".to_owned(), why };
+        assert_eq!(excluded(&refusals, &plan), [base]);
+        let request = PackageRequest { name: "app".to_owned(), optional: true, ..PackageRequest::default() };
+        assert!(left_out(&refusals[..1], &plan, std::slice::from_ref(&request)).is_empty());
+        assert_eq!(left_out(&refusals, &plan, &[request]).len(), 1);
     }
 
     #[test]

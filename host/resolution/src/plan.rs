@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_api::LeftOut;
-use chandler_resolver::{Change, Decision, Member, Reason};
+use chandler_resolver::{Change, Decision, HeldBack, Member, Reason};
 
 use crate::{Installation, Question, installation::Placement};
 
@@ -28,6 +28,8 @@ pub struct PlannedMember {
     pub reasons: Vec<String>,
     /// The message of its deprecation.
     pub deprecated: Option<String>,
+    /// A newer version that does not fit with the others.
+    pub held_back: Option<HeldBack>,
     /// The members of the set that it needs, by package.
     pub needs: BTreeSet<String>,
     /// The packages that it needs and that BundleDeployments outside of the set have.
@@ -146,7 +148,8 @@ pub fn plan(
                 "the upgrade of {package} to {} waits until {} is healthy",
                 planned.version, before.version
             ));
-            planned = PlannedMember { needs: planned.needs, reasons: planned.reasons, ..before.clone() };
+            let PlannedMember { reasons, held_back, needs, .. } = planned;
+            planned = PlannedMember { reasons, held_back, needs, ..before.clone() };
         }
         plan.members.push(planned);
     }
@@ -247,6 +250,7 @@ fn first_step(member: &Member) -> PlannedMember {
         path: member.steps.iter().map(|step| step.version.clone()).collect(),
         reasons: member.reasons.iter().map(reason).collect(),
         deprecated: member.deprecated.clone(),
+        held_back: member.held_back.clone(),
         ..PlannedMember::default()
     };
     if let Some(step) = member.steps.first().filter(|step| step.name != member.name) {

@@ -1,6 +1,6 @@
 //! The status of a Resolution as users read it.
 
-use chandler_api::{DecisionSummary, LeftOut, PendingDecision, ResolutionStatus, ResolvedMember};
+use chandler_api::{DecisionSummary, HeldBack, LeftOut, PendingDecision, ResolutionStatus, ResolvedMember};
 use chandler_core::text::printable;
 
 /// The status without characters that could deceive its readers: catalogs choose names, messages and versions. All fields are named here, so
@@ -12,6 +12,7 @@ pub(crate) fn shown(status: ResolutionStatus) -> ResolutionStatus {
         decision,
         bundle_deployment,
         members,
+        bundles,
         pending,
         explanation,
         notes,
@@ -26,6 +27,7 @@ pub(crate) fn shown(status: ResolutionStatus) -> ResolutionStatus {
         decision,
         bundle_deployment,
         members: members.into_iter().map(member).collect(),
+        bundles: text(&bundles),
         pending: pending.map(|PendingDecision { reason, message, changes }| PendingDecision {
             reason,
             message: text(&message),
@@ -63,6 +65,7 @@ fn member(member: ResolvedMember) -> ResolvedMember {
         bundle_deployment,
         state,
         deprecated,
+        held_back,
     } = member;
     let optional = |it: Option<String>| it.map(|it| text(&it));
     ResolvedMember {
@@ -77,6 +80,7 @@ fn member(member: ResolvedMember) -> ResolvedMember {
         bundle_deployment: optional(bundle_deployment),
         state,
         deprecated: optional(deprecated),
+        held_back: held_back.map(|it| HeldBack { version: text(&it.version), explanation: texts(&it.explanation) }),
     }
 }
 

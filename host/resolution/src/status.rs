@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use chandler_api::{
-    BundleDeployment, CatalogInUse, ConditionType as Type, DecisionSummary, NewCondition, PendingDecision, Reason,
-    Resolution, ResolutionStatus, ResolvedMember,
+    BundleDeployment, CatalogInUse, ConditionType as Type, DecisionSummary, HeldBack, NewCondition, PendingDecision,
+    Reason, Resolution, ResolutionStatus, ResolvedMember,
     conditions::{remove_condition, whole_seconds},
     find_condition, set_condition,
 };
@@ -15,6 +15,8 @@ use crate::{Plan, PlannedMember, manifests::deployment_name, shown::shown};
 
 /// The most lines of an explanation.
 const EXPLANATION: usize = 50;
+/// The most names of bundles in one text.
+const BUNDLES: usize = 21;
 /// The most notes.
 const NOTES: usize = 20;
 
@@ -108,6 +110,7 @@ pub fn derive(resolution: &Resolution, found: &Found<'_>, now: Timestamp) -> Res
     }
     if let Some(members) = members(found) {
         status.members = members;
+        status.bundles = bundles(&status.members);
     }
     let mut set = |condition: Option<NewCondition>, kind: Type| match condition {
         Some(condition) => {
@@ -173,6 +176,11 @@ fn members(found: &Found<'_>) -> Option<Vec<ResolvedMember>> {
         _ => return None,
     };
     let states = found.set.as_ref().map(|set| &set.states);
+    // The plan knows it also where the members are those of the set before.
+    let held_back = |package: &str| match &found.answer {
+        Answer::Plan(plan) => plan.members.iter().find(|it| it.package == package)?.held_back.as_ref(),
+        _ => None,
+    };
     let reported = |member: &PlannedMember| {
         let own = found.set.as_ref().map(|_| deployment_name(&member.package));
         let deployment = member.elsewhere.clone().or(own);
@@ -188,9 +196,17 @@ fn members(found: &Found<'_>) -> Option<Vec<ResolvedMember>> {
             state: deployment.as_ref().and_then(|name| states?.get(name).cloned()),
             bundle_deployment: deployment,
             deprecated: member.deprecated.clone(),
+            held_back: held_back(&member.package)
+                .map(|it| HeldBack { version: it.version.clone(), explanation: it.by.clone() }),
         }
     };
     Some(members.iter().map(reported).collect())
+}
+
+/// The names of the bundles in one text.
+fn bundles(members: &[ResolvedMember]) -> String {
+    let names: Vec<String> = members.iter().map(|member| member.bundle.clone()).collect();
+    lines(&names, BUNDLES).join(", ")
 }
 
 fn resolved(answer: &Answer) -> Option<NewCondition> {

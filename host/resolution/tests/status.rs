@@ -8,6 +8,7 @@ use chandler_resolution::{
     Plan, PlannedMember,
     status::{Answer, Found, Set, derive, interrupted},
 };
+use chandler_resolver::HeldBack;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -125,6 +126,32 @@ fn a_request_that_was_refused_changes_nothing_but_readiness() {
     assert_eq!(lines(&derive(&resolution, &found, Timestamp::UNIX_EPOCH)), lines(&before), "the next reconcile");
 }
 
+/// A column of a table shows one value; `members[*].bundle` was the first of them.
+#[test]
+fn all_bundles_are_in_one_text() {
+    let bundles = |count: usize| {
+        let members: Vec<PlannedMember> = (0..count).map(|number| member(&format!("p{number:02}"), &[])).collect();
+        let found = Found { answer: plan(&members), ..Found::default() };
+        derive(&Resolution::default(), &found, Timestamp::UNIX_EPOCH).bundles
+    };
+    assert_eq!(bundles(2), "p00.v1.0.0, p01.v1.0.0");
+    assert!(bundles(50).ends_with("p19.v1.0.0, and 30 more"), "{}", bundles(50));
+}
+
+#[test]
+fn what_is_held_back_is_reported_also_while_a_decision_waits() {
+    let held_back =
+        Some(HeldBack { version: "2.0.0".to_owned(), by: vec!["base 1.0.0 is installed and stays".to_owned()] });
+    let planned = [PlannedMember { held_back, ..member("app", &[]) }];
+    let pending = PendingDecision { reason: "OutsideMaintenanceWindow".to_owned(), ..PendingDecision::default() };
+    for pending in [None, Some(pending)] {
+        let found = Found { answer: plan(&planned), set: Some(set(None)), pending, ..Found::default() };
+        let status = derive(&Resolution::default(), &found, Timestamp::UNIX_EPOCH);
+        let held_back = status.members[0].held_back.as_ref().unwrap();
+        assert_eq!((held_back.version.as_str(), held_back.explanation.len()), ("2.0.0", 1));
+    }
+}
+
 #[test]
 fn no_text_of_a_status_deceives_its_readers() {
     let forged = || "h2.v1\u{202e}\u{1b}[2J".to_owned();
@@ -138,6 +165,7 @@ fn no_text_of_a_status_deceives_its_readers() {
         path: vec![forged()],
         reasons: vec![forged()],
         deprecated: Some(forged()),
+        held_back: Some(HeldBack { version: forged(), by: vec![forged()] }),
         ..PlannedMember::default()
     };
     let left_out = vec![LeftOut { package: forged(), reason: forged(), explanation: vec![forged()] }];

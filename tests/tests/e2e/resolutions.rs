@@ -204,12 +204,53 @@ async fn dependencies_are_upgraded_as_the_spec_says() {
     let alternatives = &held.status.as_ref().expect("a status").alternatives;
     let expected = [one("base", "2.0.0"), one("left", "1.1.0"), one("top", "1.1.0")];
     assert!(expected.iter().all(|line| alternatives.contains(line)), "{alternatives:?}");
+    let members = &held.status.as_ref().expect("a status").members;
+    let held_back = |package: &str| {
+        let member = members.iter().find(|it| it.package == shop.name(package)).expect("a member");
+        member.held_back.clone().map(|it| (it.version, it.explanation.join("; "))).unwrap_or_default()
+    };
+    let (version, why) = held_back("top");
+    assert!(
+        version == "1.1.0" && why.contains(&format!("{} 1.0.0 is installed and stays", shop.name("base"))),
+        "{why}"
+    );
+    assert_eq!(held_back("base").0, "2.0.0");
     assert_eq!(shop.installed("top").await.as_deref(), Some("1.0.0"));
 
     patch(&world, &name, json!({"dependencyUpgrades": "Minimal"})).await;
     installed(&shop, &name, &[("base", "2.0.0"), ("left", "1.0.0"), ("top", "1.1.0")]).await;
     patch(&world, &name, json!({"dependencyUpgrades": null})).await;
     installed(&shop, &name, &[("base", "2.0.0"), ("left", "1.1.0"), ("top", "1.1.0")]).await;
+    delete(&world, &name).await;
+    world.finish().await;
+}
+
+/// The catalog does not have `minKubeVersion`: the bundle does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_that_needs_a_newer_kubernetes_gives_way_to_the_next_best() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &["base"]).await.with("base", "1.0.0", &[]).await;
+    let shop = shop.with("base", "1.1.0", &[]).await.with_future("base", "1.2.0").await;
+    let shop = shop.with_future("base", "1.3.0").await.with_future("new", "1.0.0").await;
+    catalog(&shop).await;
+    let name = format!("{}-wish", world.run());
+    create(&shop, &name, &[("app", "")]).await;
+    let found = installed(&shop, &name, &[("app", "1.0.0"), ("base", "1.1.0")]).await;
+    let status = found.status.as_ref().expect("a status");
+    assert_eq!(status.bundles, format!("{}.v1.0.0, {}.v1.1.0", shop.name("app"), shop.name("base")));
+    assert!(status.pending.is_none(), "{:?}", status.pending);
+    let deployment = world.ready(&shop.name("base")).await;
+    let history = deployment.status.expect("a status").history;
+    let versions: Vec<_> = history.iter().filter_map(|it| it.version.clone()).collect();
+    assert_eq!(versions, ["1.1.0"], "the others were never installed");
+
+    // Where nothing else is left, the explanation says why.
+    patch(&world, &name, json!({"packages": wanted(&shop, &[("app", ""), ("new", "")])})).await;
+    let refused = until(&world, &name, "False/NotSatisfiable", |_| true).await;
+    let text = message(&refused, ConditionType::Ready);
+    let why = format!("{} 1.0.0 is not possible here: the operator needs Kubernetes 9.99.0", shop.name("new"));
+    assert!(text.contains(&why), "{text}");
+    assert_eq!(shop.installed("app").await.as_deref(), Some("1.0.0"), "the set stays");
     delete(&world, &name).await;
     world.finish().await;
 }

@@ -83,6 +83,14 @@ impl<'a> Shop<'a> {
         self
     }
 
+    /// Adds a version that needs a newer Kubernetes than there is. Only its image says so, not the catalog.
+    pub(crate) async fn with_future(mut self, package: &'static str, version: &'static str) -> Self {
+        let csv = json!({"minKubeVersion": "9.99.0"});
+        let image = self.world.push(&self.bundle_with(package, version, &csv)).await;
+        self.add(package, version, &[], image);
+        self
+    }
+
     /// Adds a version whose bundle also has a ConfigMap with this name.
     pub(crate) async fn with_map(mut self, package: &'static str, version: &'static str, name: &str) -> Self {
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
@@ -127,6 +135,11 @@ impl<'a> Shop<'a> {
 
     /// The bundle of a version.
     pub(crate) fn bundle(&self, package: &str, version: &str) -> Bundle {
+        self.bundle_with(package, version, &json!({}))
+    }
+
+    /// The bundle of a version, whose ClusterServiceVersion has more fields of the spec.
+    fn bundle_with(&self, package: &str, version: &str, more: &Value) -> Bundle {
         let name = self.name(package);
         let annotation =
             |key: &str, value: &str| format!("  operators.operatorframework.io.bundle.{key}.v1: {value}\n");
@@ -138,7 +151,7 @@ impl<'a> Shop<'a> {
             annotation("channels", "stable"),
             annotation("channel.default", "stable"),
         ];
-        let csv = json!({
+        let mut csv = json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
             "metadata": {"name": format!("{name}.v{version}")},
             "spec": {
@@ -147,6 +160,9 @@ impl<'a> Shop<'a> {
                 "install": {"strategy": "deployment", "spec": {"deployments": []}},
             },
         });
+        for (field, value) in more.as_object().into_iter().flatten() {
+            csv["spec"][field] = value.clone();
+        }
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": package}, "data": {"version": version}});
         let limit = self.openshift.get(package).map(|most| json!([{"type": "olm.maxOpenShiftVersion", "value": most}]));
         let properties = json!({"properties": limit.unwrap_or_else(|| json!([]))});

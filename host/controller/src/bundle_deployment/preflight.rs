@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chandler_api::BundleDeployment;
 use chandler_core::Release;
+use chandler_engine::CallError;
 use chandler_records::Record;
 use chandler_rollout::{DefinedKinds, Preview, RolloutRequest};
 use kube::ResourceExt as _;
@@ -12,7 +13,11 @@ use kube::ResourceExt as _;
 use super::{
     decide::{drift, owner},
     handles::CertificateHandles,
-    steps::{certificates, prepare},
+    steps::{
+        certificates,
+        prepare::{self, PrepareError},
+        render::RenderError,
+    },
 };
 use crate::{account_grant::Asker, context::Context};
 
@@ -26,9 +31,32 @@ pub(crate) struct Planned {
     pub(crate) release: Arc<Release>,
 }
 
+/// What its provisioner reports of a bundle that needs a newer Kubernetes than the cluster has.
+const KUBERNETES_TOO_OLD: &str = "KubernetesTooOld";
+
+/// There is no release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NotPlanned {
+    /// Why, with the cause.
+    pub(crate) message: String,
+    /// Why another version of the bundle may be possible on this cluster, where this one is not.
+    pub(crate) excludes: Option<String>,
+}
+
+impl NotPlanned {
+    fn of(error: &PrepareError) -> Self {
+        let unsupported = match error {
+            PrepareError::Render(RenderError(CallError::UnsupportedContent(findings))) => findings.as_slice(),
+            _ => &[],
+        };
+        let too_old = unsupported.iter().find(|finding| finding.code == KUBERNETES_TOO_OLD);
+        Self { message: error.to_string(), excludes: too_old.map(|finding| finding.message.clone()) }
+    }
+}
+
 impl Planned {
-    /// Fetches and renders a BundleDeployment as it is to be. The message of an error has the cause.
-    pub(crate) async fn render(context: &Arc<Context>, wanted: BundleDeployment) -> Result<Self, String> {
+    /// Fetches and renders a BundleDeployment as it is to be.
+    pub(crate) async fn render(context: &Arc<Context>, wanted: BundleDeployment) -> Result<Self, NotPlanned> {
         let name = wanted.name_any();
         let mut deployment = planned(wanted, context.deployment(&name));
         // As in a reconcile, the history is that of the record: a client that may write the status chooses no class.
@@ -37,7 +65,7 @@ impl Planned {
             status.history = record.map(|state| state.history.clone()).unwrap_or_default();
         }
         let prepared = Box::pin(prepare::described_now(deployment.clone(), Arc::clone(context))).await;
-        let release = prepared.map_err(|failure| failure.error.to_string())?;
+        let release = prepared.map_err(|failure| NotPlanned::of(&failure.error))?;
         Ok(Self { deployment, release })
     }
 
@@ -94,6 +122,7 @@ fn planned(wanted: BundleDeployment, stored: Option<BundleDeployment>) -> Bundle
 #[cfg(test)]
 mod tests {
     use chandler_api::{BundleDeploymentSpec, BundleSource, ImageSource};
+    use chandler_core::{Diagnostic, Severity};
 
     use super::*;
 
@@ -101,6 +130,16 @@ mod tests {
         let image = ImageSource { reference: image.to_owned(), ..ImageSource::default() };
         let spec = BundleDeploymentSpec { source: BundleSource::image(image), ..BundleDeploymentSpec::default() };
         BundleDeployment::new("one", spec)
+    }
+
+    #[test]
+    fn only_an_old_kubernetes_excludes_a_version() {
+        let finding = |code: &str| vec![Diagnostic::new(Severity::Error, code, "the operator needs Kubernetes 1.40.0")];
+        let of = |error| NotPlanned::of(&PrepareError::Render(RenderError(error))).excludes;
+        let too_old = of(CallError::UnsupportedContent(finding("KubernetesTooOld")));
+        assert_eq!(too_old.as_deref(), Some("the operator needs Kubernetes 1.40.0"));
+        assert_eq!(of(CallError::UnsupportedContent(finding("Other"))), None);
+        assert_eq!(of(CallError::InvalidContent(finding("KubernetesTooOld"))), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the resolver says, asked again only if something changed.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -19,6 +19,7 @@ use chandler_turns::{Requester, on_background_thread};
 use kube::ResourceExt as _;
 
 use super::{
+    decide::Round,
     decisions::{Decision, Decisions},
     observed::ObserveError,
     reconciler::{Resolutions, set_output},
@@ -73,13 +74,13 @@ impl Reply {
 }
 
 impl Resolutions {
-    /// The answer for a spec. `current` is the decision that the set has, among those that are kept; `refused` are the optional packages that
-    /// the checks of the members refused.
+    /// The answer for a spec. `current` is the decision that the set has, among those that are kept; `round` says what the checks of the
+    /// members found.
     pub(super) async fn answer(
         &self,
         resolution: &Resolution,
         (current, decisions): (Option<&Decision>, &Decisions),
-        refused: &BTreeMap<String, Vec<String>>,
+        round: &Round,
         memory: &mut Option<Arc<Answered>>,
     ) -> Reply {
         let spec = &resolution.spec;
@@ -115,7 +116,11 @@ impl Resolutions {
         };
         let question = question::ask(spec, &observed.members, &observed.others, &sources, self.cluster().await);
         let question = match question {
-            Ok(question) => Question { refused: refused.clone(), ..question },
+            Ok(mut question) => {
+                question.refused.clone_from(&round.refused);
+                question.problem.excluded.clone_from(&round.excluded);
+                question
+            }
             Err(refused) => {
                 let mut explanation: Vec<String> = refused.iter().map(ToString::to_string).collect();
                 let message = explanation.join("; ");
@@ -211,10 +216,10 @@ impl Key {
     /// The generation is that of the spec.
     fn of(question: &Question, generation: Option<i64>, may_remove: bool, catalogs: &[CatalogInUse]) -> Self {
         let Question { problem, optional, refused, taken_over, .. } = question;
-        let Problem { mode, required, constraints, installed, catalogs: sources, cluster, policy, contents, budget } =
-            problem;
+        let Problem { mode, required, constraints, installed, catalogs: sources, cluster, policy, .. } = problem;
+        let Problem { contents, excluded, budget, .. } = problem;
         let Cluster { kubernetes, openshift, kinds } = cluster;
-        let wanted = (mode, required, constraints, sources, policy, contents, budget);
+        let wanted = (mode, required, constraints, sources, policy, contents, excluded, budget);
         let digests: Vec<&String> = catalogs.iter().map(|it| &it.digest).collect();
         let asked = (generation, optional, refused, taken_over, may_remove, digests, kubernetes, openshift);
         // What is installed brings kinds.

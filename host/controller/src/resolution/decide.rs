@@ -1,7 +1,8 @@
 //! What the set of a Resolution is to have now.
 //!
-//! A round asks the resolver and has the members checked. If the checks refuse members that only optional packages need, the next round
-//! asks without these packages, so that the others are installed.
+//! A round asks the resolver and has the members checked. If the checks find bundles that are not possible on this cluster, which their
+//! catalog does not say, the next round asks without these bundles. If the checks refuse members that only optional packages need, the next
+//! round asks without these packages, so that the others are installed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,6 +23,7 @@ use chandler_resolution::{
     plan::changes,
     status::Answer,
 };
+use chandler_resolver::Excluded;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 
@@ -60,10 +62,12 @@ pub(super) struct Target {
 
 /// What the rounds before found.
 #[derive(Default)]
-struct Round {
+pub(super) struct Round {
     number: usize,
     /// The optional packages that are left out, with the reasons of the checks.
-    refused: BTreeMap<String, Vec<String>>,
+    pub(super) refused: BTreeMap<String, Vec<String>>,
+    /// The bundles that are not possible on this cluster.
+    pub(super) excluded: Vec<Excluded>,
 }
 
 /// What one Resolution has, and what it is to install.
@@ -101,12 +105,16 @@ impl Resolutions {
                 _ => stays(subject, decisions),
             };
             again = [again, target.again, paced].into_iter().flatten().min();
-            let left_out = match &answer {
-                Answer::Plan(plan) => checks::left_out(&target.refusals, plan, &subject.resolution.spec.packages),
-                _ => BTreeMap::new(),
+            let (left_out, mut excluded) = match &answer {
+                Answer::Plan(plan) => {
+                    let left_out = checks::left_out(&target.refusals, plan, &subject.resolution.spec.packages);
+                    (left_out, checks::excluded(&target.refusals, plan))
+                }
+                _ => (BTreeMap::new(), Vec::new()),
             };
-            let is_last = round.number + 1 == ROUNDS;
-            if is_last || left_out.keys().all(|package| round.refused.contains_key(package)) {
+            excluded.retain(|it| !round.excluded.contains(it));
+            let finds_nothing = excluded.is_empty() && left_out.keys().all(|it| round.refused.contains_key(it));
+            if finds_nothing || round.number + 1 == ROUNDS {
                 target.again = again;
                 if matches!(answer, Answer::Plan(_)) {
                     self.preflights.forget_after(&subject.resolution.name_any(), round.number);
@@ -117,6 +125,7 @@ impl Resolutions {
             }
             round.number += 1;
             round.refused.extend(left_out);
+            round.excluded.extend(excluded);
         }
     }
 
@@ -136,7 +145,7 @@ impl Resolutions {
         if resolution.spec.suspend {
             return Reply::of(Answer::Suspended);
         }
-        self.answer(resolution, (current, decisions), &round.refused, memory.answered_in(round.number)).await
+        self.answer(resolution, (current, decisions), round, memory.answered_in(round.number)).await
     }
 
     /// What the set is to have for a plan. The inner error is the answer if the plan cannot be put into effect.

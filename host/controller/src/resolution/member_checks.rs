@@ -13,7 +13,7 @@ use futures::StreamExt as _;
 use kube::ResourceExt as _;
 
 use crate::{
-    bundle_deployment::{Planned, changes},
+    bundle_deployment::{NotPlanned, Planned, changes},
     context::Context,
 };
 
@@ -73,7 +73,9 @@ async fn defined_kinds(
                 kinds.add(&planned.release);
                 changed.extend(is_changed.then_some((member, deployment)));
             }
-            Err(message) => refusals.extend(is_changed.then(|| member.refused(&message))),
+            Err(NotPlanned { message, excludes }) => {
+                refusals.extend(is_changed.then(|| Refusal { excludes, ..member.refused(&message) }));
+            }
         }
     }
     (kinds, changed)
@@ -112,7 +114,7 @@ async fn preview(
     deployment: BundleDeployment,
     kinds: &DefinedKinds,
 ) -> Result<Preview, String> {
-    let planned = Box::pin(Planned::render(context, deployment)).await?;
+    let planned = Box::pin(Planned::render(context, deployment)).await.map_err(|error| error.message)?;
     Box::pin(planned.preview(context, kinds, resolution)).await
 }
 
@@ -130,7 +132,8 @@ impl Member {
     }
 
     fn refused(&self, message: &impl std::fmt::Display) -> Refusal {
-        Refusal { packages: vec![self.package.clone()], message: format!("{}: {message}", self.name) }
+        let (packages, message) = (vec![self.package.clone()], format!("{}: {message}", self.name));
+        Refusal { packages, message, excludes: None }
     }
 }
 
@@ -144,7 +147,8 @@ fn shared(created: &[(Member, Vec<ObjectKey>)]) -> Vec<Refusal> {
     let refusal = |(object, members): (&ObjectKey, BTreeSet<&Member>)| {
         let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
         let message = format!("{object} is in {}, and can belong to one only", names.join(" and "));
-        Refusal { packages: members.into_iter().map(|member| member.package.clone()).collect(), message }
+        let packages = members.into_iter().map(|member| member.package.clone()).collect();
+        Refusal { packages, message, excludes: None }
     };
     several.map(refusal).take(REPORTED).collect()
 }
@@ -167,6 +171,6 @@ mod tests {
         let created = [(one, vec![key("a"), key("b")]), (two, vec![key("c"), key("b")])];
         let message = "ConfigMap shop/b is in one and two, and can belong to one only".to_owned();
         let packages = vec!["package-one".to_owned(), "package-two".to_owned()];
-        assert_eq!(shared(&created), [Refusal { packages, message }]);
+        assert_eq!(shared(&created), [Refusal { packages, message, excludes: None }]);
     }
 }

@@ -88,7 +88,7 @@ fn refusal(package: &str, stored: &BundleDeployment) -> Refusal {
         "{name}: package {package} cannot be installed under this name, which another BundleDeployment has that this Resolution did not \
          create: {claim}. It is not overwritten: delete it (`chandler delete {name}`), or leave the package out"
     );
-    Refusal { packages: vec![package.to_owned()], message }
+    Refusal { packages: vec![package.to_owned()], message, excludes: None }
 }
 
 #[cfg(test)]

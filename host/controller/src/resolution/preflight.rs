@@ -127,6 +127,7 @@ impl Preflights {
             Some(Err(_)) => vec![Refusal {
                 packages: Vec::new(),
                 message: "the controller panicked while it checked the members: its log says more".to_owned(),
+                excludes: None,
             }],
             None => {
                 let refused = |known: Refused| Preflight::Refused { refusals: known.refusals, again: CHECK_AGAIN };
@@ -204,7 +205,8 @@ mod tests {
 
     #[test]
     fn checks_that_find_the_same_become_rarer() {
-        let refusal = |message: &str| vec![Refusal { packages: vec!["app".into()], message: message.into() }];
+        let refusal =
+            |message: &str| vec![Refusal { packages: vec!["app".into()], message: message.into(), excludes: None }];
         let occasion = Occasion::default();
         let mut known = Refused { refusals: refusal("no permission"), ..refused(&Digest::of(b"decision")) };
         let mut waits = Vec::new();

@@ -26,7 +26,7 @@ use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
 use super::{
     answer::{Answered, Reply},
-    decide::{Decided, Subject},
+    decide::{Decided, Round, Subject},
     decisions::Decisions,
     handover::{Awaited, LOOK_AGAIN},
     observed::Entries,
@@ -191,7 +191,7 @@ impl Resolutions {
                 Reply::of(Answer::Suspended)
             } else {
                 let nothing = Decisions::default();
-                self.answer(resolution, (None, &nothing), &BTreeMap::new(), memory.answered_in(0)).await
+                self.answer(resolution, (None, &nothing), &Round::default(), memory.answered_in(0)).await
             };
             let alternatives = memory.alternatives();
             self.report(resolution, &Found { answer, catalogs, alternatives, ..Found::default() }).await?;
