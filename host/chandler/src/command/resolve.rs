@@ -37,8 +37,11 @@ Examples:
     chandler resolve shop@'>=3, <4' database --catalog ./catalog --kube-version 1.30
   Upgrade what is installed, and say why:
     chandler resolve shop --catalog ./catalog --installed shop@3.0.0 --installed database@1.5.0 --explain
+  Leave what others need as it is:
+    chandler resolve shop --catalog ./catalog --installed shop@3.0.0 --installed database@1.5.0 \\
+      --dependency-upgrades minimal
   What another question would give:
-    chandler resolve shop --catalog ./catalog --installed database@1.5.0 --what-if
+    chandler resolve shop --catalog ./catalog --installed database@1.5.0 --dependency-upgrades never --what-if
   The choice of OLM v1:
     chandler resolve prometheus --catalog ./catalog --mode single")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -51,13 +54,13 @@ pub struct Resolve {
     #[arg(long = "channel", value_name = "[PACKAGE=]CHANNEL")]
     pub channels: Vec<String>,
 
-    /// A bundle that is installed. It stays as it is unless its package is asked for. Repeatable
+    /// A bundle that is installed. Repeatable
     #[arg(long = "installed", value_name = "PACKAGE@VERSION")]
     pub installed: Vec<String>,
 
-    /// Let installed bundles change that are not asked for, where nothing else fits
-    #[arg(long)]
-    pub flexible: bool,
+    /// When installed bundles change that are not asked for, as spec.dependencyUpgrades of a Resolution
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t = UpgradesArgument::Latest)]
+    pub dependency_upgrades: UpgradesArgument,
 
     /// Whose rules the choice follows
     #[arg(long, value_enum, value_name = "MODE", default_value_t = ModeArgument::Default)]
@@ -132,7 +135,20 @@ pub enum ModeArgument {
     Single,
 }
 
-/// What happens with dependencies.
+/// When installed bundles change that are not asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum UpgradesArgument {
+    /// They get the newest version that fits, once the packages that are asked for have theirs
+    Latest,
+    /// They change where a package that is asked for gets a better version that way
+    Minimal,
+    /// They change where nothing else fits
+    Pinned,
+    /// They never change, as bundles that the Resolution does not own
+    Never,
+}
+
+/// What happens with packages that others need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DependenciesArgument {
     /// They are part of the answer
@@ -174,10 +190,13 @@ impl Resolve {
     fn problem(&self, required: Vec<Required>, catalogs: &IndexCatalogs) -> Result<Problem, CommandError> {
         let mut installed =
             self.installed.iter().map(|text| question::installed(text, catalogs)).collect::<Result<Vec<_>, _>>()?;
-        if self.flexible {
-            for it in &mut installed {
-                it.hold = Hold::Flexible;
-            }
+        for it in &mut installed {
+            it.hold = match self.dependency_upgrades {
+                UpgradesArgument::Latest => Hold::Newest,
+                UpgradesArgument::Minimal => Hold::Yielding,
+                UpgradesArgument::Pinned => Hold::Flexible,
+                UpgradesArgument::Never => Hold::Pinned,
+            };
         }
         Ok(Problem {
             mode: match self.mode {

@@ -362,6 +362,7 @@ mod tests {
             steps: Vec::new(),
             reasons: Vec::new(),
             deprecated: None,
+            held_back: None,
         }
     }
 

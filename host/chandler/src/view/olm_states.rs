@@ -36,7 +36,7 @@ macro_rules! states {
 states! {
     /// The state of a Subscription, `status.state`.
     Subscription {
-        /// A catalog has a version to install or to upgrade to, and nothing is in the set for it yet.
+        /// A catalog has a version to install or to upgrade to, and nothing is in the set for it yet, or another package holds it back.
         UpgradeAvailable,
         /// The set has a version that is not installed yet, or a change of it waits for an approval.
         UpgradePending,
@@ -101,6 +101,10 @@ pub struct Followed<'a> {
     pub best: Option<&'a str>,
     /// The reason for which a change of this package is not in the set yet.
     pub waits: Option<Reason>,
+    /// Whether a newer version is known that does not fit with other packages.
+    pub is_held_back: bool,
+    /// Whether it is not known what is best: nothing was decided for the spec as it is.
+    pub is_undecided: bool,
 }
 
 /// The state of the Subscription of a package; none before there is anything to install.
@@ -115,16 +119,18 @@ pub fn subscription(package: &Followed<'_>) -> Option<Subscription> {
     if package.installed != Some(in_set) {
         return Some(Subscription::UpgradePending);
     }
-    let is_best = package.best.is_none_or(|best| best == in_set);
-    Some(if is_best { Subscription::AtLatestKnown } else { Subscription::UpgradeAvailable })
+    if package.is_held_back || package.best.is_some_and(|best| best != in_set) {
+        return Some(Subscription::UpgradeAvailable);
+    }
+    (!package.is_undecided).then_some(Subscription::AtLatestKnown)
 }
 
 /// What a Resolution knows of one of its packages.
-pub fn followed<'a>(
-    member: &'a ResolvedMember,
-    installed: Option<&'a str>,
-    pending: Option<&PendingDecision>,
-) -> Followed<'a> {
+pub fn followed<'a>(member: &'a ResolvedMember, installed: Option<&'a str>, resolution: &Resolution) -> Followed<'a> {
+    let status = resolution.status.as_ref();
+    let pending = status.and_then(|status| status.pending.as_ref());
+    let resolved = status.and_then(|status| find_condition(&status.conditions, ConditionType::Resolved));
+    let set = resolution.spec.output.as_ref().and_then(|output| output.resolve_set.as_ref());
     let concerns = |pending: &&PendingDecision| {
         pending.changes.iter().any(|it| it.split([' ', '/']).any(|it| it == member.package))
     };
@@ -133,6 +139,10 @@ pub fn followed<'a>(
         in_set: member.bundle_deployment.is_some().then_some(member.version.as_str()),
         best: member.path.last().map(String::as_str),
         waits: pending.filter(concerns).and_then(|pending| Reason::from_name(&pending.reason)),
+        is_held_back: member.held_back.is_some()
+            || status.is_some_and(|status| status.left_out.iter().any(|it| it.package == member.package)),
+        is_undecided: set.is_some_and(|set| set.to_decision.is_some())
+            || resolved.is_some_and(|condition| condition.status != "True"),
     }
 }
 

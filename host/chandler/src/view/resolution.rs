@@ -80,6 +80,13 @@ pub fn remarks(decision: &Decision) -> Vec<String> {
             lines.push(format!("{} {} is deprecated: {message}", member.package, version(member)));
         }
     }
+    for member in &decision.members {
+        if let Some(held_back) = &member.held_back {
+            let why = if held_back.by.is_empty() { "other packages".to_owned() } else { held_back.by.join("; ") };
+            let (package, newer) = (&member.package, &held_back.version);
+            lines.push(format!("{package} {} stays behind {newer}, which is held back by: {why}", version(member)));
+        }
+    }
     for missing in &decision.missing {
         lines.push(format!("not installed: {} {}: {}", missing.package, version(missing), reasons(missing).join("; ")));
     }

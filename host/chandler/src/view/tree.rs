@@ -110,7 +110,8 @@ pub struct Branch {
 }
 
 impl Branch {
-    fn of(label: &str, branches: Vec<Self>) -> Self {
+    /// A line without a sign.
+    pub fn of(label: &str, branches: Vec<Self>) -> Self {
         Self { label: one_line(label), mark: None, message: None, branches }
     }
 
@@ -158,9 +159,14 @@ pub fn lines(objects: &[ObjectStatus], sign: impl Fn(ObjectHealth) -> String) ->
 
 /// The lines of the tree. In `width` columns messages are cut at the end; names are not.
 pub fn node_lines(nodes: &[TreeNode], sign: impl Fn(ObjectHealth) -> String, width: Option<usize>) -> Vec<String> {
+    branch_lines(&branches(nodes), sign, width)
+}
+
+/// The lines of branches, without a stem at the first level.
+pub fn branch_lines(branches: &[Branch], sign: impl Fn(ObjectHealth) -> String, width: Option<usize>) -> Vec<String> {
     let mut lines = Vec::new();
-    for place in branches(nodes) {
-        lines.push(place.label);
+    for place in branches {
+        lines.push(place.label.clone());
         push(&mut lines, "", &place.branches, &sign, width);
     }
     lines

@@ -22,6 +22,7 @@ mod rbac;
 mod registries;
 mod render;
 mod resolutions;
+mod resolve;
 mod rollouts;
 mod status_watch;
 mod support;

@@ -106,6 +106,13 @@ async fn a_resolution_is_explained_rolled_back_and_follows_the_catalogs_again() 
         assert!(member.contains(part), "no {part:?}: {member}");
     }
 
+    let tree = session.data(&["tree", &target]).await;
+    let lines = [&*format!("Resolution {name}\n"), &format!("BundleDeployment {package}\n"), "ConfigMap\n"];
+    assert!(lines.iter().all(|line| tree.contains(line)), "{tree}");
+    let objects = session.json(&["tree", &target, "-o", "json"]).await;
+    assert_eq!(objects[0]["bundleDeployment"], *package, "{objects}");
+    assert!(objects[0]["objects"].as_array().unwrap().iter().any(|it| it["kind"] == "ConfigMap"), "{objects}");
+
     let back = session.run(&["rollback", &target, "--timeout", "2m"]).await;
     assert_eq!(back.code, Some(0), "{}", back.stderr);
     assert!(back.stderr.contains(&format!("`chandler rollback {target} --undo`")), "{}", back.stderr);

@@ -5,7 +5,9 @@ use super::*;
 #[test]
 fn a_subscription_is_at_the_latest_version_once_the_best_one_is_installed() {
     use Subscription::{AtLatestKnown, UpgradeAvailable, UpgradePending};
-    let of = |installed, in_set, best, waits| subscription(&Followed { installed, in_set, best, waits });
+    let of = |installed, in_set, best, waits| {
+        subscription(&Followed { installed, in_set, best, waits, ..Followed::default() })
+    };
     for (installed, in_set, best, waits, state) in [
         (None, None, None, None, None),
         (None, Some("1"), None, None, Some(UpgradePending)),
@@ -22,6 +24,32 @@ fn a_subscription_is_at_the_latest_version_once_the_best_one_is_installed() {
 }
 
 #[test]
+fn a_package_that_others_hold_back_is_not_at_the_latest_version() {
+    use Subscription::{AtLatestKnown, UpgradeAvailable};
+    let state = |member: Value, mut status: Value, to_decision: Option<i64>| {
+        let member: ResolvedMember = serde_json::from_value(member).unwrap();
+        if status["conditions"].is_null() {
+            status["conditions"] = conditions(&[("Resolved", "True", "PackagesResolved")]);
+        }
+        let mut resolution = resolution(status);
+        let set = resolution.spec.output.as_mut().and_then(|output| output.resolve_set.as_mut());
+        set.unwrap().to_decision = to_decision;
+        subscription(&followed(&member, Some("1"), &resolution))
+    };
+    let member = json!({"package": "app", "bundle": "app.v1", "version": "1", "bundleDeployment": "app"});
+    let mut held = member.clone();
+    held["heldBack"] = json!({"version": "2", "explanation": ["base 1 is installed and stays"]});
+    assert_eq!(state(member.clone(), json!({}), None), Some(AtLatestKnown));
+    assert_eq!(state(held.clone(), json!({}), None), Some(UpgradeAvailable));
+    let left_out = json!({"leftOut": [{"package": "app", "reason": "NotSatisfiable"}]});
+    assert_eq!(state(member.clone(), left_out, None), Some(UpgradeAvailable));
+    // Nothing is known to be the latest version where nothing was decided.
+    assert_eq!(state(member.clone(), json!({}), Some(3)), None);
+    let refused = json!({"conditions": conditions(&[("Resolved", "False", "NotSatisfiable")])});
+    assert_eq!(state(member, refused, None), None);
+}
+
+#[test]
 fn a_change_that_waits_concerns_the_packages_that_it_names() {
     let member = |package: &str| ResolvedMember {
         package: package.to_owned(),
@@ -30,12 +58,8 @@ fn a_change_that_waits_concerns_the_packages_that_it_names() {
         ..ResolvedMember::default()
     };
     let of = |package: &str, change: &str| {
-        let pending = PendingDecision {
-            reason: "OutsideMaintenanceWindow".to_owned(),
-            changes: vec![change.to_owned()],
-            ..PendingDecision::default()
-        };
-        followed(&member(package), Some("1.0.0"), Some(&pending)).waits.is_some()
+        let pending = json!({"reason": "OutsideMaintenanceWindow", "message": "", "changes": [change]});
+        followed(&member(package), Some("1.0.0"), &resolution(json!({"pending": pending}))).waits.is_some()
     };
     for (package, change, concerns) in [
         ("app", "change app from 1.0.0 to 1.1.0", true),

@@ -1,6 +1,6 @@
 //! The packages of a Resolution, each with its state and those that OLM would report.
 
-use chandler_api::{BundleDeployment, Resolution, ResolvedMember};
+use chandler_api::{BundleDeployment, HeldBack, Resolution, ResolvedMember};
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
@@ -44,6 +44,9 @@ pub struct Package {
     /// The message of its deprecation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
+    /// A newer version that does not fit with other packages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<HeldBack>,
     /// The BundleDeployment that installs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bundle_deployment: Option<String>,
@@ -73,9 +76,8 @@ pub(super) fn packages(found: &Found) -> Vec<Package> {
 fn package(member: &ResolvedMember, resolution: &Resolution, found: &Found) -> Package {
     let deployment = member.bundle_deployment.as_ref().and_then(|name| found.deployments.get(name));
     let row = deployment.map(row);
-    let pending = resolution.status.as_ref().and_then(|status| status.pending.as_ref());
     let installed = row.as_ref().and_then(|row| row.installed_version.clone());
-    let followed = olm_states::followed(member, installed.as_deref(), pending);
+    let followed = olm_states::followed(member, installed.as_deref(), resolution);
     let is_installed = member.bundle_deployment.is_some();
     let state = match &row {
         Some(row) => row.state_text(),
@@ -98,6 +100,7 @@ fn package(member: &ResolvedMember, resolution: &Resolution, found: &Found) -> P
         channel: member.channel.clone(),
         reasons: member.reasons.clone(),
         deprecated: member.deprecated.clone(),
+        held_back: member.held_back.clone(),
         bundle_deployment: member.bundle_deployment.clone(),
         subscription: olm_states::subscription(&followed),
         cluster_service_versions: if is_installed { olm_states::csvs(deployment, &member.bundle) } else { Vec::new() },
@@ -124,6 +127,7 @@ fn alone(deployment: &BundleDeployment) -> Package {
         channel: None,
         reasons: vec!["the spec of the BundleDeployment names it".to_owned()],
         deprecated: None,
+        held_back: None,
         bundle_deployment: Some(row.name.clone()),
         subscription: None,
         ready: row.state == super::super::listing::State::Ready,

@@ -104,6 +104,10 @@ fn write_package(text: &mut String, package: &Package) {
     if let Some(message) = &package.deprecated {
         row("deprecated", message);
     }
+    if let Some(held_back) = &package.held_back {
+        let why = if held_back.explanation.is_empty() { "other packages" } else { &held_back.explanation.join("; ") };
+        row("held back", &format!("{} by: {why}", held_back.version));
+    }
     if let Some(deployment) = &package.bundle_deployment {
         row("details", &format!("`chandler status {deployment}`, `chandler tree {deployment}`"));
     }
