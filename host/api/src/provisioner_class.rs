@@ -107,7 +107,8 @@ impl schema::Enumeration for WhileInUse {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProvisionerLimits {
-    /// Wall-clock time, such as 10s.
+    /// The time that the provisioner computes and waits for itself, such as 10s. A call that takes 30 times as long because the machine is
+    /// busy is retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub timeout: Option<String>,

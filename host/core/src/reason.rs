@@ -130,6 +130,8 @@ names! {
         ProvisionerAmbiguous,
         /// A call took longer than allowed.
         PluginTimeout,
+        /// The provisioner did not return in time, because the machine is busy.
+        MachineBusy,
         /// A call used more memory than allowed.
         PluginOutOfMemory,
         /// A call read, returned or logged more than allowed.

@@ -62,6 +62,7 @@ impl Reason {
             | Self::Preflighting
             | Self::InstallPending
             | Self::CompilerBusy
+            | Self::MachineBusy
             | Self::InstallationStatusUnknown => Remedy::Time,
 
             Self::ProcessingFinalizerFailed

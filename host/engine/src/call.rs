@@ -17,6 +17,7 @@ use crate::{
     CallError, CallLog, LimitExceeded, LimitKind, Limits, Trapped,
     contract::bindings::Plugin,
     host::{Denied, Fault, State, Violation, record},
+    meter::{Clocks, Meter, Metered},
     provisioner::Loaded,
     text::sanitize,
     threads::Slot,
@@ -84,18 +85,22 @@ async fn execute<T, F>(
     body: F,
 ) -> Result<(T, State), CallError>
 where
-    F: for<'a> FnOnce(&'a mut Store<State>, Plugin) -> Body<'a, T>,
+    T: Send,
+    F: for<'a> FnOnce(&'a mut Store<State>, Plugin) -> Body<'a, T> + Send,
 {
     let started = Instant::now();
     let _ticking = loaded.ticker.tick();
-    let mut store = store(loaded, content, limits, started);
+    let meter = Meter::new(limits.time, Clocks::SYSTEM);
+    let mut store = store(loaded, content, limits, Arc::clone(&meter));
     store.data_mut().slot = Some(slot);
     let guest = async {
         let plugin = loaded.plugin.instantiate_async(&mut store).await.map_err(BodyError::Trap)?;
         body(&mut store, plugin).await
     };
-    // The timer stops a guest that waits; the epochs stop one that computes.
-    let result = timeout(limits.time, guest).await.unwrap_or_else(|_| Err(BodyError::Trap(Fault::TimedOut.into())));
+    // The meter stops a guest that waits; the epochs stop one that computes, and the timer a call for which the machine has no time.
+    let result = timeout(meter.wall(), Metered::new(guest, Arc::clone(&meter))).await;
+    let result = result.unwrap_or_else(|_| Err(Fault::Starved { used: meter.used(), wall: meter.wall() }));
+    let result = result.unwrap_or_else(|fault| Err(BodyError::Trap(fault.into())));
     // Drops the instance.
     let state = store.into_data();
     let log = record(&state.log, super::host::Recorder::finish);
@@ -105,17 +110,14 @@ where
     result.map(|value| (value, state))
 }
 
-fn store(loaded: &Loaded, content: Arc<dyn Content>, limits: &Limits, started: Instant) -> Store<State> {
+fn store(loaded: &Loaded, content: Arc<dyn Content>, limits: &Limits, meter: Arc<Meter>) -> Store<State> {
     let state = State::new(&loaded.identity, content, limits);
     let mut store = Store::new(loaded.plugin.engine(), state);
     store.limiter(|state| &mut state.memory);
     store.set_hostcall_fuel(usize::try_from(limits.transfer_bytes).unwrap_or(usize::MAX));
     store.set_max_component_handles(limits.handles as usize);
     store.set_epoch_deadline(1);
-    let time = limits.time;
-    store.epoch_deadline_callback(move |_| {
-        if started.elapsed() < time { Ok(UpdateDeadline::Yield(1)) } else { Err(Fault::TimedOut.into()) }
-    });
+    store.epoch_deadline_callback(move |_| Ok(meter.interrupted().map(|()| UpdateDeadline::Yield(1))?));
     store
 }
 
@@ -150,6 +152,9 @@ fn classify(error: &wasmtime::Error, state: &State, log: CallLog, limits: &Limit
     match error.downcast_ref::<Fault>() {
         Some(fault @ Fault::SecureRandomness) => {
             return CallError::Trapped(Trapped { trap: fault.to_string(), frames: Vec::new(), log });
+        }
+        Some(Fault::Starved { used, wall }) => {
+            return CallError::Starved { limit: limits.time, used: *used, wall: *wall };
         }
         Some(_) => return CallError::Timeout { limit: limits.time },
         None if trap == Some(&Trap::Interrupt) => return CallError::Timeout { limit: limits.time },

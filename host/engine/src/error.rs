@@ -159,11 +159,24 @@ impl CompileError {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The provisioner did not return in time.
+    /// The provisioner used up its time.
     #[error("the provisioner did not finish within {}", seconds(*limit))]
     Timeout {
         /// [`Limits::time`](crate::Limits::time).
         limit: Duration,
+    },
+    /// The machine had no time for the provisioner, which is no fault of its own.
+    #[error(
+        "the machine is too busy to run the provisioner: it got {} of its {} in {}; Chandler retries",
+        seconds(*used), seconds(*limit), seconds(*wall)
+    )]
+    Starved {
+        /// [`Limits::time`](crate::Limits::time).
+        limit: Duration,
+        /// What it used of it.
+        used: Duration,
+        /// The wall time that passed.
+        wall: Duration,
     },
     /// The provisioner requested more memory than its limit.
     #[error("the provisioner needs more than {} of memory", limits::bytes(*limit))]
@@ -207,6 +220,7 @@ impl CallError {
     pub fn reason(&self) -> Reason {
         match self {
             Self::Timeout { .. } => Reason::PluginTimeout,
+            Self::Starved { .. } => Reason::MachineBusy,
             Self::OutOfMemory { .. } => Reason::PluginOutOfMemory,
             Self::Trapped(_) => Reason::PluginTrapped,
             Self::LimitExceeded(_) => Reason::PluginLimitExceeded,
@@ -223,6 +237,7 @@ impl CallError {
     pub fn retry(&self) -> Retry {
         match self {
             Self::Timeout { .. }
+            | Self::Starved { .. }
             | Self::OutOfMemory { .. }
             | Self::Trapped(_)
             | Self::Failed { .. }

@@ -31,6 +31,7 @@ mod facts;
 mod host;
 mod imports;
 mod limits;
+mod meter;
 mod options;
 mod provisioner;
 mod schema;

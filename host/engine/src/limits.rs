@@ -14,7 +14,8 @@ pub(crate) const READ_BYTES: u32 = 1 << 20;
 /// ([`Limits::bounded_by`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Wall time of one call, excluding the wait for a free thread. Default 10 s.
+    /// What one call may compute, and wait for clocks of its own, excluding the wait for a free thread or processor. Default 10 s. A call
+    /// that takes 30 times as long on the wall without using it up is ended, too, and is retried.
     pub time: Duration,
     /// Total bytes of all linear memories. Default 256 MiB.
     pub memory: u64,

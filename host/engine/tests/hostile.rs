@@ -1,8 +1,11 @@
 //! A misbehaving guest fails with the error for its misbehaviour, and nothing else is affected.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use chandler_core::{Content, MemoryContent, Reason};
+use chandler_core::{Content, Digest, Entry, MemoryContent, ReadError, Reason};
 use chandler_engine::{CallError, Engine, EngineOptions, Limits, Provisioner, Retry};
 use serde_json::json;
 
@@ -295,4 +298,53 @@ async fn a_trap_shows_the_log_and_the_functions_of_the_guest() {
     };
     assert!(trapped.frames[0].contains("hostile"), "{:?}", trapped.frames);
     assert!(trapped.log.crash_message().unwrap().contains("panicked at"), "{:?}", trapped.log);
+}
+
+/// Files whose reads hold the guest's thread off the processor until more wall time has passed than the guest may use.
+struct Held {
+    files: MemoryContent,
+    limit: Duration,
+}
+
+impl Content for Held {
+    fn digest(&self) -> &Digest {
+        self.files.digest()
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.files.total_bytes()
+    }
+
+    fn entries(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Entry> {
+        self.files.entries(prefix, after, limit)
+    }
+
+    fn read(&self, path: &str, offset: u64, len: usize) -> Result<Vec<u8>, ReadError> {
+        let began = Instant::now();
+        while began.elapsed() <= self.limit {
+            std::thread::park_timeout(self.limit);
+        }
+        self.files.read(path, offset, len)
+    }
+}
+
+/// Beside a guest that computes without end, which is.
+#[tokio::test]
+async fn a_guest_without_a_processor_is_not_out_of_time() {
+    let provisioner = hostile(&engine()).await;
+    let limits = short();
+    let held = Held { files: MemoryContent::new([("detect", "hostile+v0")]), limit: limits.time };
+    let starved = provisioner.detect(Arc::new(held), &limits);
+    let (starved, spinning) = tokio::join!(starved, provisioner.detect(content([("detect", "spin")]), &limits));
+    assert_eq!(starved.unwrap().as_deref(), Some("hostile+v0"));
+    assert_eq!(spinning.unwrap_err().reason(), Reason::PluginTimeout);
+}
+
+#[test]
+fn a_machine_without_time_is_no_fault_of_a_provisioner() {
+    let seconds = Duration::from_secs;
+    let error = CallError::Starved { limit: seconds(10), used: seconds(2), wall: seconds(300) };
+    let text = "the machine is too busy to run the provisioner: it got 2 s of its 10 s in 300 s; Chandler retries";
+    assert_eq!(error.to_string(), text);
+    assert_eq!((error.reason(), error.retry()), (Reason::MachineBusy, Retry::BackOff));
 }

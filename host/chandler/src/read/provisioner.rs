@@ -160,6 +160,7 @@ pub fn call_failed_hiding(name: &str, error: &CallError, sources: &Sources<'_>, 
         CallError::UnsupportedContent(_) => {
             failed.hint("use another version of the bundle, or another class: --provisioner")
         }
+        CallError::Starved { .. } => failed.hint("run the command again when the machine is less busy"),
         _ => failed.hint("report the failure to the author of the provisioner"),
     };
     failed.with_findings(findings)

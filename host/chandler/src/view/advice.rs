@@ -104,6 +104,9 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         | Reason::CompileFailed => {
             "report the failure to the author of the provisioner; `chandler render` reproduces it without a cluster"
         }
+        Reason::MachineBusy => {
+            "wait: the controller renders the bundle again; if it lasts, give the controller more CPU time"
+        }
         Reason::CompilerBusy => {
             "wait: the controller compiles the provisioner again; if it lasts, give the controller more CPU time"
         }

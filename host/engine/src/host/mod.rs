@@ -9,7 +9,10 @@ mod output;
 mod request;
 mod wasi;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use chandler_core::{Content, Digest};
 use wasmtime::component::ResourceTable;
@@ -33,7 +36,15 @@ pub struct Bundle;
 /// A failure of the host during a call. It passes through the guest as the cause of a trap.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Fault {
-    /// The time limit passed while the guest ran.
+    /// The machine had no time for the guest.
+    #[error("the guest got {used:?} of the processor in {wall:?}")]
+    Starved {
+        /// What the guest used.
+        used: Duration,
+        /// The wall time that passed.
+        wall: Duration,
+    },
+    /// The guest used up its time.
     #[error("the time limit has passed")]
     TimedOut,
     /// The guest called a function of secure randomness, which provisioners do not have.
