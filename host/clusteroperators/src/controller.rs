@@ -33,7 +33,7 @@ impl Controller<'_> {
         memory: &mut Memory,
         now: Timestamp,
     ) -> Derived {
-        let Thresholds { outage, failure } = self.thresholds;
+        let Thresholds { outage, failure, .. } = self.thresholds;
         let reported = |_| {
             let unavailable = memory::reported(before, (AVAILABLE, "False"), failure, now);
             unavailable.or_else(|| memory::reported(before, (DEGRADED, "True"), outage, now))
@@ -72,7 +72,7 @@ mod tests {
         let mut memory = Memory::default();
         let mut status = None;
         let mut look = |second: i64, problem: Option<&str>| {
-            let thresholds = Thresholds { outage: Duration::from_mins(1), failure: Duration::from_mins(5) };
+            let thresholds = Thresholds::default();
             let controller = Controller { version: "1.2.3", problem, thresholds };
             let now = Timestamp::from_second(second).unwrap();
             let derived = controller.status(Vec::new(), status.as_ref(), &mut memory, now);

@@ -47,6 +47,9 @@ pub use report::continued;
 /// How long something is wrong until it is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
+    /// How long the first installation of a package fails until that is reported as Available=False. Default: 30 seconds, since nothing of it
+    /// works yet.
+    pub installation: Duration,
     /// How long an installed package does not work, or the controller cannot read, until that is reported: as Available=False of a package,
     /// and as Degraded=True of the controller. Default: one minute.
     pub outage: Duration,
@@ -57,7 +60,7 @@ pub struct Thresholds {
 
 impl Default for Thresholds {
     fn default() -> Self {
-        Self { outage: Duration::from_mins(1), failure: Duration::from_mins(5) }
+        Self { installation: Duration::from_secs(30), outage: Duration::from_mins(1), failure: Duration::from_mins(5) }
     }
 }
 

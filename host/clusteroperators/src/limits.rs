@@ -26,6 +26,8 @@ pub struct Platform {
     pub openshift: Option<String>,
     /// The version of Kubernetes; none where it is not known.
     pub kubernetes: Option<String>,
+    /// Whether OpenShift itself is being installed: no version of it was ever complete.
+    pub is_installing: bool,
     /// Whether installed bundles that are deprecated forbid the next minor version. Default: no.
     pub deprecated_blocks: bool,
 }

@@ -61,7 +61,7 @@ impl Memory {
     }
 }
 
-fn signed(duration: Duration) -> SignedDuration {
+pub(crate) fn signed(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }
 

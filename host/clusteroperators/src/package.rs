@@ -50,6 +50,8 @@ pub enum State {
     },
     /// Something that was tried does not succeed.
     Failed {
+        /// The reason of the condition that reports the failure.
+        reason: String,
         /// Whether the failure stops the package on the way to another state, so that trying again is progress.
         is_under_way: bool,
         /// Why.
@@ -91,18 +93,24 @@ impl Package {
 
     /// A PlatformOperator that cannot be decoded.
     pub fn undecodable(operator: &str, error: &str) -> Self {
-        let message = format!("cannot be decoded: {error}");
+        let (reason, message) = ("InvalidSpec".to_owned(), format!("cannot be decoded: {error}"));
         Self {
             operator: operator.to_owned(),
             name: operator.to_owned(),
             deployment: None,
             namespace: None,
             version: None,
-            state: State::Failed { is_under_way: false, message },
+            state: State::Failed { reason, is_under_way: false, message },
             is_installed: false,
             outage: None,
             limits: Limits::default(),
         }
+    }
+
+    /// A PlatformOperator that is expected and does not exist.
+    pub fn absent(operator: &str) -> Self {
+        let message = "waits: no PlatformOperator has this name, and the controller expects one".to_owned();
+        Self { state: State::Waiting { message }, ..Self::undecodable(operator, "") }
     }
 
     /// Whether what is wanted is installed and works.
@@ -115,6 +123,14 @@ impl Package {
 impl State {
     pub(crate) fn is_moving(&self) -> bool {
         matches!(self, Self::Moving { .. })
+    }
+
+    /// The reason of the condition that reports a failure.
+    pub(crate) fn failure_reason(&self) -> Option<&str> {
+        match self {
+            Self::Failed { reason, .. } => Some(reason),
+            _ => None,
+        }
     }
 
     pub(crate) fn failure(&self) -> Option<&str> {
@@ -182,7 +198,7 @@ fn state(operator: &PlatformOperator, deployment: Option<&BundleDeployment>, is_
     if operator.metadata.deletion_timestamp.is_some() {
         let stuck = ready.filter(|ready| is_deleted && meaning(&ready.reason) == Meaning::Failed);
         return match stuck {
-            Some(stuck) => failed(&format!("cannot be removed: {}", stuck.message), false),
+            Some(stuck) => failed(&stuck.reason, format!("cannot be removed: {}", stuck.message), false),
             None => moving(Way::Removal, "is being removed"),
         };
     }
@@ -191,7 +207,7 @@ fn state(operator: &PlatformOperator, deployment: Option<&BundleDeployment>, is_
     let copied = ready.is_some_and(|ready| ready.reason == wanted.reason || ready.message == wanted.message);
     if wanted.status != "True" && meaning(&wanted.reason) == Meaning::Failed && !copied {
         let is_under_way = !is_installed || ready.is_some_and(|ready| meaning(&ready.reason) == Meaning::Moving);
-        return failed(&problem(&wanted.reason, &wanted.message), is_under_way);
+        return failed(&wanted.reason, problem(&wanted.reason, &wanted.message), is_under_way);
     }
     if is_deleted || deployment.is_none() {
         let message = if wanted.status == "True" { "is to be installed again" } else { "is to be installed" };
@@ -224,7 +240,7 @@ fn unready(ready: &Condition, to: Way, is_installed: bool) -> State {
         Meaning::Unhealthy | Meaning::Failed => {
             let is_repair = [Reason::ReconcileFailed, Reason::ObjectLookupFailure, Reason::RolledBack];
             let is_under_way = !is_repair.iter().any(|reason| reason.as_str() == ready.reason);
-            failed(&problem(&ready.reason, &ready.message), is_under_way)
+            failed(&ready.reason, problem(&ready.reason, &ready.message), is_under_way)
         }
     }
 }
@@ -237,8 +253,8 @@ fn waiting(message: &str) -> State {
     State::Waiting { message: format!("waits: {message}") }
 }
 
-fn failed(message: &str, is_under_way: bool) -> State {
-    State::Failed { is_under_way, message: message.to_owned() }
+fn failed(reason: &str, message: String, is_under_way: bool) -> State {
+    State::Failed { reason: reason.to_owned(), is_under_way, message }
 }
 
 fn progress(message: &str) -> String {

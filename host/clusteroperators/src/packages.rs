@@ -7,10 +7,12 @@ use crate::{
     Derived, Memory, Package, Platform, Thresholds, limits,
     memory::{self, Trouble},
     package::{State, Way},
-    report::{AS_EXPECTED, AVAILABLE, DEGRADED, Report, Verdict, lines},
+    report::{self, AS_EXPECTED, AVAILABLE, DEGRADED, OPERATOR, Report, Verdict, lines, sentences},
 };
 
 const ERROR: &str = "PlatformOperatorError";
+const UNHEALTHY: &str = "Unhealthy";
+const INSTALLING: &str = "Installing";
 const NONE: &str = "No platform operators are present in the cluster";
 const ALL: &str = "All platform operators are in a successful state";
 
@@ -30,6 +32,9 @@ pub struct Packages<'a> {
 impl Packages<'_> {
     /// The status.
     ///
+    /// - Available is False until the first rollout of all packages is complete: the cluster-version operator takes a cluster for installed
+    ///   once its ClusterOperators are available. From then on, only trouble makes it False, and a package that is added makes it False only
+    ///   while the cluster itself is being installed.
     /// - Available is False while an installed package does not work, or the first installation of one fails, once that has lasted.
     /// - Progressing is True while a package is on the way to another state.
     /// - Degraded is True once a failure has lasted.
@@ -41,9 +46,14 @@ impl Packages<'_> {
         memory: &mut Memory,
         now: Timestamp,
     ) -> Derived {
-        let Thresholds { outage, failure } = self.thresholds;
+        let Thresholds { installation, outage, failure } = self.thresholds;
+        let is_initialized = !self.platform.is_installing && was_available(before);
         let reported = |trouble| {
-            let unavailable = memory::reported(before, (AVAILABLE, "False"), outage, now);
+            let is_trouble = report::find(before, AVAILABLE).is_some_and(|available| available.reason == ERROR);
+            // Before the first rollout is complete, the condition is False for another reason at first, and its time says nothing.
+            let least = now.checked_sub(memory::signed(outage)).unwrap_or(Timestamp::MIN);
+            let unavailable = memory::reported(before, (AVAILABLE, "False"), outage, now).filter(|_| is_trouble);
+            let unavailable = unavailable.map(|since| if is_initialized { since } else { least });
             let degraded = memory::reported(before, (DEGRADED, "True"), failure, now);
             match (trouble, unavailable) {
                 // Without Available=False, Degraded=True was not about an outage.
@@ -53,7 +63,7 @@ impl Packages<'_> {
             }
         };
         memory.observe(self.packages.iter().flat_map(|package| troubles(package)), reported, now);
-        let seen = Seen { packages: self.packages, thresholds: self.thresholds, memory, now };
+        let seen = Seen { packages: self.packages, thresholds: self.thresholds, memory, now, is_initialized };
         let report = Report {
             available: seen.available(),
             progressing: seen.progressing(),
@@ -64,7 +74,7 @@ impl Packages<'_> {
         };
         let times = |trouble| match trouble {
             Trouble::Failure => vec![failure],
-            Trouble::Outage => vec![outage, failure],
+            Trouble::Outage => vec![installation, outage, failure],
         };
         Derived { status: report.status(before, now), again: memory.next(times, now) }
     }
@@ -72,6 +82,12 @@ impl Packages<'_> {
     fn is_rolled_out(&self) -> bool {
         self.packages.iter().all(|package| package.is_rolled_out())
     }
+}
+
+/// Whether the first rollout was complete once. A version is reported then and stays, and so does Available=True.
+fn was_available(before: Option<&ClusterOperatorStatus>) -> bool {
+    let has_version = before.is_some_and(|before| before.versions.iter().any(|version| version.name == OPERATOR));
+    has_version || report::find(before, AVAILABLE).is_some_and(|available| available.status == "True")
 }
 
 /// What is wrong with a package. One whose first installation fails does not work, either.
@@ -88,11 +104,15 @@ struct Seen<'a> {
     thresholds: Thresholds,
     memory: &'a Memory,
     now: Timestamp,
+    /// Whether a package that is not installed yet leaves the others available.
+    is_initialized: bool,
 }
 
 impl Seen<'_> {
     fn is_out(&self, package: &Package) -> bool {
-        self.memory.lasts(Trouble::Outage, &package.operator, self.thresholds.outage, self.now)
+        let Thresholds { installation, outage, .. } = self.thresholds;
+        let least = if package.is_installed { outage } else { installation.min(outage) };
+        self.memory.lasts(Trouble::Outage, &package.operator, least, self.now)
     }
 
     fn is_degraded(&self, package: &Package) -> bool {
@@ -106,9 +126,13 @@ impl Seen<'_> {
     }
 
     fn available(&self) -> Verdict {
-        let out = self.collect(|package| problem(package).filter(|_| self.is_out(package)));
+        let out = self.collect(|package| failing(package).filter(|_| self.is_out(package)));
         if !out.is_empty() {
-            return Verdict::no(ERROR, lines(operator, "Platform operators do not work", &out));
+            return Verdict::no(ERROR, sentences(&out));
+        }
+        let pending = self.collect(pending);
+        if !self.is_initialized && !pending.is_empty() {
+            return Verdict::no(INSTALLING, lines(operator, "Platform operators are not installed yet", &pending));
         }
         let is_fine = self.packages.iter().all(|package| package.is_rolled_out());
         Verdict::yes(
@@ -124,7 +148,7 @@ impl Seen<'_> {
     fn progressing(&self) -> Verdict {
         let way = |package: &Package| match &package.state {
             State::Moving { to, message } => Some((*to, message.clone())),
-            State::Failed { is_under_way: true, message } if !self.is_degraded(package) => {
+            State::Failed { is_under_way: true, message, .. } if !self.is_degraded(package) => {
                 let to = if package.is_installed { Way::Upgrade } else { Way::Installation };
                 Some((to, format!("is tried again: it {message}")))
             }
@@ -148,7 +172,7 @@ impl Seen<'_> {
         };
         let reason = match first {
             Way::Upgrade => "Upgrading",
-            Way::Installation => "Installing",
+            Way::Installation => INSTALLING,
             Way::Removal => "Removing",
         };
         Verdict::yes(reason, lines(operator, "Platform operators are being rolled out", &moving))
@@ -165,6 +189,26 @@ impl Seen<'_> {
 
 fn operator(name: &str) -> String {
     format!("Platform operator {name}")
+}
+
+/// What a package lacks until it is installed for the first time. One that is being removed lacks nothing.
+fn pending(package: &Package) -> Option<String> {
+    match &package.state {
+        State::Moving { to: Way::Removal, .. } => None,
+        _ if package.is_installed => None,
+        State::Moving { message, .. } | State::Waiting { message } | State::Failed { message, .. } => {
+            Some(message.clone())
+        }
+        State::Settled => Some("is not installed yet".to_owned()),
+    }
+}
+
+/// What is wrong with a package that does not work, in the words of OpenShift's controller, and why.
+fn failing(package: &Package) -> Option<String> {
+    let problem = problem(package)?;
+    let reason = package.outage.as_ref().map(|_| UNHEALTHY).or_else(|| package.state.failure_reason())?;
+    let operator = &package.operator;
+    Some(format!("encountered the failing {operator} platform operator with reason {reason:?}: it {problem}"))
 }
 
 /// What is wrong with a package, the outage first: users notice it.

@@ -117,6 +117,11 @@ pub(crate) fn lines(one: impl Fn(&str) -> String, many: &str, lines: &[(String, 
     }
 }
 
+/// One sentence for each object, with a line each for several.
+pub(crate) fn sentences(of: &[(String, String)]) -> String {
+    of.iter().map(|(_, text)| sentence(text)).collect::<Vec<_>>().join("\n")
+}
+
 /// The text with a full stop.
 pub(crate) fn sentence(text: &str) -> String {
     let text = text.trim_end();

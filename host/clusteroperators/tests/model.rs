@@ -40,6 +40,8 @@ enum Step {
     /// A new controller restarts.
     Release,
     OpenShift,
+    /// The cluster-version operator has installed the cluster.
+    Installed,
     Clock(i64),
     Look,
 }
@@ -60,6 +62,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Restart),
         1 => Just(Step::Release),
         1 => Just(Step::OpenShift),
+        1 => Just(Step::Installed),
         8 => prop_oneof![1_i64..20, Just(59), Just(60), Just(299), Just(300), Just(4000), Just(-700)].prop_map(Step::Clock),
         1 => Just(Step::Look),
     ]
@@ -77,6 +80,12 @@ struct World {
     bad: BTreeMap<u8, Timestamp>,
     /// When the controller started.
     started: Timestamp,
+    /// Whether the cluster-version operator is installing the cluster.
+    is_installing: bool,
+    /// Whether a first rollout was complete once.
+    was_complete: bool,
+    /// Whether something was initializing before the last step.
+    was_initializing: bool,
 }
 
 impl World {
@@ -91,7 +100,15 @@ impl World {
             status: None,
             bad: BTreeMap::new(),
             started: now,
+            is_installing: false,
+            was_complete: false,
+            was_initializing: false,
         }
+    }
+
+    /// A cluster that is being installed.
+    fn installing() -> Self {
+        Self { is_installing: true, ..Self::new() }
     }
 
     fn take(&mut self, step: Step) {
@@ -117,6 +134,7 @@ impl World {
                 self.restart();
             }
             Step::OpenShift => self.minor += 1,
+            Step::Installed => self.is_installing = false,
             Step::Clock(seconds) => {
                 let step = SignedDuration::from_secs(seconds);
                 self.now += step;
@@ -157,10 +175,12 @@ impl World {
             is_openshift: true,
             openshift: Some(format!("4.{}.3", self.minor)),
             kubernetes: Some("v1.31.0".to_owned()),
+            is_installing: self.is_installing,
             deprecated_blocks: false,
         };
         let version = self.version();
-        let thresholds = Thresholds { outage: seconds(OUTAGE), failure: seconds(FAILURE) };
+        let thresholds =
+            Thresholds { installation: seconds(OUTAGE), outage: seconds(OUTAGE), failure: seconds(FAILURE) };
         let seen: Vec<&Package> = packages.iter().collect();
         let input = Packages { packages: &seen, platform: &platform, version: Some(&version), thresholds };
         let related = related::all(&packages, "chandler-system", Some("platform-operators"));
@@ -173,6 +193,12 @@ impl World {
             let lasted = self.now.duration_since(*since) >= SignedDuration::from_secs(least);
             lasted && (!only_out || self.operators[which].is_out())
         })
+    }
+
+    /// Whether a package that was never installed makes the ClusterOperator unavailable.
+    fn is_initializing(&self) -> bool {
+        let is_pending = self.operators.values().any(Operator::is_pending);
+        is_pending && (self.is_installing || !self.was_complete)
     }
 
     fn all(&self, holds: impl Fn(&Operator) -> bool) -> bool {
@@ -221,7 +247,13 @@ fn check_truth(world: &World, before: Option<&ClusterOperatorStatus>, status: &C
         let before = before.map(|before| before.versions.clone()).unwrap_or_default();
         assert_eq!(status.versions, before);
     }
-    if world.bad.is_empty() {
+    if world.is_initializing() {
+        // The cluster-version operator must not take the cluster for installed.
+        for mode in [Mode::Initializing, Mode::Updating] {
+            let verdict = judge(&expected, status, mode);
+            assert_eq!(verdict.map_err(|it| it.reason), Err("ClusterOperatorNotAvailable"), "{status:#?}");
+        }
+    } else if world.bad.is_empty() {
         // What goes well never fails an update, however long it takes.
         assert!(verdict.clone().err().is_none_or(|it| it.effect == Effect::None), "{verdict:?} {status:#?}");
         assert_eq!(judge(&expected, status, Mode::Initializing), Ok(()));
@@ -241,6 +273,9 @@ fn check_hysteresis(world: &World, before: Option<&ClusterOperatorStatus>, statu
     let uptime = world.now.duration_since(world.started);
     for (kind, bad, least, only_out) in [("Degraded", true, FAILURE, false), ("Available", false, OUTAGE, true)] {
         let is = is_true(status, kind) == bad;
+        if kind == "Available" && (world.is_initializing() || world.was_initializing) {
+            continue;
+        }
         let lasts = world.bad_for(least, only_out);
         match (was(kind, bad), is) {
             (false, true) => assert!(lasts, "{kind} came too early: {status:#?}"),
@@ -259,9 +294,14 @@ fn check_hysteresis(world: &World, before: Option<&ClusterOperatorStatus>, statu
 }
 
 fn run(steps: &[Step]) {
-    let mut world = World::new();
+    drive(World::new(), steps);
+}
+
+fn drive(mut world: World, steps: &[Step]) {
     for step in steps {
+        world.was_initializing = world.is_initializing();
         world.take(*step);
+        world.was_complete |= !world.operators.values().any(Operator::is_pending);
         let before = world.status.take();
         let mut memory = world.memory.clone();
         let derived = world.derive(before.as_ref(), &mut memory, world.now);
@@ -289,6 +329,23 @@ proptest! {
     fn the_cluster_version_operator_accepts_every_history(steps in prop::collection::vec(step(), 1..60)) {
         run(&steps);
     }
+
+    #[test]
+    fn no_history_of_a_cluster_that_is_being_installed_ends_before_its_packages_are(steps in prop::collection::vec(step(), 1..60)) {
+        drive(World::installing(), &steps);
+    }
+}
+
+#[test]
+fn nothing_is_available_before_the_first_rollout_and_everything_is_on_the_second_day() {
+    use Step::{Advance, Clock, Create, Fail, Installed, Recover, Restart, Upgrade, Wait};
+    let first = [Create(0), Clock(4000), Restart, Advance(0), Create(1), Advance(0), Advance(0), Wait(0), Restart];
+    let rest =
+        [Upgrade(0), Advance(1), Fail(1), Recover(1), Advance(1), Advance(1), Restart, Create(2), Restart, Clock(10)];
+    let last = [Advance(2), Installed, Restart, Advance(2), Advance(2), Clock(10)];
+    let steps: Vec<Step> = first.into_iter().chain(rest).chain(last).collect();
+    run(&steps);
+    drive(World::installing(), &steps);
 }
 
 #[test]

@@ -48,12 +48,20 @@ pub struct ClusterInfoWatch {
     current: Mutex<Option<Arc<ClusterInfo>>>,
     /// The last cluster info that differed from the one before.
     changes: watch::Sender<Arc<ClusterInfo>>,
+    /// Whether OpenShift is being installed, as the last answer had it.
+    is_installing: Mutex<Option<bool>>,
 }
 
 impl ClusterInfoWatch {
     /// Makes no request yet.
     pub fn new(client: Client, availability: Availability) -> Self {
-        Self { client, availability, current: Mutex::default(), changes: watch::Sender::new(Arc::default()) }
+        Self {
+            client,
+            availability,
+            current: Mutex::default(),
+            changes: watch::Sender::new(Arc::default()),
+            is_installing: Mutex::default(),
+        }
     }
 
     /// The cached cluster info. The first call makes the requests.
@@ -69,6 +77,20 @@ impl ClusterInfoWatch {
     /// Yields the new cluster info after each refresh that found a difference.
     pub fn changes(&self) -> impl Stream<Item = Arc<ClusterInfo>> + Send + use<> {
         WatchStream::from_changes(self.changes.subscribe())
+    }
+
+    /// Whether OpenShift is being installed: its ClusterVersion has a history in which no version is complete. Asks the API server until the
+    /// installation is complete, which happens once. Where a request fails, the previous answer holds, and `false` without one.
+    pub async fn is_openshift_installing(&self) -> bool {
+        let mut known = self.is_installing.lock().await;
+        if *known == Some(false) || !self.get().await.serves(CLUSTER_VERSION) {
+            return false;
+        }
+        match self.cluster_version().await {
+            Ok(version) => *known = Some(version.is_some_and(|version| is_installing(&version.data))),
+            Err(error) => tracing::debug!(%error, "failed to read whether OpenShift is being installed"),
+        }
+        known.unwrap_or_default()
     }
 
     /// Refreshes at this interval. Never returns.
@@ -130,11 +152,24 @@ impl ClusterInfoWatch {
         if !info.serves(CLUSTER_VERSION) {
             return Ok(None);
         }
-        let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "ClusterVersion");
-        let kind = ApiResource::from_gvk_with_plural(&kind, "clusterversions");
-        let version = Api::<DynamicObject>::all_with(self.client.clone(), &kind).get_opt("version").await?;
+        let version = self.cluster_version().await?;
         Ok(version.as_ref().and_then(|version| openshift_version(&version.data)).map(str::to_owned))
     }
+
+    async fn cluster_version(&self) -> Result<Option<DynamicObject>, kube::Error> {
+        let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "ClusterVersion");
+        let kind = ApiResource::from_gvk_with_plural(&kind, "clusterversions");
+        Api::<DynamicObject>::all_with(self.client.clone(), &kind).get_opt("version").await
+    }
+}
+
+/// Whether no version of OpenShift was ever completely installed. The cluster-version operator never drops the last complete one from the
+/// history.
+fn is_installing(cluster_version: &Value) -> bool {
+    let history =
+        cluster_version.pointer("/status/history").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let is_complete = |entry: &Value| entry.get("state").and_then(Value::as_str) == Some("Completed");
+    !history.is_empty() && !history.iter().any(is_complete)
 }
 
 /// The version that a ClusterVersion has or is being updated to: bundles must run on both, and the later one limits more.

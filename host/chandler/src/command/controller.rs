@@ -190,6 +190,11 @@ pub struct Controller {
     #[arg(long, value_name = "VERSION", env = "RELEASE_VERSION", hide_env_values = true)]
     pub release_version: Option<String>,
 
+    /// PlatformOperators without which the platform is incomplete, such as those of the release payload: until they exist and are installed,
+    /// platform-operators-aggregated reports no version, and is not available for the first time
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub expected_platform_operators: Vec<String>,
+
     /// Report Upgradeable=False while a bundle is installed that its catalog deprecates
     #[arg(long)]
     pub deprecated_blocks_upgrades: bool,
@@ -302,6 +307,7 @@ impl Controller {
             names: ClusterOperatorNames::with_suffix(self.cluster_operator_suffix.clone().unwrap_or_default()),
             version: self.release_version.clone().unwrap_or(defaults.version),
             deprecated_blocks_upgrades: self.deprecated_blocks_upgrades,
+            expected: self.expected_platform_operators.iter().cloned().collect(),
             ..defaults
         }
     }

@@ -48,8 +48,8 @@ fn seen(operator: &PlatformOperator, deployment: Option<&BundleDeployment>) -> S
     let state = match &package.state {
         State::Settled => "settled".to_owned(),
         State::Moving { to, message } => format!("{to:?}: {message}"),
-        State::Failed { is_under_way: true, message } => format!("{message}, under way"),
-        State::Waiting { message } | State::Failed { is_under_way: false, message } => message.clone(),
+        State::Failed { is_under_way: true, message, .. } => format!("{message}, under way"),
+        State::Waiting { message } | State::Failed { is_under_way: false, message, .. } => message.clone(),
     };
     let installed = if package.is_installed { "installed" } else { "not installed" };
     let outage = package.outage.map(|outage| format!("; {outage}")).unwrap_or_default();

@@ -16,7 +16,11 @@ fn moving(to: Way) -> State {
 }
 
 fn failed() -> State {
-    State::Failed { is_under_way: true, message: "failed (ObjectRefused): no".to_owned() }
+    State::Failed {
+        reason: "ObjectRefused".to_owned(),
+        is_under_way: true,
+        message: "failed (ObjectRefused): no".to_owned(),
+    }
 }
 
 /// The conditions after this time, of which the packages did not change.
@@ -27,7 +31,7 @@ fn seen(packages: &[Package], minutes: u64) -> String {
         packages: &packages,
         platform: &platform,
         version: Some("1.0.0"),
-        thresholds: Thresholds { outage: Duration::from_mins(1), failure: Duration::from_mins(5) },
+        thresholds: Thresholds::default(),
     };
     let (mut memory, start) = (Memory::default(), Timestamp::UNIX_EPOCH);
     let first = input.status(Vec::new(), None, &mut memory, start);

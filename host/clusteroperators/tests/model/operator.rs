@@ -101,6 +101,11 @@ impl Operator {
         self.life = Life::Deleting;
     }
 
+    /// Whether it is to be installed and never was.
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.is_installed && self.life != Life::Deleting
+    }
+
     pub(crate) fn is_settled(&self) -> bool {
         matches!(self.life, Life::Running | Life::Waiting)
     }

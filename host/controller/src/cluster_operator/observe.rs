@@ -29,11 +29,15 @@ pub(super) async fn observe(context: &Context, operators: &Cache<Guarded<Platfor
     };
     let mut packages: Vec<Package> = operators.state().iter().map(|guarded| package(guarded)).collect();
     packages.sort_by(|one, other| one.operator.cmp(&other.operator));
+    // Only packages that were never installed make a difference.
+    let is_pending = packages.iter().any(|package| !package.is_installed);
+    let is_installing = is_pending && context.cluster_info.is_openshift_installing().await;
     let info = context.cluster_info.get().await;
     let platform = Platform {
         is_openshift: info.serves(CLUSTER_VERSION),
         openshift: info.openshift_version.clone(),
         kubernetes: Some(info.kubernetes_version.clone()).filter(|version| !version.is_empty()),
+        is_installing,
         deprecated_blocks: context.options.cluster_operators.deprecated_blocks_upgrades,
     };
     let resolution =

@@ -1,5 +1,7 @@
 //! The options that an administrator sets.
 
+use std::collections::BTreeSet;
+
 use chandler_cluster_operators::{Names, Thresholds};
 
 /// Which ClusterOperators there are.
@@ -23,6 +25,9 @@ pub struct ClusterOperatorSettings {
     pub names: Names,
     /// The version that they report once everything is rolled out. Default: that of this build.
     pub version: String,
+    /// The PlatformOperators without which the platform is not complete, such as those of the same release payload. Until they exist and are
+    /// installed, no version is reported, and nothing is available for the first time. Default: none.
+    pub expected: BTreeSet<String>,
     /// How long something is wrong until it is reported.
     pub thresholds: Thresholds,
     /// Whether an installed bundle that its catalog deprecates forbids the next minor version of OpenShift. Default: no.
@@ -35,6 +40,7 @@ impl Default for ClusterOperatorSettings {
             mode: ClusterOperatorMode::default(),
             names: Names::default(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            expected: BTreeSet::new(),
             thresholds: Thresholds::default(),
             deprecated_blocks_upgrades: false,
         }

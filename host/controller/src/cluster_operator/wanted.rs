@@ -45,7 +45,10 @@ impl Memories {
         if settings.mode == ClusterOperatorMode::None {
             return wanted;
         }
-        let all: Vec<&Package> = observed.packages.iter().collect();
+        let is_absent = |name: &&String| observed.packages.iter().all(|package| package.operator != **name);
+        let absent: Vec<Package> =
+            settings.expected.iter().filter(is_absent).map(|name| Package::absent(name)).collect();
+        let all: Vec<&Package> = observed.packages.iter().chain(&absent).collect();
         let platform = &observed.platform;
         add(names.aggregated(), &|before, memory| {
             let related = related::all(&observed.packages, system_namespace, observed.resolution.as_deref());

@@ -122,6 +122,21 @@ fn the_version_of_openshift_is_the_one_that_is_wanted() {
     assert_eq!(change.to_string(), "OpenShift unknown -> 4.20.1");
 }
 
+#[test]
+fn openshift_is_being_installed_until_one_version_was_complete() {
+    let (partial, complete) = (json!({"state": "Partial"}), json!({"state": "Completed"}));
+    for (status, expected) in [
+        (json!({}), false),
+        (json!({"history": []}), false),
+        (json!({"history": [partial]}), true),
+        (json!({"history": [partial, partial]}), true),
+        (json!({"history": [complete]}), false),
+        (json!({"history": [partial, complete]}), false),
+    ] {
+        assert_eq!(is_installing(&json!({"status": status})), expected, "{status}");
+    }
+}
+
 #[tokio::test]
 async fn only_an_openshift_is_asked_for_its_version() {
     let asked = Arc::<Shared<Vec<String>>>::default();
