@@ -257,6 +257,11 @@ pub struct ResolveSetOutput {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 500))]
     pub namespaces: BTreeMap<String, String>,
+    /// The names of the BundleDeployments of packages, by package. Default: the name of the package. A package that is installed keeps the name
+    /// that its BundleDeployment has, and a name that another package of the set has is not given twice.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 500))]
+    pub names: BTreeMap<String, String>,
     /// The ServiceAccount whose permissions create the BundleDeployments and install the packages. Default: as for a BundleDeployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account: Option<ServiceAccountReference>,

@@ -253,6 +253,8 @@ fn of_resolution(spec: &ResolutionSpec, installation: &Installation) -> Vec<Dele
         install_namespace,
         namespaces,
         service_account,
+        // The account creates the BundleDeployments. One that exists under a name is never overwritten.
+        names: _,
         config: _,
         collision_protection: _,
         history_limit: _,

@@ -14,6 +14,7 @@
 //! | [`checks`] | which of them are left out because the checks of the members refuse them |
 //! | [`allowance`] | how much work one answer may take |
 //! | [`alternatives`](mod@alternatives) | what would be chosen if a part of the spec were different |
+//! | [`names`](mod@names) | the names of the BundleDeployments of a set |
 //! | [`plan`] | which bundle each package gets now, and what waits |
 //! | [`manifests`] | the members of the set as BundleDeployments, and back |
 //! | [`status`] | the status of the Resolution |
@@ -24,6 +25,7 @@ pub mod checks;
 pub mod evidence;
 pub mod installation;
 pub mod manifests;
+pub mod names;
 pub mod observed;
 pub mod optional;
 pub mod plan;

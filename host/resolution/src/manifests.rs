@@ -6,15 +6,16 @@ use chandler_api::{
     BundleDeployment, BundleDeploymentSpec, BundleSource, ImageSource, ResolveSetOutput, ServiceAccountReference,
     names::DEPENDS_ON_ANNOTATION,
 };
-use chandler_core::Digest;
 use kube::ResourceExt as _;
 
-use crate::{PlannedMember, installation::Placement};
+use crate::{
+    PlannedMember,
+    installation::Placement,
+    names::{deployment_name, names},
+};
 
 /// The most bytes of the manifests of a set: what fits into a ConfigMap, with room for its metadata.
 pub const BYTES: usize = 900 * 1024;
-/// The longest name of a BundleDeployment.
-const NAME: usize = 52;
 
 const PACKAGE: &str = "resolution.chandler.dev/package";
 const BUNDLE: &str = "resolution.chandler.dev/bundle";
@@ -49,7 +50,8 @@ pub enum SetError {
 }
 
 impl Manifests {
-    /// The manifests of the members of a set. Labels are those of the Resolution.
+    /// The manifests of the members of a set. Labels are those of the Resolution. `current` are the manifests of the set as it is: a member
+    /// keeps the name of its BundleDeployment.
     ///
     /// # Errors
     /// They do not fit into a ConfigMap.
@@ -57,10 +59,18 @@ impl Manifests {
         members: impl Iterator<Item = &'a PlannedMember>,
         output: &ResolveSetOutput,
         labels: &BTreeMap<String, String>,
+        current: Option<&Self>,
     ) -> Result<Self, SetError> {
+        let members: Vec<&PlannedMember> = members.collect();
+        let mut current = current.map(Self::names).unwrap_or_default();
+        let taken_over = members.iter().filter(|member| member.placement.is_some());
+        for (package, name) in taken_over.filter_map(|member| Some((&member.package, member.deployment.as_ref()?))) {
+            current.entry(package.clone()).or_insert_with(|| name.clone());
+        }
+        let names = names(members.iter().map(|member| member.package.as_str()), &output.names, &current);
         let mut files = BTreeMap::new();
         for member in members {
-            let written = serde_json::to_value(bundle_deployment(member, output, labels))
+            let written = serde_json::to_value(bundle_deployment(member, &names, output, labels))
                 .map_err(|error| error.to_string())
                 .and_then(|value| serde_saphyr::to_string(&value).map_err(|error| error.to_string()));
             let text = written.map_err(|message| SetError::Write { package: member.package.clone(), message })?;
@@ -83,6 +93,11 @@ impl Manifests {
         self.0.values().filter_map(|text| serde_saphyr::from_str(text).ok()).collect()
     }
 
+    /// The names of the BundleDeployments, by package.
+    fn names(&self) -> BTreeMap<String, String> {
+        self.deployments().iter().map(|deployment| (package(deployment), deployment.name_any())).collect()
+    }
+
     /// The members that the manifests describe. A file that is none is left out.
     pub fn members(&self) -> Vec<PlannedMember> {
         let deployments = self.deployments();
@@ -100,8 +115,9 @@ impl Manifests {
 
 /// The BundleDeployment of a member. This is the only lookup from what was chosen to what is installed. It names no class: the
 /// provisioner is the one that recognises the content.
-pub fn bundle_deployment(
+fn bundle_deployment(
     member: &PlannedMember,
+    names: &BTreeMap<String, String>,
     output: &ResolveSetOutput,
     labels: &BTreeMap<String, String>,
 ) -> BundleDeployment {
@@ -115,8 +131,9 @@ pub fn bundle_deployment(
         namespace: Some(account.namespace.as_ref().unwrap_or(&output.install_namespace).clone()),
     });
     let image = ImageSource { reference: member.image.clone(), ..ImageSource::default() };
+    let name = |package: &String| names.get(package).cloned().unwrap_or_else(|| deployment_name(package));
     let mut deployment = BundleDeployment::new(
-        &deployment_name(package),
+        &name(package),
         BundleDeploymentSpec {
             install_namespace: namespace.unwrap_or(&output.install_namespace).clone(),
             source: BundleSource::image(image),
@@ -126,7 +143,7 @@ pub fn bundle_deployment(
             ..BundleDeploymentSpec::default()
         },
     );
-    let depends_on: Vec<String> = member.needs.iter().map(|needed| deployment_name(needed)).collect();
+    let depends_on: Vec<String> = member.needs.iter().map(name).collect();
     let annotations = [
         (PACKAGE, Some(package.clone())),
         (BUNDLE, Some(member.bundle.clone())),
@@ -159,8 +176,14 @@ fn member(deployment: &BundleDeployment) -> Option<PlannedMember> {
         image: deployment.spec.source.image.as_ref()?.reference.clone(),
         rests_on: annotation(RESTS_ON).iter().flat_map(|it| it.split(',')).map(str::to_owned).collect(),
         placement: annotation(TAKEN_OVER).map(|_| Placement::of(deployment)),
+        deployment: Some(deployment.name_any()),
         ..PlannedMember::default()
     })
+}
+
+/// Whether a BundleDeployment says which package it has, as all members of sets do.
+pub fn is_named(deployment: &BundleDeployment) -> bool {
+    deployment.annotations().contains_key(PACKAGE)
 }
 
 /// The package of a member; its name if nothing says more.
@@ -170,15 +193,4 @@ pub fn package(deployment: &BundleDeployment) -> String {
 
 fn file_name(package: &str) -> String {
     format!("{}.yaml", deployment_name(package))
-}
-
-/// The name of the BundleDeployment of a package: the package, if it is short enough.
-pub fn deployment_name(package: &str) -> String {
-    if package.len() <= NAME {
-        return package.to_owned();
-    }
-    let digest = Digest::of(package.as_bytes());
-    let hash: String = digest.hex().chars().take(8).collect();
-    let kept: String = package.chars().take(NAME - hash.len() - 1).collect();
-    format!("{}-{hash}", kept.trim_end_matches(['-', '.']))
 }

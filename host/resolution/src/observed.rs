@@ -13,7 +13,6 @@ use serde_json::Value;
 use crate::{
     Claim, Installation, InstalledImage, PlannedMember,
     installation::{Placement, is_ready, not_counted},
-    manifests::deployment_name,
 };
 
 /// The catalogs of a Resolution, in messages.
@@ -78,12 +77,13 @@ struct Versions {
 impl Decided {
     /// The members of the current decision, and of the others, the newest first. What the current one has not leaves the set.
     pub fn of(current: Vec<PlannedMember>, others: impl Iterator<Item = PlannedMember>) -> Self {
-        let versions = |member: PlannedMember| {
-            (deployment_name(&member.package), Versions { current: member, earlier: Vec::new() })
-        };
+        let versions =
+            |member: PlannedMember| (member.deployment_name(), Versions { current: member, earlier: Vec::new() });
         let mut decided: BTreeMap<String, Versions> = current.into_iter().map(versions).collect();
         for member in others {
-            if let Some(versions) = decided.get_mut(&deployment_name(&member.package)) {
+            // A name that another package had before says nothing of this one.
+            let named = decided.get_mut(&member.deployment_name());
+            if let Some(versions) = named.filter(|versions| versions.current.package == member.package) {
                 versions.earlier.push(member);
             }
         }

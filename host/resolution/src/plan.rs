@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chandler_api::LeftOut;
 use chandler_resolver::{Change, Decision, HeldBack, Member, Reason};
 
-use crate::{Installation, Question, installation::Placement};
+use crate::{Installation, Question, installation::Placement, names::deployment_name};
 
 /// A package of the decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +38,15 @@ pub struct PlannedMember {
     pub elsewhere: Option<String>,
     /// Where it is, if the set took it over from another Resolution.
     pub placement: Option<Placement>,
+    /// The BundleDeployment of the set that has it, where manifests name it.
+    pub deployment: Option<String>,
+}
+
+impl PlannedMember {
+    /// The name of its BundleDeployment in the set.
+    pub fn deployment_name(&self) -> String {
+        self.deployment.clone().unwrap_or_else(|| deployment_name(&self.package))
+    }
 }
 
 /// What is to be installed now.
@@ -125,8 +134,12 @@ pub fn plan(
         let mut planned = first_step(member);
         planned.needs = needs.get(package).cloned().unwrap_or_default();
         let before = current.members.iter().find(|it| it.package == member.package);
-        let taken_over = || of(package, installed).and_then(|it| it.placement.clone());
-        planned.placement = before.and_then(|it| it.placement.clone()).or_else(taken_over);
+        planned.placement = before.and_then(|it| it.placement.clone());
+        planned.deployment = before.and_then(|it| it.deployment.clone());
+        if let Some(taken_over) = of(package, installed).filter(|it| it.placement.is_some()) {
+            planned.placement.clone_from(&taken_over.placement);
+            planned.deployment = Some(taken_over.deployment.clone());
+        }
         if is_pinned(package) {
             // What others installed takes part in the decision, and is reported only if this set needs it.
             if own.contains(package) && !question.elsewhere.contains_key(package) {

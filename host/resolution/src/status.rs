@@ -11,7 +11,7 @@ use chandler_api::{
 use chandler_core::text;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
 
-use crate::{Plan, PlannedMember, manifests::deployment_name, shown::shown};
+use crate::{Plan, PlannedMember, names::deployment_name, shown::shown};
 
 /// The most lines of an explanation.
 const EXPLANATION: usize = 50;
@@ -182,7 +182,10 @@ fn members(found: &Found<'_>) -> Option<Vec<ResolvedMember>> {
         _ => None,
     };
     let reported = |member: &PlannedMember| {
-        let own = found.set.as_ref().map(|_| deployment_name(&member.package));
+        let own = found.set.as_ref().map(|set| {
+            let in_set = set.members.iter().find(|it| it.package == member.package);
+            in_set.map_or_else(|| deployment_name(&member.package), PlannedMember::deployment_name)
+        });
         let deployment = member.elsewhere.clone().or(own);
         ResolvedMember {
             package: member.package.clone(),

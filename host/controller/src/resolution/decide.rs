@@ -19,7 +19,6 @@ use chandler_core::Digest;
 use chandler_resolution::{
     Manifests, Plan, PlannedMember,
     checks::{self, Refusal},
-    manifests::deployment_name,
     plan::changes,
     status::Answer,
 };
@@ -157,7 +156,8 @@ impl Resolutions {
         decisions: &mut Decisions,
     ) -> Result<Result<Target, Answer>, ReconcileError> {
         let Subject { resolution, output, current } = subject;
-        let mut manifests = match Manifests::of(plan.set(), output, resolution.labels()) {
+        let before = current.or_else(|| decisions.newest()).map(|decision| &decision.manifests);
+        let mut manifests = match Manifests::of(plan.set(), output, resolution.labels(), before) {
             Ok(manifests) => manifests,
             Err(error) => {
                 let reason = Reason::ContentLimitExceeded;
@@ -205,7 +205,7 @@ impl Resolutions {
     ) -> Result<Vec<Awaited>, ReconcileError> {
         let kept: BTreeSet<String> = manifests.deployments().iter().map(kube::ResourceExt::name_any).collect();
         let members = current.members();
-        let gone = members.iter().map(|member| (deployment_name(&member.package), &member.package));
+        let gone = members.iter().map(|member| (member.deployment_name(), &member.package));
         let gone: BTreeMap<String, &String> = gone.filter(|(name, _)| !kept.contains(name)).collect();
         let awaited = self.hand_over(resolution, |deployment| gone.contains_key(deployment)).await?;
         for package in awaited.iter().filter_map(|it| gone.get(&it.deployment)) {
@@ -254,8 +254,10 @@ impl Resolutions {
                 Some(Waits { reason: Reason::Preflighting, message, again: None, refusals: Vec::new() })
             }
             Preflight::Refused { refusals, again } => {
-                let refused: BTreeSet<String> =
-                    refusals.iter().flat_map(|refusal| &refusal.packages).map(|it| deployment_name(it)).collect();
+                let packages: BTreeSet<&String> = refusals.iter().flat_map(|refusal| &refusal.packages).collect();
+                let members = manifests.members();
+                let refused = members.iter().filter(|member| packages.contains(&member.package));
+                let refused: BTreeSet<String> = refused.map(PlannedMember::deployment_name).collect();
                 handovers.checked(&name, taken_over.keys(), |deployment| refused.contains(deployment));
                 let message = checks::summary(&refusals);
                 Some(Waits { reason: Reason::PreflightFailed, message, again: Some(again), refusals })

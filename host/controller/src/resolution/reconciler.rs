@@ -13,7 +13,7 @@ use chandler_api::{
 use chandler_catalog::Indexes;
 use chandler_records::RecordError;
 use chandler_resolution::{
-    PlannedMember, manifests,
+    PlannedMember,
     status::{self, Answer, Found, Set},
 };
 use chandler_runtime::{
@@ -288,7 +288,7 @@ impl Resolutions {
             Answer::Plan(plan) => plan.members.iter().filter_map(|member| member.elsewhere.clone()).collect(),
             _ => Vec::new(),
         };
-        let names = members.iter().map(|member| manifests::deployment_name(&member.package)).chain(elsewhere);
+        let names = members.iter().map(PlannedMember::deployment_name).chain(elsewhere);
         let state = |name: String| {
             let status = self.context.deployment(&name)?.status?;
             Some((name, find_condition(&status.conditions, ConditionType::Ready)?.reason.clone()))
