@@ -53,7 +53,10 @@ pub enum Refused {
     #[error("older PlatformOperators want {PACKAGES} packages, which is the most")]
     TooMany,
     /// No catalog has the package.
-    #[error("package {package} is in no catalog{}", read(.catalogs, .not_ready))]
+    #[error(
+        "failed to find candidate olm.bundles from the {package} package: it is in no catalog{}",
+        read(.catalogs, .not_ready)
+    )]
     Unknown {
         /// The package.
         package: String,

@@ -33,6 +33,8 @@ pub struct Kept {
     /// Whether it stays until a PlatformOperator wants it, and not only for now.
     is_orphaned: bool,
     namespace: Option<String>,
+    /// The name of its BundleDeployment.
+    name: Option<String>,
     config: Option<Map<String, Value>>,
 }
 
@@ -68,6 +70,7 @@ pub fn kept(existing: Option<&Resolution>, orphaned: &BTreeSet<String>, all: boo
         request: request.clone(),
         is_orphaned: names.contains(&request.name),
         namespace: namespace(existing, &request.name).cloned(),
+        name: set(existing).and_then(|set| set.names.get(&request.name).cloned()),
         config: set(existing).and_then(|set| set.config.get(&request.name).cloned()),
     };
     existing.spec.packages.iter().filter(stays).map(of).collect()
@@ -89,11 +92,15 @@ pub fn wanted(
         service_account: settings.service_account.clone(),
         ..ResolveSetOutput::default()
     };
+    for wanted in &plan.packages {
+        set.names.insert(wanted.request.name.clone(), wanted.operator.clone());
+    }
     for wanted in plan.packages.iter().filter(|wanted| !wanted.config.is_empty()) {
         set.config.insert(wanted.request.name.clone(), wanted.config.clone());
     }
     for one in kept {
         set.namespaces.extend(one.namespace.iter().map(|namespace| (one.request.name.clone(), namespace.clone())));
+        set.names.extend(one.name.iter().map(|name| (one.request.name.clone(), name.clone())));
         set.config.extend(one.config.iter().map(|config| (one.request.name.clone(), config.clone())));
     }
     let packages = plan.packages.iter().map(|wanted| &wanted.request).chain(kept.iter().map(|one| &one.request));
@@ -148,7 +155,7 @@ pub fn change(existing: &Resolution, wanted: &Resolution) -> Result<Option<Value
 }
 
 /// The fields of the output that a plan decides.
-const FIELDS: [&str; 4] = ["installNamespace", "namespaces", "serviceAccount", "config"];
+const FIELDS: [&str; 5] = ["installNamespace", "namespaces", "names", "serviceAccount", "config"];
 
 fn output_change(existing: &Resolution, wanted: &Resolution) -> Result<Option<Value>, serde_json::Error> {
     let kind = |resolution: &Resolution| resolution.spec.output.as_ref().map(|output| output.kind);

@@ -15,6 +15,9 @@ use kube::ResourceExt as _;
 const UNPACK_PENDING: &str = "Waiting for the bundle to be unpacked";
 const INSTALL_PENDING: &str = "Waiting for the bundle to be installed";
 
+/// What the provisioner of registry+v1 says of a bundle that cannot watch all namespaces, if the configuration names none.
+const NO_TARGETS: &str = "required field \"watchNamespace";
+
 /// What became of a PlatformOperator.
 #[derive(Clone, Debug)]
 pub enum Outcome<'a> {
@@ -95,7 +98,10 @@ fn installed(
     if let Some(left_out) = answer.left_out.iter().find(|it| it.package == operator.spec.package.name) {
         let message = left_out.explanation.join("; ");
         if left_out.reason != Reason::PreflightFailed.as_str() {
-            return unmet(message);
+            return unmet(no_candidate(&left_out.package, &message));
+        }
+        if member.is_none() && message.contains(NO_TARGETS) {
+            return NewCondition::is_false(Type::Installed, Reason::UnpackFailed, not_all_namespaces(&message));
         }
         let running = deployment.filter(|_| member.is_some_and(meets)).map(progress);
         return match running.filter(|running| running.status == ConditionStatus::True) {
@@ -121,6 +127,20 @@ fn installed(
             None => not_created(answer),
         },
     }
+}
+
+/// No bundle of the package fits. The beginning is that of OpenShift's controller.
+fn no_candidate(package: &str, why: &str) -> String {
+    format!("failed to find candidate olm.bundles from the {package} package: {why}")
+}
+
+/// The bundle does not support the install mode that platform operators have without a configuration. The beginning is that of OpenShift's
+/// controller.
+fn not_all_namespaces(why: &str) -> String {
+    format!(
+        "convert registry+v1 bundle to plain+v0 bundle: AllNamespace install mode must be enabled, or spec.config must name the namespaces that \
+         the operator watches: {why}"
+    )
 }
 
 /// Whether a version is in a range.

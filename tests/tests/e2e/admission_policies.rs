@@ -129,6 +129,9 @@ impl Users {
             {"apiGroups": [""], "resources": ["secrets", "configmaps"],
              "verbs": ["get", "list", "create", "update", "patch", "delete", "deletecollection"]},
             {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["friend"], "verbs": ["impersonate"]},
+            // The name of a package, which is not enough for a PlatformOperator with another name.
+            {"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"], "resourceNames": ["app"],
+             "verbs": ["installWithControllerRights"]},
         ]);
         let more = json!([
             {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["deployer"], "verbs": ["impersonate"]},

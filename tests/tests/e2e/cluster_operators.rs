@@ -23,13 +23,13 @@ use crate::{
     shop::{Shop, catalog},
 };
 
-const VERSION: &str = "4.19.8-platform";
+pub(crate) const VERSION: &str = "4.19.8-platform";
 
-fn cluster_operators(world: &World) -> Api<ClusterOperator> {
+pub(crate) fn cluster_operators(world: &World) -> Api<ClusterOperator> {
     Api::all(world.client.clone())
 }
 
-fn names(world: &World) -> Names {
+pub(crate) fn names(world: &World) -> Names {
     Names::with_suffix(format!("-{}", world.run()))
 }
 
@@ -39,13 +39,13 @@ fn settings(world: &World, mode: ClusterOperatorMode) -> ClusterOperatorSettings
         names: names(world),
         version: VERSION.to_owned(),
         // Everything that is wrong is reported at once.
-        thresholds: Thresholds { outage: Duration::ZERO, failure: Duration::ZERO },
+        thresholds: Thresholds { installation: Duration::ZERO, outage: Duration::ZERO, failure: Duration::ZERO },
         ..ClusterOperatorSettings::default()
     }
 }
 
 /// A world with the CRD of ClusterOperators, whose controller writes them.
-async fn world(mode: ClusterOperatorMode) -> World {
+pub(crate) async fn world(mode: ClusterOperatorMode) -> World {
     let mut world = World::new().await;
     world.stop_controller().await;
     install_foreign_crd(&world.client, &ClusterOperator::crd()).await.expect("the CRD is installed");
@@ -63,7 +63,7 @@ fn start_on(world: &mut World, client: Client, mode: ClusterOperatorMode) {
 }
 
 /// Deletes what the test created, while a controller runs that does not create ClusterOperators again.
-async fn finish(mut world: World) {
+pub(crate) async fn finish(mut world: World) {
     world.stop_controller().await;
     world.start_controller();
     world.finish().await;
@@ -78,7 +78,7 @@ fn is_accepted(status: &ClusterOperatorStatus, version: &str) -> bool {
     judge(&expected(version), status, Mode::Updating).is_ok() && permits_minor_update(status).is_ok()
 }
 
-async fn until(
+pub(crate) async fn until(
     world: &World,
     name: &str,
     what: &str,
@@ -91,13 +91,13 @@ async fn until(
     found.await.expect("the ClusterOperator")
 }
 
-fn condition(status: &ClusterOperatorStatus, kind: &str) -> String {
+pub(crate) fn condition(status: &ClusterOperatorStatus, kind: &str) -> String {
     let condition = status.conditions.iter().find(|it| it.kind == kind);
     condition.map(|it| format!("{}/{}: {}", it.status, it.reason, it.message)).unwrap_or_default()
 }
 
 /// Creates a PlatformOperator of a package.
-async fn wish(shop: &Shop<'_>, name: &str, package: &str) -> String {
+pub(crate) async fn wish(shop: &Shop<'_>, name: &str, package: &str) -> String {
     let name = shop.name(name);
     let spec = json!({"package": {"name": shop.name(package)}, "installNamespace": shop.world.namespace});
     let _: PlatformOperator = shop.world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
@@ -124,7 +124,7 @@ async fn packages_are_reported_until_they_are_gone() {
     .await;
     let related = installed.status.expect("a status").related_objects;
     for (resource, name) in [
-        ("bundledeployments", shop.name("app")),
+        ("bundledeployments", app.clone()),
         ("namespaces", world.namespace.clone()),
         ("namespaces", world.system_namespace.clone()),
         ("platformoperators", String::new()),
@@ -157,6 +157,127 @@ async fn packages_are_reported_until_they_are_gone() {
     finish(world).await;
 }
 
+/// Stops the controller, and starts one that reports what is wrong only after an hour: nothing but the first rollout decides.
+async fn restart(world: &mut World, mode: ClusterOperatorMode, change: impl FnOnce(&mut ClusterOperatorSettings)) {
+    world.stop_controller().await;
+    let hour = Duration::from_hours(1);
+    let mut settings = ClusterOperatorSettings {
+        thresholds: Thresholds { installation: hour, outage: hour, failure: hour },
+        ..settings(world, mode)
+    };
+    change(&mut settings);
+    world.start_controller_with(world.client.clone(), |options| {
+        options.cluster_operators = settings;
+        options.cluster_poll_interval = Duration::from_millis(100);
+    });
+}
+
+/// Whether the cluster-version operator goes on waiting for the ClusterOperator when it installs a cluster.
+fn is_waited_for(status: &ClusterOperatorStatus) -> bool {
+    judge(&expected(VERSION), status, Mode::Initializing).is_err_and(|it| it.reason == "ClusterOperatorNotAvailable")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_available_before_the_first_rollout_is_complete() {
+    let mut world = World::new().await;
+    install_foreign_crd(&world.client, &ClusterOperator::crd()).await.expect("the CRD is installed");
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let (app, late) = (wish(&shop, "one", "app").await, wish(&shop, "two", "late").await);
+    let [all, of_app, of_late] =
+        [names(&world).aggregated(), names(&world).package(&app), names(&world).package(&late)];
+    let packages = shop.packages;
+    restart(&mut world, ClusterOperatorMode::Each, |_| {}).await;
+
+    until(&world, &of_app, "accepted", |status| is_accepted(status, "1.0.0")).await;
+    let lacks_late = |status: &ClusterOperatorStatus| {
+        let available = condition(status, "Available");
+        available.starts_with(&format!("False/Installing: Platform operator {late} "))
+            && available.contains("SourceFailed")
+    };
+    for name in [&all, &of_late] {
+        let waits = until(&world, name, "one is not installed", lacks_late).await.status.expect("a status");
+        assert!(is_waited_for(&waits) && waits.versions.is_empty(), "{waits:?}");
+    }
+
+    // Neither a restart nor an upgrade of the other package makes it available.
+    restart(&mut world, ClusterOperatorMode::Each, |_| {}).await;
+    let shop = Shop::reopened(&world, packages).with("app", "1.1.0", &[]).await;
+    shop.publish().await;
+    until(&world, &of_app, "upgraded", |status| is_accepted(status, "1.1.0")).await;
+    assert!(is_waited_for(&until(&world, &all, "one is not installed", lacks_late).await.status.expect("a status")));
+    let shop = shop.with("late", "1.0.0", &[]).await;
+    shop.publish().await;
+    until(&world, &all, "accepted", |status| is_accepted(status, VERSION)).await;
+    until(&world, &of_late, "accepted", |status| is_accepted(status, "1.0.0")).await;
+
+    // On the second day, a package that is added makes only its own ClusterOperator unavailable, and a new version waits for it.
+    let later = wish(&shop, "three", "later").await;
+    let packages = shop.packages;
+    restart(&mut world, ClusterOperatorMode::Each, |settings| settings.version = "next".to_owned()).await;
+    let tries = until(&world, &all, "the new one is tried", |status| condition(status, "Progressing").contains(&later));
+    let tries = tries.await.status.expect("a status");
+    assert_eq!(condition(&tries, "Available"), "True/AsExpected: The platform operators that are installed work");
+    assert_eq!(judge(&expected(VERSION), &tries, Mode::Updating), Ok(()), "the version is the one before");
+    until(&world, &names(&world).package(&later), "not installed", is_waited_for).await;
+    let shop = Shop::reopened(&world, packages).with("later", "1.0.0", &[]).await;
+    shop.publish().await;
+    until(&world, &all, "the new version", |status| is_accepted(status, "next")).await;
+    finish(world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_controller_expects_is_waited_for() {
+    let mut world = World::new().await;
+    install_foreign_crd(&world.client, &ClusterOperator::crd()).await.expect("the CRD is installed");
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let (packages, app, all) = (shop.packages, format!("{}-one", world.run()), names(&world).aggregated());
+    let expects = app.clone();
+    restart(&mut world, ClusterOperatorMode::Aggregated, |settings| settings.expected = [expects].into()).await;
+    let absent = until(&world, &all, "it does not exist", |status| condition(status, "Available").contains(&app));
+    let absent = absent.await.status.expect("a status");
+    assert!(is_waited_for(&absent) && absent.versions.is_empty(), "{absent:?}");
+    assert!(condition(&absent, "Available").contains("no PlatformOperator has this name"), "{absent:?}");
+
+    let shop = Shop::reopened(&world, packages);
+    assert_eq!(wish(&shop, "one", "app").await, app);
+    until(&world, &all, "accepted", |status| is_accepted(status, VERSION)).await;
+    let operators: Api<PlatformOperator> = Api::all(world.client.clone());
+    operators.delete(&app, &DeleteParams::default()).await.expect("it exists");
+    let gone =
+        until(&world, &all, "it is missed", |status| condition(status, "Progressing").contains("no PlatformOperator"));
+    let gone = gone.await.status.expect("a status");
+    assert!(condition(&gone, "Progressing").starts_with("False/"), "{gone:?}");
+    assert!(is_accepted(&gone, VERSION), "what was available stays: {gone:?}");
+    finish(world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_package_that_is_added_while_openshift_is_installed_is_waited_for() {
+    let mut world = World::new().await;
+    if !world.is_embedded() {
+        // The version of a cluster belongs to it.
+        return world.finish().await;
+    }
+    for crd in [ClusterOperator::crd(), cluster_versions()] {
+        install_foreign_crd(&world.client, &crd).await.expect("the CRD is installed");
+    }
+    history(&world, &["Partial"]).await;
+    restart(&mut world, ClusterOperatorMode::Aggregated, |_| {}).await;
+    let all = names(&world).aggregated();
+    until(&world, &all, "accepted without packages", |status| is_accepted(status, VERSION)).await;
+    let shop = Shop::new(&world);
+    let late = wish(&shop, "one", "late").await;
+    let waits = until(&world, &all, "not installed", is_waited_for).await;
+    let available = condition(waits.status.as_ref().expect("a status"), "Available");
+    assert!(available.starts_with(&format!("False/Installing: Platform operator {late} ")), "{available}");
+    history(&world, &["Partial", "Completed"]).await;
+    until(&world, &all, "available on the second day", |status| condition(status, "Available").starts_with("True"))
+        .await;
+    finish(world).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_is_repaired_and_an_idle_controller_writes_nothing() {
     let mut world = world(ClusterOperatorMode::Aggregated).await;
@@ -175,7 +296,7 @@ async fn an_edit_is_repaired_and_an_idle_controller_writes_nothing() {
     ]}}));
     let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
     catalog(&shop).await;
-    wish(&shop, "one", "app").await;
+    let app = wish(&shop, "one", "app").await;
     until(&world, &all, "accepted with a package", |status| {
         is_accepted(status, VERSION) && condition(status, "Available").contains("successful state")
     })
@@ -200,10 +321,10 @@ async fn an_edit_is_repaired_and_an_idle_controller_writes_nothing() {
     // What changes without a difference for the platform has nothing written.
     requests.forget();
     let label = Patch::Merge(json!({"metadata": {"annotations": {"note": "changed"}}}));
-    world.deployments().patch(&shop.name("app"), &PatchParams::default(), &label).await.expect("an annotation");
+    world.deployments().patch(&app, &PatchParams::default(), &label).await.expect("an annotation");
     let deployed = Patch::Merge(json!({"metadata": {"annotations": {"reconcile.chandler.dev/requestedAt": "now"}}}));
-    world.deployments().patch(&shop.name("app"), &PatchParams::default(), &deployed).await.expect("an annotation");
-    wait::until(&world.deployments(), &shop.name("app"), "reconciled", |deployment| {
+    world.deployments().patch(&app, &PatchParams::default(), &deployed).await.expect("an annotation");
+    wait::until(&world.deployments(), &app, "reconciled", |deployment| {
         let status = deployment.and_then(|it| it.status.as_ref());
         status.is_some_and(|status| status.last_handled_reconcile_at.as_deref() == Some("now"))
     })
@@ -228,8 +349,8 @@ async fn nothing_is_asked_or_written_where_the_kind_is_not_served() {
     });
     let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
     catalog(&shop).await;
-    wish(&shop, "one", "app").await;
-    world.ready(&shop.name("app")).await;
+    let app = wish(&shop, "one", "app").await;
+    world.ready(&app).await;
     assert_eq!(requests.about(&["config.openshift.io"]), [""; 0]);
 
     if !is_served {
@@ -255,11 +376,21 @@ fn cluster_versions() -> CustomResourceDefinition {
 }
 
 async fn openshift(world: &World, version: &str) {
+    cluster_version(world, json!({"desired": {"version": version}})).await;
+}
+
+/// The states of the versions of OpenShift, the newest first.
+async fn history(world: &World, states: &[&str]) {
+    let entries: Vec<Value> = states.iter().map(|state| json!({"state": state, "version": "4.19.0"})).collect();
+    cluster_version(world, json!({"desired": {"version": "4.19.0"}, "history": entries})).await;
+}
+
+async fn cluster_version(world: &World, status: Value) {
     let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "ClusterVersion");
     let kind = ApiResource::from_gvk_with_plural(&kind, "clusterversions");
     let api: Api<DynamicObject> = Api::all_with(world.client.clone(), &kind);
     let object: Value = json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"},
-                               "status": {"desired": {"version": version}}});
+                               "status": status});
     let parameters = PatchParams::apply("e2e").force();
     api.patch("version", &parameters, &Patch::Apply(object)).await.expect("the object is accepted");
 }

@@ -294,7 +294,7 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     resolve(&world, &name, &package).await;
     let denied = || refused.lock().expect("no other thread panics").clone();
     assert_eq!(denied(), BTreeSet::new(), "refused");
-    want(&world, &name, &package).await;
+    want(&world, &format!("{name}-wish"), &package).await;
     // Without an account, the controller itself reads what the bundle has.
     let of_bundle = |made: &Made| made.verb == "list" && made.resource == "configmaps";
     assert!(denied().iter().all(of_bundle), "{:?}", denied());

@@ -59,6 +59,7 @@ mod large;
 mod leader_election;
 mod malformed;
 mod olm_catalogs;
+mod openshift_suite;
 mod orphan_race;
 mod ownership;
 mod permissions;

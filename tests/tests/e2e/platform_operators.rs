@@ -18,18 +18,18 @@ use crate::{
     shop::{Shop, catalog},
 };
 
-const INSTALLED: &str = "True/InstallSuccessful";
+pub(crate) const INSTALLED: &str = "True/InstallSuccessful";
 
-fn operators(world: &World) -> Api<PlatformOperator> {
+pub(crate) fn operators(world: &World) -> Api<PlatformOperator> {
     Api::all(world.client.clone())
 }
 
-fn resolutions(world: &World) -> Api<Resolution> {
+pub(crate) fn resolutions(world: &World) -> Api<Resolution> {
     Api::all(world.client.clone())
 }
 
 /// Creates a PlatformOperator of a package. More fields of the spec may follow.
-async fn create(shop: &Shop<'_>, name: &str, package: &str, more: Value) -> String {
+pub(crate) async fn create(shop: &Shop<'_>, name: &str, package: &str, more: Value) -> String {
     let (name, mut spec) = (shop.name(name), json!({"package": {"name": shop.name(package)}}));
     for (field, value) in more.as_object().into_iter().flatten() {
         spec[field] = value.clone();
@@ -39,11 +39,11 @@ async fn create(shop: &Shop<'_>, name: &str, package: &str, more: Value) -> Stri
 }
 
 /// Creates a PlatformOperator of a package in the namespace of the test.
-async fn create_here(shop: &Shop<'_>, name: &str, package: &str) -> String {
+pub(crate) async fn create_here(shop: &Shop<'_>, name: &str, package: &str) -> String {
     create(shop, name, package, json!({"installNamespace": shop.world.namespace})).await
 }
 
-async fn patch(world: &World, name: &str, spec: Value) {
+pub(crate) async fn patch(world: &World, name: &str, spec: Value) {
     let patch = Patch::Merge(json!({"spec": spec}));
     operators(world).patch(name, &PatchParams::default(), &patch).await.expect("the spec is accepted");
 }
@@ -54,7 +54,7 @@ fn installed_condition(operator: &PlatformOperator) -> Option<&Condition> {
 }
 
 /// Waits until the condition Installed of the current generation has this status and reason, and the version is this one.
-async fn until(world: &World, name: &str, expected: &str, version: &str) -> PlatformOperator {
+pub(crate) async fn until(world: &World, name: &str, expected: &str, version: &str) -> PlatformOperator {
     let what = format!("{expected} {version}");
     let api = operators(world);
     let found = wait::until(&api, name, &what, |operator| {
@@ -67,15 +67,15 @@ async fn until(world: &World, name: &str, expected: &str, version: &str) -> Plat
     found.await.expect("the PlatformOperator")
 }
 
-fn status(operator: &PlatformOperator) -> &PlatformOperatorStatus {
+pub(crate) fn status(operator: &PlatformOperator) -> &PlatformOperatorStatus {
     operator.status.as_ref().expect("a status")
 }
 
-fn message(operator: &PlatformOperator) -> &str {
+pub(crate) fn message(operator: &PlatformOperator) -> &str {
     &installed_condition(operator).expect("the condition").message
 }
 
-async fn delete(world: &World, name: &str) {
+pub(crate) async fn delete(world: &World, name: &str) {
     operators(world).delete(name, &DeleteParams::default()).await.expect("the PlatformOperator exists");
     wait::until(&operators(world), name, "gone", |operator| operator.is_none()).await;
 }
@@ -98,9 +98,9 @@ async fn packages_of_two_catalogs_are_installed_and_go_with_their_platform_opera
     let tool = create(&annex, "two", "tool", json!({})).await;
     let first = until(&world, &app, INSTALLED, "1.0.0").await;
     until(&world, &tool, INSTALLED, "2.0.0").await;
-    assert_eq!(message(&first), format!("Successfully applied the {} BundleDeployment resource", shop.name("app")));
+    assert_eq!(message(&first), format!("Successfully applied the {app} BundleDeployment resource"));
     let active = status(&first).active_bundle_deployment.as_ref().map(|it| it.name.as_str());
-    assert_eq!(active, Some(shop.name("app").as_str()));
+    assert_eq!(active, Some(app.as_str()));
 
     // The namespace that the bundle suggests, that of the package, and that of a package that no PlatformOperator names.
     assert_eq!(shop.installed_in(&suggested, "app").await.as_deref(), Some("1.0.0"));
@@ -118,10 +118,10 @@ async fn packages_of_two_catalogs_are_installed_and_go_with_their_platform_opera
     assert_eq!(version_of(&world, &shop.name("base")).await.as_deref(), Some("1.0.0"), "app needs it");
 
     delete(&world, &app).await;
-    assert_eq!(version_of(&world, &shop.name("app")).await, None);
-    assert_eq!(version_of(&world, &shop.name("tool")).await.as_deref(), Some("2.0.0"));
+    assert_eq!(version_of(&world, &app).await, None);
+    assert_eq!(version_of(&world, &tool).await.as_deref(), Some("2.0.0"));
     delete(&world, &tool).await;
-    assert_eq!(version_of(&world, &shop.name("tool")).await, None);
+    assert_eq!(version_of(&world, &tool).await, None);
     assert!(resolutions(&world).get_opt(&world.platform()).await.expect("an answer").is_none());
     assert!(namespaces.get_opt(&suggested).await.expect("an answer").is_some(), "namespaces stay");
     world.finish().await;
@@ -139,7 +139,7 @@ async fn what_the_checks_refuse_stops_no_other_platform_operator() {
     until(&world, &app, INSTALLED, "1.0.0").await;
     until(&world, &tool, INSTALLED, "1.0.0").await;
     let refused = until(&world, &gone, "False/InstallFailed", "").await;
-    assert!(message(&refused).starts_with(&format!("{}: ", shop.name("gone"))), "{}", message(&refused));
+    assert!(message(&refused).starts_with(&format!("{gone}: ")), "{}", message(&refused));
     assert!(status(&refused).active_bundle_deployment.is_none());
 
     // An upgrade, and a configuration that nothing accepts.
@@ -198,8 +198,10 @@ async fn one_that_cannot_be_satisfied_says_so_and_the_others_go_on() {
     let range =
         create(&shop, "five", "app", json!({"version": "not a range", "installNamespace": world.namespace})).await;
     for (name, expected) in [
+        (&missing, "failed to find candidate"),
         (&missing, "no catalog has package"),
-        (&unknown, "is in no catalog"),
+        (&unknown, "failed to find candidate"),
+        (&unknown, "it is in no catalog"),
         (&needy, "needs package"),
         (&invalid, "cannot be the name of a package"),
         (&range, "is invalid"),
@@ -271,10 +273,10 @@ async fn equal_wishes_share_a_package_and_a_different_one_is_refused() {
 async fn an_outage_of_the_catalog_changes_nothing_even_across_a_restart() {
     let mut world = World::new().await;
     let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
-    let (published, name) = (catalog(&shop).await, shop.name("app"));
+    let published = catalog(&shop).await;
     let app = create_here(&shop, "one", "app").await;
     until(&world, &app, INSTALLED, "1.0.0").await;
-    let uid = world.deployments().get(&name).await.expect("it").uid();
+    let uid = world.deployments().get(&app).await.expect("it").uid();
     let catalogs: Api<chandler_api::Catalog> = Api::all(world.client.clone());
     let away = json!({"spec": {"source": {"image": {"ref": format!("{}/away:v1", world.registry.address())}}}});
     catalogs.patch(&published, &PatchParams::default(), &Patch::Merge(away)).await.expect("the Catalog exists");
@@ -294,7 +296,7 @@ async fn an_outage_of_the_catalog_changes_nothing_even_across_a_restart() {
     patch(&world, &app, json!({"version": ">=9"})).await;
     let refused = until(&world, &app, "False/SourceFailed", "1.0.0").await;
     assert!(message(&refused).contains("stays installed"), "{refused:?}");
-    assert_eq!(world.deployments().get(&name).await.expect("it").uid(), uid);
+    assert_eq!(world.deployments().get(&app).await.expect("it").uid(), uid);
     world.finish().await;
 }
 

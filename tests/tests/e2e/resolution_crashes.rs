@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, env};
 
-use chandler_api::{ConditionType, PlatformOperator, Resolution, find_condition};
+use chandler_api::{BundleDeployment, ConditionType, PlatformOperator, Resolution, find_condition};
 use chandler_tests::{Cluster, ControllerThread, CrashPoint, World, crash_point::Activity, wait};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -193,12 +193,13 @@ impl Scenario<'_> {
 
     /// The UIDs of the members, by package.
     async fn members(&self) -> BTreeMap<&'static str, String> {
-        let mut members = BTreeMap::new();
-        for package in ["app", "base", "extra"] {
-            let found = self.world().deployments().get_opt(&self.shop.name(package)).await.expect("an answer");
-            members.extend(found.and_then(|found| Some((package, found.uid()?))));
-        }
-        members
+        let all = self.world().deployments().list(&ListParams::default()).await.expect("an answer");
+        let uid = |package: &'static str| {
+            let name = self.shop.name(package);
+            let is_of = |it: &&BundleDeployment| it.annotations().get("resolution.chandler.dev/package") == Some(&name);
+            Some((package, all.iter().find(is_of)?.uid()?))
+        };
+        ["app", "base", "extra"].into_iter().filter_map(uid).collect()
     }
 
     async fn check(&self, step: Step, point: CrashPoint, before: &BTreeMap<&'static str, String>) {

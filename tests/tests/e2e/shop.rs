@@ -34,6 +34,11 @@ impl<'a> Shop<'a> {
         Self::titled(world, "shop")
     }
 
+    /// The shop with these packages, after a change of the world that it belonged to.
+    pub(crate) fn reopened(world: &'a World, packages: BTreeMap<&'static str, Vec<Version>>) -> Self {
+        Self { packages, ..Self::new(world) }
+    }
+
     /// One of several.
     pub(crate) fn titled(world: &'a World, title: &'static str) -> Self {
         Self { world, packages: BTreeMap::new(), title, namespaces: BTreeMap::new(), openshift: BTreeMap::new() }
@@ -51,7 +56,7 @@ impl<'a> Shop<'a> {
         self
     }
 
-    /// The name of a package, which is that of its BundleDeployment.
+    /// The name of a package, and of its BundleDeployment if no PlatformOperator wants it.
     pub(crate) fn name(&self, package: &str) -> String {
         format!("{}-{package}", self.world.run())
     }
@@ -60,6 +65,13 @@ impl<'a> Shop<'a> {
     pub(crate) async fn with(mut self, package: &'static str, version: &'static str, needs: &[&str]) -> Self {
         let image = self.world.push(&self.bundle(package, version)).await;
         self.add(package, version, needs, image);
+        self
+    }
+
+    /// Adds a version whose operator can only watch its own namespace.
+    pub(crate) async fn with_own_namespace(mut self, package: &'static str, version: &'static str) -> Self {
+        let image = self.world.push(&self.bundle_with(package, version, "OwnNamespace", &json!({}))).await;
+        self.add(package, version, &[], image);
         self
     }
 
@@ -86,7 +98,7 @@ impl<'a> Shop<'a> {
     /// Adds a version that needs a newer Kubernetes than there is. Only its image says so, not the catalog.
     pub(crate) async fn with_future(mut self, package: &'static str, version: &'static str) -> Self {
         let csv = json!({"minKubeVersion": "9.99.0"});
-        let image = self.world.push(&self.bundle_with(package, version, &csv)).await;
+        let image = self.world.push(&self.bundle_with(package, version, "AllNamespaces", &csv)).await;
         self.add(package, version, &[], image);
         self
     }
@@ -135,11 +147,11 @@ impl<'a> Shop<'a> {
 
     /// The bundle of a version.
     pub(crate) fn bundle(&self, package: &str, version: &str) -> Bundle {
-        self.bundle_with(package, version, &json!({}))
+        self.bundle_with(package, version, "AllNamespaces", &json!({}))
     }
 
-    /// The bundle of a version, whose ClusterServiceVersion has more fields of the spec.
-    fn bundle_with(&self, package: &str, version: &str, more: &Value) -> Bundle {
+    /// The bundle of a version whose operator has this install mode, and whose ClusterServiceVersion has more fields of the spec.
+    fn bundle_with(&self, package: &str, version: &str, mode: &str, more: &Value) -> Bundle {
         let name = self.name(package);
         let annotation =
             |key: &str, value: &str| format!("  operators.operatorframework.io.bundle.{key}.v1: {value}\n");
@@ -156,7 +168,7 @@ impl<'a> Shop<'a> {
             "metadata": {"name": format!("{name}.v{version}")},
             "spec": {
                 "version": version, "displayName": name,
-                "installModes": [{"type": "AllNamespaces", "supported": true}],
+                "installModes": [{"type": mode, "supported": true}],
                 "install": {"strategy": "deployment", "spec": {"deployments": []}},
             },
         });

@@ -12,7 +12,7 @@ use chandler_api::{
 };
 use chandler_catalog::Indexes;
 use chandler_platform::{Plan, Refused, Settings, plan::plan, resolution};
-use chandler_resolution::manifests::deployment_name;
+use chandler_resolution::manifests;
 use chandler_runtime::GenerationTracker;
 use kube::{
     Api, ResourceExt as _,
@@ -42,6 +42,8 @@ pub(super) struct Planned {
     pub(super) resolution: Option<Resolution>,
     /// What belongs to its set.
     pub(super) membership: Membership,
+    /// The BundleDeployments of its set, by package.
+    pub(super) members: BTreeMap<String, BundleDeployment>,
     /// Whether it is as it is to be.
     pub(super) is_current: bool,
     /// Why the Resolution cannot be written.
@@ -83,12 +85,14 @@ impl Platform {
             plan: plan(&operators),
             resolution: existing.filter(resolution::is_managed),
             membership: Membership::default(),
+            members: BTreeMap::new(),
             is_current: false,
             blocked: None,
             failed: BTreeMap::new(),
         };
         if let Some(resolution) = &planned.resolution {
             planned.membership = Membership::read(&self.context, resolution).await?;
+            planned.members = self.members(&planned.membership);
         }
         let namespaces = self.place(&operators, &mut planned).await;
         if is_foreign {
@@ -142,9 +146,12 @@ impl Platform {
         Ok(())
     }
 
-    /// The BundleDeployment of the set that installs a package. A label would not prove that the set created it.
-    pub(super) fn member(&self, membership: &Membership, package: &str) -> Option<BundleDeployment> {
-        self.context.deployment(&deployment_name(package)).filter(|deployment| membership.has(deployment))
+    /// The BundleDeployments of the set by package, whatever their names are. A label would not prove that the set created them.
+    fn members(&self, membership: &Membership) -> BTreeMap<String, BundleDeployment> {
+        let all = self.context.deployments.state();
+        let deployments = all.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+        let members = deployments.filter(|deployment| manifests::is_named(deployment) && membership.has(deployment));
+        members.map(|member| (manifests::package(member), member.clone())).collect()
     }
 
     /// Whether a member of the set installs a PlatformOperator, itself or by way of BundleDeployments that it installs. Labels are enough to
@@ -174,7 +181,7 @@ impl Platform {
         let (mut namespaces, mut refused) = (BTreeMap::new(), BTreeMap::<String, Refused>::new());
         for wanted in &planned.plan.packages {
             let package = &wanted.request.name;
-            let installed = || self.member(&planned.membership, package).map(|member| member.spec.install_namespace);
+            let installed = || planned.members.get(package).map(|member| member.spec.install_namespace.clone());
             let before = || {
                 let resolution = planned.resolution.as_ref()?;
                 resolution::namespace(resolution, package)
@@ -206,7 +213,7 @@ impl Platform {
         let shared = [(String::new(), &set.install_namespace)];
         let own = set.namespaces.iter().map(|(package, namespace)| (package.clone(), namespace));
         for (package, namespace) in shared.into_iter().chain(own) {
-            if self.member(&planned.membership, &package).is_some_and(|member| lacks_namespace(&member)) {
+            if planned.members.get(&package).is_some_and(lacks_namespace) {
                 self.namespaces.missing(namespace);
             }
             if let Err(error) = self.namespaces.ensure(&self.context.client, namespace, &settings.labels).await {

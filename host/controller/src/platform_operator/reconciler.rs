@@ -115,7 +115,7 @@ impl PlatformOperators {
         let name = members.into_iter().find(|it| it.package == *package).and_then(|it| it.bundle_deployment.as_ref());
         let deployment = match name {
             Some(name) => self.context().deployment(name),
-            None => self.platform.member(&planned.membership, package),
+            None => planned.members.get(package).cloned(),
         };
         let resolution = planned.resolution.as_ref().filter(|_| planned.is_current);
         self.report(operator, &Outcome::Asked { resolution, deployment: deployment.as_ref() }).await
@@ -127,17 +127,17 @@ impl PlatformOperators {
             return Ok(());
         }
         let package = operator.spec.package.name.as_str();
-        let deployment = self.platform.member(&planned.membership, package).filter(|_| planned.blocked.is_none());
+        let deployment = planned.members.get(package).filter(|_| planned.blocked.is_none());
         let removal = Removal {
             package,
             is_wanted: planned.plan.wanted(package).is_some(),
             is_orphaned: self.platform.generations.is_orphaning(operator),
             resolution: planned.resolution.as_ref(),
-            deployment: deployment.as_ref(),
+            deployment,
             is_bundled: planned.blocked.is_none() && self.platform.is_bundled(&planned.membership, operator),
         };
         if !is_complete(&removal) {
-            return self.report(operator, &Outcome::Deleting { deployment: deployment.as_ref() }).await;
+            return self.report(operator, &Outcome::Deleting { deployment }).await;
         }
         let mut names = operator.finalizers().to_vec();
         names.retain(|finalizer| finalizer != TEARDOWN_FINALIZER);
@@ -187,7 +187,7 @@ impl Reconciler for PlatformOperators {
         if is_deleted {
             self.tear_down(operator, &planned).await?;
         } else {
-            self.settle(operator, planned).await?;
+            Box::pin(self.settle(operator, planned)).await?;
         }
         self.backoff.succeeded(&operator.name_any());
         Ok(Action::await_change())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chandler_api::PlatformOperator;
-use chandler_resolution::manifests::deployment_name;
+use chandler_resolution::names::deployment_name;
 use chandler_runtime::{Cache, Reflector, Triggers};
 use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
 
@@ -48,7 +48,8 @@ impl PlatformWakes {
     pub(crate) fn deployment_changed(&self, name: &str) {
         self.wake(|operator| {
             let active = operator.status.as_ref().and_then(|status| status.active_bundle_deployment.as_ref());
-            active.is_some_and(|active| active.name == name) || deployment_name(&operator.spec.package.name) == name
+            let may_have = [operator.name_any(), operator.spec.package.name.clone()];
+            active.is_some_and(|active| active.name == name) || may_have.iter().any(|it| deployment_name(it) == name)
         });
     }
 
