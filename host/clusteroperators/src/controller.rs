@@ -62,8 +62,6 @@ impl Controller<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::report;
 

@@ -9,10 +9,12 @@ use chandler_cluster_operators::{
 };
 use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings};
 use chandler_tests::{World, preflight::install_foreign_crd, wait, wait::eventually};
+use futures::StreamExt as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, CustomResourceExt as _, ResourceExt as _,
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams},
+    runtime::{WatchStreamExt as _, watcher},
 };
 use serde_json::{Value, json};
 
@@ -154,6 +156,37 @@ async fn packages_are_reported_until_they_are_gone() {
         wait::until(&cluster_operators(&world), &names(&world).package(operator), "gone", |it| it.is_none()).await;
     }
     until(&world, &all, "as at first", |status| condition(status, "Available").contains("No platform operators")).await;
+    finish(world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_single_node_stays_available_while_its_only_replica_and_its_only_controller_are_replaced() {
+    let mut world = World::new().await;
+    install_foreign_crd(&world.client, &ClusterOperator::crd()).await.expect("the CRD is installed");
+    let shop = Shop::new(&world).with_single("app", "1.0.0").await;
+    catalog(&shop).await;
+    let (app, all) = (wish(&shop, "one", "app").await, names(&world).aggregated());
+    let packages = shop.packages;
+    let by_default = |settings: &mut ClusterOperatorSettings| settings.thresholds = Thresholds::default();
+    restart(&mut world, ClusterOperatorMode::Each, by_default).await;
+    until(&world, &all, "accepted", |status| is_accepted(status, VERSION)).await;
+    until(&world, &names(&world).package(&app), "accepted", |status| is_accepted(status, "1.0.0")).await;
+
+    // All states from now on, while the controller restarts in the upgrade.
+    let mut states = watcher(cluster_operators(&world), watcher::Config::default()).applied_objects().boxed();
+    states.next().await.expect("a state").expect("an answer");
+    Shop::reopened(&world, packages).with_single("app", "1.1.0").await.publish().await;
+    restart(&mut world, ClusterOperatorMode::Each, by_default).await;
+    let own = [all.clone(), names(&world).package(&app)];
+    loop {
+        let state = states.next().await.expect("a state").expect("an answer");
+        let Some(status) = state.status.as_ref().filter(|_| own.contains(&state.name_any())) else { continue };
+        assert!(condition(status, "Available").starts_with("True/"), "{state:?}");
+        assert!(condition(status, "Degraded").starts_with("False/"), "{state:?}");
+        if state.name_any() == own[1] && is_accepted(status, "1.1.0") {
+            break;
+        }
+    }
     finish(world).await;
 }
 

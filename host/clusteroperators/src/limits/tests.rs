@@ -18,6 +18,7 @@ fn platform(openshift: Option<&str>) -> Platform {
         is_openshift: true,
         openshift: openshift.map(str::to_owned),
         kubernetes: Some("v1.33.4".to_owned()),
+        is_installing: false,
         deprecated_blocks: false,
     }
 }

@@ -72,7 +72,7 @@ fn a_rollout_is_progress_whatever_time_it_takes() {
         package("c", State::Waiting { message: "waits: approve it".to_owned() }, true),
     ];
     insta::assert_snapshot!(seen(&packages, 100), @r"
-    Available=True AsExpected: The platform operators that are installed work
+    Available=False Installing: Platform operator a is on the way: 1 of 3 objects.
     Progressing=True Upgrading: Platform operators are being rolled out:
     - a is on the way: 1 of 3 objects
     - b is on the way: 1 of 3 objects
@@ -86,26 +86,26 @@ fn a_rollout_is_progress_whatever_time_it_takes() {
 fn a_failed_installation_becomes_unavailable_and_then_degraded() {
     let packages = [package("a", failed(), false), package("b", State::Settled, true)];
     insta::assert_snapshot!(seen(&packages, 0), @r"
-    Available=True AsExpected: The platform operators that are installed work
+    Available=False Installing: Platform operator a failed (ObjectRefused): no.
     Progressing=True Installing: Platform operator a is tried again: it failed (ObjectRefused): no.
     Degraded=False AsExpected: No platform operator needs attention
     Upgradeable=True AsExpected: No platform operator prevents an upgrade of the cluster.
     []
     ");
-    insta::assert_snapshot!(seen(&packages, 1), @r"
-    Available=False PlatformOperatorError: Platform operator a failed (ObjectRefused): no.
+    insta::assert_snapshot!(seen(&packages, 1), @r#"
+    Available=False PlatformOperatorError: encountered the failing a platform operator with reason "ObjectRefused": it failed (ObjectRefused): no.
     Progressing=True Installing: Platform operator a is tried again: it failed (ObjectRefused): no.
     Degraded=False AsExpected: No platform operator needs attention
     Upgradeable=True AsExpected: No platform operator prevents an upgrade of the cluster.
     []
-    ");
-    insta::assert_snapshot!(seen(&packages, 5), @r"
-    Available=False PlatformOperatorError: Platform operator a failed (ObjectRefused): no.
+    "#);
+    insta::assert_snapshot!(seen(&packages, 5), @r#"
+    Available=False PlatformOperatorError: encountered the failing a platform operator with reason "ObjectRefused": it failed (ObjectRefused): no.
     Progressing=False AsExpected: No platform operator is being rolled out
     Degraded=True PlatformOperatorError: Platform operator a failed (ObjectRefused): no.
     Upgradeable=True AsExpected: No platform operator prevents an upgrade of the cluster.
     []
-    ");
+    "#);
 }
 
 #[test]
@@ -119,13 +119,13 @@ fn a_failed_upgrade_is_degraded_and_what_runs_is_available() {
     Upgradeable=True AsExpected: No platform operator prevents an upgrade of the cluster.
     []
     ");
-    insta::assert_snapshot!(seen(&packages, 5), @r"
-    Available=False PlatformOperatorError: Platform operator b does not work: Deployment x: 0 of 1 replicas.
+    insta::assert_snapshot!(seen(&packages, 5), @r#"
+    Available=False PlatformOperatorError: encountered the failing b platform operator with reason "Unhealthy": it does not work: Deployment x: 0 of 1 replicas.
     Progressing=False AsExpected: No platform operator is being rolled out
     Degraded=True PlatformOperatorError: Platform operators need attention:
     - a failed (ObjectRefused): no
     - b does not work: Deployment x: 0 of 1 replicas
     Upgradeable=True AsExpected: No platform operator prevents an upgrade of the cluster.
     []
-    ");
+    "#);
 }
