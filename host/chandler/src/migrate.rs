@@ -5,12 +5,14 @@
 //! | [`olm`] | Subscriptions of OLM v0, with their ClusterServiceVersions, OperatorGroups and InstallPlans |
 //! | [`olm_v1`] | ClusterExtensions of OLM v1, with their ClusterObjectSets |
 //! | [`rukpak`] | BundleDeployments `v1alpha1` of rukpak, with their Bundles |
+//! | [`cvo`](mod@cvo) | a component of an OpenShift release payload |
 //! | [`belonging`] | which objects belong to what another installer runs, whatever its objects claim |
 //! | [`migration`] | the result of a translation |
 //! | [`pending`] | a migration that has begun, in an annotation of the BundleDeployment |
 //! | [`restarts`] | changes that would restart workloads |
 
 pub mod belonging;
+pub mod cvo;
 pub mod migration;
 pub mod olm;
 pub mod olm_v1;

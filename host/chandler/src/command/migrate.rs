@@ -1,6 +1,7 @@
 //! `chandler migrate`.
 
 mod handover;
+mod payload;
 
 use chandler_api::BundleDeployment;
 use chandler_content::ImageReference;
@@ -36,6 +37,9 @@ use crate::{
 /// objects of the old installer without what depends on them, and lets the BundleDeployment adopt the rest. After a failure, run the
 /// command again with the names of the objects: it continues. Stop the controllers of the old installer before, since they would restore
 /// what they own.
+///
+/// With cvo, the command asks no cluster: it prints the PlatformOperator of a component, which files become its bundle, and the steps
+/// by which it moves from the release payload to a package while it goes on running.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -53,14 +57,17 @@ Examples:
   Migrate one Subscription:
     chandler migrate olm operators/etcd --apply
   Migrate all ClusterExtensions, without a question:
-    chandler migrate olmv1 --apply --yes")]
+    chandler migrate olmv1 --apply --yes
+  Plan how a component leaves the release payload:
+    chandler migrate cvo ./manifests service-mesh")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct Migrate {
     /// What installed the bundles
     #[arg(value_enum, value_name = "INSTALLER")]
     pub installer: Installer,
 
-    /// Objects to migrate [default: all]
+    /// Objects to migrate [default: all]. With cvo: the directory of the manifests, and the name of the package [default: that of the
+    /// directory]
     #[arg(value_name = "[NAMESPACE/]NAME")]
     pub objects: Vec<String>,
 
@@ -136,6 +143,9 @@ impl Migrate {
     /// Prints the translation, and with `--apply` carries it out.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         self.check()?;
+        if self.installer == Installer::Cvo {
+            return payload::run(self, terminal);
+        }
         let client = cluster::client(&self.connection).await?;
         let begun = if self.apply { self.begun(&client).await? } else { Vec::new() };
         let kind = self.installer.kind();
@@ -172,6 +182,11 @@ impl Migrate {
         if self.apply && self.target == Target::Resolution {
             return Err(CommandError::usage("--apply creates BundleDeployments, not Resolutions")
                 .hint("migrate first; then create the Resolution that `--as resolution` prints"));
+        }
+        if self.apply && self.installer == Installer::Cvo {
+            return Err(CommandError::usage(
+                "--apply is not possible for a release payload: its next version drops the manifests",
+            ));
         }
         if self.apply && self.installer == Installer::Rukpak {
             return Err(CommandError::usage(

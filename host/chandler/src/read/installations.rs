@@ -26,6 +26,8 @@ pub enum Installer {
     Olmv1,
     /// rukpak: BundleDeployments of the API version v1alpha1
     Rukpak,
+    /// The cluster-version operator: a component of an OpenShift release payload, by the directory of its manifests
+    Cvo,
 }
 
 impl Installer {
@@ -34,6 +36,7 @@ impl Installer {
         match self {
             Self::Olm => coreos("v1alpha1", "Subscription"),
             Self::Olmv1 => ForeignKind { group: "olm.operatorframework.io", version: "v1", kind: "ClusterExtension" },
+            Self::Cvo => ForeignKind { group: "config.openshift.io", version: "v1", kind: "ClusterVersion" },
             Self::Rukpak => ForeignKind { group: "core.rukpak.io", version: "v1alpha1", kind: "BundleDeployment" },
         }
     }
@@ -77,6 +80,8 @@ pub async fn read(client: &Client, installer: Installer) -> Result<Option<Instal
             .await?
             .unwrap_or_default(),
         }),
+        // The objects of a component do not say which component they belong to: its manifests do.
+        Installer::Cvo => (Vec::new(), Vec::new()),
     };
     Ok(Some(Installations { migrations, notes }))
 }

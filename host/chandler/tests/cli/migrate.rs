@@ -356,3 +356,41 @@ fn what_cannot_be_applied_is_refused() {
         assert!(refused.stderr.contains(expected), "{expected}: {}", refused.stderr);
     }
 }
+
+#[test]
+fn a_component_of_a_release_payload_gets_a_plan() {
+    let directory = tempfile::tempdir().unwrap();
+    let manifests = directory.path().join("mesh/manifests");
+    std::fs::create_dir_all(&manifests).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(manifests.join(name), text).unwrap();
+    write("00-namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: mesh-system}\n");
+    write(
+        "01-deployment.yaml",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: mesh, namespace: mesh-system}\n",
+    );
+    write("image-references", "kind: ImageStream\n");
+    let place = manifests.to_str().unwrap();
+    let planned = support::chandler(["migrate", "cvo", place], "");
+    assert_eq!(planned.code, Some(0), "{}", planned.stderr);
+    let operator = &support::documents(&planned.stdout)[0];
+    assert_eq!(operator["kind"], "PlatformOperator");
+    let spec = serde_json::json!({"package": {"name": "mesh"}, "installNamespace": "mesh-system"});
+    assert_eq!((&operator["metadata"]["name"], &operator["spec"]), (&serde_json::json!("mesh"), &spec));
+    let stays =
+        "stays in the payload: 00-namespace.yaml: Namespace mesh-system must exist before the package is installed";
+    assert!(
+        planned.stderr.contains(stays) && planned.stderr.contains("1. the bundle: put 01-deployment.yaml"),
+        "{}",
+        planned.stderr
+    );
+
+    write("02-both.yaml", "kind: Namespace\nmetadata: {name: a}\n---\nkind: ConfigMap\nmetadata: {name: b}\n");
+    let refused = support::chandler(["migrate", "cvo", place], "");
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("divide the file"), "{}", refused.stderr);
+    for arguments in
+        [&["migrate", "cvo"][..], &["migrate", "cvo", place, "Not_A_Name"], &["migrate", "cvo", place, "--apply"]]
+    {
+        assert_eq!(support::chandler(arguments, "").code, Some(2), "{arguments:?}");
+    }
+}
