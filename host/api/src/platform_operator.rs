@@ -80,6 +80,10 @@ pub struct PlatformOperatorStatus {
     /// The version that was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The namespace of the package. If the controller created it for the package and nothing is left in it, it goes with the
+    /// PlatformOperator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
 }
 
 /// The BundleDeployment of a PlatformOperator.

@@ -10,6 +10,7 @@
 //! | [`difference`] | what one catalog has and another does not |
 //! | [`upgrade`] | what would be installed next |
 //! | [`namespace`] | the namespaces that bundles are meant for |
+//! | [`platform`] | which packages are platform operators |
 //! | [`names`] | names that resemble a mistyped one |
 
 pub mod difference;
@@ -17,6 +18,7 @@ mod index_catalogs;
 pub mod names;
 pub mod namespace;
 pub mod overview;
+pub mod platform;
 pub mod upgrade;
 
 pub use self::index_catalogs::IndexCatalogs;

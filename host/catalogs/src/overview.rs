@@ -10,7 +10,7 @@ use chandler_catalog::{
 use chandler_resolver::Kind;
 use serde::Serialize;
 
-use crate::index_catalogs;
+use crate::{index_catalogs, platform};
 
 /// A package of a catalog.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -44,6 +44,9 @@ pub struct PackageOverview {
     /// The message of the deprecation of the package.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
+    /// Whether the newest version is a platform operator.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub platform_operator: bool,
     /// The channels, the default channel first, then by name.
     pub channels: Vec<ChannelOverview>,
     /// The versions, the newest first.
@@ -139,6 +142,7 @@ impl PackageOverview {
             version: channels.iter().find(|channel| channel.default).and_then(|channel| channel.version.clone()),
             default_channel,
             deprecated: deprecation(&deprecations, model::PACKAGE, ""),
+            platform_operator: bundles.first().is_some_and(|newest| platform::is_platform_operator(newest)),
             channels,
             versions,
         }

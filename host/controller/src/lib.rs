@@ -67,5 +67,5 @@ pub use chandler_runtime::{Election, ElectionError, Timing, WatchSelector, clust
 pub use chandler_serve::Options as ContentOptions;
 pub use cluster_operator::{ClusterOperatorMode, ClusterOperatorSettings};
 pub use mirror_sets::{MirrorSets, UnknownMirrorSets};
-pub use options::Options;
+pub use options::{Options, PlatformPackages};
 pub use run::{ControllerError, run};

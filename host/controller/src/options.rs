@@ -1,6 +1,6 @@
 //! The options that an administrator sets.
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use chandler_api::OlmCatalogs;
 use chandler_certificates::Policy;
@@ -88,6 +88,8 @@ pub struct Options {
     /// The ServiceAccount of the system namespace that installs the packages of PlatformOperators. Default: as for a BundleDeployment that
     /// names none.
     pub platform_account: Option<String>,
+    /// Which packages PlatformOperators may want.
+    pub platform_packages: PlatformPackages,
     /// The ClusterOperators that report PlatformOperators and the controller, where the cluster serves the kind.
     pub cluster_operators: ClusterOperatorSettings,
     /// The upper bounds of the limits that a class sets for one call of its provisioner.
@@ -133,10 +135,20 @@ impl Default for Options {
             certificates: Policy::default(),
             platform_resolution: "platform-operators".to_owned(),
             platform_account: None,
+            platform_packages: PlatformPackages::default(),
             cluster_operators: ClusterOperatorSettings::default(),
             ceiling: Limits::default(),
         }
     }
+}
+
+/// Which packages PlatformOperators may want. What is installed stays, whatever is set later.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlatformPackages {
+    /// The only packages; empty means all.
+    pub allowed: BTreeSet<String>,
+    /// Whether a catalog must say that a package is a platform operator. Default: no.
+    pub must_be_operators: bool,
 }
 
 #[cfg(test)]

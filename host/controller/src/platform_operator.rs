@@ -5,10 +5,12 @@
 //! | `reconciler` | the reconcile of one PlatformOperator, and its deletion | yes |
 //! | `platform` | makes the Resolution of all PlatformOperators what it is to be | yes |
 //! | `namespaces` | the namespaces of packages: which they are, and their creation | yes |
+//! | `namespace_removal` | deletes the namespace of a package that is uninstalled, if it is empty | yes |
 //! | `wakes` | which changes of other objects concern a PlatformOperator | no |
 //!
 //! What they want together, the Resolution and the status are decided in `host/platform`.
 
+mod namespace_removal;
 mod namespaces;
 mod platform;
 mod reconciler;

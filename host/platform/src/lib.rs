@@ -7,10 +7,12 @@
 //! | module | contents |
 //! |---|---|
 //! | [`plan`](mod@plan) | what all PlatformOperators want, and which of them are refused before any question |
+//! | [`namespace`] | the namespaces that the controller creates for packages, and whether one may go |
 //! | [`resolution`] | the Resolution of a plan, and its changes |
 //! | [`removal`] | whether the package of a deleted PlatformOperator is uninstalled |
 //! | [`status`] | the status of a PlatformOperator |
 
+pub mod namespace;
 pub mod plan;
 pub mod removal;
 pub mod resolution;

@@ -52,6 +52,20 @@ pub enum Refused {
     /// There are too many.
     #[error("older PlatformOperators want {PACKAGES} packages, which is the most")]
     TooMany,
+    /// The administrator does not list the package.
+    #[error("package {package} is not among the packages that PlatformOperators may want: {}", .allowed.join(", "))]
+    NotAllowed {
+        /// The package.
+        package: String,
+        /// The packages that are listed.
+        allowed: Vec<String>,
+    },
+    /// The administrator requires platform operators, and no catalog says that the package is one.
+    #[error(
+        "package {0} is not a platform operator: its newest version has no property chandler.dev/platform-operator \
+         (`chandler catalog search --platform` lists platform operators)"
+    )]
+    NotPlatformOperator(String),
     /// No catalog has the package.
     #[error(
         "failed to find candidate olm.bundles from the {package} package: it is in no catalog{}",

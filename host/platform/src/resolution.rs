@@ -59,6 +59,14 @@ pub fn namespace<'a>(resolution: &'a Resolution, package: &str) -> Option<&'a St
     set(resolution)?.namespaces.get(package)
 }
 
+/// Whether a Resolution installs something in a namespace.
+pub fn uses_namespace(resolution: &Resolution, namespace: &str) -> bool {
+    let uses = |set: &ResolveSetOutput| {
+        set.install_namespace == namespace || set.namespaces.values().any(|it| it == namespace)
+    };
+    set(resolution).is_some_and(uses)
+}
+
 /// The packages of a Resolution that stay wanted: those that it keeps, and those of PlatformOperators that are deleted as orphans,
 /// unless a PlatformOperator of the plan wants them. `all` keeps all of them for now: what some PlatformOperator wants cannot be read.
 pub fn kept(existing: Option<&Resolution>, orphaned: &BTreeSet<String>, all: bool, plan: &Plan) -> Vec<Kept> {

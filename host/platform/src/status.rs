@@ -12,6 +12,8 @@ use chandler_resolver::version::{VersionRelease, masterminds::Range};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
 use kube::ResourceExt as _;
 
+use crate::resolution;
+
 const UNPACK_PENDING: &str = "Waiting for the bundle to be unpacked";
 const INSTALL_PENDING: &str = "Waiting for the bundle to be installed";
 
@@ -49,6 +51,8 @@ pub fn derive(operator: &PlatformOperator, outcome: &Outcome<'_>, now: Timestamp
         }
         Outcome::Failed(message) => Some(NewCondition::is_false(Type::Installed, Reason::InstallFailed, message)),
         Outcome::Asked { resolution, deployment } => {
+            let namespace = resolution.and_then(|it| resolution::namespace(it, &operator.spec.package.name));
+            status.namespace = namespace.cloned().or(status.namespace);
             let answered = resolution.and_then(answered);
             let Some((resolution, answer)) = answered else {
                 // Until there is an answer to the current question, the last one stands.

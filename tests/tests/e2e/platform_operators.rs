@@ -5,11 +5,15 @@ use std::collections::BTreeSet;
 use chandler_api::{
     BundleDeployment, ConditionType, PlatformOperator, PlatformOperatorStatus, Resolution, find_condition,
 };
+use chandler_registries::Registries;
 use chandler_tests::{World, wait, wait::eventually};
-use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::Condition};
+use k8s_openapi::{
+    api::core::v1::{ConfigMap, Namespace},
+    apimachinery::pkg::apis::meta::v1::Condition,
+};
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -120,10 +124,25 @@ async fn packages_of_two_catalogs_are_installed_and_go_with_their_platform_opera
     delete(&world, &app).await;
     assert_eq!(version_of(&world, &app).await, None);
     assert_eq!(version_of(&world, &tool).await.as_deref(), Some("2.0.0"));
+    let map =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine", "namespace": shop.name("tool")}});
+    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &shop.name("tool"));
+    let map = serde_json::from_value(map).expect("a ConfigMap");
+    maps.create(&PostParams::default(), &map).await.expect("the namespace exists");
     delete(&world, &tool).await;
     assert_eq!(version_of(&world, &tool).await, None);
     assert!(resolutions(&world).get_opt(&world.platform()).await.expect("an answer").is_none());
-    assert!(namespaces.get_opt(&suggested).await.expect("an answer").is_some(), "namespaces stay");
+    // The namespaces that were made for the two go with them, unless something is left.
+    let stays = |name: String| {
+        let namespaces = namespaces.clone();
+        async move {
+            let found = namespaces.get_opt(&name).await.expect("an answer");
+            found.is_some_and(|it| it.metadata.deletion_timestamp.is_none())
+        }
+    };
+    assert!(!stays(suggested).await, "it is empty");
+    assert!(stays(shop.name("tool")).await, "it has a ConfigMap of a user");
+    assert!(stays(world.platform()).await, "it is of all PlatformOperators");
     world.finish().await;
 }
 
@@ -445,5 +464,106 @@ async fn the_set_is_rolled_back_until_the_administrator_ends_it() {
     until(&world, &missing, "False/SourceFailed", "").await;
     delete(&world, &missing).await;
     delete(&world, &app).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_administrator_says_which_packages_may_be_wanted_and_what_is_installed_stays() {
+    let mut world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await.with("tool", "1.0.0", &[]).await;
+    let shop = shop.with("marked", "1.0.0", &["base"]).await.with("base", "1.0.0", &[]).await.marking("marked");
+    catalog(&shop).await;
+    let app = create_here(&shop, "one", "app").await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    let [allowed, tool] = ["tool", "marked"].map(|package| shop.name(package));
+    let packages = shop.packages;
+    world.stop_controller().await;
+    world.start_controller_with(world.client.clone(), |options| options.platform_packages.must_be_operators = true);
+    let shop = Shop::reopened(&world, packages);
+    let (two, three) = (create_here(&shop, "two", "tool").await, create(&shop, "three", "marked", json!({})).await);
+    let refused = until(&world, &two, "False/SourceFailed", "").await;
+    assert!(message(&refused).contains("is not a platform operator"), "{refused:?}");
+    assert!(message(&refused).contains("`chandler catalog search --platform`"), "{refused:?}");
+    // What a platform operator needs is none.
+    until(&world, &three, INSTALLED, "1.0.0").await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+
+    // A list of the administrator, which may have other packages.
+    let packages = shop.packages;
+    world.stop_controller().await;
+    world.start_controller_with(world.client.clone(), |options| {
+        options.platform_packages.allowed = [allowed, tool].into();
+    });
+    let shop = Shop::reopened(&world, packages);
+    until(&world, &two, INSTALLED, "1.0.0").await;
+    let four = create_here(&shop, "four", "base").await;
+    let refused = until(&world, &four, "False/SourceFailed", "").await;
+    assert!(message(&refused).contains("is not among the packages that PlatformOperators may want"), "{refused:?}");
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disconnected_cluster_installs_and_upgrades_from_mirrors() {
+    let mut world = World::new().await;
+    world.stop_controller().await;
+    // Neither catalog nor bundles can be fetched from the registry that they name.
+    let text = format!("[[registry]]\nprefix = \"upstream.invalid\"\nlocation = \"{}\"\n", world.registry.host());
+    let mut registries = Registries::default();
+    registries.add_file("registries.conf".as_ref(), &text).expect("settings");
+    world.start_controller_with(world.client.clone(), |options| options.registries = registries);
+    let shop = Shop::new(&world).from("upstream.invalid").with("app", "1.0.0", &["base"]).await;
+    let shop = shop.with("base", "1.0.0", &[]).await;
+    let published = shop.publish().await.replace(&world.registry.address().to_string(), "upstream.invalid");
+    let name = shop.name("mirrored");
+    let source = json!({"type": "image", "image": {"ref": published}});
+    let spec = json!({"source": source, "pollInterval": "1s"});
+    let _: chandler_api::Catalog = world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
+    let app = create_here(&shop, "one", "app").await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    let deployment = world.deployments().get(&app).await.expect("it exists");
+    let image = deployment.spec.source.image.expect("an image").reference;
+    assert!(image.starts_with("upstream.invalid/"), "the name of the origin stays: {image}");
+    let shop = shop.with("app", "1.1.0", &["base"]).await;
+    shop.publish().await;
+    until(&world, &app, INSTALLED, "1.1.0").await;
+    eventually("the new version runs", || async { shop.installed("app").await.as_deref() == Some("1.1.0") }).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_moves_from_a_release_payload_to_a_package_without_a_gap() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    // What the cluster-version operator applied, and owns as its controller.
+    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
+    let map = |name: &str, owners: Value| {
+        let metadata = json!({"name": name, "ownerReferences": owners});
+        serde_json::from_value(json!({"metadata": metadata, "data": {"version": "payload"}})).expect("a ConfigMap")
+    };
+    let manager = PostParams { field_manager: Some("cluster-version-operator".to_owned()), ..PostParams::default() };
+    let owner = maps.create(&manager, &map("cluster-version", json!([]))).await.expect("created");
+    let owners = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "cluster-version", "uid": owner.uid(), "controller": true}]);
+    let before = maps.create(&manager, &map("app", owners)).await.expect("created");
+
+    // The release without the manifests has the PlatformOperator. What the payload left behind is not taken over by accident.
+    let app = create_here(&shop, "one", "app").await;
+    let refused = until(&world, &app, "False/InstallFailed", "").await;
+    assert!(message(&refused).contains("ConfigMap"), "{refused:?}");
+    assert_eq!(shop.installed("app").await.as_deref(), Some("payload"));
+    let protection = async |value: Value| {
+        let patch = Patch::Merge(json!({"spec": {"output": {"resolveSet": {"collisionProtection": value}}}}));
+        resolutions(&world).patch(&world.platform(), &PatchParams::default(), &patch).await.expect("an update");
+    };
+    protection(json!("None")).await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    let after = maps.get("app").await.expect("it exists");
+    assert_eq!(after.uid(), before.uid(), "it was never deleted");
+    assert_eq!(shop.installed("app").await.as_deref(), Some("1.0.0"));
+    protection(Value::Null).await;
+    until(&world, &app, INSTALLED, "1.0.0").await;
+    delete(&world, &app).await;
+    assert_eq!(shop.installed("app").await, None);
     world.finish().await;
 }

@@ -1,6 +1,9 @@
 //! A catalog with packages of the run, whose bundles have a ConfigMap each.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use chandler_api::Catalog;
 use chandler_tests::{World, bundles::Bundle};
@@ -27,6 +30,10 @@ pub(crate) struct Shop<'a> {
     namespaces: BTreeMap<&'static str, String>,
     /// The highest version of OpenShift that bundles run on, by package.
     openshift: BTreeMap<&'static str, &'static str>,
+    /// The packages that are platform operators.
+    operators: BTreeSet<&'static str>,
+    /// The registry that the catalog names, if it is another one than that of the run.
+    upstream: Option<&'static str>,
 }
 
 impl<'a> Shop<'a> {
@@ -41,12 +48,25 @@ impl<'a> Shop<'a> {
 
     /// One of several.
     pub(crate) fn titled(world: &'a World, title: &'static str) -> Self {
-        Self { world, packages: BTreeMap::new(), title, namespaces: BTreeMap::new(), openshift: BTreeMap::new() }
+        let (packages, namespaces, openshift) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { world, packages, title, namespaces, openshift, operators: BTreeSet::new(), upstream: None }
     }
 
     /// The bundles of a package suggest a namespace.
     pub(crate) fn suggesting(mut self, package: &'static str, namespace: &str) -> Self {
         self.namespaces.insert(package, namespace.to_owned());
+        self
+    }
+
+    /// A package is a platform operator.
+    pub(crate) fn marking(mut self, package: &'static str) -> Self {
+        self.operators.insert(package);
+        self
+    }
+
+    /// The catalog names this registry instead of that of the run.
+    pub(crate) fn from(mut self, registry: &'static str) -> Self {
+        self.upstream = Some(registry);
         self
     }
 
@@ -99,6 +119,21 @@ impl<'a> Shop<'a> {
     pub(crate) async fn with_future(mut self, package: &'static str, version: &'static str) -> Self {
         let csv = json!({"minKubeVersion": "9.99.0"});
         let image = self.world.push(&self.bundle_with(package, version, "AllNamespaces", &csv)).await;
+        self.add(package, version, &[], image);
+        self
+    }
+
+    /// Adds a version whose bundle has a workload with one replica, which stops before the new one starts.
+    pub(crate) async fn with_single(mut self, package: &'static str, version: &'static str) -> Self {
+        let labels = json!({"app": package});
+        let container = json!({"name": "main", "image": format!("registry.example.com/single:v{version}")});
+        let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [container]}});
+        let selector = json!({"matchLabels": labels});
+        let spec = json!({"replicas": 1, "strategy": {"type": "Recreate"}, "selector": selector, "template": template});
+        let workload =
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": package}, "spec": spec});
+        let bundle = self.bundle(package, version).with("manifests/workload.json", &workload.to_string());
+        let image = self.world.push(&bundle).await;
         self.add(package, version, &[], image);
         self
     }
@@ -206,6 +241,13 @@ impl<'a> Shop<'a> {
                 if let Some(most) = self.openshift.get(package) {
                     let _ = write!(more, ", {{type: olm.maxOpenShiftVersion, value: '{most}'}}");
                 }
+                if self.operators.contains(package) {
+                    more.push_str(", {type: chandler.dev/platform-operator, value: true}");
+                }
+                let image = match self.upstream {
+                    Some(upstream) => image.replace(&self.world.registry.address().to_string(), upstream),
+                    None => image.clone(),
+                };
                 if let Some(namespace) = self.namespaces.get(package) {
                     let annotation = format!("{{operatorframework.io/suggested-namespace: {namespace}}}");
                     let _ = write!(more, ", {{type: olm.csv.metadata, value: {{annotations: {annotation}}}}}");

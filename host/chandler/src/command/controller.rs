@@ -5,7 +5,7 @@ use std::{path::PathBuf, pin::pin, time::Duration};
 use chandler_api::OlmCatalogs;
 use chandler_controller::{
     ClusterOperatorMode, ClusterOperatorNames, ClusterOperatorSettings, ControllerError, Election, ElectionError,
-    MirrorSets, Options, WatchSelector,
+    MirrorSets, Options, PlatformPackages, WatchSelector,
     options::{INSTALLATIONS_NAMESPACE, LEASE, lease_name},
 };
 use chandler_permissions::{AccountPolicy, DefaultAccount};
@@ -175,6 +175,15 @@ pub struct Controller {
     #[arg(long, value_name = "SERVICEACCOUNT", value_parser = values::dns_label)]
     pub platform_service_account: Option<String>,
 
+    /// The only packages that new PlatformOperators may want [default: all]
+    #[arg(long, value_name = "PACKAGE", value_delimiter = ',')]
+    pub platform_packages: Vec<String>,
+
+    /// Refuse new PlatformOperators of packages that no catalog calls platform operators, by the property chandler.dev/platform-operator of the
+    /// newest version
+    #[arg(long)]
+    pub require_platform_property: bool,
+
     /// ClusterOperators that report PlatformOperators and the controller to OpenShift: one for all packages and one for the controller, these
     /// and one for each package, or none (docs/cluster-operators.md)
     ///
@@ -269,6 +278,10 @@ impl Controller {
             require_service_account_grant: self.require_service_account_grant,
             platform_resolution: self.platform_resolution.clone(),
             platform_account: self.platform_service_account.clone(),
+            platform_packages: PlatformPackages {
+                allowed: self.platform_packages.iter().cloned().collect(),
+                must_be_operators: self.require_platform_property,
+            },
             cluster_operators: self.cluster_operators(),
             ..Options::default()
         };

@@ -311,3 +311,33 @@ fn the_manifests_of_a_catalog_are_printed_without_a_cluster() {
     let refused = support::chandler(["catalog", "add", "ours", place, "--pull-secret", "x", "-o", "yaml"], "");
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
 }
+
+#[test]
+fn platform_operators_of_a_catalog_are_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let package = |name: &str, mark: &str| {
+        format!(
+            "---\nschema: olm.package\nname: {name}\ndefaultChannel: stable\n---\nschema: olm.channel\npackage: {name}\nname: stable\n\
+             entries: [{{name: {name}.v1.0.0}}]\n---\nschema: olm.bundle\npackage: {name}\nname: {name}.v1.0.0\nimage: quay.io/e/{name}:v1\n\
+             properties: [{{type: olm.package, value: {{packageName: {name}, version: 1.0.0}}}}{mark}]\n"
+        )
+    };
+    let mark = ", {type: chandler.dev/platform-operator, value: true}";
+    let documents = package("mesh", mark) + &package("mesh-tools", "");
+    fs::write(directory.path().join("catalog.yaml"), documents).unwrap();
+    let place = directory.path().to_str().unwrap();
+    let search = |arguments: &[&str]| {
+        let found =
+            support::chandler([&["catalog", "search", "--catalog", place, "-o", "json"], arguments].concat(), "");
+        assert_eq!(found.code, Some(0), "{}", found.stderr);
+        let rows: serde_json::Value = serde_json::from_str(&found.stdout).unwrap();
+        let names = rows.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap().to_owned());
+        (names.collect::<Vec<_>>(), found.stderr)
+    };
+    assert_eq!(search(&["mesh"]).0, ["mesh", "mesh-tools"]);
+    assert_eq!(search(&["--platform"]).0, ["mesh"]);
+    assert_eq!(search(&["mesh", "--platform"]).0, ["mesh"]);
+    let (none, message) = search(&["tools", "--platform"]);
+    assert_eq!(none, [""; 0]);
+    assert!(message.contains("no platform operator mentions tools"), "{message}");
+}

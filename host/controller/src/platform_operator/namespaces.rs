@@ -6,9 +6,9 @@ use std::{
 };
 
 use chandler_catalog::Indexes;
-use chandler_catalogs::namespace;
+use chandler_catalogs::platform::{self, PlatformPackage};
 use chandler_core::Digest;
-use chandler_platform::{Refused, Wanted, plan::namespace_of};
+use chandler_platform::{Refused, Wanted, namespace::PACKAGE_LABEL, plan::namespace_of};
 use chandler_records::MANAGED_BY;
 use chandler_resolution::question;
 use k8s_openapi::api::core::v1::Namespace;
@@ -23,7 +23,7 @@ use crate::catalog::KnownCatalog;
 pub(super) struct Namespaces {
     indexes: Indexes,
     /// What a catalog suggests for a package, by the digest of its content; none where it has no such package.
-    suggested: Mutex<BTreeMap<(Digest, String), Option<String>>>,
+    suggested: Mutex<BTreeMap<(Digest, String), Option<PlatformPackage>>>,
     existing: Mutex<BTreeSet<String>>,
 }
 
@@ -32,12 +32,19 @@ impl Namespaces {
         Self { indexes: indexes.clone(), suggested: Mutex::default(), existing: Mutex::default() }
     }
 
-    /// The namespace that catalogs suggest for a package, or the one with its name. Refused if no catalog has the package.
-    pub(super) async fn suggested(&self, wanted: &Wanted, catalogs: &[KnownCatalog]) -> Result<String, Refused> {
+    /// The namespace that catalogs suggest for a package, or the one with its name. Refused if no catalog has the package or, where it must be
+    /// a platform operator, says that it is one.
+    pub(super) async fn suggested(
+        &self,
+        wanted: &Wanted,
+        catalogs: &[KnownCatalog],
+        must_be_operator: bool,
+    ) -> Result<String, Refused> {
         let package = &wanted.request.name;
         let selects = question::selected(wanted.request.catalogs.as_ref());
         let selected = catalogs.iter().filter(|it| selects.matches(&it.source.name, &it.source.labels));
         let (mut found, mut read, mut not_ready) = (Vec::new(), Vec::new(), Vec::new());
+        let mut is_operator = false;
         for catalog in selected {
             let suggestion = match &catalog.digest {
                 Some(digest) => self.look_up(digest, package).await,
@@ -45,11 +52,15 @@ impl Namespaces {
             };
             match suggestion {
                 Ok(suggestion) => {
-                    found.extend(suggestion.map(|suggestion| (catalog.source.priority, suggestion)));
+                    is_operator |= suggestion.as_ref().is_some_and(|it| it.is_operator);
+                    found.extend(suggestion.map(|suggestion| (catalog.source.priority, suggestion.namespace)));
                     read.push(catalog.source.name.clone());
                 }
                 Err(()) => not_ready.push(catalog.source.name.clone()),
             }
+        }
+        if must_be_operator && !is_operator && !found.is_empty() {
+            return Err(Refused::NotPlatformOperator(package.clone()));
         }
         namespace_of(package, found).ok_or_else(|| Refused::Unknown {
             package: package.clone(),
@@ -58,7 +69,7 @@ impl Namespaces {
         })
     }
 
-    async fn look_up(&self, digest: &Digest, package: &str) -> Result<Option<String>, ()> {
+    async fn look_up(&self, digest: &Digest, package: &str) -> Result<Option<PlatformPackage>, ()> {
         let key = (digest.clone(), package.to_owned());
         let known = || self.suggested.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known().get(&key) {
@@ -68,7 +79,7 @@ impl Namespaces {
         let asked = tokio::task::spawn_blocking(move || {
             let index = indexes.get(&digest).map_err(|error| error.to_string())?;
             let index = index.ok_or_else(|| "its index is gone from the cache".to_owned())?;
-            namespace::suggested(&index, &package).map_err(|error| error.to_string())
+            platform::package(&index, &package).map_err(|error| error.to_string())
         });
         let suggestion = match asked.await {
             Ok(Ok(suggestion)) => suggestion,
@@ -94,11 +105,12 @@ impl Namespaces {
         self.existing.lock().unwrap_or_else(PoisonError::into_inner).remove(namespace);
     }
 
-    /// Creates a namespace that does not exist.
+    /// Creates a namespace that does not exist, for a package or, with an empty one, for what all packages need.
     pub(super) async fn ensure(
         &self,
         client: &Client,
         name: &str,
+        package: &str,
         labels: &BTreeMap<String, String>,
     ) -> Result<(), kube::Error> {
         let existing = || self.existing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,6 +121,9 @@ impl Namespaces {
         if api.get_opt(name).await?.is_none() {
             let mut labels = labels.clone();
             labels.insert(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned());
+            if !package.is_empty() {
+                labels.insert(PACKAGE_LABEL.to_owned(), package.to_owned());
+            }
             let metadata = ObjectMeta { name: Some(name.to_owned()), labels: Some(labels), ..ObjectMeta::default() };
             let namespace = Namespace { metadata, ..Namespace::default() };
             match api.create(&PostParams::default(), &namespace).await {

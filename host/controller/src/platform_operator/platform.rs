@@ -11,16 +11,18 @@ use chandler_api::{
     names::OWNER_NAME_LABEL,
 };
 use chandler_catalog::Indexes;
+use chandler_permissions::{Account, AccountPolicy};
 use chandler_platform::{Plan, Refused, Settings, plan::plan, resolution};
 use chandler_resolution::manifests;
+use chandler_rollout::impersonating;
 use chandler_runtime::GenerationTracker;
 use kube::{
-    Api, ResourceExt as _,
+    Api, Client, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
 };
 use tokio::sync::Mutex;
 
-use super::{namespaces::Namespaces, reconciler::ReconcileError};
+use super::{namespace_removal, namespaces::Namespaces, reconciler::ReconcileError};
 use crate::{absent, context::Context, resolution::Membership};
 
 /// How many BundleDeployments between a PlatformOperator and a member of the set are looked at. Labels can name each other in a circle.
@@ -162,6 +164,51 @@ impl Platform {
         owners.take(MOST_OWNERS).any(|it| membership.has(&it))
     }
 
+    /// Deletes the namespace of a package that is uninstalled, if the controller created it for the package, nothing needs it and nothing is
+    /// left in it. What cannot be found out or deleted stays.
+    pub(super) async fn remove_namespace(&self, operator: &PlatformOperator, planned: &Planned) {
+        let package = &operator.spec.package.name;
+        let Some(name) = operator.status.as_ref().and_then(|status| status.namespace.as_ref()) else { return };
+        // Nothing is planned meanwhile that would need it.
+        let _writing = self.writing.lock().await;
+        let is_wanted = planned.resolution.as_ref().is_some_and(|it| resolution::uses_namespace(it, name));
+        let is_named =
+            |it: &PlatformOperator| it.spec.install_namespace.as_ref() == Some(name) && it.uid() != operator.uid();
+        let operators = self.context.platform.operators();
+        let deployments = self.context.deployments.state();
+        let is_used = is_wanted
+            || operators.iter().any(|it| it.0.as_ref().map_or(true, is_named))
+            || deployments.iter().any(|it| it.0.as_ref().map_or(true, |it| it.spec.install_namespace == *name));
+        let options = &self.context.options;
+        if is_used || *name == options.system_namespace || *name == options.platform_resolution {
+            return;
+        }
+        let Some(installer) = self.installer() else { return };
+        match namespace_removal::remove_if_empty(&self.context.client, &installer, name, package).await {
+            Ok(true) => {
+                tracing::info!(name, package, "deleted the empty namespace of a package that is uninstalled");
+                self.namespaces.missing(name);
+            }
+            Ok(false) => {}
+            Err(error) => {
+                tracing::debug!(name, package, %error, "the namespace of a package that is uninstalled stays");
+            }
+        }
+    }
+
+    /// The client of whatever installs packages: its permissions decide what may be deleted.
+    fn installer(&self) -> Option<Client> {
+        let (client, options) = (&self.context.client, &self.context.options);
+        match (&options.platform_account, &options.accounts) {
+            (Some(name), _) => {
+                let account = Account { namespace: options.system_namespace.clone(), name: name.clone() };
+                impersonating(client, &account).ok()
+            }
+            (None, AccountPolicy::Optional) => Some(client.clone()),
+            (None, _) => None,
+        }
+    }
+
     fn settings(&self, operators: &[&PlatformOperator]) -> Settings {
         let options = &self.context.options;
         let account = options.platform_account.as_ref().map(|name| ServiceAccountReference {
@@ -176,7 +223,7 @@ impl Platform {
 
     /// The namespace of each package. One that is in no catalog is refused, unless it was there before: then the resolver decides.
     async fn place(&self, operators: &[&PlatformOperator], planned: &mut Planned) -> BTreeMap<String, String> {
-        let catalogs = self.context.catalogs.known();
+        let (catalogs, rules) = (self.context.catalogs.known(), &self.context.options.platform_packages);
         self.namespaces.retain(&catalogs);
         let (mut namespaces, mut refused) = (BTreeMap::new(), BTreeMap::<String, Refused>::new());
         for wanted in &planned.plan.packages {
@@ -188,10 +235,24 @@ impl Platform {
                     .filter(|_| resolution::asks_for(resolution, package))
                     .cloned()
             };
+            let is_new = !planned.resolution.as_ref().is_some_and(|it| resolution::asks_for(it, package));
+            let must_be_operator = is_new && rules.must_be_operators;
             let known = wanted.namespace.clone().or_else(installed).or_else(before);
-            let namespace = match known {
-                Some(namespace) => Ok(namespace),
-                None => self.namespaces.suggested(wanted, &catalogs).await,
+            let suggested = if known.is_none() || must_be_operator {
+                self.namespaces.suggested(wanted, &catalogs, must_be_operator).await
+            } else {
+                Ok(String::new())
+            };
+            let namespace = match (suggested, known) {
+                _ if is_new && !rules.allowed.is_empty() && !rules.allowed.contains(package) => {
+                    Err(Refused::NotAllowed {
+                        package: package.clone(),
+                        allowed: rules.allowed.iter().cloned().collect(),
+                    })
+                }
+                (Err(refused @ Refused::NotPlatformOperator(_)), _) | (Err(refused), None) => Err(refused),
+                (_, Some(known)) => Ok(known),
+                (Ok(suggested), None) => Ok(suggested),
             };
             match namespace {
                 Ok(namespace) => drop(namespaces.insert(package.clone(), namespace)),
@@ -216,7 +277,9 @@ impl Platform {
             if planned.members.get(&package).is_some_and(lacks_namespace) {
                 self.namespaces.missing(namespace);
             }
-            if let Err(error) = self.namespaces.ensure(&self.context.client, namespace, &settings.labels).await {
+            if let Err(error) =
+                self.namespaces.ensure(&self.context.client, namespace, &package, &settings.labels).await
+            {
                 tracing::debug!(namespace, %error, "the namespace could not be created");
                 planned.failed.insert(package, error);
             }

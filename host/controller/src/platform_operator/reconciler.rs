@@ -139,6 +139,9 @@ impl PlatformOperators {
         if !is_complete(&removal) {
             return self.report(operator, &Outcome::Deleting { deployment }).await;
         }
+        if removal.deployment.is_none() && !removal.is_wanted && !removal.is_orphaned {
+            Box::pin(self.platform.remove_namespace(operator, planned)).await;
+        }
         let mut names = operator.finalizers().to_vec();
         names.retain(|finalizer| finalizer != TEARDOWN_FINALIZER);
         ignore_absent(finalizers::write(&self.api(), operator, &names).await)?;

@@ -70,7 +70,10 @@ fn what_is_in_no_catalog_is_refused_for_all_that_want_it() {
     });
     assert_eq!(names(&plan), [("y", "c")]);
     assert_eq!(plan.refused.keys().collect::<Vec<_>>(), ["a", "b"]);
-    assert_eq!(plan.refused["b"].to_string(), "package x is in no catalog; catalogs that were read: main");
+    assert_eq!(
+        plan.refused["b"].to_string(),
+        "failed to find candidate olm.bundles from the x package: it is in no catalog; catalogs that were read: main"
+    );
 }
 
 #[test]

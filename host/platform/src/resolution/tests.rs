@@ -59,7 +59,7 @@ fn a_change_has_only_what_differs_and_leaves_the_fields_of_administrators() {
         change(&existing, &more).unwrap(),
         Some(json!({"metadata": {"uid": "1"}, "spec": {
             "packages": [{"name": "y", "optional": true}],
-            "output": {"resolveSet": {"config": null, "namespaces": {"x": null, "y": "in-y"}}}}}))
+            "output": {"resolveSet": {"config": null, "names": {"x": null, "y": "o0"}, "namespaces": {"x": null, "y": "in-y"}}}}}))
     );
 }
 

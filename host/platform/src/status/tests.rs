@@ -121,7 +121,7 @@ fn the_status_says_what_became_of_the_wish() {
     refused: False/SourceFailed: why [version none, active none]
     failed: False/InstallFailed: why [version none, active none]
     new: False/UnpackPending: Waiting for the bundle to be unpacked [version none, active none]
-    left out: False/SourceFailed: package x is required; no catalog has package x [version none, active none]
+    left out: False/SourceFailed: failed to find candidate olm.bundles from the x package: package x is required; no catalog has package x [version none, active none]
     left out by the checks: False/InstallFailed: x: not found [version none, active none]
     an upgrade left out by the checks: True/InstallSuccessful: Successfully applied the x BundleDeployment resource; the checks refuse its upgrade: x: not found [version 1.0.0, active x]
     an upgrade left out by the checks before the version is installed: False/InstallFailed: x: not found [version 1.0.0, active x]

@@ -14,7 +14,8 @@ use crate::{
 /// Search packages by their texts
 ///
 /// Lists the packages with all words in their name, description, provider, keywords, or in the kinds that their newest version provides.
-/// Upper and lower case are the same.
+/// Upper and lower case are the same. With --platform, only platform operators are listed: packages whose newest version has the property
+/// chandler.dev/platform-operator.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -25,11 +26,17 @@ Exit codes: 0 success, even if nothing matches; 1 failed; 2 wrong usage
 Examples:
   chandler catalog search database --catalog quay.io/operatorhubio/catalog:latest
   Which package provides a kind:
-    chandler catalog search Certificate --catalog ./catalog")]
+    chandler catalog search Certificate --catalog ./catalog
+  What a PlatformOperator is meant for:
+    chandler catalog search --platform")]
 pub struct Search {
     /// Words to look for
-    #[arg(value_name = "TEXT", required = true)]
+    #[arg(value_name = "TEXT", required_unless_present = "platform")]
     pub words: Vec<String>,
+
+    /// Only packages that are platform operators
+    #[arg(long)]
+    pub platform: bool,
 
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
@@ -45,10 +52,20 @@ impl Search {
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let catalogs = catalogs::open(&self.catalogs, terminal).await?;
         let all = super::all(&catalogs)?;
-        let found = all.iter().filter(|package| self.words.iter().all(|word| package.mentions(word)));
+        let found = all
+            .iter()
+            .filter(|package| package.platform_operator || !self.platform)
+            .filter(|package| self.words.iter().all(|word| package.mentions(word)));
         let rows: Vec<PackageRow<'_>> = found.map(PackageRow::from).collect();
         if rows.is_empty() {
-            terminal.line(format!("no package mentions {}", self.words.join(" and ")));
+            let what = if self.platform { "platform operator" } else { "package" };
+            let words = self.words.join(" and ");
+            let found = if words.is_empty() {
+                format!("these catalogs have no {what}")
+            } else {
+                format!("no {what} mentions {words}")
+            };
+            terminal.line(found);
             if self.output == DataFormat::Text {
                 return Ok(());
             }
