@@ -14,15 +14,24 @@ pub fn is_made_for(labels: Option<&BTreeMap<String, String>>, managed_by: (&str,
 }
 
 /// Whether an object means that a namespace is in use. Kubernetes and OpenShift put some objects into each namespace, and some say only what
-/// happened there. What has an owner goes with it, and the owner counts.
+/// happened there. What belongs to a workload goes with it, and the workload counts.
 pub fn is_content(group: &str, kind: &str, metadata: &ObjectMeta) -> bool {
-    if metadata.deletion_timestamp.is_some() || metadata.owner_references.as_ref().is_some_and(|it| !it.is_empty()) {
+    let has_owner = metadata.owner_references.as_ref().is_some_and(|it| !it.is_empty());
+    let is_of_workload = matches!(
+        (group, kind),
+        ("", "Pod")
+            | ("apps", "ReplicaSet" | "ControllerRevision")
+            | ("batch", "Job")
+            | ("discovery.k8s.io", "EndpointSlice")
+    );
+    if metadata.deletion_timestamp.is_some() || is_of_workload && has_owner {
         return false;
     }
     let name = metadata.name.as_deref().unwrap_or_default();
     match (group, kind) {
         // The last two groups have what an API server computes, in every namespace.
-        ("" | "events.k8s.io", "Event")
+        ("", "Event" | "Endpoints")
+        | ("events.k8s.io", "Event")
         | ("coordination.k8s.io", "Lease")
         | ("metrics.k8s.io" | "packages.operators.coreos.com", _) => false,
         ("", "ConfigMap") => !matches!(name, "kube-root-ca.crt" | "openshift-service-ca.crt"),
@@ -49,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_every_namespace_has_is_no_content() {
+    fn what_every_namespace_has_does_not_count() {
         let token = json!({"annotations": {"kubernetes.io/service-account.name": "default"}});
         let owned =
             json!({"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "uid": "1"}]});
@@ -62,7 +71,8 @@ mod tests {
             ("", "Secret", "default-token", token, false),
             ("", "Secret", "mine", json!({"annotations": {"kubernetes.io/service-account.name": "mine"}}), true),
             ("", "Pod", "mine", json!({}), true),
-            ("", "Pod", "of-a-replica-set", owned, false),
+            ("", "Pod", "of-a-replica-set", owned.clone(), false),
+            ("", "ConfigMap", "of-something", owned, true),
             ("", "Service", "terminating", deleted, false),
             ("", "Event", "mine.1", json!({}), false),
             ("coordination.k8s.io", "Lease", "leader", json!({}), false),

@@ -173,13 +173,13 @@ async fn a_single_node_stays_available_while_its_only_replica_and_its_only_contr
     until(&world, &names(&world).package(&app), "accepted", |status| is_accepted(status, "1.0.0")).await;
 
     // All states from now on, while the controller restarts in the upgrade.
-    let mut states = watcher(cluster_operators(&world), watcher::Config::default()).applied_objects().boxed();
-    states.next().await.expect("a state").expect("an answer");
+    let mut changes = watcher(cluster_operators(&world), watcher::Config::default()).applied_objects().boxed();
+    changes.next().await.expect("a state").expect("an answer");
     Shop::reopened(&world, packages).with_single("app", "1.1.0").await.publish().await;
     restart(&mut world, ClusterOperatorMode::Each, by_default).await;
     let own = [all.clone(), names(&world).package(&app)];
     loop {
-        let state = states.next().await.expect("a state").expect("an answer");
+        let state = changes.next().await.expect("a state").expect("an answer");
         let Some(status) = state.status.as_ref().filter(|_| own.contains(&state.name_any())) else { continue };
         assert!(condition(status, "Available").starts_with("True/"), "{state:?}");
         assert!(condition(status, "Degraded").starts_with("False/"), "{state:?}");

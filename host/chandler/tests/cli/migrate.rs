@@ -370,9 +370,9 @@ fn a_component_of_a_release_payload_gets_a_plan() {
     );
     write("image-references", "kind: ImageStream\n");
     let place = manifests.to_str().unwrap();
-    let planned = support::chandler(["migrate", "cvo", place], "");
+    let planned = crate::support::chandler(["migrate", "cvo", place], "");
     assert_eq!(planned.code, Some(0), "{}", planned.stderr);
-    let operator = &support::documents(&planned.stdout)[0];
+    let operator = &crate::support::documents(&planned.stdout)[0];
     assert_eq!(operator["kind"], "PlatformOperator");
     let spec = serde_json::json!({"package": {"name": "mesh"}, "installNamespace": "mesh-system"});
     assert_eq!((&operator["metadata"]["name"], &operator["spec"]), (&serde_json::json!("mesh"), &spec));
@@ -385,12 +385,12 @@ fn a_component_of_a_release_payload_gets_a_plan() {
     );
 
     write("02-both.yaml", "kind: Namespace\nmetadata: {name: a}\n---\nkind: ConfigMap\nmetadata: {name: b}\n");
-    let refused = support::chandler(["migrate", "cvo", place], "");
+    let refused = crate::support::chandler(["migrate", "cvo", place], "");
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     assert!(refused.stderr.contains("divide the file"), "{}", refused.stderr);
     for arguments in
         [&["migrate", "cvo"][..], &["migrate", "cvo", place, "Not_A_Name"], &["migrate", "cvo", place, "--apply"]]
     {
-        assert_eq!(support::chandler(arguments, "").code, Some(2), "{arguments:?}");
+        assert_eq!(crate::support::chandler(arguments, "").code, Some(2), "{arguments:?}");
     }
 }

@@ -1,5 +1,7 @@
 //! Deletes the namespace of a package that is uninstalled, if nothing is left in it.
 
+use std::collections::BTreeMap;
+
 use chandler_platform::namespace::{is_content, is_made_for};
 use chandler_records::MANAGED_BY;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -35,15 +37,15 @@ pub(super) async fn remove_if_empty(
         return Ok(false);
     }
     let kinds = Discovery::new(own.clone()).run_aggregated().await?;
-    let groups = kinds.groups().flat_map(ApiGroup::recommended_resources);
-    let listed: Vec<ApiResource> = groups
-        .filter(|(_, capabilities)| {
-            capabilities.scope == Scope::Namespaced && capabilities.supports_operation(verbs::LIST)
-        })
-        .map(|(resource, _)| resource)
-        .collect();
-    let has_content =
-        futures::stream::iter(listed).map(|kind| has_content(installer, name, kind)).buffer_unordered(AT_ONCE);
+    // A kind that only an older version of its group has counts, too.
+    let of_group = |group: &ApiGroup| group.versions().flat_map(|it| group.versioned_resources(it)).collect::<Vec<_>>();
+    let all = kinds.groups().flat_map(of_group);
+    let all = all.filter(|(_, it)| it.scope == Scope::Namespaced && it.supports_operation(verbs::LIST));
+    let listed: BTreeMap<(String, String), ApiResource> =
+        all.map(|(kind, _)| ((kind.group.clone(), kind.plural.clone()), kind)).collect();
+    let has_content = futures::stream::iter(listed.into_values())
+        .map(|kind| has_content(installer, name, kind))
+        .buffer_unordered(AT_ONCE);
     let has_content = has_content.try_any(|has_content| async move { has_content }).await?;
     if has_content {
         return Ok(false);
