@@ -3,8 +3,9 @@
 mod handover;
 mod payload;
 
-use chandler_api::BundleDeployment;
+use chandler_api::{BundleDeployment, ServiceAccountReference};
 use chandler_content::ImageReference;
+use chandler_permissions::DefaultAccount;
 use kube::{Api, Client, api::ListParams};
 use serde_json::Value;
 
@@ -32,11 +33,11 @@ use crate::{
 /// same versions, with a note for everything that has no equivalent. Nothing is changed.
 ///
 /// With --apply, the command creates these BundleDeployments and hands over to them what runs: it renders each bundle, lists
-/// the objects that exist in spec.adopt, refuses if one of them does not belong to the installation, if the catalog does not have the
-/// image, if new objects would be created, or if a Pod template would change, creates the BundleDeployment suspended, deletes the
-/// objects of the old installer without what depends on them, and lets the BundleDeployment adopt the rest. After a failure, run the
-/// command again with the names of the objects: it continues. Stop the controllers of the old installer before, since they would restore
-/// what they own.
+/// the objects that exist in spec.adopt, and refuses if one of them does not belong to the installation, if the catalog does not have the
+/// image, if new objects would be created, if a Pod template would change, or if the ServiceAccount does not exist or lacks permissions.
+/// Then it creates the BundleDeployment, waits until it has adopted the objects and is healthy, and only then deletes the objects of the
+/// old installer, without what depends on them. After a failure the old installer is still in place: run the command again with the names
+/// of the objects, and it continues. Stop the controllers of the old installer before, since they would restore what they own.
 ///
 /// With cvo, the command asks no cluster: it prints the PlatformOperator of a component, which files become its bundle, and the steps
 /// by which it moves from the release payload to a package while it goes on running.
@@ -86,6 +87,16 @@ pub struct Migrate {
     /// Create objects of the bundle that do not exist, also if they grant what OLM has not granted
     #[arg(long, requires = "apply")]
     pub allow_new: bool,
+
+    /// ServiceAccount of the BundleDeployments (spec.serviceAccount). Without NAMESPACE it is in the namespace to install into [default:
+    /// as the old installer has it]
+    #[arg(long, value_name = "[NAMESPACE/]NAME")]
+    pub service_account: Option<DefaultAccount>,
+
+    /// BundleDeployments without a ServiceAccount: the controller installs with its own permissions, as OLM v1 does, or with those of its
+    /// --default-service-account
+    #[arg(long, conflicts_with = "service_account")]
+    pub no_service_account: bool,
 
     /// Do not ask for confirmation
     #[arg(short, long)]
@@ -147,6 +158,11 @@ impl Migrate {
             return payload::run(self, terminal);
         }
         let client = cluster::client(&self.connection).await?;
+        self.run_on(client, terminal).await
+    }
+
+    /// Like [`run`](Self::run), with a client for the cluster.
+    pub async fn run_on(&self, client: Client, terminal: &Terminal) -> Result<(), CommandError> {
         let begun = if self.apply { self.begun(&client).await? } else { Vec::new() };
         let kind = self.installer.kind();
         let found = installations::read(&client, self.installer).await?;
@@ -163,6 +179,7 @@ impl Migrate {
             terminal.line(format!("nothing to migrate: the cluster has no {}", kind.kind));
         }
         self.find_images(&client, &mut migrations).await;
+        self.set_accounts(&mut migrations);
         self.print(&migrations, terminal)?;
         for note in &notes {
             terminal.line(format!("note: {}", one_line(note)));
@@ -270,6 +287,26 @@ impl Migrate {
             };
             migration.unconfirmed = migration.known_image().map(|_| problem.clone());
             migration.note(problem);
+        }
+    }
+
+    /// Sets the ServiceAccount that the arguments name, and says what the one of the old installer has to be permitted.
+    fn set_accounts(&self, migrations: &mut [Migration]) {
+        for migration in migrations {
+            if self.no_service_account {
+                migration.set_service_account(None);
+            } else if let Some(DefaultAccount { namespace, name }) = self.service_account.clone() {
+                migration.set_service_account(Some(ServiceAccountReference { name, namespace }));
+            }
+            if self.installer == Installer::Olmv1
+                && let Some(command) = migration.rbac_command()
+            {
+                migration.note(format!(
+                    "OLM v1 ignores spec.serviceAccount and installs with its own permissions, and Chandler uses those of the account alone: \
+                     `{command} | kubectl apply -f -` grants what it needs, --service-account names another one, and with \
+                     --no-service-account the controller installs with its own permissions"
+                ));
+            }
         }
     }
 

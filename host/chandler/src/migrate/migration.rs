@@ -4,9 +4,12 @@ use std::{collections::BTreeMap, fmt};
 
 use chandler_api::{
     BundleDeployment, BundleDeploymentSpec, BundleSource, ImageSource, OlmCatalogs, Resolution, ResolutionSpec,
+    ServiceAccountReference,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::view::invocation::quoted;
 
 /// The longest name of a BundleDeployment, in characters.
 const LONGEST: usize = 52;
@@ -123,6 +126,33 @@ impl Migration {
             spec.source =
                 BundleSource::image(ImageSource { reference: reference.to_owned(), ..ImageSource::default() });
         }
+    }
+
+    /// Sets the ServiceAccount of the BundleDeployment and of the Resolution.
+    pub fn set_service_account(&mut self, account: Option<ServiceAccountReference>) {
+        if let Some(output) = self.resolution.as_mut().and_then(|resolution| resolution.output.as_mut())
+            && let Some(set) = &mut output.resolve_set
+        {
+            set.service_account.clone_from(&account);
+        }
+        if let Some(spec) = &mut self.spec {
+            spec.service_account = account;
+        }
+    }
+
+    /// The command that prints what the ServiceAccount needs, before the BundleDeployment exists. None without an account.
+    pub fn rbac_command(&self) -> Option<String> {
+        let spec = self.spec.as_ref()?;
+        let account = spec.service_account.as_ref()?;
+        let namespace = &spec.install_namespace;
+        let image = self.known_image().map_or_else(|| "IMAGE".to_owned(), quoted);
+        let account = format!("{}/{}", account.namespace.as_ref().unwrap_or(namespace), account.name);
+        Some(format!(
+            "chandler rbac {image} --name {} --namespace {} --service-account {}",
+            quoted(&self.name),
+            quoted(namespace),
+            quoted(&account)
+        ))
     }
 
     /// The BundleDeployment, if its source is known.

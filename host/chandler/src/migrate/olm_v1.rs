@@ -135,12 +135,6 @@ fn notes(extension: &Value, migration: &mut Migration) {
     if text(extension, &format!("{CATALOG}/upgradeConstraintPolicy")) == Some("SelfCertified") {
         migration.note("upgradeConstraintPolicy SelfCertified: only a Resolution has it (spec.upgrades)");
     }
-    if text(extension, "/spec/serviceAccount/name").is_some() {
-        migration.note(format!(
-            "recent versions of OLM ignore spec.serviceAccount, and Chandler uses nothing else: `chandler rbac {name}` prints the \
-             permissions that the account needs"
-        ));
-    }
     if text(extension, "/spec/install/preflight/crdUpgradeSafety/enforcement") == Some("None")
         && migration.resolution.is_some()
     {

@@ -1,4 +1,4 @@
-//! A migration that has begun: an annotation of the BundleDeployment lists the objects that have to be deleted before it adopts what runs.
+//! A migration that has begun: an annotation of the BundleDeployment lists the objects that are deleted once it has adopted what runs.
 //! So a second run of the command continues, also when the objects that the first one read are gone.
 
 use chandler_api::BundleDeployment;
@@ -9,9 +9,8 @@ use super::ForeignObject;
 /// The annotation.
 pub const ANNOTATION: &str = "migrate.chandler.dev/detach";
 
-/// Suspends a BundleDeployment that is not created yet, and lists the objects that are deleted before it goes on.
+/// Lists, in a BundleDeployment that is not created yet, the objects that are deleted once it has adopted what they manage.
 pub fn begin(deployment: &mut BundleDeployment, managers: &[ForeignObject]) {
-    deployment.spec.suspend = true;
     // Objects with text fields always have a JSON form.
     let list = serde_json::to_string(managers).unwrap_or_default();
     deployment.annotations_mut().insert(ANNOTATION.to_owned(), list);
@@ -38,7 +37,7 @@ mod tests {
             uid: "1".to_owned(),
         };
         begin(&mut deployment, std::slice::from_ref(&manager));
-        assert!(deployment.spec.suspend);
+        assert!(!deployment.spec.suspend, "the controller checks and adopts before anything is deleted");
         assert_eq!(managers(&deployment), Some(vec![manager]));
         deployment.annotations_mut().insert(ANNOTATION.to_owned(), "{".to_owned());
         assert_eq!(managers(&deployment), None);

@@ -7,9 +7,10 @@ use chandler_api::{
     find_condition,
 };
 use chandler_certificates::annotations::ROTATE;
-use chandler_controller::certificates::complete;
+use chandler_controller::certificates::{CompletionError, complete};
 use chandler_core::Release;
-use chandler_rollout::{Adoptee, DeletionPreview, Options, Owner, Preview, Rollout, RolloutRequest};
+use chandler_permissions::Account;
+use chandler_rollout::{Adoptee, DeletionPreview, Options, Owner, Preview, Rollout, RolloutError, RolloutRequest};
 use kube::{Api, Client, ResourceExt as _, api::ListParams};
 
 use crate::CommandError;
@@ -26,22 +27,64 @@ pub async fn rollout(
         let spec = BundleDeploymentSpec::default();
         unstored(&BundleDeployment::new(name, spec))
     });
+    let refused = |error| CommandError::failed(format!("the rollout of {name} would be refused")).because(&error);
+    Box::pin(previewed(client, &planned, namespace, release, None)).await?.map_err(refused)
+}
+
+/// What rolling out a release would change with the permissions of the ServiceAccount in the spec, and every reason for which it would be
+/// refused. Where the user may not act as the account, only the controller can find out: then the other result is the reason, and the
+/// preview is with the permissions of the user.
+pub async fn rollout_as_account(
+    client: Client,
+    deployment: &BundleDeployment,
+    release: &Release,
+) -> Result<(Preview, Option<String>), CommandError> {
+    let namespace = deployment.spec.install_namespace.as_str();
+    let named = deployment.spec.service_account.as_ref();
+    let account = named.map(|named| Account {
+        namespace: named.namespace.clone().unwrap_or_else(|| namespace.to_owned()),
+        name: named.name.clone(),
+    });
+    let why = if account.is_some() {
+        match Box::pin(previewed(client.clone(), deployment, namespace, release, account)).await? {
+            Ok(preview) => return Ok((preview, None)),
+            Err(error) if error.is_forbidden() => Some(error.to_string()),
+            Err(error) => return Ok((Preview { refusals: vec![error.to_string()], ..Preview::default() }, None)),
+        }
+    } else {
+        None
+    };
+    let name = deployment.name_any();
+    Ok((rollout(client, Some(deployment), (&name, namespace), release).await?, why))
+}
+
+/// The preview, or why it cannot be made. The outer error is about the request itself.
+async fn previewed(
+    client: Client,
+    planned: &BundleDeployment,
+    namespace: &str,
+    release: &Release,
+    account: Option<Account>,
+) -> Result<Result<Preview, RolloutError>, CommandError> {
+    let name = planned.name_any();
     let ignored =
         chandler_controller::ignored_fields(&planned.spec).map_err(|error| CommandError::failed(error.to_string()))?;
     let approvals = Api::<ChangeApproval>::all(client.clone()).list(&ListParams::default()).await;
     // Without permission to list approvals, the preview shows every refusal.
-    let approved = approvals.map(|approvals| approved_upgrades(&approvals, &planned)).unwrap_or_default();
-    let owner = owner(&planned, namespace)?.ignoring(ignored).with_approved_upgrades(approved);
+    let approved = approvals.map(|approvals| approved_upgrades(&approvals, planned)).unwrap_or_default();
+    let owner = owner(planned, namespace)?.ignoring(ignored).with_approved_upgrades(approved).on_behalf_of(account);
     let drift = chandler_controller::drift_policy(planned.spec.drift.unwrap_or_default());
     let rollout = Rollout::new(client, Options::default());
-    let refused = || CommandError::failed(format!("the rollout of {name} would be refused"));
     let (policy, rotate) = (chandler_certificates::Policy::default(), planned.annotations().get(ROTATE));
     let completed = complete(&rollout, &policy, &owner, rotate.map(String::as_str), Arc::new(release.clone())).await;
-    let completed = completed.map_err(|error| refused().because(&error))?;
-    rollout
-        .preview(&RolloutRequest::new(&owner, &completed.release).drift(drift))
-        .await
-        .map_err(|error| refused().because(&error))
+    let completed = match completed {
+        Ok(completed) => completed,
+        Err(CompletionError::Read(error)) => return Ok(Err(error)),
+        Err(error) => {
+            return Err(CommandError::failed(format!("the rollout of {name} would be refused")).because(&error));
+        }
+    };
+    Ok(rollout.preview(&RolloutRequest::new(&owner, &completed.release).drift(drift)).await)
 }
 
 /// The objects of a release that exist and belong to another owner, or to none.

@@ -1,5 +1,5 @@
-//! Hands what another installer runs over to a BundleDeployment: removes its owner references, deletes the objects of the other
-//! installer without what depends on them, and ends the suspension of the BundleDeployment. Each step can be repeated.
+//! Detaches another installer from what a BundleDeployment has adopted: removes its owner references, deletes its objects without what
+//! depends on them, and marks the BundleDeployment as migrated. Each step can be repeated.
 
 use chandler_api::{AdoptedObject, BundleDeployment};
 use kube::{
@@ -40,7 +40,7 @@ pub async fn remove_owners(
     let failed = |error: &kube::Error| {
         CommandError::failed(format!("failed to remove the owner references of {kind} {name}"))
             .because(error)
-            .hint("the workload still runs: run the command again")
+            .hint("the BundleDeployment has adopted the objects: run the command again")
     };
     let served = discovery::oneshot::group(client, group).await.map_err(|error| failed(&error))?;
     let Some((resource, _)) = served.recommended_kind(kind) else { return Ok(()) };
@@ -84,19 +84,19 @@ pub async fn delete(client: &Client, object: &ForeignObject) -> Result<Deleted, 
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(Deleted::Done),
         Err(error) => Err(CommandError::failed(format!("failed to delete {object}"))
             .because(&error)
-            .hint("the workload still runs: run the command again")),
+            .hint("the BundleDeployment has adopted the objects: run the command again")),
     }
 }
 
-/// Ends the suspension of a BundleDeployment, so that it adopts the objects.
-pub async fn resume(client: &Client, deployment: &BundleDeployment) -> Result<(), CommandError> {
+/// Removes the list of the objects to delete from a BundleDeployment: all of them are deleted.
+pub async fn complete(client: &Client, deployment: &BundleDeployment) -> Result<(), CommandError> {
     let name = deployment.name_any();
     let deployments: Api<BundleDeployment> = Api::all(client.clone());
-    let patch = json!({"metadata": {"annotations": {ANNOTATION: Value::Null}}, "spec": {"suspend": Value::Null}});
+    let patch = json!({"metadata": {"uid": deployment.metadata.uid, "annotations": {ANNOTATION: Value::Null}}});
     deployments.patch(&name, &parameters(), &Patch::Merge(patch)).await.map(drop).map_err(|error| {
-        CommandError::failed(format!("failed to resume BundleDeployment {name}"))
+        CommandError::failed(format!("failed to patch BundleDeployment {name}"))
             .because(&error)
-            .hint("the workload still runs: run the command again")
+            .hint("everything is migrated; run the command again, which removes the annotation")
     })
 }
 

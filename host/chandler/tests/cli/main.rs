@@ -16,6 +16,7 @@ mod hints;
 mod hostile;
 mod lint;
 mod migrate;
+mod migrate_crashes;
 mod mistakes;
 mod push;
 mod rbac;

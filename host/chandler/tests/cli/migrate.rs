@@ -8,7 +8,8 @@ use chandler_tests::{
     wait,
 };
 use k8s_openapi::{
-    api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    api::{apps::v1::Deployment, core::v1::ServiceAccount},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, ResourceExt as _,
@@ -24,10 +25,10 @@ use crate::{
 
 const BUNDLE: &str = "registry/harbour-operator.v0.1.0";
 const COREOS: &str = "operators.coreos.com";
-const OLM: &str = "olm.operatorframework.io";
+pub(crate) const OLM: &str = "olm.operatorframework.io";
 
 /// Creates a CRD without a schema, unless the cluster has it.
-async fn install_crd(world: &World, group: &str, version: &str, kind: &str, scope: &str) {
+pub(crate) async fn install_crd(world: &World, group: &str, version: &str, kind: &str, scope: &str) {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let version = json!({"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
@@ -49,7 +50,7 @@ async fn install_crd(world: &World, group: &str, version: &str, kind: &str, scop
 }
 
 /// The client for an object of one of the kinds above.
-fn api(world: &World, object: &ForeignObject) -> Api<DynamicObject> {
+pub(crate) fn api(world: &World, object: &ForeignObject) -> Api<DynamicObject> {
     let (group, version) = object.api_version.split_once('/').unwrap();
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &object.kind));
     match &object.namespace {
@@ -59,7 +60,7 @@ fn api(world: &World, object: &ForeignObject) -> Api<DynamicObject> {
 }
 
 /// Creates an object of one of these kinds.
-async fn create(world: &World, mut object: Value) -> ForeignObject {
+pub(crate) async fn create(world: &World, mut object: Value) -> ForeignObject {
     if object["metadata"]["namespace"].is_null() {
         world.mark(&mut object);
     }
@@ -97,20 +98,31 @@ async fn subscription(world: &World, image: &str) -> Vec<ForeignObject> {
 
 /// A ClusterExtension that is installed.
 async fn extension(world: &World, image: &str) -> Vec<ForeignObject> {
+    extension_with(world, image, json!({})).await
+}
+
+/// A ClusterExtension that is installed, with these fields in its spec.
+pub(crate) async fn extension_with(world: &World, image: &str, spec: Value) -> Vec<ForeignObject> {
     install_crd(world, OLM, "v1", "ClusterExtension", "Cluster").await;
     let message = format!("Installed bundle {image} successfully");
     let package = json!({"sourceType": "Catalog", "catalog": {"packageName": "harbour-operator"}});
-    let object = json!({
+    let mut object = json!({
         "apiVersion": format!("{OLM}/v1"), "kind": "ClusterExtension", "metadata": {"name": world.name()},
         "spec": {"namespace": world.namespace, "source": package},
         "status": {"install": {"bundle": {"name": "harbour-operator.v0.1.0", "version": "0.1.0"}},
             "conditions": [{"type": "Installed", "status": "True", "reason": "Succeeded", "message": message}]},
     });
+    object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
     vec![create(world, object).await]
 }
 
 /// Creates the namespaced objects of the bundle as an installer does, owned by this object.
-async fn run_bundle(world: &World, image: &str, owner: &ForeignObject, controller: bool) -> Vec<AdoptedObject> {
+pub(crate) async fn run_bundle(
+    world: &World,
+    image: &str,
+    owner: &ForeignObject,
+    controller: bool,
+) -> Vec<AdoptedObject> {
     let name = world.name();
     let arguments = ["render", image, "--name", &name, "--namespace", &world.namespace].map(str::to_owned);
     // The registry runs on the threads of this test.
@@ -143,21 +155,21 @@ async fn run_bundle(world: &World, image: &str, owner: &ForeignObject, controlle
     created
 }
 
-fn workloads(world: &World) -> Api<Deployment> {
+pub(crate) fn workloads(world: &World) -> Api<Deployment> {
     Api::namespaced(world.client.clone(), &world.namespace)
 }
 
-async fn workload(world: &World) -> Deployment {
+pub(crate) async fn workload(world: &World) -> Deployment {
     workloads(world).list(&kube::api::ListParams::default()).await.unwrap().items.remove(0)
 }
 
 /// What a restart or a new object would change.
-fn state(workload: &Deployment) -> Value {
+pub(crate) fn state(workload: &Deployment) -> Value {
     json!([workload.uid(), workload.metadata.generation, workload.spec.as_ref().unwrap().template])
 }
 
 /// Checks that the BundleDeployment has the workload, and nothing else has.
-async fn check_adopted(world: &World, before: &Value, managers: &[ForeignObject]) {
+pub(crate) async fn check_adopted(world: &World, before: &Value, managers: &[ForeignObject]) {
     let after = workload(world).await;
     assert_eq!(state(&after), *before);
     let owners: Vec<&str> = after.owner_references().iter().map(|owner| owner.kind.as_str()).collect();
@@ -263,6 +275,8 @@ async fn a_migration_that_stopped_half_way_continues() {
     let mut deployment: BundleDeployment = serde_json::from_value(printed).unwrap();
     deployment.spec.adopt = objects;
     pending::begin(&mut deployment, &managers);
+    // Earlier versions of the command suspended it.
+    deployment.spec.suspend = true;
     world.deployments().create(&PostParams::default(), &deployment).await.unwrap();
     api(world, &managers[0]).delete(&managers[0].name, &DeleteParams::default()).await.unwrap();
 
@@ -340,6 +354,132 @@ async fn a_forged_installation_is_refused() {
     session.world.finish().await;
 }
 
+/// The first thing to fail must not be the removal of the old owner: everything that the rollout checks is checked before.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_that_cannot_install_is_refused_before_anything_is_detached() {
+    let session = Session::start().await;
+    let (world, name, label) = (&session.world, session.world.name(), session.label());
+    let image = world.push(&sample(BUNDLE)).await;
+    let managers = extension_with(world, &image, json!({"serviceAccount": {"name": "installer"}})).await;
+    run_bundle(world, &image, &managers[0], true).await;
+    let before = workload(world).await;
+    let untouched = async || {
+        assert!(world.deployments().get_opt(&name).await.unwrap().is_none());
+        assert!(api(world, &managers[0]).get_opt(&name).await.unwrap().is_some());
+        let now = workload(world).await;
+        assert_eq!((state(&now), now.owner_references()), (state(&before), before.owner_references()));
+    };
+    let apply = ["migrate", "olmv1", &name, "--apply", "--yes", "--label", &label, "--allow-new"];
+
+    let absent = session.run(&apply).await;
+    assert_eq!(absent.code, Some(1), "{}", absent.stderr);
+    let account = format!("the ServiceAccount {}/installer does not exist", world.namespace);
+    assert!(absent.stderr.contains(&account), "{}", absent.stderr);
+    assert!(absent.stderr.contains("nothing was changed"), "{}", absent.stderr);
+    untouched().await;
+
+    let accounts: Api<ServiceAccount> = Api::namespaced(world.client.clone(), &world.namespace);
+    let installer = serde_json::from_value(json!({"metadata": {"name": "installer"}})).unwrap();
+    accounts.create(&PostParams::default(), &installer).await.unwrap();
+    let powerless = session.run(&apply).await;
+    assert_eq!(powerless.code, Some(1), "{}", powerless.stderr);
+    assert!(powerless.stderr.contains("lacks permissions"), "{}", powerless.stderr);
+    assert!(powerless.stderr.contains("OLM v1 ignores spec.serviceAccount"), "{}", powerless.stderr);
+    let grant =
+        format!("chandler rbac {image} --name {name} --namespace {0} --service-account {0}/installer", world.namespace);
+    assert!(powerless.stderr.contains(&grant), "{grant}: {}", powerless.stderr);
+    untouched().await;
+
+    // What the message offers, as it stands there.
+    let arguments: Vec<&str> = grant.split(' ').skip(1).collect();
+    for mut role in documents(&session.data(&arguments).await) {
+        if role["metadata"]["namespace"].is_null() {
+            world.mark(&mut role);
+        }
+        apply_role(world, role).await;
+    }
+    let applied = session.run(&apply).await;
+    assert_eq!(applied.code, Some(0), "{}", applied.stderr);
+    check_adopted(world, &state(&before), &managers).await;
+    session.world.finish().await;
+}
+
+/// Creates a role or binding.
+async fn apply_role(world: &World, role: Value) {
+    let id = ForeignObject::of(&role);
+    api(world, &id).create(&PostParams::default(), &serde_json::from_value(role).unwrap()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_extension_with_an_account_is_migrated_without_one() {
+    let session = Session::start().await;
+    let (world, name, label) = (&session.world, session.world.name(), session.label());
+    let image = world.push(&sample(BUNDLE)).await;
+    let managers = extension_with(world, &image, json!({"serviceAccount": {"name": "installer"}})).await;
+    run_bundle(world, &image, &managers[0], true).await;
+    let before = state(&workload(world).await);
+    let printed =
+        documents(&session.data(&["migrate", "olmv1", &name, "--service-account", "ops/deployer"]).await).remove(0);
+    assert_eq!(printed["spec"]["serviceAccount"], json!({"name": "deployer", "namespace": "ops"}));
+    let apply =
+        ["migrate", "olmv1", &name, "--apply", "--yes", "--label", &label, "--allow-new", "--no-service-account"];
+    let applied = session.run(&apply).await;
+    assert_eq!(applied.code, Some(0), "{}", applied.stderr);
+    assert_eq!(world.deployments().get(&name).await.unwrap().spec.service_account, None);
+    check_adopted(world, &before, &managers).await;
+    session.world.finish().await;
+}
+
+/// The controller refuses what the command cannot check: the old owner stays, and the command continues when the cause is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_controller_refuses_stays_with_the_old_owner() {
+    let session = Session::start().await;
+    let (world, name, label) = (&session.world, session.world.name(), session.label());
+    let image = world.push(&sample(BUNDLE)).await;
+    let managers = extension(world, &image).await;
+    run_bundle(world, &image, &managers[0], true).await;
+    let before = workload(world).await;
+    // The controller does not see it: the label that it selects is missing.
+    let apply = ["migrate", "olmv1", &name, "--apply", "--yes", "--allow-new", "--timeout", "1s"];
+    let stuck = session.run(&apply).await;
+    assert_eq!(stuck.code, Some(3), "{}", stuck.stderr);
+    assert!(stuck.stderr.contains(&format!("ClusterExtension {name} was not deleted")), "{}", stuck.stderr);
+    let now = workload(world).await;
+    assert_eq!((state(&now), now.owner_references()), (state(&before), before.owner_references()));
+    assert!(api(world, &managers[0]).get_opt(&name).await.unwrap().is_some());
+
+    let (key, value) = label.split_once('=').unwrap();
+    let labels = json!({"metadata": {"labels": {key: value}}});
+    world.deployments().patch(&name, &PatchParams::default(), &Patch::Merge(labels)).await.unwrap();
+    let applied = session.run(&["migrate", "olmv1", &name, "--apply", "--yes"]).await;
+    assert_eq!(applied.code, Some(0), "{}", applied.stderr);
+    check_adopted(world, &state(&before), &managers).await;
+    session.world.finish().await;
+}
+
+/// Without waiting, and with an approval that is missing, the old owner stays until the command runs again.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adoption_that_is_not_awaited_detaches_nothing() {
+    let session = Session::start().await;
+    let (world, name, label) = (&session.world, session.world.name(), session.label());
+    let image = world.push(&sample(BUNDLE)).await;
+    let managers = extension(world, &image).await;
+    run_bundle(world, &image, &managers[0], true).await;
+    let before = state(&workload(world).await);
+    let apply = ["migrate", "olmv1", &name, "--apply", "--yes", "--label", &label, "--allow-new", "--wait=false"];
+    let begun = session.run(&apply).await;
+    assert_eq!(begun.code, Some(0), "{}", begun.stderr);
+    if !begun.stderr.contains("deleted ClusterExtension") {
+        assert!(begun.stderr.contains(&format!("ClusterExtension {name} remains until then")), "{}", begun.stderr);
+        assert!(api(world, &managers[0]).get_opt(&name).await.unwrap().is_some());
+    }
+    world.ready(&name).await;
+    let applied = session.run(&["migrate", "olmv1", &name, "--apply", "--yes"]).await;
+    assert_eq!(applied.code, Some(0), "{}", applied.stderr);
+    check_adopted(world, &before, &managers).await;
+    session.world.finish().await;
+}
+
 #[test]
 fn what_cannot_be_applied_is_refused() {
     for (arguments, expected) in [
@@ -350,6 +490,7 @@ fn what_cannot_be_applied_is_refused() {
         (&["migrate", "rukpak", "--apply"], "--apply is not possible for rukpak"),
         (&["migrate", "olm", "--image", "etcd"], "write `NAME=IMAGE`"),
         (&["migrate", "olm", "--allow-restart"], "--apply"),
+        (&["migrate", "olmv1", "--service-account", "a", "--no-service-account"], "cannot be used with"),
     ] {
         let refused = chandler(arguments, "");
         assert_eq!(refused.code, Some(2), "{}", refused.stderr);

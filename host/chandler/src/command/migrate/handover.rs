@@ -1,13 +1,13 @@
 //! Hands what another installer runs over to BundleDeployments.
 //!
-//! All is checked before the first write. Then, for each installation: the BundleDeployment is created suspended, with the list of the objects to
-//! adopt and of those to delete; the old installer is detached; the suspension ends. Until then the workload runs as before, and after a
-//! failure the list says how to continue.
+//! All is checked before the first write. Then, for each installation: the BundleDeployment is created, with the list of the objects to adopt and of
+//! those to delete; the controller checks and adopts; once the BundleDeployment is healthy, the old installer is detached. So whatever fails,
+//! the objects of the old installer exist until the new owner has everything, and after a failure the list says how to continue.
 
-use chandler_api::{Approval, BundleDeployment};
+use chandler_api::{Approval, BundleDeployment, ConditionType, find_condition};
 use chandler_core::{Object, ObjectKey, Release};
 use chandler_rollout::{Adoptee, ChangeKind, Preview};
-use kube::{Client, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _};
 use serde_json::Value;
 
 use super::Migrate;
@@ -45,6 +45,8 @@ struct Plan<'a> {
     strangers: Vec<String>,
     /// Objects that would be created and grant or add something, a line each.
     new: Vec<String>,
+    /// Why the permissions of the ServiceAccount are not checked.
+    unchecked_account: Option<String>,
 }
 
 /// Checks the migrations, asks, and carries out these and those that have begun.
@@ -140,12 +142,11 @@ async fn plan<'a>(
     let release = deployed::release(client, &mut opened).await?;
     let adoptees = preview::adoptees(client.clone(), &preview::unstored(&deployment), &release).await?;
     deployment.spec.adopt = adoptees.iter().map(entry).collect();
-    let name = deployment.name_any();
-    let place = (name.as_str(), deployment.spec.install_namespace.as_str());
-    let preview = preview::rollout(client.clone(), Some(&preview::unstored(&deployment)), place, &release).await?;
+    let (preview, unchecked_account) =
+        preview::rollout_as_account(client.clone(), &preview::unstored(&deployment), &release).await?;
     let strangers = strangers(client, &adoptees, &migration.managers).await?;
     let new = new(client, &preview, &release, &migration.managers).await?;
-    Ok(Plan { migration, deployment, adoptees, preview, strangers, new })
+    Ok(Plan { migration, deployment, adoptees, preview, strangers, new, unchecked_account })
 }
 
 impl Plan<'_> {
@@ -158,6 +159,12 @@ impl Plan<'_> {
             terminal.line(format!("+ create {object}, which OLM did not create"));
         }
         report_managers(&self.migration.managers, terminal);
+        if let Some(why) = &self.unchecked_account {
+            terminal.line(format!(
+                "note: the controller checks the permissions of the ServiceAccount, before it adopts anything: {}",
+                one_line(why)
+            ));
+        }
     }
 }
 
@@ -270,8 +277,16 @@ fn check(plans: &[Plan<'_>], arguments: &Migrate) -> Result<(), CommandError> {
             ));
         }
         if let Some(refusal) = plan.preview.refusals.first() {
-            return Err(CommandError::failed(format!("the rollout of {name} would be refused; nothing was changed"))
-                .cause(difference::refusal(refusal)));
+            let refused = CommandError::failed(format!("the rollout of {name} would be refused; nothing was changed"))
+                .cause(difference::refusal(refusal));
+            // The BundleDeployment that the message is about does not exist yet.
+            return Err(match plan.migration.rbac_command() {
+                Some(command) => refused.hint(format!(
+                    "the installation runs on: if the ServiceAccount lacks permissions, `{command} | kubectl apply -f -` grants them; \
+                     --service-account names another one, and with --no-service-account the controller installs with its own permissions"
+                )),
+                None => refused,
+            });
         }
         let restarts = restarts(&plan.adoptees, &plan.preview.changes);
         if !restarts.is_empty() && !arguments.allow_restart {
@@ -286,24 +301,26 @@ fn check(plans: &[Plan<'_>], arguments: &Migrate) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Creates the BundleDeployment, suspended.
+/// Creates the BundleDeployment. From here on the controller checks, and adopts the objects.
 async fn create(client: &Client, plan: &Plan<'_>, terminal: &Terminal) -> Result<BundleDeployment, CommandError> {
     let mut deployment = plan.deployment.clone();
     pending::begin(&mut deployment, &plan.migration.managers);
     let created = deployment::create(client, &deployment, Effect::Store).await?;
-    terminal.line(format!("created BundleDeployment {}, suspended", created.name_any()));
+    terminal.line(format!("created BundleDeployment {}", created.name_any()));
     Ok(created)
 }
 
-/// Detaches the old installer, and lets the BundleDeployment adopt its objects.
+/// Lets the BundleDeployment adopt the objects, and then detaches the old installer.
 async fn carry_out(
     arguments: &Migrate,
     client: &Client,
     deployment: &BundleDeployment,
     terminal: &Terminal,
 ) -> Result<(), CommandError> {
-    let name = deployment.name_any();
     let managers = pending::managers(deployment).unwrap_or_default();
+    if !is_adopted(arguments, client, deployment, &managers, terminal).await? {
+        return Ok(());
+    }
     for object in &deployment.spec.adopt {
         migration::remove_owners(client, object, &managers).await?;
     }
@@ -317,14 +334,57 @@ async fn carry_out(
             )),
         }
     }
-    migration::resume(client, deployment).await?;
-    if deployment.spec.approval == Some(Approval::Manual) {
-        terminal.line(format!("{name} waits for approval: `chandler approve {name}` lets it adopt the objects"));
-        return Ok(());
+    migration::complete(client, deployment).await
+}
+
+/// Whether the BundleDeployment has adopted the objects and is healthy, so that the old installer can go. Waits for it, unless the user has to
+/// approve it first or does not want to wait; then a line says how to continue.
+async fn is_adopted(
+    arguments: &Migrate,
+    client: &Client,
+    deployment: &BundleDeployment,
+    managers: &[ForeignObject],
+    terminal: &Terminal,
+) -> Result<bool, CommandError> {
+    let name = deployment.name_any();
+    // Earlier versions of this command began with a suspended BundleDeployment.
+    if deployment.spec.suspend {
+        deployment::set_suspend(client, &name, false).await?;
     }
-    if !arguments.waiting.wait {
-        terminal.line(format!("`chandler status {name} --watch` follows the rollout"));
-        return Ok(());
+    let remaining: Vec<String> = managers.iter().map(|manager| one_line(&manager.to_string())).collect();
+    let remaining = remaining.join(" and ");
+    let waits = deployment.spec.approval == Some(Approval::Manual);
+    if !waits && arguments.waiting.wait {
+        let healthy = settled::until_healthy(client, &name, terminal, arguments.waiting.timeout).await;
+        return healthy.map(|()| true).map_err(|error| {
+            error.hint(format!(
+                "{remaining} was not deleted: when {name} is healthy, run the command again with the name of the object, which deletes it; \
+                 `chandler delete {name} --orphan` gives the migration up and leaves what runs alone"
+            ))
+        });
     }
-    settled::until_healthy(client, &name, terminal, arguments.waiting.timeout).await
+    if is_healthy(client, &name).await? {
+        return Ok(true);
+    }
+    terminal.line(if waits {
+        format!("{name} waits for approval: `chandler approve {name}` lets it adopt the objects")
+    } else {
+        format!("`chandler status {name} --watch` follows the rollout")
+    });
+    terminal
+        .line(format!("{remaining} remains until then: when {name} is healthy, run the command again with its name"));
+    Ok(false)
+}
+
+/// Whether the controller reports the current spec of a BundleDeployment as ready.
+async fn is_healthy(client: &Client, name: &str) -> Result<bool, CommandError> {
+    let found = Api::<BundleDeployment>::all(client.clone()).get(name).await;
+    let found = found
+        .map_err(|error| CommandError::failed(format!("failed to read BundleDeployment {name}")).because(&error))?;
+    let is_ready = |found: &BundleDeployment| {
+        let status = found.status.as_ref()?;
+        let ready = find_condition(&status.conditions, ConditionType::Ready)?;
+        Some(status.observed_generation == found.metadata.generation && ready.status == "True")
+    };
+    Ok(is_ready(&found).unwrap_or_default())
 }
