@@ -3,11 +3,43 @@
 //! The thirteen phases of OLM v1's applier (`internal/operator-controller/applier/phase.go`): kinds that other kinds need come
 //! first, kinds that expose or intercept come last, and every kind that the table does not name is applied with the workloads.
 
+use std::fmt;
+
 use crate::{Object, ObjectKey};
 
 /// On a BundleDeployment of a set: the names of the members of the set that must be healthy before it is created, with commas between
 /// them. It waits for these members, and for no other member of an earlier stage.
 pub const DEPENDS_ON_ANNOTATION: &str = "resolveset.chandler.dev/depends-on";
+
+/// The place of an object in a sequence, as `NAME/NUMBER`. Within their stage the objects of one sequence are applied one after the other, by their
+/// numbers and not by their kinds; sequences do not wait for one another. The host reads it and removes it from the object.
+pub const SEQUENCE_ANNOTATION: &str = "chandler.dev/sequence";
+
+/// With the value `true` on an object: it is created if it does not exist, and never changed. The host reads it and removes it from the object.
+pub const CREATE_ONLY_ANNOTATION: &str = "chandler.dev/create-only";
+
+/// The place of an object in a sequence.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The name of the sequence.
+    pub sequence: String,
+    /// The number of the object in it.
+    pub number: u32,
+}
+
+impl Place {
+    /// Parses the value of [`SEQUENCE_ANNOTATION`]; `None` if it has another form.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (sequence, number) = text.rsplit_once('/')?;
+        Some(Self { sequence: sequence.to_owned(), number: number.parse().ok()? })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.sequence, self.number)
+    }
+}
 
 /// A group of kinds that are applied together. The variants are in the order of application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -110,6 +142,21 @@ mod tests {
             phase("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
         ];
         assert!(order.is_sorted());
+    }
+
+    #[test]
+    fn a_place_is_written_as_it_is_read() {
+        for (text, place) in [
+            ("olm/3", Some(("olm", 3))),
+            ("/0", Some(("", 0))),
+            ("a/b/1", Some(("a/b", 1))),
+            ("olm", None),
+            ("olm/-1", None),
+        ] {
+            let parsed = Place::parse(text);
+            assert_eq!(parsed.as_ref().map(|it| (it.sequence.as_str(), it.number)), place, "{text}");
+            assert!(parsed.is_none_or(|it| it.to_string() == text));
+        }
     }
 
     #[test]

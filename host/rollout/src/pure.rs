@@ -40,6 +40,7 @@ pub(crate) mod reserved;
 pub(crate) mod rollback;
 pub mod seal;
 pub(crate) mod secrets;
+pub(crate) mod sequences;
 pub(crate) mod situation;
 pub(crate) mod unrecorded;
 pub(crate) mod untyped;

@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_core::{
     Digest, Object, ObjectKey,
-    order::{self, Phase},
+    order::{self, CREATE_ONLY_ANNOTATION, Phase, Place, SEQUENCE_ANNOTATION},
 };
 use kube::api::ApiResource;
 use serde_json::{Map, Value, json};
@@ -34,6 +34,10 @@ pub(crate) struct Desired {
     pub(crate) stage: u32,
     /// Its phase within the stage.
     pub(crate) phase: Phase,
+    /// Its place in a sequence, which takes the place of the phase.
+    pub(crate) place: Option<Place>,
+    /// Whether it is created and never changed.
+    pub(crate) create_only: bool,
     /// The object that is applied, with all marks of the owner.
     pub(crate) value: Value,
     /// The value of [`APPLIED`].
@@ -55,6 +59,10 @@ impl Desired {
             kind.namespaced.then(|| key.namespace.take().unwrap_or_else(|| owner.install_namespace.clone()));
         let mut value = object.value.clone();
         normalise(&key, &mut value);
+        let instruction = |name| object.annotation(name);
+        let place = instruction(SEQUENCE_ANNOTATION).and_then(Place::parse);
+        let create_only = instruction(CREATE_ONLY_ANNOTATION) == Some("true");
+        forget_instructions(&mut value);
         edit(&mut value, "metadata", |metadata| {
             match &key.namespace {
                 Some(namespace) => metadata.insert("namespace".into(), json!(namespace)),
@@ -71,6 +79,8 @@ impl Desired {
         seal(&mut value, &key, owner);
         Self {
             phase: order::phase_of(&key),
+            place,
+            create_only,
             key,
             resource: kind.resource,
             served,
@@ -118,6 +128,15 @@ fn annotate(value: &mut Map<String, Value>, name: &str, text: Value) {
     edit(value, "metadata", |metadata| {
         edit(metadata, "annotations", |annotations| annotations.insert(name.to_owned(), text));
     });
+}
+
+/// Removes what is meant for the host from the annotations.
+fn forget_instructions(value: &mut Map<String, Value>) {
+    let annotations = value.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.remove(SEQUENCE_ANNOTATION);
+        annotations.remove(CREATE_ONLY_ANNOTATION);
+    }
 }
 
 /// Records the digest of the object in its annotations, and returns it.
@@ -254,6 +273,22 @@ pub(crate) mod tests {
         assert_eq!(metadata["labels"]["kept"], "yes");
         assert_eq!(metadata["annotations"][APPLIED], object.digest.as_str());
         assert_eq!(metadata["ownerReferences"], json!([owner().reference()]));
+    }
+
+    #[test]
+    fn instructions_for_the_host_do_not_reach_the_cluster() {
+        let object = |annotations: Value| {
+            desired(
+                &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "annotations": annotations}}),
+                true,
+            )
+        };
+        let plain = object(json!({"a": "b"}));
+        let ordered = object(json!({"a": "b", "chandler.dev/sequence": "olm/3", "chandler.dev/create-only": "true"}));
+        assert_eq!((&plain.value, &plain.digest), (&ordered.value, &ordered.digest));
+        assert_eq!((plain.place, plain.create_only), (None, false));
+        assert_eq!((ordered.place, ordered.create_only), (Place::parse("olm/3"), true));
+        assert!(!object(json!({"chandler.dev/create-only": "yes"})).create_only);
     }
 
     #[test]

@@ -79,6 +79,9 @@ impl Situation {
         if is_terminating(live) {
             return Ok(Self::Terminating);
         }
+        if desired.create_only {
+            return Ok(Self::Equal);
+        }
         if annotation(live, APPLIED) != Some(desired.digest.as_str()) {
             return Ok(Self::Outdated);
         }

@@ -23,6 +23,7 @@ use crate::{
         health::assess_object,
         owner::Owner,
         report::{Changes, Unhealthy},
+        sequences::{Sequences, is_awaited},
         situation::{Action, Situation},
     },
     read::{discovery::Discovery, resolve::cannot_discover},
@@ -118,34 +119,105 @@ impl<'a> Stages<'a> {
         self.write_unheld(pending).await.map(drop)
     }
 
-    /// Writes the objects of a stage in the order of the phases, and returns the objects that a phase waits for.
+    /// Writes the objects of a stage in the order of the phases and then in that of their sequences, and returns the objects that it waits for.
     async fn run_stage(&mut self, stage: Range<usize>) -> Result<Vec<Unhealthy>, RolloutError> {
         let desired = self.context.desired;
         let phases = ranges(desired.get(stage.clone()).unwrap_or_default(), |desired| desired.phase);
         for phase in phases {
             let phase = stage.start + phase.start..stage.start + phase.end;
             let crds = desired.get(phase.start).is_some_and(|first| first.phase == Phase::CustomResourceDefinitions);
-            let created = self.indices(phase.clone(), Action::Create);
-            let unserved = self.unserved(&created).await?;
+            let of_action = |action| -> Vec<usize> {
+                self.indices(phase.clone(), action).into_iter().filter(|index| !self.is_ordered(*index)).collect()
+            };
+            let mut pending = of_action(Action::Create);
+            let others = [of_action(Action::Update), of_action(Action::Adopt)].concat();
+            let unserved = self.unserved(&pending).await?;
             if !unserved.is_empty() {
                 return Ok(unserved);
             }
-            let mut pending = created;
-            pending.extend(self.indices(phase.clone(), Action::Update));
-            pending.extend(self.indices(phase.clone(), Action::Adopt));
+            pending.extend(others);
             let held = self.write_unheld(pending).await?;
             if !held.is_empty() {
                 return Ok(held);
             }
             if crds {
                 // The workloads that serve their conversion start later.
-                let waiting = self.unhealthy(phase, &Dependencies::default().only(|_| false));
+                let mut waiting = self.unhealthy(phase.clone(), &Dependencies::default().only(|_| false));
+                let ordered: Vec<&ObjectKey> = phase
+                    .filter(|index| self.is_ordered(*index))
+                    .filter_map(|index| Some(&desired.get(index)?.key))
+                    .collect();
+                waiting.retain(|it| !ordered.contains(&&it.object));
                 if !waiting.is_empty() {
                     return Ok(waiting);
                 }
             }
         }
-        Ok(Vec::new())
+        self.run_sequences(stage).await
+    }
+
+    /// Writes the sequences of a stage side by side, the objects of each one after the other, and returns the objects that they wait for. One
+    /// that fails does not stop the others.
+    async fn run_sequences(&mut self, stage: Range<usize>) -> Result<Vec<Unhealthy>, RolloutError> {
+        let sequences = Sequences::of(self.context.desired, stage.filter(|index| self.is_ordered(*index)));
+        let (mut tried, mut held, mut failure) = (BTreeSet::new(), Vec::new(), None);
+        loop {
+            let (mut waiting, mut batch) = (Vec::new(), Vec::new());
+            for index in sequences.current(|index| self.is_done(index)) {
+                let blocked = self.blocked(index).await?;
+                if blocked.is_empty() && self.is_pending(index) && tried.insert(index) {
+                    batch.push(index);
+                } else if blocked.is_empty() {
+                    waiting.extend(self.unhealthy(index..index + 1, &Dependencies::default().only(|_| false)));
+                } else {
+                    waiting.extend(blocked);
+                }
+            }
+            if batch.is_empty() {
+                waiting.retain(|it| !held.iter().any(|held: &Unhealthy| held.object == it.object));
+                waiting.extend(held);
+                return failure.map_or(Ok(waiting), Err);
+            }
+            match self.write_unheld(batch).await {
+                Ok(more) => held.extend(more),
+                Err(error) => drop(failure.get_or_insert(error)),
+            }
+        }
+    }
+
+    /// Whether an object is applied in the order of its sequence. A complete release is repaired object by object.
+    fn is_ordered(&self, index: usize) -> bool {
+        !self.complete && self.context.desired.get(index).is_some_and(|desired| desired.place.is_some())
+    }
+
+    /// Whether the next object of a sequence can follow this one.
+    fn is_done(&self, index: usize) -> bool {
+        let Some(desired) = self.context.desired.get(index) else { return true };
+        let healthy = || self.unhealthy(index..index + 1, &Dependencies::default().only(|_| false)).is_empty();
+        self.actions.get(index) == Some(&Action::Keep) && (!is_awaited(&desired.key) || healthy())
+    }
+
+    fn is_pending(&self, index: usize) -> bool {
+        let pending = [Action::Create, Action::Update, Action::Adopt];
+        self.actions.get(index).is_some_and(|action| pending.contains(action))
+    }
+
+    /// Why the next object of a sequence cannot be created yet: another sequence has its namespace, or the CRD of its kind.
+    async fn blocked(&self, index: usize) -> Result<Vec<Unhealthy>, RolloutError> {
+        let Some(desired) = self.context.desired.get(index) else { return Ok(Vec::new()) };
+        if self.actions.get(index) != Some(&Action::Create) {
+            return Ok(Vec::new());
+        }
+        let objects = self.context.desired.iter().zip(&self.actions);
+        let mut created = objects.filter(|(_, action)| **action == Action::Create).map(|(desired, _)| &desired.key);
+        let is_its = |key: &ObjectKey| {
+            key.group.is_empty() && key.kind == "Namespace" && Some(&key.name) == desired.key.namespace.as_ref()
+        };
+        if let Some(namespace) = created.find(|key| is_its(key)) {
+            let health = Health::progressing(format!("namespace {} does not exist yet", namespace.name));
+            return Ok(vec![Unhealthy { object: desired.key.clone(), health }]);
+        }
+        self.unserved(&[index]).await
     }
 
     /// The objects that cannot be created yet, because the API server does not serve their kind although it has the CRD.

@@ -12,14 +12,14 @@ use super::support::{
     Stage, config_map, config_map_key, deployment, gate_probe, key, ox, oxen, release, release_with_probes,
 };
 
-fn waiting(progress: Result<Progress, RolloutError>) -> Vec<String> {
+pub(super) fn waiting(progress: Result<Progress, RolloutError>) -> Vec<String> {
     match progress.unwrap() {
         Progress::Waiting { waiting, .. } => waiting.iter().map(Unhealthy::to_string).collect(),
         Progress::Complete { .. } => Vec::new(),
     }
 }
 
-fn job(name: &str, annotations: Value) -> Value {
+pub(super) fn job(name: &str, annotations: Value) -> Value {
     json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "annotations": annotations},
         "spec": {"ttlSecondsAfterFinished": 0, "template": {"spec": {
             "restartPolicy": "Never", "containers": [{"name": "main", "image": "example.com/job"}]}}}})

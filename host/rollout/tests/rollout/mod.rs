@@ -13,5 +13,6 @@ mod install;
 mod parent;
 mod preview;
 mod record;
+mod sequences;
 mod support;
 mod upgrade;
