@@ -10,6 +10,7 @@ use crate::{
     images::Images,
     pointer::escape,
     references::references,
+    release_config::{self, Cluster},
     versions::{Versions, is_component, semantic},
 };
 
@@ -32,6 +33,8 @@ pub(crate) struct Config {
     pub(crate) images: Images,
     /// Versions.
     pub(crate) versions: Versions,
+    /// The cluster, if the bundle is installed as an OpenShift release.
+    pub(crate) release: Option<Cluster>,
 }
 
 /// The JSON Schema for a bundle.
@@ -70,6 +73,7 @@ pub(crate) fn schema(content: &dyn Content) -> Value {
                 "propertyNames": {"pattern": COMPONENT},
                 "additionalProperties": {"type": "string", "maxLength": LONGEST, "pattern": VERSION},
             },
+            "release": release_config::schema(),
         },
     })
 }
@@ -80,7 +84,12 @@ pub(crate) fn parse(config: &Map<String, Value>) -> Result<Config, Failure> {
     let mut findings = Vec::new();
     for (key, value) in config {
         match (key.as_str(), value) {
-            ("images" | "releaseVersion" | "componentVersions", Value::Null) => {}
+            ("images" | "releaseVersion" | "componentVersions" | "release", Value::Null) => {}
+            ("release", Value::Object(members)) => parsed.release = Some(Cluster::parse(members, &mut findings)),
+            ("release", _) => {
+                let finding = config_error("InvalidType", "release is not an object".to_owned(), "/release");
+                findings.push(finding.help("write it as {clusterProfile: self-managed-high-availability}"));
+            }
             ("images", Value::Object(members)) => images(members, &mut parsed.images, &mut findings),
             ("releaseVersion", Value::String(text)) => match version(text) {
                 Some(version) => parsed.versions.release = Some(version),
@@ -103,7 +112,7 @@ pub(crate) fn parse(config: &Map<String, Value>) -> Result<Config, Failure> {
             _ => {
                 let finding =
                     config_error("UnknownField", format!("unknown field {key:?}"), &format!("/{}", escape(key)));
-                findings.push(finding.help("the keys are images, releaseVersion and componentVersions"));
+                findings.push(finding.help("the keys are images, releaseVersion, componentVersions and release"));
             }
         }
     }

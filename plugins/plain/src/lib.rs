@@ -12,6 +12,7 @@
 //! - An OpenShift `image-references` file is not installed. It names the images of the bundle, and the configuration
 //!   may replace them, as well as the version placeholders of OpenShift's manifests.
 //! - Run levels in file names become stages: [`stage`].
+//! - With `release` in the configuration, manifests are selected and ordered as in an OpenShift release.
 //!
 //! | module | holds |
 //! |---|---|
@@ -23,7 +24,9 @@
 //! | `references` | the file `image-references` |
 //! | `images`, `versions` | replacement in strings |
 //! | `substitute` | replacement in objects |
-//! | [`stage`] | run levels |
+//! | [`stage`] | run levels, components |
+//! | `release` | which manifests of an OpenShift release are for a cluster |
+//! | `release_config` | the cluster, in the configuration |
 
 mod check;
 mod config;
@@ -33,6 +36,8 @@ mod load;
 mod manifest;
 mod pointer;
 mod references;
+mod release;
+mod release_config;
 pub mod stage;
 mod substitute;
 mod versions;
@@ -69,7 +74,11 @@ impl Provisioner for Plain {
     fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
         let config = config::parse(request.config());
         let references = references::references(content);
-        let load::Loaded { objects, mut errors, mut warnings } = load::load(content);
+        let cluster = config.as_ref().ok().and_then(|config| config.release.as_ref().map(|it| (it, &config.versions)));
+        let load::Loaded { mut objects, mut errors, mut warnings } = load::load(content, cluster.is_some());
+        if let Some((cluster, versions)) = cluster {
+            objects = release::select(objects, cluster, versions.release.as_deref(), &mut errors);
+        }
         let objects = check::check(objects, &mut errors, &mut warnings);
         if objects.is_empty() && errors.is_empty() {
             errors.push(no_objects());
@@ -123,11 +132,26 @@ fn substitute(
     if configuration.is_empty() { Ok(values) } else { Err(Failure::InvalidConfig(configuration)) }
 }
 
+/// Adds the annotations that tell the host how to apply an object.
+fn instruct(object: &mut Value, instructions: &[(&'static str, String)]) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let annotations = metadata.entry("annotations").or_insert(Value::Null);
+    if annotations.is_null() {
+        *annotations = Value::Object(serde_json::Map::new());
+    }
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.extend(instructions.iter().map(|(name, value)| ((*name).to_owned(), value.as_str().into())));
+    }
+}
+
 fn emit(objects: &[Manifest], values: Vec<Value>, output: &mut dyn Output) -> Result<(), Failure> {
     let mut values = values.into_iter();
     for object in objects {
-        match values.next() {
-            Some(value) => output.emit_value(&value, object.stage, Some(Location::of(&object.path, &object.node)))?,
+        match values.next().or_else(|| (!object.instructions.is_empty()).then(|| object.node.to_json())) {
+            Some(mut value) => {
+                instruct(&mut value, &object.instructions);
+                output.emit_value(&value, object.stage, Some(Location::of(&object.path, &object.node)))?
+            }
             None => output.emit_node(&object.node, object.stage, &object.path)?,
         };
     }

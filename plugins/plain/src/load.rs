@@ -2,7 +2,12 @@
 
 use chandler_sdk::{Content, Diagnostic, documents};
 
-use crate::{MANIFESTS, manifest::Manifest, references::is_references, stage::stages};
+use crate::{
+    MANIFESTS,
+    manifest::Manifest,
+    references::{FILE, is_references},
+    stage::stages,
+};
 
 /// The content of the files.
 #[derive(Debug, Default)]
@@ -15,8 +20,8 @@ pub(crate) struct Loaded {
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
-/// Reads every file, also after errors.
-pub(crate) fn load(content: &dyn Content) -> Loaded {
+/// Reads every file, also after errors. Of a release, only files with the extension of a manifest.
+pub(crate) fn load(content: &dyn Content, is_release: bool) -> Loaded {
     let mut loaded = Loaded::default();
     let files = content.files(MANIFESTS);
     if files.is_empty() {
@@ -30,10 +35,26 @@ pub(crate) fn load(content: &dyn Content) -> Loaded {
     let (hidden, names): (Vec<&str>, Vec<&str>) =
         names.into_iter().filter(|name| !name.contains('/')).partition(|name| name.starts_with('.'));
     loaded.warnings.extend(hidden.into_iter().map(ignored));
+    let is_read = |name: &&str| !is_release || has_manifest_extension(name);
+    let (names, others): (Vec<&str>, Vec<&str>) = names.into_iter().partition(is_read);
+    loaded.warnings.extend(others.into_iter().filter(|name| !OF_A_RELEASE.contains(name)).map(not_a_manifest));
     for (name, stage) in names.iter().zip(stages(&names)) {
         loaded.file(content, name, stage);
     }
     loaded
+}
+
+/// The files of a release that are not manifests.
+const OF_A_RELEASE: [&str; 2] = [FILE, "release-metadata"];
+
+/// The files that the cluster-version operator reads.
+fn has_manifest_extension(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, extension)| matches!(extension, "yaml" | "yml" | "json"))
+}
+
+fn not_a_manifest(name: &str) -> Diagnostic {
+    let message = "a file of a release without the extension .yaml, .yml or .json is not read as a manifest";
+    Diagnostic::warning("FileIgnored", message).at(format!("{MANIFESTS}{name}"))
 }
 
 /// One finding for each directory in `manifests/`.
@@ -72,6 +93,6 @@ impl Loaded {
         };
         self.warnings.extend(read.warnings);
         let objects = read.nodes.into_iter().filter(|node| !is_references(name, node));
-        self.objects.extend(objects.map(|node| Manifest { node, path: path.clone(), stage }));
+        self.objects.extend(objects.map(|node| Manifest { node, path: path.clone(), stage, instructions: Vec::new() }));
     }
 }

@@ -11,6 +11,8 @@ pub(crate) struct Manifest {
     pub(crate) path: String,
     /// Its run level.
     pub(crate) stage: Option<u32>,
+    /// Annotations that tell the host how to apply it.
+    pub(crate) instructions: Vec<(&'static str, String)>,
 }
 
 /// The `kind` of a value.

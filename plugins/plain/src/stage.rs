@@ -4,9 +4,9 @@
 //! level by level, the components of one level in parallel. A stage is a level here, so that each level becomes healthy
 //! before the next begins, and components of one level are rolled out together.
 //!
-//! The cluster-version operator also applies the files of one component in order. Stages are one sequence for the whole
-//! release, so stages within a level would make components wait for each other, which deadlocks if two of them depend
-//! on one another. The host's order of kinds within a stage replaces the order of files.
+//! The cluster-version operator also applies the files of one component in order. With `release` in the configuration,
+//! each component is a sequence of the host within its stage: sequences do not wait for one another, since components of
+//! one level may depend on each other. Without it, the host's order of kinds within a stage replaces the order of files.
 
 /// The stage of files without a level that sort after all files with one: above the highest level, 99.
 const AFTER_ALL: u32 = 100;
@@ -25,6 +25,23 @@ pub fn run_level(file_name: &str) -> Option<u32> {
     let two_digits = level.len() == 2 && level.bytes().all(|byte| byte.is_ascii_digit());
     let named = component.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit());
     level.parse().ok().filter(|_| two_digits && named)
+}
+
+/// The component in a file name, whose files are applied one after the other: `0000_<level>_<component>_...`, with any number
+/// of digits in the level. Files without one follow one another.
+///
+/// ```
+/// use chandler_plain::stage::component;
+///
+/// assert_eq!(component("0000_50_cluster-ingress-operator_00-crd.yaml"), Some("cluster-ingress-operator"));
+/// assert_eq!(component("0000_50_olm-crd.yaml"), None);
+/// ```
+pub fn component(file_name: &str) -> Option<&str> {
+    let (level, rest) = file_name.strip_prefix("0000_")?.split_once('_')?;
+    let (component, _) = rest.split_once('_')?;
+    let is_word = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_level = !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit());
+    (is_level && component.split('-').all(is_word)).then_some(component)
 }
 
 /// The stage of each file name; the names are in byte order.
@@ -67,6 +84,23 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(run_level(name), level, "{name}");
+        }
+    }
+
+    #[test]
+    fn components_are_parsed_from_file_names() {
+        for (name, parsed) in [
+            ("0000_50_olm_06-psm-operator.deployment.yaml", Some("olm")),
+            ("0000_03_cluster-version-operator_00-namespace.yaml", Some("cluster-version-operator")),
+            ("0000_500_a_b", Some("a")),
+            ("0000_50_a-_b", None),
+            ("0000_50__b", None),
+            ("0000_50_a.b_c", None),
+            ("0000_50_olm-crd.yaml", None),
+            ("0000__a_b", None),
+            ("99_ingress-operator_01_roles.yaml", None),
+        ] {
+            assert_eq!(component(name), parsed, "{name}");
         }
     }
 

@@ -126,7 +126,7 @@ fn all_errors_of_an_image_configuration_are_reported() {
     config (/images/b): image "b" is not a reference to an image (help: write it as registry.example.com/repository@sha256:...)
     config (/images/c): image "c" is not a reference to an image (help: write it as registry.example.com/repository@sha256:...)
     config (/images/d~1e): image "d/e" is not a reference to an image (help: write it as registry.example.com/repository@sha256:...)
-    config (/replicas): unknown field "replicas" (help: the keys are images, releaseVersion and componentVersions)
+    config (/replicas): unknown field "replicas" (help: the keys are images, releaseVersion, componentVersions and release)
     "#);
     insta::assert_snapshot!(provision(&bundle(REFERENCES), &json!({"images": ["a"]})).unwrap_err(), @r"
     invalid configuration

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `bundles` | whole bundles |
 //! | `images` | images that the configuration replaces |
+//! | `releases` | manifests of an OpenShift release |
 //! | `versions` | versions that the configuration replaces |
 //! | `documentation` | `docs/plain.md` names every finding and every key of the configuration |
 
 mod bundles;
 mod documentation;
 mod images;
+mod releases;
 mod versions;

@@ -1,10 +1,15 @@
-//! Plain bundles: components of a run level are rolled out in parallel, and the configuration sets images and versions.
+//! Plain bundles: components of a run level are rolled out in parallel, the configuration sets images and versions, and a release is installed for a
+//! cluster, in the order of its files.
 
 use chandler_api::BundleDeployment;
 use chandler_tests::{World, bundles::Bundle, wait, world::condition};
+use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap, networking::v1::Ingress};
-use kube::Api;
-use serde_json::json;
+use kube::{
+    Api, ResourceExt as _,
+    api::{WatchEvent, WatchParams},
+};
+use serde_json::{Value, json};
 
 use crate::PLAIN;
 
@@ -107,5 +112,116 @@ async fn the_configuration_sets_images_and_versions() {
     let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
     let data = maps.get("versions").await.expect("the ConfigMap").data.expect("data");
     assert_eq!((data["operator"].as_str(), data["kubelet"].as_str()), ("4.20.1", "1.33.4"));
+    world.finish().await;
+}
+
+/// A ConfigMap of a release.
+fn of_release(name: &str, annotations: Value) -> String {
+    let mut object =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"from": "release"}});
+    object["metadata"]["annotations"] = annotations;
+    object["metadata"]["annotations"]["include.release.openshift.io/self-managed-high-availability"] = json!("true");
+    object.to_string()
+}
+
+#[tokio::test]
+async fn a_release_is_installed_for_a_cluster_in_the_order_of_its_files() {
+    let world = World::new().await;
+    let (name, maps) = (world.name(), world.config_maps());
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "anchor-job",
+        "annotations": {"include.release.openshift.io/self-managed-high-availability": "true"}},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": PAUSE}]}}}});
+    let none = || json!({});
+    // The names are in another order than the files.
+    let bundle = Bundle::empty()
+        .with("manifests/0000_10_anchor_01-first.yaml", &of_release("z-anchor", none()))
+        .with("manifests/0000_10_anchor_02-job.yaml", &job.to_string())
+        .with("manifests/0000_10_anchor_03-last.yaml", &of_release("a-anchor", none()))
+        .with("manifests/0000_10_buoy_01-first.yaml", &of_release("z-buoy", none()))
+        .with("manifests/0000_10_buoy_02-last.yaml", &of_release("a-buoy", none()))
+        .with("manifests/0000_20_chart_01-only.yaml", &of_release("chart", none()))
+        .with(
+            "manifests/0000_20_chart_02-console.yaml",
+            &of_release("console", json!({"capability.openshift.io/name": "Console"})),
+        )
+        .with(
+            "manifests/0000_20_chart_03-preview.yaml",
+            &of_release("preview", json!({"release.openshift.io/feature-set": "TechPreviewNoUpgrade"})),
+        )
+        .with(
+            "manifests/0000_20_chart_04-settings.yaml",
+            &of_release("settings", json!({"release.openshift.io/create-only": "true"})),
+        );
+    let image = world.push(&bundle).await;
+    let spec = |image: &str, release: Value| {
+        let mut spec = world.spec(PLAIN, image);
+        spec["config"] = json!({"release": release});
+        spec
+    };
+    let before = maps
+        .list(&kube::api::ListParams::default())
+        .await
+        .expect("a list")
+        .metadata
+        .resource_version
+        .expect("a version");
+    world.apply(&name, spec(&image, json!({"enabledCapabilities": ["Ingress"]}))).await;
+    world.ready(&name).await;
+
+    let created = maps.watch(&WatchParams::default(), &before).await.expect("a watch");
+    let names = created.boxed().try_filter_map(async |event| match event {
+        WatchEvent::Added(map) => Ok(Some(map.name_any())),
+        _ => Ok(None),
+    });
+    let expected = ["z-anchor", "a-anchor", "z-buoy", "a-buoy", "chart", "settings"];
+    let is_of_release = |name: &String| expected.contains(&name.as_str());
+    let order: Vec<String> = names
+        .try_filter(|name| std::future::ready(is_of_release(name)))
+        .take(expected.len())
+        .try_collect()
+        .await
+        .expect("events");
+    let place = |name: &str| order.iter().position(|created| created == name).expect("it was created");
+    assert!(place("z-anchor") < place("a-anchor") && place("z-buoy") < place("a-buoy"), "{order:?}");
+    assert!(place("a-buoy") < place("a-anchor"), "a component waits for the Job of another one: {order:?}");
+    assert_eq!(order[4..], ["chart", "settings"]);
+    for omitted in ["console", "preview"] {
+        assert!(maps.get_opt(omitted).await.expect("a response").is_none(), "{omitted}");
+    }
+
+    // What is only created stays as the user has it, in the next version, too; what is deleted in a version goes.
+    let edit = kube::api::Patch::Merge(json!({"data": {"from": "user"}}));
+    maps.patch("settings", &kube::api::PatchParams::default(), &edit).await.expect("a change");
+    let next =
+        bundle.replacing("manifests/0000_20_chart_04-settings.yaml", "\"release\"", "\"the next release\"").with(
+            "manifests/0000_10_buoy_02-last.yaml",
+            &of_release("a-buoy", json!({"release.openshift.io/delete": "true"})),
+        );
+    world.apply(&name, spec(&world.push(&next).await, json!({"featureSet": "TechPreviewNoUpgrade"}))).await;
+    wait::until(&maps, "a-buoy", "deleted", |map: Option<&ConfigMap>| map.is_none()).await;
+    world.ready(&name).await;
+    maps.get("console").await.expect("every known capability is enabled");
+    maps.get("preview").await.expect("a manifest of the feature set");
+    let settings = maps.get("settings").await.expect("it stays").data.expect("data");
+    assert_eq!(settings["from"], "user");
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn an_unknown_annotation_of_a_release_is_refused_with_its_line() {
+    let world = World::new().await;
+    let name = world.name();
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations:\n    \
+        include.release.openshift.io/self-managed-high-availability: \"true\"\n    capability.openshift.io/name: Teleport\n";
+    let image = world.push(&Bundle::empty().with("manifests/0000_10_a_b.yaml", text)).await;
+    let mut spec = world.spec(PLAIN, &image);
+    spec["config"] = json!({"release": {}});
+    world.apply(&name, spec).await;
+    let refused = world.condition(&name, "Progressing", "False", "InvalidContent").await;
+    let message = &condition(&refused, "Progressing").expect("Progressing").message;
+    assert!(
+        message.contains("manifests/0000_10_a_b.yaml:7") && message.contains("unknown capability \"Teleport\""),
+        "{message}"
+    );
     world.finish().await;
 }
