@@ -22,8 +22,6 @@ pub const PROPERTY_PACKAGE: &str = "olm.package";
 pub const PROPERTY_GVK: &str = "olm.gvk";
 /// The type of a property with a group, version and kind that a bundle requires.
 pub const PROPERTY_GVK_REQUIRED: &str = "olm.gvk.required";
-/// The type of a property that withdraws a bundle. Its value means nothing.
-pub const PROPERTY_DEPRECATED: &str = "olm.deprecated";
 /// The type of a property with one manifest of a bundle. Its value stays in the file.
 pub const PROPERTY_OBJECT: &str = "olm.bundle.object";
 /// The type of a property with the metadata of a ClusterServiceVersion. Its value stays in the file.

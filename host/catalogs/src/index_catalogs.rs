@@ -122,10 +122,7 @@ fn meta(schema: &str, blob: &impl Serialize) -> Value {
 
 /// A bundle as the resolver reads it.
 pub(crate) fn candidate(bundle: &Bundle) -> catalog::Bundle {
-    let property = |it: &Property| {
-        let value = it.value.clone().or_else(|| (it.kind == model::PROPERTY_DEPRECATED).then(|| json!({})))?;
-        Some(json!({"type": it.kind, "value": value}))
-    };
+    let property = |it: &Property| it.value.as_ref().map(|value| json!({"type": it.kind, "value": value}));
     let properties = bundle.properties.iter().filter_map(property).collect();
     let csv = bundle.csv.as_ref().map(of_csv);
     let mut candidate = catalog::Bundle::with_csv(&bundle.name, &bundle.image, &bundle.package, properties, csv);

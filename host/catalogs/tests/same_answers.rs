@@ -98,19 +98,6 @@ fn channels_that_cannot_be_followed_are_refused_with_their_line() {
     assert_eq!(single.decision().unwrap().members[0].version, "1.1.0");
 }
 
-#[test]
-fn a_withdrawn_bundle_needs_no_value_of_its_property() {
-    let mut metas = metas(&[Bundle::new("a", "1.0.0"), Bundle::new("a", "1.1.0").replaces("1.0.0")]);
-    let newest = metas.iter_mut().find(|meta| meta["name"] == "a.v1.1.0").unwrap();
-    newest["properties"].as_array_mut().unwrap().push(json!({"type": "olm.deprecated"}));
-    let (memory, indexed) = both(vec![(source("c", 0), metas)]);
-    let required = vec![Required { package: "a".to_owned(), ..Required::default() }];
-    let problem = Problem { required, catalogs: indexed.sources(), ..Problem::default() };
-    let answer = resolve(&problem, &indexed).unwrap();
-    assert_eq!(answer.decision().unwrap().members[0].version, "1.0.0");
-    assert_eq!(answer, resolve(&problem, &memory).unwrap());
-}
-
 /// A ClusterServiceVersion counts where the properties are silent, whether it is metadata or a manifest.
 #[test]
 fn what_stays_in_the_files_counts() {
@@ -122,7 +109,9 @@ fn what_stays_in_the_files_counts() {
     let bundles = [
         Bundle::new("shop", "1.0.0").property("olm.bundle.object", object(manifest)),
         Bundle::new("database", "1.0.0").property("olm.csv.metadata", metadata.clone()),
-        Bundle::new("database", "2.0.0").property("olm.csv.metadata", json!({"minKubeVersion": "1.99.0"})),
+        Bundle::new("database", "2.0.0")
+            .replaces("1.0.0")
+            .property("olm.csv.metadata", json!({"minKubeVersion": "1.99.0"})),
     ];
     let (memory, indexed) = both(vec![(source("c", 0), metas(&bundles))]);
     let problem = Problem {
