@@ -186,7 +186,7 @@ impl<'a> Shop<'a> {
     }
 
     /// The bundle of a version whose operator has this install mode, and whose ClusterServiceVersion has more fields of the spec.
-    fn bundle_with(&self, package: &str, version: &str, mode: &str, more: &Value) -> Bundle {
+    fn bundle_with(&self, package: &str, version: &str, mode: &str, further: &Value) -> Bundle {
         let name = self.name(package);
         let annotation =
             |key: &str, value: &str| format!("  operators.operatorframework.io.bundle.{key}.v1: {value}\n");
@@ -207,7 +207,7 @@ impl<'a> Shop<'a> {
                 "install": {"strategy": "deployment", "spec": {"deployments": []}},
             },
         });
-        for (field, value) in more.as_object().into_iter().flatten() {
+        for (field, value) in further.as_object().into_iter().flatten() {
             csv["spec"][field] = value.clone();
         }
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": package}, "data": {"version": version}});
