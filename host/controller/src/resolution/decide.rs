@@ -7,7 +7,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use chandler_api::{
@@ -234,7 +234,8 @@ impl Resolutions {
             requested: subject.resolution.annotations().get(REQUESTED_AT_ANNOTATION).cloned(),
             kinds: Some(Digest::of_json(&context.cluster_info.get().await.api_kinds)),
         };
-        let check = Check { resolution: &name, round: round.number, manifests, occasion: &occasion };
+        let check =
+            Check { resolution: &name, round: round.number, manifests, occasion: &occasion, taken_over: &taken_over };
         let handovers = &self.context.resolutions.handovers;
         // Outside of the windows, only what was refused before is checked, so that it stays left out, and what others wait for.
         if window.is_some() && taken_over.is_empty() && !self.preflights.is_refused(&self.context, check) {
@@ -246,7 +247,7 @@ impl Resolutions {
         };
         Ok(match self.preflights.check(&self.context, check, wake).await {
             Preflight::Passed => {
-                handovers.checked(&name, taken_over.keys(), |_| false);
+                handovers.checked(&name, taken_over.keys(), |_| false, Instant::now());
                 window
             }
             Preflight::Running => {
@@ -258,7 +259,7 @@ impl Resolutions {
                 let members = manifests.members();
                 let refused = members.iter().filter(|member| packages.contains(&member.package));
                 let refused: BTreeSet<String> = refused.map(PlannedMember::deployment_name).collect();
-                handovers.checked(&name, taken_over.keys(), |deployment| refused.contains(deployment));
+                handovers.checked(&name, taken_over.keys(), |it| refused.contains(it), Instant::now());
                 let message = checks::summary(&refusals);
                 Some(Waits { reason: Reason::PreflightFailed, message, again: Some(again), refusals })
             }

@@ -7,7 +7,12 @@ use std::{
 
 use chandler_api::BundleDeployment;
 use chandler_core::ObjectKey;
-use chandler_resolution::{Manifests, checks::Refusal, installation::is_ready, manifests};
+use chandler_resolution::{
+    Manifests,
+    checks::Refusal,
+    installation::{Placement, is_ready},
+    manifests,
+};
 use chandler_rollout::{ChangeKind, DefinedKinds, Preview};
 use futures::StreamExt as _;
 use kube::ResourceExt as _;
@@ -30,10 +35,14 @@ pub(super) struct Unsettled {
     is_changed: bool,
 }
 
-/// The members that are not installed as their manifests say; none if nothing has to be written.
-pub(super) fn unsettled(context: &Context, manifests: &Manifests) -> Vec<Unsettled> {
+/// The members that are not installed as their manifests say, and those that are taken over; none if nothing has to be written or taken over.
+pub(super) fn unsettled(
+    context: &Context,
+    manifests: &Manifests,
+    taken_over: &BTreeMap<String, Placement>,
+) -> Vec<Unsettled> {
     let unsettled = |member: BundleDeployment| match context.deployment(&member.name_any()) {
-        Some(stored) if !changes(&member, &stored) => {
+        Some(stored) if !taken_over.contains_key(&stored.name_any()) && !changes(&member, &stored) => {
             (!is_ready(&stored)).then_some(Unsettled { member, is_changed: false })
         }
         _ => Some(Unsettled { member, is_changed: true }),

@@ -1,13 +1,13 @@
 //! All members of a decision are fetched, rendered and checked before the first of them is written. What was refused is remembered.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use chandler_core::Digest;
-use chandler_resolution::{Manifests, checks::Refusal};
+use chandler_resolution::{Manifests, checks::Refusal, installation::Placement};
 use chandler_runtime::Jobs;
 use kube::ResourceExt as _;
 
@@ -77,6 +77,9 @@ pub(super) struct Check<'a> {
     pub(super) round: usize,
     pub(super) manifests: &'a Manifests,
     pub(super) occasion: &'a Occasion,
+    /// The members that other Resolutions give up. They are checked even where nothing has to be written: whether this Resolution may install
+    /// them is not known.
+    pub(super) taken_over: &'a BTreeMap<String, Placement>,
 }
 
 /// What is known of the checks of a decision.
@@ -104,7 +107,7 @@ impl Preflights {
         check: Check<'_>,
         wake: impl FnOnce() + Send + 'static,
     ) -> Preflight {
-        let members = unsettled(context, check.manifests);
+        let members = unsettled(context, check.manifests, check.taken_over);
         let job = job(check.resolution, check.round);
         let Some(first) = members.first() else {
             self.refused().remove(&job);
@@ -147,7 +150,7 @@ impl Preflights {
 
     /// Whether the last check of the same decision refused members.
     pub(super) fn is_refused(&self, context: &Context, check: Check<'_>) -> bool {
-        let members = unsettled(context, check.manifests);
+        let members = unsettled(context, check.manifests, check.taken_over);
         !members.is_empty()
             && self.known(&job(check.resolution, check.round), &inputs(context, check.manifests, &members)).is_some()
     }
