@@ -239,6 +239,20 @@ fn closure<'a>(
     closure
 }
 
+/// These packages, and all members that they need.
+pub fn with_needs<'a>(members: &[PlannedMember], packages: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
+    let mut open: Vec<&String> = packages.collect();
+    let mut found = BTreeSet::new();
+    while let Some(package) = open.pop() {
+        if let Some(member) = members.iter().find(|member| member.package == *package)
+            && found.insert(package.clone())
+        {
+            open.extend(&member.needs);
+        }
+    }
+    found
+}
+
 /// What each package needs, by package.
 fn needs(decision: &Decision) -> BTreeMap<&str, BTreeSet<String>> {
     let mut needs: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();

@@ -208,8 +208,13 @@ impl Resolutions {
         let gone = members.iter().map(|member| (member.deployment_name(), &member.package));
         let gone: BTreeMap<String, &String> = gone.filter(|(name, _)| !kept.contains(name)).collect();
         let awaited = self.hand_over(resolution, |deployment| gone.contains_key(deployment)).await?;
-        for package in awaited.iter().filter_map(|it| gone.get(&it.deployment)) {
-            manifests.keep(package, &current.manifests);
+        // With all that they need: whether their new set needs it, too, is known once it has them.
+        let awaited_packages = awaited.iter().filter_map(|it| gone.get(&it.deployment).copied());
+        let dropped: BTreeSet<&String> = gone.values().copied().collect();
+        for package in chandler_resolution::plan::with_needs(&members, awaited_packages) {
+            if dropped.contains(&package) {
+                manifests.keep(&package, &current.manifests);
+            }
         }
         Ok(awaited)
     }

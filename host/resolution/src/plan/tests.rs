@@ -171,3 +171,25 @@ fn changes_are_a_line_for_each_package() {
     let after = [member("b", "2"), member("c", "1"), member("d", "1")];
     assert_eq!(changes(&before, &after), ["remove a 1", "change b from 1 to 2", "install d 1"]);
 }
+
+#[test]
+fn packages_are_kept_with_all_that_they_need() {
+    let member = |package: &str, needs: &[&str]| PlannedMember {
+        package: package.to_owned(),
+        needs: needs.iter().map(|needed| (*needed).to_owned()).collect(),
+        ..PlannedMember::default()
+    };
+    let members = [
+        member("top", &["left", "right"]),
+        member("left", &["base", "top"]),
+        member("right", &["gone"]),
+        member("base", &[]),
+    ];
+    let of = |packages: &[&str]| {
+        let packages: Vec<String> = packages.iter().map(|package| (*package).to_owned()).collect();
+        with_needs(&members, packages.iter()).into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(of(&["top"]), ["base", "left", "right", "top"]);
+    assert_eq!(of(&["right", "unknown"]), ["right"]);
+    assert_eq!(of(&[]), [""; 0]);
+}
