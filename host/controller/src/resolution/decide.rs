@@ -89,6 +89,7 @@ impl Resolutions {
         let (mut round, mut again) = (Round::default(), None);
         loop {
             let Reply { answer, catalogs, again: paced } = self.chosen(subject, &round, decisions, memory).await;
+            self.context.resolutions.handovers.answered(&subject.resolution.name_any(), &answer);
             let mut target = match &answer {
                 // A set has members.
                 Answer::Plan(plan) if plan.set().next().is_none() => Target::default(),

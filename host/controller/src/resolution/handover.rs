@@ -14,7 +14,7 @@ use std::{
 
 use chandler_api::{AdoptedObject, BundleDeployment, Reason, Resolution, names::OWNER_NAME_LABEL};
 use chandler_records::RecordError;
-use chandler_resolution::installation::Placement;
+use chandler_resolution::{PlannedMember, installation::Placement, status::Answer};
 use kube::{Resource as _, ResourceExt as _};
 
 use super::{
@@ -37,6 +37,9 @@ pub(crate) struct Handovers(Mutex<State>);
 struct State {
     /// The BundleDeployments that the decision of a Resolution has no more, by the name of the Resolution.
     leaving: BTreeMap<String, BTreeSet<String>>,
+    /// The BundleDeployments that the last decision of each Resolution has, those of others among them, whether it is installed or waits. None
+    /// if there was no decision since the controller started.
+    decided: BTreeMap<String, Option<BTreeSet<String>>>,
     /// How far each takeover is, by BundleDeployment and Resolution.
     takeovers: BTreeMap<(String, String), Takeover>,
 }
@@ -84,6 +87,41 @@ impl Handovers {
         }
     }
 
+    /// Notes what the answer to the question of a Resolution has: a refusal does not change what is needed.
+    pub(super) fn answered(&self, resolution: &str, answer: &Answer) {
+        let decided = match answer {
+            Answer::Plan(plan) => {
+                let deployment =
+                    |member: &PlannedMember| member.elsewhere.clone().unwrap_or_else(|| member.deployment_name());
+                Some(plan.members.iter().map(deployment).collect())
+            }
+            _ => None,
+        };
+        let mut state = self.state();
+        let known = state.decided.entry(resolution.to_owned()).or_default();
+        if decided.is_some() {
+            *known = decided;
+        }
+    }
+
+    /// Whether a Resolution had an answer since the controller started.
+    fn has_answered(&self, resolution: &str) -> bool {
+        self.state().decided.contains_key(resolution)
+    }
+
+    /// Whether a Resolution needs a BundleDeployment: by its last decision, else by its status, which has the decision that is installed.
+    fn needs(&self, resolution: &Resolution, deployment: &str) -> bool {
+        let state = self.state();
+        let decided = state.decided.get(&resolution.name_any()).and_then(Option::as_ref);
+        decided.map_or_else(|| reported(resolution).any(|it| it == deployment), |decided| decided.contains(deployment))
+    }
+
+    /// All that a Resolution needs.
+    fn all_needs(&self, resolution: &Resolution) -> BTreeSet<String> {
+        let decided = self.state().decided.get(&resolution.name_any()).cloned().flatten();
+        decided.unwrap_or_else(|| reported(resolution).map(str::to_owned).collect())
+    }
+
     /// Forgets a BundleDeployment that is gone.
     pub(super) fn deployment_gone(&self, deployment: &str) {
         self.state().takeovers.retain(|(taken, _), _| taken != deployment);
@@ -93,6 +131,7 @@ impl Handovers {
     pub(super) fn forget(&self, resolution: &str) {
         let mut state = self.state();
         state.leaving.remove(resolution);
+        state.decided.remove(resolution);
         state.takeovers.retain(|(_, taking), _| taking != resolution);
     }
 
@@ -125,17 +164,21 @@ impl Handovers {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Awaited {
     pub(super) deployment: String,
-    successor: String,
+    /// `None` while it is not known which Resolutions need it.
+    successor: Option<String>,
 }
 
 impl Awaited {
     /// What users should know.
     pub(super) fn note(&self) -> String {
         let Self { deployment, successor } = self;
-        format!(
-            "BundleDeployment {deployment} stays until Resolution {successor}, which needs it, has taken it over; `chandler suspend \
-             resolution/{successor}` lets it be deleted instead"
-        )
+        match successor {
+            Some(successor) => format!(
+                "BundleDeployment {deployment} stays until Resolution {successor}, which needs it, has taken it over; `chandler suspend \
+                 resolution/{successor}` lets it be deleted instead"
+            ),
+            None => format!("BundleDeployment {deployment} stays until the controller has looked at all Resolutions"),
+        }
     }
 }
 
@@ -159,15 +202,22 @@ impl Resolutions {
         let members = all.iter().filter_map(|guarded| guarded.0.as_ref().ok());
         let members = members.filter(|it| it.metadata.deletion_timestamp.is_none() && membership.has(it));
         let given_up = members.filter(|it| is_given_up(&it.name_any()));
+        let others = self.context.resolutions.all_decoded();
+        let is_unknown = |it: &Resolution| {
+            it.name_any() != from
+                && can_take_over(it)
+                && !self.context.resolutions.handovers.has_answered(&it.name_any())
+        };
+        let is_known = !others.iter().any(is_unknown);
         let awaited = given_up.filter_map(|deployment| {
-            let successor = self.successor(resolution, deployment)?;
-            Some(Awaited { deployment: deployment.name_any(), successor })
+            let successor = self.successor(resolution, deployment);
+            (successor.is_some() || !is_known).then(|| Awaited { deployment: deployment.name_any(), successor })
         });
         let mut awaited: Vec<Awaited> = awaited.collect();
         awaited.sort_by(|one, other| one.deployment.cmp(&other.deployment));
         let leaving = awaited.iter().map(|it| it.deployment.clone()).collect();
         self.context.resolutions.handovers.leave(&from, leaving);
-        for Awaited { successor, .. } in &awaited {
+        for successor in awaited.iter().filter_map(|it| it.successor.as_ref()) {
             self.context.resolutions.wake(successor);
         }
         Ok(awaited)
@@ -177,7 +227,8 @@ impl Resolutions {
     pub(super) async fn taken_over(&self, resolution: &Resolution) -> Result<BTreeMap<String, Placement>, RecordError> {
         let name = resolution.name_any();
         let mut taken = BTreeMap::new();
-        for deployment in needed(resolution).into_iter().filter_map(|name| self.context.deployment(name)) {
+        let needed = self.context.resolutions.handovers.all_needs(resolution);
+        for deployment in needed.iter().filter_map(|name| self.context.deployment(name)) {
             let owner = deployment.labels().get(OWNER_NAME_LABEL).and_then(|set| set::resolution_of(set));
             let owner = owner.filter(|owner| *owner != name);
             let Some(from) = owner.and_then(|owner| self.context.resolutions.get(owner)) else { continue };
@@ -216,7 +267,7 @@ impl Resolutions {
         let candidates = self.context.resolutions.all_decoded().into_iter().filter(|it| {
             it.name_any() != from_name
                 && can_take_over(it)
-                && needed(it).contains(deployment_name.as_str())
+                && self.context.resolutions.handovers.needs(it, &deployment_name)
                 && (!reads_secrets(deployment) || self.requester(it) == self.requester(from))
                 && self.context.resolutions.handovers.may_follow(&deployment_name, &it.name_any(), now, waits(it))
         });
@@ -244,14 +295,15 @@ fn reads_secrets(deployment: &BundleDeployment) -> bool {
     !spec.values_from.is_empty() || spec.source.image.as_ref().is_none_or(|image| image.pull_secret.is_some())
 }
 
-/// The BundleDeployments that the decision of a Resolution has, those of others among them.
-fn needed(resolution: &Resolution) -> BTreeSet<&str> {
+/// The BundleDeployments that the status of a Resolution names.
+fn reported(resolution: &Resolution) -> impl Iterator<Item = &str> {
     let members = resolution.status.iter().flat_map(|status| &status.members);
-    members.filter_map(|member| member.bundle_deployment.as_deref()).collect()
+    members.filter_map(|member| member.bundle_deployment.as_deref())
 }
 
 #[cfg(test)]
 mod tests {
+    use chandler_resolution::Plan;
     use serde_json::json;
 
     use super::*;
@@ -276,6 +328,28 @@ mod tests {
         handovers.checked("two", base.iter(), |_| true, now);
         handovers.forget("two");
         assert!(follows("two", now, false), "another Resolution");
+    }
+
+    #[test]
+    fn what_is_needed_does_not_depend_on_what_waits() {
+        let handovers = Handovers::default();
+        let status = json!({"members": [{"package": "app", "bundle": "app.v1.0.0", "version": "1.0.0", "image": "example.com/app", "bundleDeployment": "app"}]});
+        let object = json!({"apiVersion": "core.deppy.io/v1alpha1", "kind": "Resolution", "metadata": {"name": "two"}, "spec": {"packages": []}, "status": status});
+        let two: Resolution = serde_json::from_value(object).unwrap();
+        assert!(!handovers.has_answered("two"));
+        assert!(handovers.needs(&two, "app") && !handovers.needs(&two, "base"), "the status says so");
+        let member = |package: &str, elsewhere: Option<&str>| PlannedMember {
+            package: package.to_owned(),
+            elsewhere: elsewhere.map(str::to_owned),
+            ..PlannedMember::default()
+        };
+        let plan = Plan { members: vec![member("app", None), member("base", Some("first-base"))], ..Plan::default() };
+        handovers.answered("two", &Answer::Plan(plan));
+        assert!(handovers.has_answered("two") && handovers.needs(&two, "first-base"));
+        handovers.answered("two", &Answer::Suspended);
+        assert_eq!(handovers.all_needs(&two), BTreeSet::from(["app".to_owned(), "first-base".to_owned()]));
+        handovers.forget("two");
+        assert!(!handovers.has_answered("two") && !handovers.needs(&two, "first-base"));
     }
 
     #[test]

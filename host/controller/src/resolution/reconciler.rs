@@ -340,7 +340,10 @@ impl Reconciler for Resolutions {
             return self.tear_down(resolution).await;
         }
         let mut memory = self.recall(resolution);
-        let action = match Box::pin(self.resolve(resolution, &mut memory)).await {
+        let resolved = Box::pin(self.resolve(resolution, &mut memory)).await;
+        // Whatever came of it: others wait until each Resolution was looked at once.
+        context.resolutions.handovers.answered(&name, &Answer::None);
+        let action = match resolved {
             Ok(action) => action,
             Err(error) => {
                 self.report_refusal(resolution, &error).await?;
