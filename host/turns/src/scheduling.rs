@@ -25,7 +25,7 @@ pub fn yield_thread() {
 /// Runs a long computation on a thread of its own, behind those that yield. Returns also how much processor time it took: on a busy machine it
 /// waits for most of the time. `None` if it panics.
 ///
-/// It runs to its end even if nobody waits for it any more, so it must be bounded, and hold the permits that it was started with.
+/// It runs to its end even if the caller stopped waiting for it, so it must be bounded, and hold the permits that it was started with.
 ///
 /// # Errors
 /// If the thread cannot be started.

@@ -70,7 +70,7 @@ async fn what_another_resolution_needs_passes_to_its_set_when_its_own_is_deleted
     installed(&shop, &named(&world, "two"), &[("base", "1.1.0"), ("right", "1.0.0")]).await;
     assert_eq!(uid_of_map(&shop).await, map);
     delete(&world, &named(&world, "two")).await;
-    assert_eq!((shop.installed("base").await, shop.installed("right").await), (None, None), "nobody needs it");
+    assert_eq!((shop.installed("base").await, shop.installed("right").await), (None, None), "no Resolution needs it");
     world.finish().await;
 }
 

@@ -3,7 +3,7 @@
 //! A Resolution gives up a member when it is deleted, or when its decision has the member no more. Then one that needs it is the successor:
 //! its next decision has the member, as it is installed, and its set adopts the BundleDeployment. Until then the member stays in the old set.
 //! The account of the new set needs the permissions for the objects of the member; the checks of members find out, as for every new member. One
-//! whose checks fail, or do not end, is not the successor, so that nobody keeps what others delete without being able to install it. Secrets that
+//! whose checks fail, or do not end, is not the successor: a Resolution keeps nothing of others that it cannot install. Secrets that
 //! the member reads were granted to the old account: such a member passes to a set of the same account only.
 
 use std::{
