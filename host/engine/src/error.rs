@@ -165,7 +165,7 @@ pub enum CallError {
         /// [`Limits::time`](crate::Limits::time).
         limit: Duration,
     },
-    /// The machine had no time for the provisioner, which is no fault of its own.
+    /// The machine had no time for the provisioner, which is not its fault.
     #[error(
         "the machine is too busy to run the provisioner: it got {} of its {} in {}; Chandler retries",
         seconds(*used), seconds(*limit), seconds(*wall)

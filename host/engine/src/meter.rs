@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use chandler_turns::processor_time;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{Sleep, sleep};
 
@@ -33,12 +34,7 @@ pub(crate) struct Clocks {
 impl Clocks {
     /// Those of the operating system.
     pub(crate) const SYSTEM: Self =
-        Self { thread: || since_zero(ClockId::ThreadCPUTime), wall: || since_zero(ClockId::Monotonic) };
-}
-
-fn since_zero(clock: ClockId) -> Duration {
-    let time = clock_gettime(clock);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+        Self { thread: processor_time, wall: || clock_gettime(ClockId::Monotonic).try_into().unwrap_or_default() };
 }
 
 /// What one call has used.

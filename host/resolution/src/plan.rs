@@ -207,7 +207,7 @@ fn needed<'a>(
     let is_root = |member: &&Member| {
         is_constraint(member) || !is_automatic(&member.package) && (is_requested(member) || !is_new(member))
     };
-    closure(decision.members.iter().filter(is_root), needs)
+    closure(decision.members.iter().filter(is_root).map(|member| &member.package), needs)
 }
 
 /// The packages that the set is to have and what a constraint asks for, and all that these need.
@@ -216,7 +216,8 @@ fn own<'a>(
     needs: &BTreeMap<&'a str, BTreeSet<String>>,
     is_member: impl Fn(&str) -> bool,
 ) -> BTreeSet<String> {
-    closure(decision.members.iter().filter(|member| is_member(&member.package) || is_constraint(member)), needs)
+    let own = decision.members.iter().filter(|member| is_member(&member.package) || is_constraint(member));
+    closure(own.map(|member| &member.package), needs)
 }
 
 /// Whether a constraint asks for a member.
@@ -226,10 +227,10 @@ fn is_constraint(member: &Member) -> bool {
 
 /// These packages, and all that they need.
 fn closure<'a>(
-    roots: impl Iterator<Item = &'a Member>,
+    roots: impl Iterator<Item = &'a String>,
     needs: &BTreeMap<&'a str, BTreeSet<String>>,
 ) -> BTreeSet<String> {
-    let mut open: Vec<String> = roots.map(|member| member.package.clone()).collect();
+    let mut open: Vec<String> = roots.cloned().collect();
     let mut closure = BTreeSet::new();
     while let Some(package) = open.pop() {
         open.extend(needs.get(package.as_str()).into_iter().flatten().cloned());
@@ -239,18 +240,12 @@ fn closure<'a>(
     closure
 }
 
-/// These packages, and all members that they need.
-pub fn with_needs<'a>(members: &[PlannedMember], packages: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
-    let mut open: Vec<&String> = packages.collect();
-    let mut found = BTreeSet::new();
-    while let Some(package) = open.pop() {
-        if let Some(member) = members.iter().find(|member| member.package == *package)
-            && found.insert(package.clone())
-        {
-            open.extend(&member.needs);
-        }
-    }
-    found
+/// These members, and all members that they need.
+pub fn with_needs<'a>(members: &'a [PlannedMember], packages: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
+    let needs = members.iter().map(|member| (member.package.as_str(), member.needs.clone())).collect();
+    let mut closure = closure(packages, &needs);
+    closure.retain(|package| needs.contains_key(package.as_str()));
+    closure
 }
 
 /// What each package needs, by package.

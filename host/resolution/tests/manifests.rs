@@ -34,7 +34,7 @@ fn a_member_is_a_bundle_deployment() {
     let members = [member("app", &["base", "cache"]), member("base", &[])];
     let manifests = Manifests::of(members.iter(), &output, &labels, None).unwrap();
     insta::assert_snapshot!(manifests.0["app.yaml"]);
-    // What is not in the set is no dependency within it.
+    // Only members of the set count as dependencies within it.
     let members = members.map(|it| PlannedMember { rests_on: ["elsewhere".to_owned()].into(), ..it });
     let manifests = Manifests::of(members.iter(), &output, &labels, None).unwrap();
     let needs = |it: &PlannedMember| it.needs.iter().filter(|needed| *needed == "base").cloned().collect();

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `requester` | [`Requester`]: on whose behalf work is done |
 //! | `rotation` | [`Rotation`]: the queues, pure |
-//! | `scheduling` | [`yield_thread`], [`on_background_thread`]: threads that let others run first |
+//! | `scheduling` | [`yield_thread`], [`on_background_thread`]: threads that let others run first; [`processor_time`] |
 //! | `permits` | [`Turns`]: a semaphore whose waiters are such a rotation |
 
 mod permits;
@@ -18,4 +18,4 @@ mod scheduling;
 pub use permits::{Permit, Turns};
 pub use requester::Requester;
 pub use rotation::Rotation;
-pub use scheduling::{on_background_thread, yield_thread};
+pub use scheduling::{on_background_thread, processor_time, yield_thread};

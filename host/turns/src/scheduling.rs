@@ -44,7 +44,7 @@ pub async fn on_background_thread<T: Send + 'static>(
 }
 
 /// How much processor time the calling thread has taken.
-fn processor_time() -> Duration {
+pub fn processor_time() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

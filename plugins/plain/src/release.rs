@@ -34,7 +34,7 @@ pub(crate) fn select(
     let count = manifests.len();
     let mut selected = Vec::new();
     for (number, mut manifest) in manifests.into_iter().enumerate() {
-        // What is no object is reported as such.
+        // A document that is not an object is reported as such.
         if manifest.node.at("/metadata").is_some() {
             let annotations = Annotations { manifest: &manifest };
             match annotations.decide(cluster, version) {
@@ -117,7 +117,7 @@ impl Annotations<'_> {
         self.manifest.node.at("/metadata/annotations")?.get(name)
     }
 
-    /// The text of an annotation. A value that is no text is an error: API servers reject it.
+    /// The text of an annotation. A value that is not a string is an error: API servers reject it.
     fn text(&self, name: &str) -> Result<Option<&str>, Box<Diagnostic>> {
         let Some(node) = self.get(name) else { return Ok(None) };
         let invalid =
@@ -129,7 +129,7 @@ impl Annotations<'_> {
     fn flag(&self, name: &str, known: &[&str]) -> Result<bool, Box<Diagnostic>> {
         match self.text(name)? {
             Some(value) if !known.contains(&value) => {
-                let help = format!("write {}, or remove the annotation", known.map_quoted());
+                let help = format!("write {}, or remove the annotation", one_of(known));
                 Err(self.invalid(name, &format!("has the unknown value {value:?}"), &help))
             }
             value => Ok(value == Some("true")),
@@ -209,12 +209,6 @@ fn signed(text: &str) -> (BTreeSet<&str>, BTreeSet<&str>) {
 }
 
 /// Values in quotes, for a message.
-trait MapQuoted {
-    fn map_quoted(&self) -> String;
-}
-
-impl MapQuoted for [&str] {
-    fn map_quoted(&self) -> String {
-        self.iter().map(|value| format!("{value:?}")).collect::<Vec<_>>().join(" or ")
-    }
+fn one_of(values: &[&str]) -> String {
+    values.iter().map(|value| format!("{value:?}")).collect::<Vec<_>>().join(" or ")
 }

@@ -99,15 +99,7 @@ impl Cluster {
         for (key, value) in members {
             let pointer = format!("/release/{}", escape(key));
             match (key.as_str(), value) {
-                (
-                    "clusterProfile"
-                    | "featureSet"
-                    | "featureGates"
-                    | "enabledCapabilities"
-                    | "knownCapabilities"
-                    | "overrides",
-                    Value::Null,
-                ) => {}
+                (key, Value::Null) if FIELDS.contains(&key) => {}
                 ("clusterProfile", Value::String(text)) if is_profile(text) => cluster.profile.clone_from(text),
                 ("featureSet", Value::String(text)) if Self::feature_sets().any(|known| known == text) => {
                     cluster.feature_set.clone_from(text);
@@ -125,17 +117,7 @@ impl Cluster {
                         }
                     }
                 }
-                (
-                    "clusterProfile"
-                    | "featureSet"
-                    | "featureGates"
-                    | "enabledCapabilities"
-                    | "knownCapabilities"
-                    | "overrides",
-                    _,
-                ) => {
-                    findings.push(invalid(key, &pointer));
-                }
+                (key, _) if FIELDS.contains(&key) => findings.push(invalid(key, &pointer)),
                 _ => {
                     let finding = Diagnostic::error("UnknownField", format!("unknown field {key:?}"));
                     findings.push(finding.at(Location::CONFIG).pointer(&pointer).help(KEYS));
@@ -145,6 +127,10 @@ impl Cluster {
         cluster
     }
 }
+
+/// The keys of `release`.
+const FIELDS: [&str; 6] =
+    ["clusterProfile", "featureSet", "featureGates", "enabledCapabilities", "knownCapabilities", "overrides"];
 
 /// The help about an unknown key.
 const KEYS: &str = "the keys of release are clusterProfile, featureSet, featureGates, enabledCapabilities, knownCapabilities and overrides";

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The name of a Resolution of the run.
-fn named(world: &World, name: &str) -> String {
+pub(crate) fn named(world: &World, name: &str) -> String {
     format!("{}-{name}", world.run())
 }
 

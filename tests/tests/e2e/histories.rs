@@ -18,6 +18,7 @@ use kube::{
 use serde_json::json;
 
 use crate::{
+    handovers::named,
     random::Random,
     resolutions::{create, delete, patch, resolutions, wanted},
     shop::{Shop, catalog},
@@ -162,11 +163,6 @@ impl Drop for Difference {
 /// Fails with what was found if it is not what was expected.
 fn same<T: PartialEq + fmt::Debug>(what: &str, found: T, expected: T) -> Result<(), String> {
     if found == expected { Ok(()) } else { Err(format!("{what}: found {found:?}, expected {expected:?}")) }
-}
-
-/// The name of a Resolution of the run.
-fn named(world: &World, name: &str) -> String {
-    format!("{}-{name}", world.run())
 }
 
 /// The version and the UID of the ConfigMap of each package that is installed.

@@ -8,7 +8,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -21,6 +21,7 @@ use super::{
     membership::Membership,
     reconciler::{Resolutions, set_output},
     set,
+    wakes::Guarded,
 };
 
 /// When to look again whether the set of another Resolution has adopted what it takes over. That set usually tells before.
@@ -145,8 +146,11 @@ impl Handovers {
         }
     }
 
-    fn is_leaving(&self, resolution: &str, deployment: &str) -> bool {
-        self.state().leaving.get(resolution).is_some_and(|leaving| leaving.contains(deployment))
+    /// Whether the decision of a Resolution has a BundleDeployment no more, or any.
+    fn is_leaving(&self, resolution: &str, deployment: Option<&str>) -> bool {
+        let state = self.state();
+        let leaving = state.leaving.get(resolution);
+        leaving.is_some_and(|leaving| deployment.is_none_or(|deployment| leaving.contains(deployment)))
     }
 
     /// Whether a BundleDeployment is kept for a Resolution that needs it.
@@ -196,19 +200,25 @@ impl Resolutions {
         resolution: &Resolution,
         is_given_up: impl Fn(&str) -> bool,
     ) -> Result<Vec<Awaited>, RecordError> {
-        let membership = Membership::read(&self.context, resolution).await?;
         let from = resolution.name_any();
         let all = self.context.deployments.state();
-        let members = all.iter().filter_map(|guarded| guarded.0.as_ref().ok());
-        let members = members.filter(|it| it.metadata.deletion_timestamp.is_none() && membership.has(it));
-        let given_up = members.filter(|it| is_given_up(&it.name_any()));
-        let others = self.context.resolutions.all_decoded();
+        let deployments = all.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+        let is_candidate =
+            |it: &&BundleDeployment| it.metadata.deletion_timestamp.is_none() && is_given_up(&it.name_any());
+        let candidates: Vec<&BundleDeployment> = deployments.filter(is_candidate).collect();
+        if candidates.is_empty() {
+            self.context.resolutions.handovers.leave(&from, BTreeSet::new());
+            return Ok(Vec::new());
+        }
+        let membership = Membership::read(&self.context, resolution).await?;
+        let given_up = candidates.into_iter().filter(|it| membership.has(it));
+        let others = self.context.resolutions.state();
         let is_unknown = |it: &Resolution| {
             it.name_any() != from
                 && can_take_over(it)
                 && !self.context.resolutions.handovers.has_answered(&it.name_any())
         };
-        let is_known = !others.iter().any(is_unknown);
+        let is_known = !decoded(&others).any(is_unknown);
         let awaited = given_up.filter_map(|deployment| {
             let successor = self.successor(resolution, deployment);
             (successor.is_some() || !is_known).then(|| Awaited { deployment: deployment.name_any(), successor })
@@ -227,14 +237,18 @@ impl Resolutions {
     pub(super) async fn taken_over(&self, resolution: &Resolution) -> Result<BTreeMap<String, Placement>, RecordError> {
         let name = resolution.name_any();
         let mut taken = BTreeMap::new();
+        // Usually no other Resolution gives anything up, and nothing has to be looked up.
+        let gives = |it: &Resolution| it.name_any() != name && self.gives_up(it, None);
+        if !decoded(&self.context.resolutions.state()).any(gives) {
+            return Ok(taken);
+        }
         let needed = self.context.resolutions.handovers.all_needs(resolution);
         for deployment in needed.iter().filter_map(|name| self.context.deployment(name)) {
             let owner = deployment.labels().get(OWNER_NAME_LABEL).and_then(|set| set::resolution_of(set));
             let owner = owner.filter(|owner| *owner != name);
             let Some(from) = owner.and_then(|owner| self.context.resolutions.get(owner)) else { continue };
-            let is_deleted = from.metadata.deletion_timestamp.is_some() && !self.generations.is_orphaning(&from);
-            let is_leaving = || self.context.resolutions.handovers.is_leaving(&from.name_any(), &deployment.name_any());
-            if !(is_deleted || is_leaving()) || self.successor(&from, &deployment).as_ref() != Some(&name) {
+            let is_given_up = self.gives_up(&from, Some(&deployment.name_any()));
+            if !is_given_up || self.successor(&from, &deployment).as_ref() != Some(&name) {
                 continue;
             }
             // The label proves nothing.
@@ -243,6 +257,12 @@ impl Resolutions {
             }
         }
         Ok(taken)
+    }
+
+    /// Whether a Resolution gives up a BundleDeployment, or any.
+    fn gives_up(&self, from: &Resolution, deployment: Option<&str>) -> bool {
+        let is_deleted = from.metadata.deletion_timestamp.is_some() && !self.generations.is_orphaning(from);
+        is_deleted || self.context.resolutions.handovers.is_leaving(&from.name_any(), deployment)
     }
 
     /// These BundleDeployments as the spec of a set names them, so that it adopts them.
@@ -264,16 +284,22 @@ impl Resolutions {
     fn successor(&self, from: &Resolution, deployment: &BundleDeployment) -> Option<String> {
         let (from_name, deployment_name) = (from.name_any(), deployment.name_any());
         let now = Instant::now();
-        let candidates = self.context.resolutions.all_decoded().into_iter().filter(|it| {
+        let all = self.context.resolutions.state();
+        let candidates = decoded(&all).filter(|it| {
             it.name_any() != from_name
                 && can_take_over(it)
                 && self.context.resolutions.handovers.needs(it, &deployment_name)
                 && (!reads_secrets(deployment) || self.requester(it) == self.requester(from))
                 && self.context.resolutions.handovers.may_follow(&deployment_name, &it.name_any(), now, waits(it))
         });
-        let age = |it: &Resolution| (it.metadata.creation_timestamp.clone().map(|time| time.0), it.name_any());
-        candidates.min_by_key(age).map(|it| it.name_any())
+        let age = |it: &&Resolution| (it.metadata.creation_timestamp.clone().map(|time| time.0), it.name_any());
+        candidates.min_by_key(age).map(kube::ResourceExt::name_any)
     }
+}
+
+/// The Resolutions that decode.
+fn decoded(all: &[Arc<Guarded>]) -> impl Iterator<Item = &Resolution> {
+    all.iter().filter_map(|guarded| guarded.0.as_ref().ok())
 }
 
 /// Whether the set of a Resolution may change now.
@@ -355,11 +381,11 @@ mod tests {
     #[test]
     fn what_leaves_a_set_is_what_its_decision_has_no_more() {
         let handovers = Handovers::default();
-        assert!(!handovers.is_leaving("one", "base"));
+        assert!(!handovers.is_leaving("one", Some("base")));
         handovers.leave("one", ["base".to_owned()].into());
-        assert!(handovers.is_leaving("one", "base") && !handovers.is_leaving("two", "base"));
+        assert!(handovers.is_leaving("one", Some("base")) && !handovers.is_leaving("two", Some("base")));
         handovers.leave("one", BTreeSet::new());
-        assert!(!handovers.is_leaving("one", "base"));
+        assert!(!handovers.is_leaving("one", Some("base")));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) struct Unsettled {
     is_changed: bool,
 }
 
-/// The members that are not installed as their manifests say, and those that are taken over; none if nothing has to be written or taken over.
+/// The members that are not installed as their manifests say, and those that are taken over. Empty if nothing has to be written or taken over.
 pub(super) fn unsettled(
     context: &Context,
     manifests: &Manifests,

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -139,9 +139,9 @@ impl ResolutionWakes {
         self.objects.get(&ObjectRef::new(name))?.0.as_ref().ok().cloned()
     }
 
-    /// All Resolutions that decode, as the watch brought them last.
-    pub(super) fn all_decoded(&self) -> Vec<Resolution> {
-        self.objects.state().iter().filter_map(|guarded| guarded.0.as_ref().ok().cloned()).collect()
+    /// All Resolutions, as the watch brought them last.
+    pub(super) fn state(&self) -> Vec<Arc<Guarded>> {
+        self.objects.state()
     }
 
     /// Reconciles a Resolution again.

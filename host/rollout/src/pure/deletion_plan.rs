@@ -31,7 +31,7 @@ pub(crate) trait Unwanted {
     fn key(&self) -> &ObjectKey;
     /// Whether it is being deleted already.
     fn is_terminating(&self) -> bool;
-    /// The members of a set that it depends on; `None` if it is no member of a set.
+    /// The members of a set that it depends on; `None` if it cannot be a member of a set.
     fn depends_on(&self) -> Option<Vec<&str>>;
 }
 

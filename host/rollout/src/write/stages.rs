@@ -142,12 +142,12 @@ impl<'a> Stages<'a> {
             }
             if crds {
                 // The workloads that serve their conversion start later.
-                let mut waiting = self.unhealthy(phase.clone(), &Dependencies::default().only(|_| false));
-                let ordered: Vec<&ObjectKey> = phase
+                let mut waiting = self.unhealthy_alone(phase.clone());
+                let ordered: BTreeSet<&ObjectKey> = phase
                     .filter(|index| self.is_ordered(*index))
                     .filter_map(|index| Some(&desired.get(index)?.key))
                     .collect();
-                waiting.retain(|it| !ordered.contains(&&it.object));
+                waiting.retain(|it| !ordered.contains(&it.object));
                 if !waiting.is_empty() {
                     return Ok(waiting);
                 }
@@ -168,7 +168,7 @@ impl<'a> Stages<'a> {
                 if blocked.is_empty() && self.is_pending(index) && tried.insert(index) {
                     batch.push(index);
                 } else if blocked.is_empty() {
-                    waiting.extend(self.unhealthy(index..index + 1, &Dependencies::default().only(|_| false)));
+                    waiting.extend(self.unhealthy_alone(index..index + 1));
                 } else {
                     waiting.extend(blocked);
                 }
@@ -193,7 +193,7 @@ impl<'a> Stages<'a> {
     /// Whether the next object of a sequence can follow this one.
     fn is_done(&self, index: usize) -> bool {
         let Some(desired) = self.context.desired.get(index) else { return true };
-        let healthy = || self.unhealthy(index..index + 1, &Dependencies::default().only(|_| false)).is_empty();
+        let healthy = || self.unhealthy_alone(index..index + 1).is_empty();
         self.actions.get(index) == Some(&Action::Keep) && (!is_awaited(&desired.key) || healthy())
     }
 
@@ -376,6 +376,11 @@ impl<'a> Stages<'a> {
                 (!health.is_healthy()).then(|| Unhealthy { object: desired.key.clone(), health })
             })
             .collect()
+    }
+
+    /// The objects that are not healthy, whatever they depend on.
+    fn unhealthy_alone(&self, range: Range<usize>) -> Vec<Unhealthy> {
+        self.unhealthy(range, &Dependencies::default().only(|_| false))
     }
 
     /// Whether every object matches the release.

@@ -4,8 +4,9 @@
 //! those to delete; the controller checks and adopts; once the BundleDeployment is healthy, the old installer is detached. So whatever fails,
 //! the objects of the old installer exist until the new owner has everything, and after a failure the list says how to continue.
 
-use chandler_api::{Approval, BundleDeployment, ConditionType, find_condition};
+use chandler_api::{Approval, BundleDeployment};
 use chandler_core::{Object, ObjectKey, Release};
+use chandler_resolution::installation::is_ready;
 use chandler_rollout::{Adoptee, ChangeKind, Preview};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::Value;
@@ -381,10 +382,5 @@ async fn is_healthy(client: &Client, name: &str) -> Result<bool, CommandError> {
     let found = Api::<BundleDeployment>::all(client.clone()).get(name).await;
     let found = found
         .map_err(|error| CommandError::failed(format!("failed to read BundleDeployment {name}")).because(&error))?;
-    let is_ready = |found: &BundleDeployment| {
-        let status = found.status.as_ref()?;
-        let ready = find_condition(&status.conditions, ConditionType::Ready)?;
-        Some(status.observed_generation == found.metadata.generation && ready.status == "True")
-    };
-    Ok(is_ready(&found).unwrap_or_default())
+    Ok(is_ready(&found))
 }
