@@ -20,7 +20,7 @@ impl Demo {
             Some(bundle) => std::path::absolute(bundle)?,
             None => command::root().join("tests/fixtures/registry/harbour-operator.v0.1.0"),
         };
-        guests::build_all()?;
+        guests::build_built_in()?;
         command::run(command::program("chandler")?.args(["dev", "--bundle"]).arg(bundle).args(arguments))
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Dist {}
 
 impl Dist {
     pub(crate) fn run() -> anyhow::Result<()> {
-        guests::build_all()?;
+        guests::build_built_in()?;
         // A target directory of its own: the full command is not replaced by this one.
         let target = command::target_directory().join("cluster");
         let mut build = command::cargo(["build", "--quiet", "--release"]);

@@ -117,14 +117,16 @@ async fn reconcile(name: &str, context: &Arc<Context>) -> Result<Action, Reconci
     });
     // It is gone, or the runtime reports that it cannot be decoded.
     let Some(requester) = requester else { return Ok(Action::await_change()) };
-    let work = async |slot: &Slot| {
+    let object = &object;
+    let work = |slot: Arc<Slot>| async move {
         // The object may have changed, or gone, while the reconcile waited for the slot.
-        match context.deployments.get(&object) {
-            Some(cached) => reconcile_in_slot(&context.own_writes.newest(cached), slot, context).await,
+        match context.deployments.get(object) {
+            Some(cached) => reconcile_in_slot(&context.own_writes.newest(cached), &slot, context).await,
             None => Ok(Action::await_change()),
         }
     };
-    context.slots.within(requester, work).await.unwrap_or_else(|| Ok(Action::await_change()))
+    let bytes = context.memory.sizes.of(name);
+    context.slots.within(requester, bytes, work).await.unwrap_or_else(|| Ok(Action::await_change()))
 }
 
 async fn reconcile_in_slot(
@@ -235,7 +237,6 @@ async fn finish(subject: &mut Subject, found: &Assessment, context: &Arc<Context
 
 /// Both tracks: the candidate, and the release that runs where the candidate did not come to the cluster.
 async fn deploy(subject: &mut Subject, slot: &Slot, context: &Arc<Context>) -> Result<Assessment, Superseded> {
-    slot.carry(context.memory.sizes.of(&subject.name())).await;
     subject.record.open_revision(None);
     let requested = revisions::requested(&subject.deployment);
     if let Some(failed) = context.memory.failed.get(&subject.name(), &requested) {

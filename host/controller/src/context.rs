@@ -17,6 +17,7 @@ use kube::{Client, runtime::reflector::ObjectRef};
 use crate::{
     Options,
     bundle_deployment::{Approvals, Guarded},
+    capacities::Capacities,
     catalog::CatalogStates,
     cluster_operator::ClusterOperatorWakes,
     memory::Memory,
@@ -53,6 +54,7 @@ pub(crate) struct Context {
     pub(crate) memory: Memory,
     pub(crate) generations: GenerationTracker,
     pub(crate) slots: Slots,
+    pub(crate) capacities: Capacities,
     /// The BundleDeployments as the watch brought them last.
     pub(crate) deployments: Cache<Guarded>,
     /// What the controller wrote to them since.

@@ -15,6 +15,7 @@
 //! | `platform_operator` | the reconciler of PlatformOperators |
 //! | `cluster_operator` | the ClusterOperators that report PlatformOperators and the controller to OpenShift |
 //! | `context` | the handles that all share |
+//! | `capacities` | how much memory releases in progress may take |
 //! | `memory` | state between reconciles that may be lost |
 //! | `contention` | managed objects that another field manager changes repeatedly |
 //! | `contents` | what the content service shows of BundleDeployments and Catalogs |
@@ -36,6 +37,7 @@
 mod absent;
 mod account_grant;
 mod bundle_deployment;
+mod capacities;
 mod catalog;
 pub mod certificates;
 mod cluster_operator;

@@ -14,8 +14,8 @@ use chandler_records::{RecordError, Records};
 use chandler_releases::Releases;
 use chandler_rollout::{PARENT_MARKS, Rollout, informers, readable};
 use chandler_runtime::{
-    Backoff, ClusterInfoWatch, ElectionError, Events, GenerationTracker, LogMetrics, Metrics, Reflector, Shutdown,
-    Slots, is_momentary, leadership, patiently, probe, while_leader,
+    Backoff, Capacity, ClusterInfoWatch, ElectionError, Events, GenerationTracker, LogMetrics, Metrics, Reflector,
+    Shutdown, Slots, is_momentary, leadership, patiently, probe, while_leader,
 };
 use chandler_serve::{Listener, ServeError, Served};
 use chandler_source::{Sources, SystemNamespace};
@@ -26,6 +26,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::{
     Options,
     bundle_deployment::{Approvals, BundleDeployments},
+    capacities::{self, Capacities},
     catalog::{CatalogCacheError, CatalogStates, Catalogs},
     cluster_operator::{self, ClusterOperatorWakes},
     contents::{Contents, Held},
@@ -317,7 +318,8 @@ pub(crate) fn context(
         backoff: Backoff::default(),
         memory: Memory::default(),
         generations: GenerationTracker::default(),
-        slots: Slots::new(options.concurrency),
+        slots: Slots::new(options.concurrency, Capacity::new(capacities::RECONCILES)),
+        capacities: Capacities::default(),
         deployments: deployments.cache(),
         own_writes,
         client,

@@ -15,7 +15,8 @@
 //! | [`metrics`] | measurements of reconciles | no |
 //! | [`probe`](mod@probe) | requests at startup: whether the API server serves a kind, and patience | lists |
 //! | [`backoff`] | retry with exponential backoff and jitter | no |
-//! | [`slots`] | bounds on concurrent reconciles and their memory | no |
+//! | [`slots`] | bounds on concurrent reconciles | no |
+//! | [`capacity`] | bounds on the memory of what is in progress | no |
 //! | [`jobs`] | slow work that a reconcile does not wait for | no |
 //! | [`generations`] | cancels a reconcile when a newer spec is observed | no |
 //! | [`watch_selector`] | selects the objects of a controller by label | no |
@@ -27,6 +28,7 @@
 
 pub mod backoff;
 pub mod cache;
+pub mod capacity;
 pub mod cluster_info;
 pub mod controller;
 pub mod events;
@@ -47,6 +49,7 @@ pub mod watch_selector;
 
 pub use backoff::Backoff;
 pub use cache::Cache;
+pub use capacity::{Capacity, NotFree, Share};
 pub use cluster_info::{ClusterInfo, ClusterInfoWatch};
 pub use controller::{KindController, ReconcileError, Reconciler};
 pub use events::{Events, Notice};

@@ -4,48 +4,46 @@
 //! loses it for good after some seconds: an admission webhook that never answers, for instance, then delays only the object that
 //! depends on it.
 //!
-//! Requesters take turns for both ([`Turns`]): the objects of one delay those of another by one turn.
+//! Memory is bounded whatever the time ([`Capacity`]). A reconcile that needs more than is free starts over once it is: while it waits, it has
+//! nothing in memory.
 //!
-//! Memory is bounded by a capacity that reconciles with large payloads share. Those with small payloads do not wait for it.
+//! Requesters take turns for both: the objects of one delay those of another by one turn.
 
 use std::{
-    future::Future,
-    sync::{Mutex, MutexGuard, PoisonError},
+    future::{Future, pending},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use chandler_turns::{Permit, Requester, Turns};
+use tokio::sync::Notify;
+
+use crate::capacity::{Capacity, NotFree, Share};
 
 /// How long a reconcile may hold its slot.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a reconcile may hold its share of the capacity: longer than its slot, since a large payload uses memory for as long
-/// as the reconcile takes, but not forever, since API servers allow admission webhooks up to thirty seconds.
-const CAPACITY_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// The memory in KiB that all large payloads may use at once. This is an estimate of the payloads alone; live objects and API
-/// responses add about three times as much (measured).
-const CAPACITY_KIB: usize = 64 << 10;
-
-/// Payloads smaller than this need no share of the capacity.
-const LARGE_KIB: usize = 2 << 10;
-
 /// The slots of one kind.
 pub struct Slots {
     all: Turns,
-    /// The capacity for large payloads, in KiB.
-    capacity: Turns,
+    capacity: Capacity,
     slot_timeout: Duration,
-    capacity_timeout: Duration,
 }
 
 /// The slot of one reconcile.
 pub struct Slot {
     requester: Requester,
     all: Turns,
-    capacity: Turns,
+    capacity: Capacity,
     state: Mutex<SlotState>,
-    share: Mutex<Option<Permit>>,
+    shares: Mutex<Vec<Share>>,
+    /// How many bytes the reconcile needs, where they are not free.
+    lacks: AtomicUsize,
+    /// Stops the reconcile, which lacks memory.
+    stopped: Notify,
 }
 
 enum SlotState {
@@ -56,44 +54,47 @@ enum SlotState {
 }
 
 impl Slots {
-    /// `count` slots, at least one.
-    pub fn new(count: u16) -> Self {
-        Self {
-            all: Turns::new(usize::from(count.max(1))),
-            capacity: Turns::new(CAPACITY_KIB),
-            slot_timeout: SLOT_TIMEOUT,
-            capacity_timeout: CAPACITY_TIMEOUT,
-        }
+    /// `count` slots, at least one, whose reconciles share this memory.
+    pub fn new(count: u16, capacity: Capacity) -> Self {
+        Self { all: Turns::new(usize::from(count.max(1))), capacity, slot_timeout: SLOT_TIMEOUT }
     }
 
-    /// Starts no further reconcile: the controller is shutting down. Reconciles in progress continue.
+    /// Starts no further reconcile: the controller is shutting down. Reconciles in progress continue, as far as they have the memory.
     pub fn close(&self) {
         self.all.close();
         self.capacity.close();
     }
 
-    /// Waits for a slot and does the work, which holds the slot for a few seconds at most. None during shutdown.
-    pub async fn within<T>(&self, requester: Requester, work: impl AsyncFnOnce(&Slot) -> T) -> Option<T> {
-        let permit = self.all.acquire(&requester).await?;
-        let slot = Slot {
-            requester,
-            all: self.all.clone(),
-            capacity: self.capacity.clone(),
-            state: Mutex::new(SlotState::Active(Some(permit))),
-            share: Mutex::default(),
-        };
-        let expiry = async {
-            tokio::time::sleep(self.slot_timeout).await;
-            slot.expire();
-            loop {
-                tokio::time::sleep(self.capacity_timeout).await;
-                *slot.share() = None;
+    /// Waits for a slot and for the memory that the work is known to need, 0 where nothing is known, and does the work, which holds the slot for
+    /// a few seconds at most. Work that needs more memory than is free is dropped where it asks for it, and begins again. None during shutdown.
+    pub async fn within<T, W>(&self, requester: Requester, bytes: usize, work: impl Fn(Arc<Slot>) -> W) -> Option<T>
+    where
+        W: Future<Output = T>,
+    {
+        let mut bytes = bytes;
+        loop {
+            let share = self.capacity.acquire(&requester, bytes).await?;
+            let permit = self.all.acquire(&requester).await?;
+            let slot = Arc::new(Slot {
+                requester: requester.clone(),
+                all: self.all.clone(),
+                capacity: self.capacity.clone(),
+                state: Mutex::new(SlotState::Active(Some(permit))),
+                shares: Mutex::new(vec![share]),
+                lacks: AtomicUsize::new(0),
+                stopped: Notify::new(),
+            });
+            let expiry = async {
+                tokio::time::sleep(self.slot_timeout).await;
+                slot.expire();
+                pending::<()>().await;
+            };
+            tokio::select! {
+                biased;
+                result = work(Arc::clone(&slot)) => return Some(result),
+                lacks = slot.lack() => bytes = lacks.max(bytes),
+                () = expiry => {}
             }
-        };
-        tokio::select! {
-            biased;
-            result = work(&slot) => Some(result),
-            never = expiry => Some(never),
         }
     }
 }
@@ -109,21 +110,20 @@ impl Slot {
         result
     }
 
-    /// Reserves a share of the capacity for a payload of this many bytes, and lends the slot while it waits. A share that is
-    /// large enough is kept; a smaller one is replaced.
+    /// Returns if the reconcile has memory for a payload of this many bytes. If too little is free, the reconcile ends here: it is dropped, and
+    /// begins again once it is free ([`Slots::within`]).
     pub async fn carry(&self, bytes: usize) {
-        let Some(wanted) = share_for(bytes) else { return };
-        {
-            let mut share = self.share();
-            if share.as_ref().is_some_and(|share| share.count() >= wanted) {
-                return;
-            }
-            // Two reconciles that each kept a share while waiting for a larger one would deadlock.
-            *share = None;
-        }
-        // None during shutdown: reconciles in progress finish without a share.
-        let permit = self.lend(self.capacity.acquire_many(&self.requester, wanted)).await;
-        *self.share() = permit;
+        let more = self.capacity.more(&self.requester, &self.shares(), bytes);
+        let Err(NotFree) = more.map(|more| self.shares().extend(more)) else { return };
+        self.lacks.store(bytes, Ordering::Relaxed);
+        self.stopped.notify_one();
+        pending::<()>().await;
+    }
+
+    /// Waits until the reconcile needs more memory than is free.
+    async fn lack(&self) -> usize {
+        self.stopped.notified().await;
+        self.lacks.load(Ordering::Relaxed)
     }
 
     /// Waits for a slot again, unless this one has expired.
@@ -142,8 +142,8 @@ impl Slot {
         *self.state() = SlotState::Expired;
     }
 
-    fn share(&self) -> MutexGuard<'_, Option<Permit>> {
-        self.share.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shares(&self) -> MutexGuard<'_, Vec<Share>> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, SlotState> {
@@ -151,20 +151,29 @@ impl Slot {
     }
 }
 
-/// The share of the capacity that a payload of this many bytes needs, in KiB; none for a small one. A payload larger than the
-/// capacity needs all of it.
-fn share_for(bytes: usize) -> Option<usize> {
-    let kib = bytes.div_ceil(1024);
-    (kib >= LARGE_KIB).then(|| kib.min(CAPACITY_KIB))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{future::pending, pin::pin};
+    use std::{cell::Cell, pin::pin, rc::Rc};
 
-    use futures::poll;
+    use futures::{FutureExt as _, future::Shared, poll};
+    use tokio::sync::oneshot;
 
     use super::*;
+
+    fn slots(count: u16) -> Slots {
+        Slots::new(count, Capacity::new(8 << 20))
+    }
+
+    /// Ends reconciles that wait for it.
+    fn ending() -> (oneshot::Sender<()>, Shared<oneshot::Receiver<()>>) {
+        let (done, waits) = oneshot::channel();
+        (done, waits.shared())
+    }
+
+    /// Waits without the slot.
+    async fn lent<T>(slot: Arc<Slot>, waits: impl Future<Output = T>) -> T {
+        slot.lend(waits).await
+    }
 
     fn requester() -> Requester {
         Requester::new("a", "a")
@@ -172,15 +181,15 @@ mod tests {
 
     #[tokio::test]
     async fn thousands_of_reconciles_of_one_requester_delay_another_by_one() {
-        let slots = Slots::new(1);
-        let (done, waits) = tokio::sync::oneshot::channel::<()>();
-        let mut first = pin!(slots.within(requester(), async |_| waits.await));
+        let slots = slots(1);
+        let (done, waits) = ending();
+        let mut first = pin!(slots.within(requester(), 0, |_| waits.clone()));
         assert!(poll!(&mut first).is_pending());
-        let mut many: Vec<_> = (0..2500).map(|_| Box::pin(slots.within(requester(), async |_| ()))).collect();
+        let mut many: Vec<_> = (0..2500).map(|_| Box::pin(slots.within(requester(), 0, async |_| ()))).collect();
         for waiting in &mut many {
             assert!(poll!(waiting).is_pending());
         }
-        let mut other = pin!(slots.within(Requester::new("b", "b"), async |_| ()));
+        let mut other = pin!(slots.within(Requester::new("b", "b"), 0, async |_| ()));
         assert!(poll!(&mut other).is_pending());
         done.send(()).expect("it waits");
         assert!(poll!(&mut first).is_ready());
@@ -195,10 +204,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_slot_serves_one_reconcile_at_a_time_until_it_expires() {
-        let slots = Slots { slot_timeout: Duration::from_millis(1), ..Slots::new(1) };
-        let mut slow = pin!(slots.within(requester(), async |_| pending::<()>().await));
+        let slots = Slots { slot_timeout: Duration::from_millis(1), ..slots(1) };
+        let mut slow = pin!(slots.within(requester(), 0, async |_| pending::<()>().await));
         assert!(poll!(&mut slow).is_pending());
-        let mut other = pin!(slots.within(requester(), async |_| ()));
+        let mut other = pin!(slots.within(requester(), 0, async |_| ()));
         assert!(poll!(&mut other).is_pending(), "there is one slot");
         tokio::select! {
             _ = &mut slow => unreachable!("it never ends"),
@@ -208,13 +217,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_slot_is_lent_while_its_reconcile_waits() {
-        let slots = Slots::new(1);
-        let (done, waits) = tokio::sync::oneshot::channel::<()>();
-        let mut waiting = pin!(slots.within(requester(), async |slot| slot.lend(waits).await));
+        let slots = slots(1);
+        let (done, waits) = ending();
+        let mut waiting = pin!(slots.within(requester(), 0, |slot| lent(slot, waits.clone())));
         assert!(poll!(&mut waiting).is_pending());
-        let mut other = pin!(slots.within(requester(), async |_| pending::<()>().await));
+        let mut other = pin!(slots.within(requester(), 0, async |_| pending::<()>().await));
         assert!(poll!(&mut other).is_pending());
-        let mut third = pin!(slots.within(requester(), async |_| ()));
+        let mut third = pin!(slots.within(requester(), 0, async |_| ()));
         assert!(poll!(&mut third).is_pending(), "the second one holds it now");
         done.send(()).expect("it waits");
         assert!(poll!(&mut waiting).is_pending(), "it waits for a slot");
@@ -223,50 +232,84 @@ mod tests {
 
     #[tokio::test]
     async fn shutdown_starts_no_reconcile_and_lets_those_in_progress_finish() {
-        let slots = Slots::new(1);
-        let (done, waits) = tokio::sync::oneshot::channel::<()>();
-        let mut begun = pin!(slots.within(requester(), async |slot| slot.lend(waits).await));
+        let slots = slots(1);
+        let (done, waits) = ending();
+        let mut begun = pin!(slots.within(requester(), 0, |slot| lent(slot, waits.clone())));
         assert!(poll!(&mut begun).is_pending());
         slots.close();
-        assert_eq!(slots.within(requester(), async |_| ()).await, None);
+        assert_eq!(slots.within(requester(), 0, async |_| ()).await, None);
         done.send(()).expect("it waits");
         assert!(poll!(&mut begun).is_ready());
     }
 
     #[tokio::test]
-    async fn large_payloads_wait_for_capacity_without_holding_a_slot() {
-        let slots = Slots::new(1);
-        let all = CAPACITY_KIB << 10;
-        let (done, ended) = tokio::sync::oneshot::channel::<()>();
-        let mut first = pin!(slots.within(requester(), async |slot| {
-            slot.carry(all * 2).await;
-            slot.lend(ended).await
+    async fn a_reconcile_that_lacks_memory_waits_with_empty_hands_and_begins_again() {
+        let slots = slots(2);
+        let (all, begun) = (slots.capacity.available(), Cell::new(0));
+        let (done, ended) = ending();
+        let mut first = pin!(slots.within(requester(), 0, |slot| {
+            let ended = ended.clone();
+            async move {
+                slot.carry(all).await;
+                slot.lend(ended).await
+            }
         }));
         assert!(poll!(&mut first).is_pending());
-        let mut large = pin!(slots.within(requester(), async |slot| slot.carry(LARGE_KIB << 10).await));
-        assert!(poll!(&mut large).is_pending(), "the capacity is used up");
-        let small = slots.within(requester(), async |slot| slot.carry(LARGE_KIB << 9).await).await;
-        assert_eq!(small, Some(()), "a small payload waits neither for capacity nor for the slot of a large one");
+        assert_eq!(slots.capacity.available(), all / 2, "half of it for one namespace");
+        let held = Rc::new(());
+        let (begun, held) = (&begun, &held);
+        let mut second = pin!(slots.within(requester(), 0, |slot| async move {
+            let _payload = Rc::clone(held);
+            begun.set(begun.get() + 1);
+            slot.carry(1 << 20).await;
+            begun.get()
+        }));
+        // Nothing is free for this namespace.
+        assert!(poll!(&mut second).is_pending());
+        assert_eq!((begun.get(), Rc::strong_count(held)), (0, 1));
+        let other = slots.within(Requester::new("b", "b"), 0, |slot| async move { slot.carry(all / 2).await }).await;
+        assert_eq!(other, Some(()), "another namespace has room");
         done.send(()).expect("it waits");
         assert!(poll!(&mut first).is_ready());
-        assert_eq!(large.await, Some(()));
+        assert_eq!(second.await, Some(1));
+        assert_eq!(slots.capacity.available(), all);
     }
 
     #[tokio::test]
-    async fn a_share_is_replaced_by_a_larger_one_and_expires() {
-        let brief = Duration::from_millis(1);
-        let slots = Slots { slot_timeout: brief, capacity_timeout: brief, ..Slots::new(1) };
-        let mut slow = pin!(slots.within(requester(), async |slot| {
-            slot.carry(50 << 20).await;
-            slot.carry(60 << 20).await;
-            pending::<()>().await;
+    async fn a_payload_that_turns_out_larger_is_dropped_and_loaded_again() {
+        let slots = slots(2);
+        let all = slots.capacity.available();
+        let (done, ended) = ending();
+        let mut first = pin!(slots.within(requester(), all / 4, |_| ended.clone()));
+        assert!(poll!(&mut first).is_pending());
+        let (loaded, begun) = (Rc::new(()), Cell::new(0));
+        let (begun, loaded) = (&begun, &loaded);
+        let mut second = pin!(slots.within(requester(), 0, |slot| async move {
+            let _payload = Rc::clone(loaded);
+            begun.set(begun.get() + 1);
+            slot.carry(all / 2).await;
+            begun.get()
         }));
+        assert!(poll!(&mut second).is_pending());
+        assert_eq!((begun.get(), Rc::strong_count(loaded)), (1, 1), "it began, and keeps nothing while it waits");
+        assert_eq!((slots.capacity.available(), slots.all.available()), (all - all / 4, 1));
+        done.send(()).expect("it waits");
+        assert!(poll!(&mut first).is_ready());
+        assert_eq!(second.await, Some(2));
+    }
+
+    #[tokio::test]
+    async fn memory_stays_taken_for_as_long_as_the_reconcile_takes() {
+        let slots = Slots { slot_timeout: Duration::from_millis(1), ..slots(1) };
+        let all = slots.capacity.available();
+        let mut slow = pin!(slots.within(requester(), all / 2, async |_| pending::<()>().await));
         assert!(poll!(&mut slow).is_pending());
-        assert_eq!(slots.capacity.available(), 4 << 10);
-        let mut other = pin!(slots.within(requester(), async |slot| slot.carry(5 << 20).await));
+        // Another reconcile gets the slot once this one has lost it.
+        let mut other = pin!(slots.within(Requester::new("b", "b"), 0, async |_| ()));
         tokio::select! {
             _ = &mut slow => unreachable!("it never ends"),
             done = &mut other => assert_eq!(done, Some(())),
         }
+        assert_eq!(slots.capacity.available(), all / 2);
     }
 }

@@ -1,7 +1,11 @@
 //! A semaphore whose waiters take turns.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
+use futures::FutureExt as _;
 use tokio::sync::oneshot;
 
 use crate::{Requester, Rotation};
@@ -14,6 +18,7 @@ pub struct Turns(Arc<Mutex<State>>);
 #[derive(Debug)]
 pub struct Permit {
     count: usize,
+    namespace: Arc<str>,
     /// `None` for permits that were not received: they are counted where they were granted.
     turns: Option<Turns>,
 }
@@ -21,6 +26,10 @@ pub struct Permit {
 #[derive(Debug)]
 struct State {
     free: usize,
+    /// How many a namespace holds; those that hold some are listed.
+    held: HashMap<Arc<str>, usize>,
+    /// How many a namespace may hold, where that is limited.
+    most: Option<usize>,
     waiting: Rotation<Waiting>,
     closed: bool,
 }
@@ -40,7 +49,17 @@ struct Place<'a> {
 impl Turns {
     /// So many permits.
     pub fn new(count: usize) -> Self {
-        Self(Arc::new(Mutex::new(State { free: count, waiting: Rotation::default(), closed: false })))
+        Self::of(count, None)
+    }
+
+    /// So many permits, of which the requesters of one namespace hold `most` at a time: what they do not give back leaves some to others.
+    pub fn with_most(count: usize, most: usize) -> Self {
+        Self::of(count, Some(most))
+    }
+
+    fn of(free: usize, most: Option<usize>) -> Self {
+        let state = State { free, held: HashMap::new(), most, waiting: Rotation::default(), closed: false };
+        Self(Arc::new(Mutex::new(state)))
     }
 
     /// Waits for a permit. `None` if the permits are closed before.
@@ -48,14 +67,15 @@ impl Turns {
         self.acquire_many(requester, 1).await
     }
 
-    /// Waits for several permits at once, at most all that there are. Later requests do not overtake one whose turn it is, however many it needs.
-    /// `None` if the permits are closed before.
+    /// Waits for several permits at once, at most all that a namespace may hold. Later requests do not overtake one whose turn it is, however many
+    /// it needs; a namespace that holds too many to get these has no turn. `None` if the permits are closed before.
     pub async fn acquire_many(&self, requester: &Requester, count: usize) -> Option<Permit> {
         let mut place = {
             let mut state = self.state();
             if state.closed {
                 return None;
             }
+            let count = state.most.map_or(count, |most| count.min(most));
             let (grant, granted) = oneshot::channel();
             state.waiting.push(requester, Waiting { count, grant });
             state.grant(self);
@@ -64,6 +84,11 @@ impl Turns {
         let permit = place.granted.as_mut()?.await.ok();
         place.granted = None;
         permit
+    }
+
+    /// Several permits, if they are free and it is this requester's turn.
+    pub fn try_acquire_many(&self, requester: &Requester, count: usize) -> Option<Permit> {
+        self.acquire_many(requester, count).now_or_never().flatten()
     }
 
     /// Ends all waits: no further permit is granted. Permits that were granted stay valid.
@@ -91,14 +116,42 @@ impl Turns {
 impl State {
     /// Grants permits while the next waiter's are free.
     fn grant(&mut self, turns: &Turns) {
-        while let Some(next) = self.waiting.front().filter(|next| next.count <= self.free) {
-            self.free -= next.count;
-            let Some(Waiting { count, grant }) = self.waiting.pop() else { return };
-            if let Err(mut unwanted) = grant.send(Permit { count, turns: Some(turns.clone()) }) {
+        while let Some(namespace) = self.next() {
+            let Some(Waiting { count, grant }) = self.waiting.pop_of(&namespace) else { return };
+            self.take(&namespace, count);
+            if let Err(mut unwanted) = grant.send(Permit { count, namespace, turns: Some(turns.clone()) }) {
                 // Dropping it would lock the state again.
                 unwanted.turns = None;
-                self.free += count;
+                self.give_back(&unwanted.namespace, count);
             }
+        }
+    }
+
+    /// The namespace whose turn it is, if the permits that it waits for are free.
+    fn next(&self) -> Option<Arc<str>> {
+        let may = |namespace: &Arc<str>, next: &Waiting| {
+            self.most.is_none_or(|most| self.held(namespace) + next.count <= most)
+        };
+        let (namespace, next) = self.waiting.front_of(may)?;
+        (next.count <= self.free).then(|| Arc::clone(namespace))
+    }
+
+    fn held(&self, namespace: &str) -> usize {
+        self.held.get(namespace).copied().unwrap_or_default()
+    }
+
+    fn take(&mut self, namespace: &Arc<str>, count: usize) {
+        self.free -= count;
+        *self.held.entry(Arc::clone(namespace)).or_default() += count;
+    }
+
+    fn give_back(&mut self, namespace: &str, count: usize) {
+        self.free += count;
+        let left = self.held(namespace).saturating_sub(count);
+        if left == 0 {
+            self.held.remove(namespace);
+        } else if let Some(held) = self.held.get_mut(namespace) {
+            *held = left;
         }
     }
 }
@@ -114,7 +167,7 @@ impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(turns) = self.turns.take() {
             let mut state = turns.state();
-            state.free += self.count;
+            state.give_back(&self.namespace, self.count);
             state.grant(&turns);
         }
     }
@@ -135,7 +188,7 @@ impl Drop for Place<'_> {
 mod tests {
     use std::pin::pin;
 
-    use futures::{FutureExt as _, future::join_all, poll};
+    use futures::{future::join_all, poll};
     use proptest::prelude::*;
 
     use super::*;
@@ -197,6 +250,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_namespace_leaves_some_to_others() {
+        let turns = Turns::with_most(4, 2);
+        let (a, b) = (requester("a"), requester("b"));
+        let held = turns.acquire_many(&a, 4).await.unwrap();
+        assert_eq!((held.count(), turns.available()), (2, 2), "as many as it may hold");
+        let mut more = Box::pin(turns.acquire(&a));
+        assert!(poll!(&mut more).is_pending());
+        assert!(turns.try_acquire_many(&a, 1).is_none());
+        let other = turns.try_acquire_many(&b, 2).expect("another namespace does not wait for it");
+        assert!(poll!(&mut more).is_pending(), "nothing is free");
+        drop(other);
+        assert!(poll!(&mut more).is_pending(), "it still holds what it may");
+        drop(held);
+        assert!(more.now_or_never().flatten().is_some());
+        assert_eq!(turns.available(), 4);
+        assert!(turns.state().held.is_empty());
+    }
+
+    #[tokio::test]
     async fn closing_ends_all_waits() {
         let turns = Turns::new(1);
         let held = turns.acquire(&requester("a")).await.unwrap();
@@ -239,9 +311,10 @@ mod tests {
         #[test]
         fn permits_add_up(
             total in 1..5_usize,
+            most in 1..5_usize,
             steps in prop::collection::vec((0..3_u8, 1..5_usize, any::<prop::sample::Index>(), 0..3_u8), 0..100),
         ) {
-            let turns = Turns::new(total);
+            let turns = Turns::with_most(total, most.min(total));
             let mut waits = Vec::new();
             let mut held: Vec<Permit> = Vec::new();
             for (name, count, index, action) in steps {
@@ -265,6 +338,11 @@ mod tests {
                 let taken: usize = held.iter().map(Permit::count).sum();
                 prop_assert_eq!(taken + turns.available(), total);
                 prop_assert!(turns.available() < total || waits.is_empty());
+                let mut of: HashMap<&str, usize> = HashMap::new();
+                for permit in &held {
+                    *of.entry(&permit.namespace).or_default() += permit.count;
+                }
+                prop_assert!(of.values().all(|held| *held <= most));
             }
         }
     }

@@ -50,6 +50,19 @@ impl<T> Rotation<T> {
         self.0.pop()
     }
 
+    /// The item whose turn it is among the namespaces that may have a turn now, and its namespace. `may` gets the namespace and its first item.
+    pub fn front_of(&self, may: impl Fn(&Arc<str>, &T) -> bool) -> Option<(&Arc<str>, &T)> {
+        let first = |name| Some((name, self.0.queues.get(name)?.front()?));
+        self.0.order.iter().filter_map(first).find(|(name, item)| may(name, item))
+    }
+
+    /// Removes the first item of a namespace, which is then the last in turn.
+    pub fn pop_of(&mut self, namespace: &str) -> Option<T> {
+        let place = self.0.order.iter().position(|name| **name == *namespace)?;
+        let name = self.0.order.remove(place)?;
+        self.0.pop_queue(name)
+    }
+
     /// Keeps these items alone. The order of turns stays.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         self.0.retain(&mut keep);
@@ -75,6 +88,18 @@ impl<Q: Queue> Ring<Q> {
             Q::default()
         })
     }
+
+    /// Removes the first item of a queue that was taken out of the order, and puts the queue at the end if it has more.
+    fn pop_queue(&mut self, name: Arc<str>) -> Option<Q::Item> {
+        let queue = self.queues.get_mut(&name)?;
+        let item = queue.pop();
+        if queue.is_empty() {
+            self.queues.remove(&name);
+        } else {
+            self.order.push_back(name);
+        }
+        item
+    }
 }
 
 impl<Q: Queue> Queue for Ring<Q> {
@@ -86,14 +111,7 @@ impl<Q: Queue> Queue for Ring<Q> {
 
     fn pop(&mut self) -> Option<Self::Item> {
         let name = self.order.pop_front()?;
-        let queue = self.queues.get_mut(&name)?;
-        let item = queue.pop();
-        if queue.is_empty() {
-            self.queues.remove(&name);
-        } else {
-            self.order.push_back(name);
-        }
-        item
+        self.pop_queue(name)
     }
 
     fn retain(&mut self, keep: &mut impl FnMut(&Self::Item) -> bool) {
@@ -184,6 +202,23 @@ mod tests {
         }
         rotation.retain(|item| *item > 2);
         assert_eq!(drain(&mut rotation), [3, 4]);
+    }
+
+    #[test]
+    fn a_namespace_that_may_have_no_turn_now_keeps_its_place() {
+        let mut rotation = Rotation::default();
+        for (namespace, item) in [("a", 1), ("a", 2), ("b", 3), ("c", 4)] {
+            rotation.push(&Requester::new(namespace, "x"), item);
+        }
+        let next = |rotation: &Rotation<u8>| {
+            rotation.front_of(|name, _| **name != *"a").map(|(name, item)| (name.clone(), *item))
+        };
+        assert_eq!(next(&rotation), Some(("b".into(), 3)));
+        assert_eq!(rotation.pop_of("b"), Some(3));
+        assert_eq!(next(&rotation), Some(("c".into(), 4)));
+        assert_eq!((rotation.pop_of("b"), rotation.front()), (None, Some(&1)));
+        assert_eq!(rotation.pop_of("a"), Some(1));
+        assert_eq!(drain(&mut rotation), [4, 2]);
     }
 
     #[derive(Clone, Copy, Debug)]

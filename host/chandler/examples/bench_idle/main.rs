@@ -44,6 +44,8 @@ struct Scale {
     resolutions: usize,
     /// A directory of published packages, instead of generated bundles.
     packages: Option<std::path::PathBuf>,
+    /// How long the API server waits before it answers a request of the controller.
+    latency: Duration,
     controller: std::path::PathBuf,
     log_level: String,
 }
@@ -58,6 +60,7 @@ impl Scale {
             idle: Duration::from_mins(2),
             resolutions: 0,
             packages: None,
+            latency: Duration::ZERO,
             controller: controller::beside_this_program()?,
             log_level: "info".to_owned(),
         };
@@ -75,6 +78,7 @@ impl Scale {
                 "--idle-seconds" => scale.idle = Duration::from_secs(value()?.parse()?),
                 "--resolutions" => scale.resolutions = value()?.parse()?,
                 "--packages" => scale.packages = Some(value()?.into()),
+                "--latency-milliseconds" => scale.latency = Duration::from_millis(value()?.parse()?),
                 "--controller" => scale.controller = value()?.into(),
                 "--log-level" => scale.log_level = value()?,
                 other => return Err(format!("unknown argument {other}").into()),
@@ -90,7 +94,7 @@ impl Scale {
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let scale = Scale::read()?;
-    let plane = Plane::start().await?;
+    let plane = Plane::start(scale.latency).await?;
     let cache = tempfile::tempdir()?;
     let arguments = [
         ("--kubeconfig", plane.kubeconfig().to_owned()),

@@ -72,7 +72,8 @@ impl fmt::Display for Requests {
 }
 
 impl Plane {
-    pub(crate) async fn start() -> Result<Self, Error> {
+    /// Starts one that answers each request of the controller after this time.
+    pub(crate) async fn start(latency: Duration) -> Result<Self, Error> {
         let cluster = DevCluster::start(chandler_devcluster::Options::default()).await?;
         let registry = Registry::start(chandler_devregistry::Options::default()).await?;
         let client = cluster.service().exposed(Exposure::Spared).client();
@@ -83,11 +84,11 @@ impl Plane {
         }
         let kubeconfig = NamedTempFile::new()?;
         std::fs::write(kubeconfig.path(), cluster.kubeconfig())?;
-        // A fault that does nothing counts what it strikes.
+        // A fault counts what it strikes, also without a latency.
         for verb in Verb::ALL {
-            cluster.inject(Fault::latency(Duration::ZERO).verb(*verb).dry_run(false));
+            cluster.inject(Fault::latency(latency).verb(*verb).dry_run(false));
         }
-        cluster.inject(Fault::latency(Duration::ZERO).dry_run(true));
+        cluster.inject(Fault::latency(latency).dry_run(true));
         let plane = Self { cluster, registry, client, kubeconfig };
         plane.namespace("chandler-system").await?;
         Ok(plane)

@@ -8,6 +8,7 @@ use chandler_core::Release;
 use chandler_engine::CallError;
 use chandler_records::Record;
 use chandler_rollout::{DefinedKinds, Preview, RolloutRequest};
+use chandler_runtime::Share;
 use kube::ResourceExt as _;
 
 use super::{
@@ -29,6 +30,8 @@ pub(crate) struct Planned {
     deployment: BundleDeployment,
     /// The release.
     pub(crate) release: Arc<Release>,
+    /// Its memory.
+    _shares: Vec<Share>,
 }
 
 /// What its provisioner reports of a bundle that needs a newer Kubernetes than the cluster has.
@@ -65,8 +68,8 @@ impl Planned {
             status.history = record.map(|state| state.history.clone()).unwrap_or_default();
         }
         let prepared = Box::pin(prepare::described_now(deployment.clone(), Arc::clone(context))).await;
-        let release = prepared.map_err(|failure| NotPlanned::of(&failure.error))?;
-        Ok(Self { deployment, release })
+        let (release, shares) = prepared.map_err(|failure| NotPlanned::of(&failure.error))?;
+        Ok(Self { deployment, release, _shares: shares })
     }
 
     /// What the rollout would change for the set of a Resolution, and every reason for which it would be refused, once the kinds `before`
@@ -77,7 +80,7 @@ impl Planned {
         before: &DefinedKinds,
         resolution: &str,
     ) -> Result<Preview, String> {
-        let Self { deployment, release } = self;
+        let Self { deployment, release, .. } = self;
         let (name, namespace) = (deployment.name_any(), deployment.spec.install_namespace.as_str());
         let owner =
             owner::owner(deployment, namespace, &context.options.accounts).map_err(|error| error.to_string())?;

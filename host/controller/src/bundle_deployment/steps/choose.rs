@@ -86,7 +86,7 @@ pub(in super::super) async fn choose(handles: &PrepareHandles<'_>, subject: &Sub
     let prepared = prepared.map_err(ChooseError::Prepare)?;
     match rollback(deployment, &prepared) {
         None => {
-            let Prepared { release, made, candidate, unpacked, warnings, update } = prepared;
+            let Prepared { release, made, candidate, unpacked, warnings, update, .. } = prepared;
             if let (Some(made), None) = (&made, &update) {
                 handles.in_use.keep_only(&subject.name(), made);
             }

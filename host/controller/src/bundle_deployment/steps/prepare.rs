@@ -7,7 +7,7 @@ use chandler_api::{BundleDeployment, BundleWarning, ProvisionerInUse, Reason, Re
 use chandler_content::Tree;
 use chandler_core::{Digest, Release};
 use chandler_releases::Made;
-use chandler_runtime::{Jobs, Panicked};
+use chandler_runtime::{Capacity, Jobs, NotFree, Panicked, Share};
 use chandler_values::Values;
 use kube::ResourceExt as _;
 
@@ -43,7 +43,7 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Preparations {
     candidates: Jobs<Result<Prepared, Box<PrepareFailure>>>,
-    revisions: Jobs<Result<Rerendered, RerenderError>>,
+    revisions: Jobs<(Result<Rerendered, RerenderError>, Option<Share>)>,
 }
 
 impl Preparations {
@@ -71,6 +71,8 @@ pub(crate) struct Prepared {
     pub(super) warnings: Vec<BundleWarning>,
     /// What the newest component of the class makes of the same, where the release keeps an earlier one.
     pub(super) update: Option<Update>,
+    /// The memory of all this, until a reconcile takes it.
+    shares: Vec<Share>,
 }
 
 /// An update of the provisioner that needs approval.
@@ -126,11 +128,24 @@ pub(super) async fn described(
 ) -> Option<Result<Prepared, Box<PrepareFailure>>> {
     let name = deployment.name_any();
     let (jobs, requested) = (&handles.preparations.candidates, revisions::requested(deployment));
-    let work = || describe(deployment.clone(), Arc::clone(handles.context));
+    let work = || {
+        let (deployment, context) = (deployment.clone(), Arc::clone(handles.context));
+        async move {
+            let capacity = context.capacities.preparations.clone();
+            Box::pin(describe(deployment, context, &capacity)).await
+        }
+    };
     let on_behalf = requester(deployment, &handles.context.options.accounts);
     let outcome = jobs.outcome(&on_behalf, &name, &requested, work, wake(&name, handles.context));
-    let outcome = handles.slot.lend(outcome).await?;
-    Some(outcome.unwrap_or_else(|Panicked| Err(PrepareError::from(PreparationPanicked).into())))
+    let described = match handles.slot.lend(outcome).await? {
+        Ok(described) => described,
+        Err(Panicked) => Err(PrepareError::from(PreparationPanicked).into()),
+    };
+    if let Ok(prepared) = &described {
+        handles.slot.carry(prepared.memory()).await;
+    }
+    // From here the share of the reconcile counts.
+    Some(described.map(|prepared| Prepared { shares: Vec::new(), ..prepared }))
 }
 
 /// The release of an earlier revision, rendered again; none while it is being prepared.
@@ -141,7 +156,12 @@ pub(super) async fn rerendered(
 ) -> Option<Result<Result<Rerendered, RerenderError>, PreparationPanicked>> {
     let work = || {
         let (deployment, revision, context) = (deployment.clone(), revision.clone(), Arc::clone(handles.context));
-        async move { rerender::rerender(&context, &deployment, &revision).await }
+        async move {
+            let (size, requester) =
+                (context.memory.sizes.of(&deployment.name_any()), requester(&deployment, &context.options.accounts));
+            let share = context.capacities.preparations.acquire(&requester, size).await;
+            (rerender::rerender(&context, &deployment, &revision).await, share)
+        }
     };
     let (name, number) = (deployment.name_any(), revision.number);
     let requested = revisions::requested(deployment);
@@ -149,8 +169,12 @@ pub(super) async fn rerendered(
     let (jobs, job) = (&handles.preparations.revisions, format!("{name}/{number}"));
     let on_behalf = requester(deployment, &handles.context.options.accounts);
     let outcome = jobs.outcome(&on_behalf, &job, &requested, work, wake(&name, handles.context));
-    let outcome = handles.slot.lend(outcome).await?;
-    Some(outcome.map_err(|Panicked| PreparationPanicked))
+    let Ok((rerendered, share)) = handles.slot.lend(outcome).await? else { return Some(Err(PreparationPanicked)) };
+    if let Ok(rerendered) = &rerendered {
+        handles.slot.carry(rerendered.rendered.release.memory()).await;
+    }
+    drop(share);
+    Some(Ok(rerendered))
 }
 
 /// Triggers a reconcile of a BundleDeployment, later.
@@ -159,15 +183,21 @@ fn wake(name: &str, context: &Arc<Context>) -> impl FnOnce() + Send + 'static {
     move || context.wake(&name)
 }
 
-/// The release of a BundleDeployment, outside of a reconcile of it.
+/// The release of a BundleDeployment, outside of a reconcile of it, with its share of the memory for checks.
 pub(in super::super) async fn described_now(
     deployment: BundleDeployment,
     context: Arc<Context>,
-) -> Result<Arc<Release>, Box<PrepareFailure>> {
-    Ok(Box::pin(describe(deployment, context)).await?.release)
+) -> Result<(Arc<Release>, Vec<Share>), Box<PrepareFailure>> {
+    let capacity = context.capacities.checks.clone();
+    let Prepared { release, shares, .. } = Box::pin(describe(deployment, context, &capacity)).await?;
+    Ok((release, shares))
 }
 
-async fn describe(deployment: BundleDeployment, context: Arc<Context>) -> Result<Prepared, Box<PrepareFailure>> {
+async fn describe(
+    deployment: BundleDeployment,
+    context: Arc<Context>,
+    capacity: &Capacity,
+) -> Result<Prepared, Box<PrepareFailure>> {
     let spec = &deployment.spec;
     let named = match spec.provisioner_class_name.as_str() {
         "" => None,
@@ -202,22 +232,50 @@ async fn describe(deployment: BundleDeployment, context: Arc<Context>) -> Result
         config: &config,
     };
     let held = updates::held(class.updates, history, &of);
-    let mut warnings: Vec<BundleWarning> = warning.into_iter().collect();
-    let Some(held) = held else {
-        let newest = Box::pin(inputs.render(&class, in_use.clone(), &config)).await;
-        let (made, Update { release, candidate }) = newest.map_err(failed)?;
-        return Ok(Prepared { release, made: Some(made), candidate, unpacked: facts, warnings, update: None });
-    };
-    let update = match Box::pin(inputs.update(&class, &in_use, &config)).await {
-        Ok(update) => Some(update),
-        Err(message) => {
-            warnings.push(updates::failed(&in_use, held, &message));
-            None
+    let warnings: Vec<BundleWarning> = warning.into_iter().collect();
+    let (name, requester) = (deployment.name_any(), requester(&deployment, &context.options.accounts));
+    let mut size = context.memory.sizes.of(&name);
+    loop {
+        let mut shares: Vec<Share> = capacity.acquire(&requester, size).await.into_iter().collect();
+        let releases = Box::pin(inputs.releases((&class, &in_use, &config), held)).await.map_err(failed)?;
+        let taken = releases.memory();
+        context.memory.sizes.note(&name, taken);
+        match capacity.more(&requester, &shares, taken) {
+            Ok(more) => shares.extend(more),
+            // Once there is memory for them, they come from the cache.
+            Err(NotFree) if size < taken => {
+                size = taken;
+                continue;
+            }
+            Err(NotFree) => {}
         }
-    };
-    let (made, Update { release, candidate }) =
-        Box::pin(inputs.held(&class, held, &in_use, &mut warnings)).await.map_err(failed)?;
-    Ok(Prepared { release, made, candidate, unpacked: facts, warnings, update })
+        let Releases { made, described: Update { release, candidate }, update, warnings: more } = releases;
+        let warnings = warnings.into_iter().chain(more).collect();
+        return Ok(Prepared { release, made, candidate, unpacked: facts, warnings, update, shares });
+    }
+}
+
+impl Prepared {
+    /// An estimate of the memory of its releases in bytes.
+    fn memory(&self) -> usize {
+        self.release.memory() + self.update.as_ref().map_or(0, |update| update.release.memory())
+    }
+}
+
+/// The releases of one description, and what its author should know about them.
+struct Releases {
+    made: Option<Made>,
+    described: Update,
+    update: Option<Update>,
+    warnings: Vec<BundleWarning>,
+}
+
+impl Releases {
+    /// An estimate of their memory in bytes.
+    fn memory(&self) -> usize {
+        let update = self.update.as_ref().map_or(0, |update| update.release.memory());
+        self.described.release.memory() + update
+    }
 }
 
 /// What a release is rendered from, besides a class.
@@ -230,6 +288,28 @@ struct Inputs<'a> {
 }
 
 impl Inputs<'_> {
+    /// What a class makes of the bundle, and what its newest component makes of it, where the installed release keeps an earlier one.
+    async fn releases(
+        &self,
+        (class, newest, config): (&Class, &ProvisionerInUse, &Config),
+        held: Option<&Revision>,
+    ) -> Result<Releases, PrepareError> {
+        let Some(held) = held else {
+            let (made, described) = Box::pin(self.render(class, newest.clone(), config)).await?;
+            return Ok(Releases { made: Some(made), described, update: None, warnings: Vec::new() });
+        };
+        let mut warnings = Vec::new();
+        let update = match Box::pin(self.update(class, newest, config)).await {
+            Ok(update) => Some(update),
+            Err(message) => {
+                warnings.push(updates::failed(newest, held, &message));
+                None
+            }
+        };
+        let (made, described) = Box::pin(self.held(class, held, newest, &mut warnings)).await?;
+        Ok(Releases { made, described, update, warnings })
+    }
+
     /// Renders with a class.
     async fn render(
         &self,

@@ -1,0 +1,28 @@
+//! How much memory releases in progress may take, by the estimate of [`Release::memory`](chandler_core::Release::memory).
+//!
+//! Each part of the work has memory of its own, so that none waits for another one to give its memory back: a release that is prepared keeps its
+//! share until a reconcile takes it, which needs a share of the reconciles; and the reconcile of a set waits for checks. Work that has a share
+//! never waits for one of the same kind.
+
+use chandler_runtime::Capacity;
+
+/// The memory of reconciles, in bytes. Live objects and API responses add about three times as much (measured).
+pub(crate) const RECONCILES: usize = 48 << 20;
+
+/// The memory of releases that were fetched and rendered and that no reconcile has taken yet.
+const PREPARATIONS: usize = 32 << 20;
+
+/// The memory of releases that are not installed, while the members of sets are checked.
+const CHECKS: usize = 16 << 20;
+
+/// What is in progress outside of reconciles.
+pub(crate) struct Capacities {
+    pub(crate) preparations: Capacity,
+    pub(crate) checks: Capacity,
+}
+
+impl Default for Capacities {
+    fn default() -> Self {
+        Self { preparations: Capacity::new(PREPARATIONS), checks: Capacity::new(CHECKS) }
+    }
+}

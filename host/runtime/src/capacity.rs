@@ -1,0 +1,118 @@
+//! Bounds the memory of what is in progress, always: whoever needs more than is free waits with empty hands.
+//!
+//! A share is held for as long as what it counts is in memory, whatever the time: on a slow API server reconciles take longer, and if shares
+//! ended before them, more and more would be in memory, exactly then. What must not wait for such a reconcile, because its API server or a
+//! webhook never answers, belongs to other namespaces: one namespace gets half of the memory.
+
+use chandler_turns::{Permit, Requester, Turns};
+
+/// The smallest share, in KiB: a reconcile with a tiny payload still has requests and answers in memory.
+const LEAST_KIB: usize = 256;
+
+/// Memory that large values share. Clones share it, too.
+#[derive(Clone, Debug)]
+pub struct Capacity {
+    turns: Turns,
+    /// How much one namespace may have, in KiB.
+    most: usize,
+}
+
+/// A part of the memory, which is free again when this is dropped.
+#[derive(Debug)]
+pub struct Share(Permit);
+
+impl Capacity {
+    /// So many bytes, of which the requesters of one namespace have half.
+    pub fn new(bytes: usize) -> Self {
+        let kib = (bytes >> 10).max(2 * LEAST_KIB);
+        Self { turns: Turns::with_most(kib, kib / 2), most: kib / 2 }
+    }
+
+    /// Waits for so many bytes, and at least a quarter of a mebibyte. What is larger than a namespace may have gets all that it may have.
+    /// `None` during shutdown.
+    pub async fn acquire(&self, requester: &Requester, bytes: usize) -> Option<Share> {
+        self.turns.acquire_many(requester, self.kib(bytes)).await.map(Share)
+    }
+
+    /// So many more bytes than these shares have, if they are free; nothing if these suffice.
+    ///
+    /// # Errors
+    ///
+    /// Not enough is free, or others are first. Then the caller gives back what it has, and waits without it: two that kept what they have while
+    /// they wait for more would wait for each other.
+    pub fn more(&self, requester: &Requester, shares: &[Share], bytes: usize) -> Result<Option<Share>, NotFree> {
+        let held: usize = shares.iter().map(|share| share.0.count()).sum();
+        let missing = self.kib(bytes).saturating_sub(held);
+        if missing == 0 {
+            return Ok(None);
+        }
+        self.turns.try_acquire_many(requester, missing).map(|permit| Some(Share(permit))).ok_or(NotFree)
+    }
+
+    /// How many bytes are free.
+    pub fn available(&self) -> usize {
+        self.turns.available() << 10
+    }
+
+    /// Ends all waits: the controller is shutting down.
+    pub fn close(&self) {
+        self.turns.close();
+    }
+
+    fn kib(&self, bytes: usize) -> usize {
+        bytes.div_ceil(1024).clamp(LEAST_KIB, self.most)
+    }
+}
+
+/// So much memory is not free now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotFree;
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn requester(namespace: &str) -> Requester {
+        Requester::new(namespace, "x")
+    }
+
+    #[test]
+    fn a_share_is_grown_only_by_what_is_free() {
+        let capacity = Capacity::new(16 * MIB);
+        let a = requester("a");
+        let mut shares = vec![capacity.acquire(&a, MIB).now_or_never().flatten().unwrap()];
+        assert!(matches!(capacity.more(&a, &shares, MIB / 2), Ok(None)), "it has enough");
+        shares.extend(capacity.more(&a, &shares, 3 * MIB).unwrap());
+        assert_eq!(capacity.available(), 13 * MIB);
+        let other = capacity.acquire(&a, 5 * MIB).now_or_never().flatten().unwrap();
+        assert_eq!(capacity.more(&a, &shares, 4 * MIB).err(), Some(NotFree));
+        drop(other);
+        shares.extend(capacity.more(&a, &shares, 100 * MIB).unwrap());
+        assert_eq!(capacity.available(), 8 * MIB, "all that a namespace may have");
+        drop(shares);
+        assert_eq!(capacity.available(), 16 * MIB);
+    }
+
+    #[test]
+    fn what_one_namespace_holds_leaves_room_to_others() {
+        let capacity = Capacity::new(16 * MIB);
+        let (a, b) = (requester("a"), requester("b"));
+        let held: Vec<_> = (0..1000).map_while(|_| capacity.acquire(&a, 0).now_or_never().flatten()).collect();
+        assert_eq!((held.len(), capacity.available()), (32, 8 * MIB));
+        assert!(capacity.acquire(&b, 8 * MIB).now_or_never().flatten().is_some());
+    }
+
+    #[test]
+    fn nothing_waits_during_shutdown() {
+        let capacity = Capacity::new(MIB);
+        let a = requester("a");
+        let held = capacity.acquire(&a, MIB).now_or_never().flatten();
+        capacity.close();
+        assert!(held.is_some());
+        assert!(capacity.acquire(&a, MIB).now_or_never().expect("it does not wait").is_none());
+    }
+}
