@@ -20,6 +20,7 @@ use crate::{
     capacities::Capacities,
     catalog::CatalogStates,
     cluster_operator::ClusterOperatorWakes,
+    decision_maps::DecisionWakes,
     memory::Memory,
     platform_operator::PlatformWakes,
     provisioner_class::Classes,
@@ -39,6 +40,8 @@ pub(crate) struct Context {
     pub(crate) classes: Classes,
     pub(crate) catalogs: CatalogStates,
     pub(crate) resolutions: ResolutionWakes,
+    /// The sets that ConfigMaps of other resolvers decide.
+    pub(crate) decisions: DecisionWakes,
     pub(crate) platform: PlatformWakes,
     pub(crate) cluster_operators: ClusterOperatorWakes,
     pub(crate) approvals: Approvals,

@@ -12,6 +12,7 @@
 //! | `provisioner_class` | the reconciler of ProvisionerClasses |
 //! | `catalog` | the reconciler of Catalogs |
 //! | `resolution` | the reconciler of Resolutions |
+//! | `decision_maps` | the sets that other resolvers decide, in ConfigMaps |
 //! | `platform_operator` | the reconciler of PlatformOperators |
 //! | `cluster_operator` | the ClusterOperators that report PlatformOperators and the controller to OpenShift |
 //! | `context` | the handles that all share |
@@ -45,6 +46,7 @@ mod collisions;
 mod contention;
 mod contents;
 mod context;
+mod decision_maps;
 mod dynamic;
 mod events;
 mod grants;

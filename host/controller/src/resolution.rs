@@ -33,5 +33,6 @@ mod teardown;
 mod wakes;
 
 pub(crate) use self::{
-    decided::resolution_of, membership::Membership, reconciler::Resolutions, wakes::ResolutionWakes,
+    decided::resolution_of, membership::Membership, reconciler::Resolutions, set::changed_fields,
+    wakes::ResolutionWakes,
 };

@@ -15,7 +15,7 @@
 //! | a ProvisionerClass: it renders the bundles of every BundleDeployment that names it, which are installed with their permissions | all permissions |
 //! | a Catalog, or a catalog of OLM that is used as one: it offers packages to every Resolution, which are installed with their permissions | all permissions |
 //! | an object of these kinds that cannot be decoded | all permissions |
-//! | any object in the system namespace: the controller trusts these, and Pods there can use the controller's account | all permissions |
+//! | any object in the system namespace: the controller trusts these, decisions in ConfigMaps among them, and Pods there can use the controller's account | all permissions |
 //! | a CustomResourceDefinition of Chandler: it can disable checks of all of the above | all permissions |
 //!
 //! The table is closed over the kinds of Chandler by construction: [`OwnKind`] is matched without a wildcard, and each spec is

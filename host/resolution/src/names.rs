@@ -6,8 +6,8 @@ use chandler_core::Digest;
 
 /// The longest name of a BundleDeployment.
 const NAME: usize = 52;
-/// The BundleDeployments of sets have names that begin so.
-const RESERVED: &str = "resolveset-";
+/// The BundleDeployments of sets have names that begin so: those of Resolutions, and those that ConfigMaps decide.
+const RESERVED: [&str; 2] = ["resolveset-", "decidedset-"];
 
 /// The names of the BundleDeployments of packages. `wanted` is what the spec asks for, and `current` what the set has.
 ///
@@ -24,7 +24,8 @@ pub fn names<'a>(
     let kept = packages.iter().filter_map(|package| Some(((*package).to_owned(), current.get(*package)?.clone())));
     let mut names: BTreeMap<String, String> = kept.collect();
     for package in &packages {
-        let name = wanted.get(*package).map(|name| deployment_name(name)).filter(|name| !name.starts_with(RESERVED));
+        let is_reserved = |name: &String| RESERVED.iter().any(|prefix| name.starts_with(prefix));
+        let name = wanted.get(*package).map(|name| deployment_name(name)).filter(|name| !is_reserved(name));
         if let Some(name) = name.filter(|name| !names.contains_key(*package) && !taken.contains(name)) {
             taken.insert(name.clone());
             names.insert((*package).to_owned(), name);
@@ -76,8 +77,9 @@ mod tests {
             (&["app"], &[("app", "two")], &[("app", "one")], &[("app", "one")]),
             // Names may be those of other packages.
             (&["app", "base"], &[("app", "base"), ("base", "app")], &[], &[("app", "base"), ("base", "app")]),
-            // A name that begins like those of sets would be in the way of a Resolution.
+            // A name that begins like those of sets would be in the way of a set.
             (&["app"], &[("app", "resolveset-shop")], &[], &[("app", "app")]),
+            (&["app"], &[("app", "decidedset-shop")], &[], &[("app", "app")]),
             // What leaves the set is not replaced in its place.
             (&["new"], &[("new", "one")], &[("old", "one")], &[("new", "new")]),
         ] {

@@ -10,7 +10,7 @@ use std::{
 
 use kube::{
     api::ListParams,
-    core::{Expression, Selector},
+    core::{Expression, Selector, SelectorExt as _},
     runtime::watcher,
 };
 
@@ -35,6 +35,11 @@ impl WatchSelector {
     /// Whether every object is selected.
     pub fn selects_all(&self) -> bool {
         self.0.selects_all()
+    }
+
+    /// Whether an object with these labels is selected.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.0.matches(labels)
     }
 
     /// The labels of a selected object that are needed for an object to be selected: another one that has only these is selected too.

@@ -1,5 +1,7 @@
 //! `deploy/admission-policies.yaml`: rules that RBAC cannot express. Each is tried by a user who may and by one who may not.
 
+mod decisions;
+
 use std::{
     fs,
     sync::atomic::{AtomicU32, Ordering},
@@ -111,7 +113,7 @@ impl Request {
 struct Users {
     /// May write everything that these tests write, and impersonate `friend`.
     author: Client,
-    /// May also impersonate `deployer`, install with the permissions of the controller, and approve.
+    /// May also impersonate `deployer`, install with the permissions of the controller, approve, and decide every set.
     boss: Client,
     /// The controller.
     controller: Client,
@@ -132,11 +134,13 @@ impl Users {
             // The name of a package, which is not enough for a PlatformOperator with another name.
             {"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"], "resourceNames": ["app"],
              "verbs": ["installWithControllerRights"]},
+            {"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"],
+             "resourceNames": [decisions::decidable(world)], "verbs": ["decide"]},
         ]);
         let more = json!([
             {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["deployer"], "verbs": ["impersonate"]},
             {"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"],
-             "verbs": ["approve", "installWithControllerRights"]},
+             "verbs": ["approve", "decide", "installWithControllerRights"]},
         ]);
         let grant = async |account: &Account, name: String, rules: &Value| {
             let rules = serde_json::from_value(rules.clone()).expect("rules");
@@ -435,6 +439,7 @@ async fn the_policies_deny_exactly_the_documented_requests() {
         by("mapped", "friend", mapped),
     ];
     apply(&world, &objects).await;
+    apply(&world, &decisions::objects(&world)).await;
     let policies = policies(&world);
     apply(&world, &policies).await;
 
@@ -446,6 +451,7 @@ async fn the_policies_deny_exactly_the_documented_requests() {
     cases.extend(about_status(&world, &users));
     cases.extend(about_approval(&world, &users));
     cases.extend(about_config_maps(&world, &users));
+    cases.extend(decisions::cases(&world, &users));
     // Denied requests first: they show that the policies are in force.
     cases.sort_by_key(|(_, _, policy)| policy.is_none());
     for (client, request, policy) in &cases {

@@ -39,7 +39,7 @@ impl BundleDeployments {
                 let context = Arc::clone(context);
                 move |class| context.helped(|deployment| may_use(deployment, &class.name_any()))
             })
-            // One watch of each kind in the system namespace serves Catalogs as well.
+            // One watch of each kind in the system namespace serves Catalogs, Resolutions and decisions as well.
             .watches(
                 Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), system),
                 watcher::Config::default(),
@@ -47,6 +47,7 @@ impl BundleDeployments {
                     let context = Arc::clone(context);
                     move |map| {
                         context.resolutions.config_map_changed(&map);
+                        context.decisions.config_map_changed(&map);
                         let map = SystemReference::ConfigMap(map.name_any());
                         context.catalogs.changed(&map);
                         context.helped(|deployment| depends_on(deployment, &map))
@@ -90,6 +91,7 @@ impl Reconciler for BundleDeployments {
 
     fn observed(&self, deployment: &BundleDeployment) {
         self.0.resolutions.deployment_changed(deployment);
+        self.0.decisions.deployment_changed(deployment);
         self.0.platform.deployment_changed(&deployment.name_any());
         self.0.cluster_operators.changed();
         self.0.generations.observe(deployment);
@@ -100,6 +102,7 @@ impl Reconciler for BundleDeployments {
     fn removed(&self, deployment: &ObjectMeta) {
         self.0.cluster_operators.changed();
         self.0.resolutions.deployment_gone(deployment.name.as_deref().unwrap_or_default());
+        self.0.decisions.deployment_gone(deployment.name.as_deref().unwrap_or_default());
         self.0.platform.deployment_changed(deployment.name.as_deref().unwrap_or_default());
         let Some(name) = deployment.name.as_deref().filter(|_| deployment.deletion_timestamp.is_none()) else { return };
         let context = &self.0;

@@ -145,21 +145,23 @@ pub(super) fn awaited_change(deployment: &BundleDeployment) -> Option<&PendingCh
     pending.filter(|_| status.observed_generation == deployment.metadata.generation)
 }
 
-/// The merge patch that makes the fields what they are to be; none where they are.
+/// The merge patch that makes these fields of a spec what they are to be; empty where they are.
+pub(crate) fn changed_fields(now: &Value, wanted: &Value, fields: &[&str]) -> Map<String, Value> {
+    let differs = |field: &&&str| now.get(**field) != wanted.get(**field);
+    let change = |field: &str| match (now.get(field), wanted.get(field)) {
+        // A source is replaced as a whole.
+        (Some(Value::Object(old)), Some(Value::Object(new))) => {
+            let gone = old.keys().filter(|key| !new.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+            Value::Object(gone.chain(new.clone()).collect())
+        }
+        (_, new) => new.cloned().unwrap_or(Value::Null),
+    };
+    fields.iter().filter(differs).map(|field| ((*field).to_owned(), change(field))).collect()
+}
+
+/// The merge patch that makes the fields of the Resolution what they are to be; none where they are.
 fn difference(now: &Value, wanted: &Value) -> Option<Map<String, Value>> {
-    let differs = |field: &&str| now.get(*field) != wanted.get(*field);
-    let mut change = Map::new();
-    for field in FIELDS.into_iter().filter(differs) {
-        let value = match (now.get(field), wanted.get(field)) {
-            // A source is replaced as a whole.
-            (Some(Value::Object(old)), Some(Value::Object(new))) => {
-                let gone = old.keys().filter(|key| !new.contains_key(*key)).map(|key| (key.clone(), Value::Null));
-                Value::Object(gone.chain(new.clone()).collect())
-            }
-            (_, new) => new.cloned().unwrap_or(Value::Null),
-        };
-        change.insert(field.to_owned(), value);
-    }
+    let mut change = changed_fields(now, wanted, &FIELDS);
     let on_failure = |spec: &Value| spec.pointer("/rollout/onFailure").cloned();
     if on_failure(now) != on_failure(wanted) {
         let value = on_failure(wanted).unwrap_or(Value::Null);
