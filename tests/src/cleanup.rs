@@ -10,7 +10,7 @@ use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings, Options}
 use futures::future::Either;
 use k8s_openapi::{
     api::{
-        core::v1::Namespace,
+        core::v1::{ConfigMap, Namespace},
         rbac::v1::{ClusterRole, ClusterRoleBinding},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -40,6 +40,7 @@ pub async fn remove(client: &Client, runs: &BTreeSet<Run>, patience: Duration) -
     // Their controller would create their Resolution, and the BundleDeployments of sets, again.
     delete_and_free::<PlatformOperator>(client, runs, patience).await;
     delete_and_free::<Resolution>(client, runs, patience).await;
+    delete_decisions(client, runs).await;
     let deployments: Api<BundleDeployment> = Api::all(client.clone());
     for deployment in created_by(&deployments, runs).await {
         // Neither leftover custom resources nor deleted service accounts must block the deletion.
@@ -229,6 +230,18 @@ where
     let api: Api<K> = Api::all(client.clone());
     for object in created_by(&api, runs).await {
         let _ = api.delete(&object.name_any(), &this(&object)).await;
+    }
+}
+
+/// Deletes the ConfigMaps of which the controller would create sets again.
+async fn delete_decisions(client: &Client, runs: &BTreeSet<Run>) {
+    for run in runs {
+        let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &run.system_namespace());
+        for map in maps.list_metadata(&ListParams::default()).await.map(|list| list.items).unwrap_or_default() {
+            if map.annotations().contains_key("resolveset.chandler.dev/set") {
+                let _ = maps.delete(&map.name_any(), &this(&map)).await;
+            }
+        }
     }
 }
 

@@ -55,6 +55,11 @@ impl Run {
         &self.0
     }
 
+    /// The namespace of its controller.
+    pub fn system_namespace(&self) -> String {
+        format!("{}-system", self.0)
+    }
+
     /// The name of the Resolution of its PlatformOperators.
     pub fn platform(&self) -> String {
         format!("{}-platform", self.0)

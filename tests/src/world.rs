@@ -80,7 +80,7 @@ impl World {
         let world = Self {
             registry: Registry::start(chandler_devregistry::Options::default()).await.expect("a registry"),
             namespace: run.name().to_owned(),
-            system_namespace: format!("{run}-system"),
+            system_namespace: run.system_namespace(),
             run,
             finished: false,
             cache: cache(),

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// A resolver that writes decisions for one set.
-struct Resolver {
+pub(crate) struct Resolver {
     /// The set, which is named after the run.
     set: String,
     /// The account that installs it.
@@ -43,7 +43,7 @@ struct Resolver {
 
 impl Resolver {
     /// With an account that may do everything.
-    async fn new(world: &World) -> Self {
+    pub(crate) async fn new(world: &World) -> Self {
         let account = account(world, "deployer").await;
         grant(world, &account, "deployer", vec![PolicyRule::everything(), PolicyRule::every_path()]).await;
         let bundle = Bundle::empty().with("manifests/note.yaml", &bundles::config_map("note", "a member"));
@@ -52,7 +52,7 @@ impl Resolver {
     }
 
     /// The BundleDeployment of the set.
-    fn deployment(&self) -> String {
+    pub(crate) fn deployment(&self) -> String {
         format!("decidedset-{}", self.set)
     }
 
@@ -93,17 +93,17 @@ impl Resolver {
         map
     }
 
-    async fn decide(&self, world: &World, number: &str, members: &[(&str, &[&str])]) {
+    pub(crate) async fn decide(&self, world: &World, number: &str, members: &[(&str, &[&str])]) {
         create(&self.maps, self.decision(world, number, members)).await.expect("it may be written");
     }
 
-    async fn withdraw(&self, number: &str) {
+    pub(crate) async fn withdraw(&self, number: &str) {
         let name = format!("decision-{number}");
         self.maps.delete(&name, &DeleteParams::default()).await.expect("it may be deleted");
     }
 
     /// Waits until the set has this decision, and exactly these members, which are ready.
-    async fn installed(&self, world: &World, number: &str, members: &[&str]) {
+    pub(crate) async fn installed(&self, world: &World, number: &str, members: &[&str]) {
         let map = format!("decision-{number}");
         wait::until(&world.deployments(), &self.deployment(), "the decision", |it| {
             let maps = it.and_then(|it| it.spec.source.config_maps.as_deref()).unwrap_or_default();
@@ -119,13 +119,13 @@ impl Resolver {
         wait::eventually("the set has no other members", || async { self.members(world).await == expected }).await;
     }
 
-    async fn members(&self, world: &World) -> Vec<String> {
+    pub(crate) async fn members(&self, world: &World) -> Vec<String> {
         let selected = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.deployment()));
         let members = world.deployments().list(&selected).await.expect("BundleDeployments");
         members.iter().map(|member| member.name_any()).collect()
     }
 
-    async fn gone(&self, world: &World) {
+    pub(crate) async fn gone(&self, world: &World) {
         wait::until(&world.deployments(), &self.deployment(), "gone", |it| it.is_none()).await;
         wait::until(&self.maps, &self.deployment(), "the note is gone", |map| map.is_none()).await;
         assert_eq!(self.members(world).await, [""; 0]);
@@ -168,7 +168,7 @@ async fn grant(world: &World, account: &Account, name: &str, rules: Vec<PolicyRu
 }
 
 /// The namespaces of members.
-async fn namespaces(world: &World, members: &[&str]) {
+pub(crate) async fn namespaces(world: &World, members: &[&str]) {
     for member in members {
         let name = format!("{}-{member}", world.namespace);
         apply(world, &[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})]).await;

@@ -27,6 +27,7 @@ mod content_service;
 mod controller_rights;
 mod crash_recovery;
 mod crd_upgrade;
+mod decision_map_crashes;
 mod decision_maps;
 mod deeply_nested;
 mod deletion_policy;
