@@ -122,7 +122,7 @@ impl Resolver {
     pub(crate) async fn members(&self, world: &World) -> Vec<String> {
         let selected = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.deployment()));
         let members = world.deployments().list(&selected).await.expect("BundleDeployments");
-        members.iter().map(|member| member.name_any()).collect()
+        members.iter().map(kube::ResourceExt::name_any).collect()
     }
 
     pub(crate) async fn gone(&self, world: &World) {

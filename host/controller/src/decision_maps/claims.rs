@@ -70,8 +70,13 @@ impl<'a> Claims<'a> {
 pub(super) enum Note<'a> {
     /// There is none.
     Absent,
-    /// The controller created the BundleDeployment with this UID.
-    Created(&'a str),
+    /// The controller created a BundleDeployment.
+    Created {
+        /// The UID of the BundleDeployment.
+        deployment: &'a str,
+        /// The UID of the note.
+        note: Option<&'a str>,
+    },
     /// A ConfigMap of another origin has the name.
     Foreign,
 }
@@ -82,7 +87,10 @@ impl<'a> Note<'a> {
         let name = deployment_name(set);
         match all.iter().find(|map| map.name_any() == name) {
             None => Self::Absent,
-            Some(map) => map.annotations().get(CREATED).map_or(Self::Foreign, |uid| Self::Created(uid)),
+            Some(map) => map
+                .annotations()
+                .get(CREATED)
+                .map_or(Self::Foreign, |deployment| Self::Created { deployment, note: map.metadata.uid.as_deref() }),
         }
     }
 }
@@ -153,6 +161,7 @@ pub(super) mod tests {
         note.metadata.annotations = None;
         assert_eq!(Note::of("shop", std::slice::from_ref(&note)), Note::Foreign);
         note.metadata.annotations = Some([(CREATED.to_owned(), "u".to_owned())].into());
-        assert_eq!(Note::of("shop", std::slice::from_ref(&note)), Note::Created("u"));
+        let created = Note::Created { deployment: "u", note: Some("uid-of-decidedset-shop") };
+        assert_eq!(Note::of("shop", std::slice::from_ref(&note)), created);
     }
 }

@@ -53,8 +53,8 @@ pub(super) enum Plan {
     },
     /// Delete the BundleDeployment: no decision is left.
     Delete,
-    /// Delete the note: the BundleDeployment is gone.
-    Forget,
+    /// Delete the note with this UID: the BundleDeployment is gone.
+    Forget(Option<String>),
 }
 
 /// The decision about one set.
@@ -67,11 +67,11 @@ pub(super) fn plan(known: &Known<'_>) -> Result<Plan, serde_json::Error> {
         return Ok(match (known.chosen, known.note) {
             (Some(_), Note::Foreign) => Plan::Refuse(Refusal::NoteTaken(name)),
             (Some(chosen), _) => Plan::Create(Box::new(spec(chosen))),
-            (None, Note::Created(_)) if !known.claimed => Plan::Forget,
+            (None, Note::Created { note, .. }) if !known.claimed => Plan::Forget(note.map(str::to_owned)),
             (None, _) => Plan::Nothing,
         });
     };
-    let noted = matches!(known.note, Note::Created(uid) if existing.uid().as_deref() == Some(uid));
+    let noted = matches!(known.note, Note::Created { deployment, .. } if existing.uid().as_deref() == Some(deployment));
     // After a crash it may have been created without a note. An object of others that is equal, the account included, gains nothing.
     let is_ours = noted || known.candidates.iter().any(|candidate| spec(candidate) == existing.spec);
     if !is_ours || !known.selected {
@@ -136,6 +136,10 @@ mod tests {
         deployment
     }
 
+    fn created(deployment: &str) -> Note<'_> {
+        Note::Created { deployment, note: Some("note") }
+    }
+
     fn taken() -> Plan {
         Plan::Refuse(Refusal::Taken("decidedset-shop".into()))
     }
@@ -159,7 +163,7 @@ mod tests {
         let maps = [map("one", "1", 1), map("two", "2", 2)];
         let mut deployment = created_from(&maps[0]);
         deployment.spec.suspend = true;
-        let noted = Note::Created("ours");
+        let noted = created("ours");
         let Plan::Change { fields, note } = planned(&maps, Some("two"), Some(&deployment), noted) else {
             panic!("it is changed")
         };
@@ -174,8 +178,8 @@ mod tests {
     #[test]
     fn without_a_decision_the_set_is_deleted_and_then_the_note() {
         let deployment = created_from(&map("one", "1", 1));
-        assert_eq!(planned(&[], None, Some(&deployment), Note::Created("ours")), Plan::Delete);
-        assert_eq!(planned(&[], None, None, Note::Created("ours")), Plan::Forget);
+        assert_eq!(planned(&[], None, Some(&deployment), created("ours")), Plan::Delete);
+        assert_eq!(planned(&[], None, None, created("ours")), Plan::Forget(Some("note".into())));
         assert_eq!(planned(&[], None, None, Note::Foreign), Plan::Nothing);
         assert_eq!(planned(&[], None, None, Note::Absent), Plan::Nothing);
     }
@@ -185,24 +189,24 @@ mod tests {
         let maps = [map("one", "1", 1)];
         let mut other = created_from(&maps[0]);
         other.spec.install_namespace = "kube-system".into();
-        for note in [Note::Absent, Note::Foreign, Note::Created("earlier")] {
+        for note in [Note::Absent, Note::Foreign, created("earlier")] {
             assert_eq!(planned(&maps, Some("one"), Some(&other), note), taken(), "{note:?}");
             assert_eq!(planned(&[], None, Some(&other), note), Plan::Nothing, "{note:?}");
         }
         let mut unselected = created_from(&maps[0]);
         unselected.metadata.labels = Some([("other".to_owned(), String::new())].into());
-        assert_eq!(planned(&maps, Some("one"), Some(&unselected), Note::Created("ours")), taken());
-        assert_eq!(planned(&[], None, Some(&unselected), Note::Created("ours")), Plan::Nothing);
+        assert_eq!(planned(&maps, Some("one"), Some(&unselected), created("ours")), taken());
+        assert_eq!(planned(&[], None, Some(&unselected), created("ours")), Plan::Nothing);
     }
 
     #[test]
     fn what_was_created_before_a_crash_is_noted() {
         let maps = [map("one", "1", 1)];
-        let created = created_from(&maps[0]);
+        let existing = created_from(&maps[0]);
         let note = Plan::Change { fields: Fields::new(), note: true };
-        assert_eq!(planned(&maps, Some("one"), Some(&created), Note::Absent), note);
-        assert_eq!(planned(&maps, Some("one"), Some(&created), Note::Created("earlier")), note);
+        assert_eq!(planned(&maps, Some("one"), Some(&existing), Note::Absent), note);
+        assert_eq!(planned(&maps, Some("one"), Some(&existing), created("earlier")), note);
         let refused = Plan::Refuse(Refusal::NoteTaken("decidedset-shop".into()));
-        assert_eq!(planned(&maps, Some("one"), Some(&created), Note::Foreign), refused);
+        assert_eq!(planned(&maps, Some("one"), Some(&existing), Note::Foreign), refused);
     }
 }

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_and_notes_concern_their_set_and_other_config_maps_none() {
+    fn only_decisions_and_notes_concern_a_set() {
         let wakes = DecisionWakes::default();
         let mut decision = map("one", "1", 1);
         wakes.config_map_changed(&decision);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_of_a_bundle_deployment_wakes_none() {
+    fn a_status_of_a_bundle_deployment_concerns_no_set() {
         let wakes = DecisionWakes::default();
         let mut deployment = BundleDeployment::new("decidedset-shop", BundleDeploymentSpec::default());
         deployment.metadata.generation = Some(1);

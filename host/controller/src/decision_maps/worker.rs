@@ -11,7 +11,7 @@ use chandler_runtime::{Backoff, Notice, events::EventType};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::json;
 
@@ -158,9 +158,10 @@ impl<'a> Worker<'a> {
                 self.accept(set, chosen).await;
             }
             (Plan::Delete, _, Some(existing)) => absent::delete(&self.deployments, existing).await?,
-            (Plan::Forget, ..) => {
-                let deleted = self.maps.delete(&deployment_name(set), &DeleteParams::default()).await;
-                ignore_absent(deleted)?;
+            (Plan::Forget(uid), ..) => {
+                let preconditions = Some(Preconditions { uid, resource_version: None });
+                let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
+                ignore_absent(self.maps.delete(&deployment_name(set), &parameters).await)?;
             }
             _ => {}
         }
@@ -201,7 +202,7 @@ impl<'a> Worker<'a> {
     /// Notes the UID of the BundleDeployment of a set.
     async fn write_note(&self, set: &str, note: Note<'_>, uid: &str) -> Result<(), kube::Error> {
         let (name, annotations) = (deployment_name(set), BTreeMap::from([(CREATED.to_owned(), uid.to_owned())]));
-        if let Note::Created(_) = note {
+        if let Note::Created { .. } = note {
             let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
             return self.maps.patch(&name, &PatchParams::default(), &patch).await.map(drop);
         }
