@@ -6,7 +6,7 @@ use chandler_core::Digest;
 
 /// The longest name of a BundleDeployment.
 const NAME: usize = 52;
-/// The BundleDeployments of sets have names that begin so: those of Resolutions, and those that ConfigMaps decide.
+/// The BundleDeployments of sets have names that begin so: of the sets of Resolutions, and of the sets that ConfigMaps decide.
 const RESERVED: [&str; 2] = ["resolveset-", "decidedset-"];
 
 /// The names of the BundleDeployments of packages. `wanted` is what the spec asks for, and `current` what the set has.

@@ -13,7 +13,7 @@ const ACCOUNT: &str = "resolveset.chandler.dev/service-account";
 /// metadata of a BundleDeployment proves nothing, since its author writes it.
 pub(super) const CREATED: &str = "resolveset.chandler.dev/created";
 
-/// What the names of the BundleDeployments of these sets begin with. Resolutions have another prefix, so that no name is that of both.
+/// What the names of the BundleDeployments of these sets begin with. Resolutions have another prefix, so that their names never collide.
 const PREFIX: &str = "decidedset-";
 /// The longest name of a set. A BundleDeployment has 52 characters at most.
 const NAME: usize = 52 - PREFIX.len();

@@ -29,7 +29,8 @@ fn decision(world: &World, name: &str, set: &str, account: &str) -> Value {
 pub(super) fn objects(world: &World) -> [Value; 4] {
     let mut set = super::deployment(world, "theirs", &named("friend"));
     set["metadata"]["name"] = json!(format!("decidedset-{}-theirs", world.name()));
-    set["spec"]["source"] = json!({"type": "configMaps", "configMaps": [{"configMap": {"name": "decided"}}]});
+    let maps = ["decided", "absent"].map(|name| json!({"configMap": {"name": name}}));
+    set["spec"]["source"] = json!({"type": "configMaps", "configMaps": maps});
     [
         decision(world, "decided", "theirs", "friend"),
         annotated(world, "note", &json!({"resolveset.chandler.dev/created": "uid"})),
@@ -68,6 +69,10 @@ pub(super) fn cases<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
         // Whoever may decide may also withdraw the decision, although the set names it.
         (author, Request::Delete(existing("decided")), policy),
         (boss, Request::Delete(existing("decided")), None),
+        // The content of a set is decided by nothing but decisions.
+        (author, Request::Create(existing("absent")), Some("chandler-config-maps")),
+        (author, Request::Create(decision(world, "absent", "ours", "friend")), Some("chandler-config-maps")),
+        (boss, Request::Create(decision(world, "absent", "theirs", "friend")), None),
         (author, annotate("decided", json!({"a": "b"})), policy),
         (boss, annotate("decided", json!({"a": "b"})), None),
         (boss, annotate("decided", json!({NUMBER: "2"})), policy),
