@@ -187,6 +187,7 @@ impl World {
             system_namespace: self.system_namespace.clone(),
             cache_directory: self.cache().to_path_buf(),
             allow_unsigned: true,
+            decisions_from_config_maps: true,
             platform_resolution: self.platform(),
             cluster_operators: ClusterOperatorSettings {
                 mode: ClusterOperatorMode::None,

@@ -24,6 +24,7 @@ pub const INSTALLATIONS_NAMESPACE: &str = "kube-system";
 
 /// How the controller runs.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 pub struct Options {
     /// Selects by label the BundleDeployments, ProvisionerClasses, Catalogs, Resolutions and PlatformOperators that this controller reconciles. It neither reads nor writes
     /// others. Default: all. Several controllers on one cluster need disjoint selectors and a cache directory each.
@@ -80,6 +81,9 @@ pub struct Options {
     pub require_pull_secret_grant: bool,
     /// Whether a ServiceAccount needs an annotation that grants its use. Default no: all may name a ServiceAccount without the annotations.
     pub require_service_account_grant: bool,
+    /// Whether ConfigMaps of the system namespace may decide sets. Default no: with this, the admission policies of deploy/ must be in force, since
+    /// who writes such a ConfigMap names the account that installs the set.
+    pub decisions_from_config_maps: bool,
     /// The lifetime of serving certificates that releases request, and when they are replaced.
     pub certificates: Policy,
     /// The name of the Resolution that this controller makes from all PlatformOperators, and of the namespace of what they need. Default
@@ -132,6 +136,7 @@ impl Default for Options {
             accounts: AccountPolicy::default(),
             require_pull_secret_grant: false,
             require_service_account_grant: false,
+            decisions_from_config_maps: false,
             certificates: Policy::default(),
             platform_resolution: "platform-operators".to_owned(),
             platform_account: None,

@@ -210,6 +210,20 @@ async fn a_decision_of_another_resolver_is_installed_changed_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn without_the_option_a_decision_installs_nothing() {
+    let mut world = World::without_controller(Cluster::acquire().await).await;
+    world.start_controller_with(world.client.clone(), |options| options.decisions_from_config_maps = false);
+    let resolver = Resolver::new(&world).await;
+    namespaces(&world, &["app"]).await;
+    resolver.decide(&world, "1", &[("app", &[])]).await;
+    let report = resolver.reported(&world, "1", "DecisionRefused").await;
+    assert!(report.contains("start it with --decisions-from-config-maps"), "{report}");
+    assert!(resolver.is_absent(&world).await);
+    resolver.withdraw("1").await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn members_of_a_withdrawn_decision_are_removed_before_what_they_depend_on() {
     let mut world = World::new().await;
     let resolver = Resolver::new(&world).await;

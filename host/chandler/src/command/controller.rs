@@ -218,6 +218,13 @@ pub struct Controller {
     #[arg(long)]
     pub require_service_account_grant: bool,
 
+    /// Install the sets that ConfigMaps of the system namespace decide: decisions of other resolvers (docs/resolutions.md)
+    ///
+    /// Apply deploy/admission-policies.yaml first. Without these policies, who may write ConfigMaps in the system namespace can have any
+    /// ServiceAccount install a set.
+    #[arg(long)]
+    pub decisions_from_config_maps: bool,
+
     /// Format of log lines
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -276,6 +283,7 @@ impl Controller {
             accounts: AccountPolicy::new(self.require_service_account, self.default_service_account.clone()),
             require_pull_secret_grant: self.require_pull_secret_grant,
             require_service_account_grant: self.require_service_account_grant,
+            decisions_from_config_maps: self.decisions_from_config_maps,
             platform_resolution: self.platform_resolution.clone(),
             platform_account: self.platform_service_account.clone(),
             platform_packages: PlatformPackages {

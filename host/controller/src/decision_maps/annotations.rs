@@ -64,6 +64,12 @@ pub(super) enum Refusal {
         /// The older ConfigMap.
         other: String,
     },
+    /// An administrator has not allowed it.
+    #[error(
+        "the controller does not install sets that ConfigMaps decide: apply deploy/admission-policies.yaml, and start it with \
+         --decisions-from-config-maps"
+    )]
+    Disabled,
     /// A BundleDeployment of another origin has the name.
     #[error(
         "BundleDeployment {0} exists, and this controller did not create it for the set: delete it with `chandler delete {0}`, or give \

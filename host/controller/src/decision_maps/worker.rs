@@ -128,6 +128,12 @@ impl<'a> Worker<'a> {
         if !is_set_name(set) {
             return Ok(());
         }
+        if !self.context.options.decisions_from_config_maps {
+            if let Some(newest) = claims.candidates.first() {
+                self.refuse(newest.map, &Refusal::Disabled).await;
+            }
+            return Ok(());
+        }
         let chosen = self.choose(&claims.candidates).await?;
         let existing = self.deployments.get_opt(&deployment_name(set)).await?;
         let known = Known {
