@@ -186,6 +186,11 @@ pub fn is_named(deployment: &BundleDeployment) -> bool {
     deployment.annotations().contains_key(PACKAGE)
 }
 
+/// Whether a BundleDeployment says that its set took it over from another set.
+pub fn is_taken_over(deployment: &BundleDeployment) -> bool {
+    deployment.annotations().contains_key(TAKEN_OVER)
+}
+
 /// The package of a member; its name if nothing says more.
 pub fn package(deployment: &BundleDeployment) -> String {
     deployment.annotations().get(PACKAGE).cloned().unwrap_or_else(|| deployment.name_any())

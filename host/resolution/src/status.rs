@@ -29,6 +29,8 @@ pub struct Found<'a> {
     pub catalogs: Vec<CatalogInUse>,
     /// The set that is installed or being installed, if the output is a ResolveSet.
     pub set: Option<Set<'a>>,
+    /// The reason of the condition Ready of each BundleDeployment that has a member, by name; those outside of the set among them.
+    pub states: BTreeMap<String, String>,
     /// The decision that waits.
     pub pending: Option<PendingDecision>,
     /// What would be chosen if a part of the spec were different.
@@ -78,8 +80,6 @@ pub struct Set<'a> {
     pub observed: Option<&'a BundleDeployment>,
     /// Its members.
     pub members: Vec<PlannedMember>,
-    /// The reason of the condition Ready of each BundleDeployment, by name.
-    pub states: BTreeMap<String, String>,
     /// The decisions that are kept.
     pub history: Vec<DecisionSummary>,
 }
@@ -175,7 +175,6 @@ fn members(found: &Found<'_>) -> Option<Vec<ResolvedMember>> {
         (Answer::Plan(plan), None) => &plan.members,
         _ => return None,
     };
-    let states = found.set.as_ref().map(|set| &set.states);
     // The plan knows it also where the members are those of the set before.
     let held_back = |package: &str| match &found.answer {
         Answer::Plan(plan) => plan.members.iter().find(|it| it.package == package)?.held_back.as_ref(),
@@ -196,7 +195,7 @@ fn members(found: &Found<'_>) -> Option<Vec<ResolvedMember>> {
             image: member.image.clone(),
             path: member.path.clone(),
             reasons: member.reasons.clone(),
-            state: deployment.as_ref().and_then(|name| states?.get(name).cloned()),
+            state: deployment.as_ref().and_then(|name| found.states.get(name).cloned()),
             bundle_deployment: deployment,
             deprecated: member.deprecated.clone(),
             held_back: held_back(&member.package)

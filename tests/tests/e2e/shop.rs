@@ -18,6 +18,8 @@ pub(crate) struct Version {
     pub(crate) number: &'static str,
     needs: Vec<(String, String)>,
     pub(crate) image: String,
+    /// Whether the versions after it skip it.
+    is_skipped: bool,
 }
 
 /// Packages with names of the run, and their versions, oldest first: each replaces the one before.
@@ -115,6 +117,14 @@ impl<'a> Shop<'a> {
         self
     }
 
+    /// The versions of a package that are added from now on skip its last one.
+    pub(crate) fn skipping(mut self, package: &'static str) -> Self {
+        if let Some(version) = self.packages.entry(package).or_default().last_mut() {
+            version.is_skipped = true;
+        }
+        self
+    }
+
     /// Adds a version that needs a newer Kubernetes than there is. Only its image says so, not the catalog.
     pub(crate) async fn with_future(mut self, package: &'static str, version: &'static str) -> Self {
         let csv = json!({"minKubeVersion": "9.99.0"});
@@ -139,11 +149,22 @@ impl<'a> Shop<'a> {
     }
 
     /// Adds a version whose bundle also has a ConfigMap with this name.
-    pub(crate) async fn with_map(mut self, package: &'static str, version: &'static str, name: &str) -> Self {
+    pub(crate) async fn with_map(self, package: &'static str, version: &'static str, name: &str) -> Self {
+        self.with_map_and_needs(package, version, name, &[]).await
+    }
+
+    /// Like [`Shop::with_map`], with packages that it needs.
+    pub(crate) async fn with_map_and_needs(
+        mut self,
+        package: &'static str,
+        version: &'static str,
+        name: &str,
+        needs: &[&str],
+    ) -> Self {
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
         let image =
             self.world.push(&self.bundle(package, version).with("manifests/other.json", &map.to_string())).await;
-        self.add(package, version, &[], image);
+        self.add(package, version, needs, image);
         self
     }
 
@@ -177,7 +198,7 @@ impl<'a> Shop<'a> {
             (self.name(needed), range.to_owned())
         };
         let needs = needs.iter().map(needed).collect();
-        self.packages.entry(package).or_default().push(Version { number: version, needs, image });
+        self.packages.entry(package).or_default().push(Version { number: version, needs, image, is_skipped: false });
     }
 
     /// The bundle of a version.
@@ -226,11 +247,17 @@ impl<'a> Shop<'a> {
         for (package, versions) in &self.packages {
             let name = self.name(package);
             let mut entries = Vec::new();
-            let mut before: Option<&str> = None;
-            for Version { number: version, needs, image } in versions {
+            let (mut before, mut skipped): (Option<&str>, Vec<String>) = (None, Vec::new());
+            for Version { number: version, needs, image, is_skipped } in versions {
                 let replaces = before.map(|it| format!(", replaces: {name}.v{it}")).unwrap_or_default();
-                entries.push(format!("{{name: {name}.v{version}{replaces}}}"));
-                before = Some(version);
+                let skips =
+                    if skipped.is_empty() { String::new() } else { format!(", skips: [{}]", skipped.join(", ")) };
+                entries.push(format!("{{name: {name}.v{version}{replaces}{skips}}}"));
+                if *is_skipped {
+                    skipped.push(format!("{name}.v{version}"));
+                } else {
+                    (before, skipped) = (Some(*version), Vec::new());
+                }
                 let mut more = needs.iter().fold(String::new(), |mut text, (needed, range)| {
                     let _ = write!(
                         text,

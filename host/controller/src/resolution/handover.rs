@@ -111,7 +111,7 @@ impl Handovers {
     }
 
     /// Whether a Resolution needs a BundleDeployment: by its last decision, else by its status, which has the decision that is installed.
-    fn needs(&self, resolution: &Resolution, deployment: &str) -> bool {
+    pub(super) fn needs(&self, resolution: &Resolution, deployment: &str) -> bool {
         let state = self.state();
         let decided = state.decided.get(&resolution.name_any()).and_then(Option::as_ref);
         decided.map_or_else(|| reported(resolution).any(|it| it == deployment), |decided| decided.contains(deployment))

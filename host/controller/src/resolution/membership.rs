@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use chandler_api::{BundleDeployment, CollisionProtection, Resolution};
+use chandler_api::{AdoptedObject, BundleDeployment, CollisionProtection, Resolution, names::OWNER_NAME_LABEL};
 use chandler_records::{RecordError, State};
 use chandler_resolution::{Claim, Manifests, checks::Refusal, installation::Placement, manifests, observed::CATALOGS};
 use kube::{Resource as _, ResourceExt as _};
@@ -41,6 +41,17 @@ impl Membership {
         let (api_version, kind) = (BundleDeployment::api_version(&()), BundleDeployment::kind(&()));
         state.holdings.is_own(&json!({"apiVersion": api_version, "kind": kind, "metadata": metadata}))
             || self.inherits(state, deployment)
+    }
+
+    /// Whether the set has taken an object over from another set: its record lists the object, and the object is labelled as its own. Before
+    /// that, an interrupted rollout may still need the entry in `spec.adopt`.
+    pub(super) fn has_taken_over(&self, context: &Context, object: &AdoptedObject) -> bool {
+        let stored = context.deployment(&object.name).filter(|stored| stored.uid().as_ref() == Some(&object.uid));
+        let set = self.set.as_ref().map(kube::ResourceExt::name_any);
+        stored.is_some_and(|stored| {
+            let is_labelled = stored.labels().get(OWNER_NAME_LABEL) == set.as_ref();
+            manifests::is_taken_over(&stored) && is_labelled && self.has(&stored)
+        })
     }
 
     /// Where the record was lost, what refers to the set by UID counts as its own until the rollout has rebuilt the record.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use chandler_api::{
-    BundleDeployment, ConditionType, OnFailure, PendingDecision, Reason, Resolution, ResolutionOutput,
+    AdoptedObject, BundleDeployment, ConditionType, OnFailure, PendingDecision, Reason, Resolution, ResolutionOutput,
     ResolutionStatus, ResolveSetOutput, find_condition, resolution::DECISIONS,
 };
 use chandler_catalog::Indexes;
@@ -29,6 +29,7 @@ use super::{
     decide::{Decided, Round, Subject},
     decisions::Decisions,
     handover::{Awaited, LOOK_AGAIN},
+    membership::Membership,
     observed::Entries,
     preflight::Preflights,
     set::{self, Written},
@@ -232,14 +233,16 @@ impl Resolutions {
             let awaited = self.hand_over(resolution, |_| true).await?;
             if !awaited.is_empty() {
                 let answer = noting(answer, &awaited);
-                self.report(resolution, &Found { answer, catalogs, ..Found::default() }).await?;
+                let states = self.states(&[], &answer);
+                self.report(resolution, &Found { answer, catalogs, states, alternatives, ..Found::default() }).await?;
                 memory.decisions = Some(decisions);
                 return Ok(Action::requeue(LOOK_AGAIN));
             }
             if let Some(deployment) = deployment.filter(|it| it.metadata.deletion_timestamp.is_none()) {
                 self.delete_set(&deployment).await?;
             }
-            self.report(resolution, &Found { answer, catalogs, ..Found::default() }).await?;
+            let states = self.states(&[], &answer);
+            self.report(resolution, &Found { answer, catalogs, states, alternatives, ..Found::default() }).await?;
             memory.decisions = Some(decisions);
             return Ok(target.again.map_or_else(Action::await_change, Action::requeue));
         }
@@ -250,7 +253,10 @@ impl Resolutions {
             // One that is being deleted is created again once it is gone.
             if live.is_some() || deployment.is_none() {
                 let adopted = self.adopted(&self.taken_over(resolution).await?);
-                let written = set::write(&api, live, resolution, output, (decision, &adopted)).await?;
+                let membership = Membership::read(&self.context, resolution).await?;
+                let has_taken_over = |it: &AdoptedObject| membership.has_taken_over(&self.context, it);
+                let adoption = (&*adopted, has_taken_over);
+                let written = set::write(&api, live, resolution, output, decision, adoption).await?;
                 is_current = written == Written::Nothing;
                 created = if let Written::Created(uid) = written { Some(uid) } else { None };
             }
@@ -273,11 +279,11 @@ impl Resolutions {
             deployment: name.clone(),
             observed,
             members: decision.members(),
-            states: self.states(&decision.members(), &answer),
             history: decisions.summaries(),
         });
+        let states = set.as_ref().map(|set| self.states(&set.members, &answer)).unwrap_or_default();
         let pending = target.pending.or_else(|| observed.and_then(approval));
-        self.report(resolution, &Found { answer, catalogs, set, pending, alternatives, held: None }).await?;
+        self.report(resolution, &Found { answer, catalogs, set, states, pending, alternatives, held: None }).await?;
         memory.decisions = Some(decisions);
         Ok(target.again.map_or_else(Action::await_change, Action::requeue))
     }

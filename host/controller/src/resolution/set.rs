@@ -89,7 +89,8 @@ pub(super) async fn write(
     existing: Option<&BundleDeployment>,
     resolution: &Resolution,
     output: &ResolveSetOutput,
-    (decision, adopted): (&Decision, &[AdoptedObject]),
+    decision: &Decision,
+    (adopted, has_taken_over): (&[AdoptedObject], impl Fn(&AdoptedObject) -> bool),
 ) -> Result<Written, kube::Error> {
     let spec = spec(resolution, output, decision);
     let Some(existing) = existing else {
@@ -104,7 +105,7 @@ pub(super) async fn write(
     };
     let fields = |spec: &BundleDeploymentSpec| serde_json::to_value(spec).map_err(kube::Error::SerdeError);
     let mut change = difference(&fields(&existing.spec)?, &fields(&spec)?);
-    if let Some(adopt) = also_adopted(&existing.spec.adopt, adopted) {
+    if let Some(adopt) = still_to_adopt(&existing.spec.adopt, adopted, has_taken_over) {
         change.get_or_insert_default().insert("adopt".to_owned(), json!(adopt));
     }
     let Some(change) = change else { return Ok(Written::Nothing) };
@@ -170,13 +171,18 @@ fn difference(now: &Value, wanted: &Value) -> Option<Map<String, Value>> {
     (!change.is_empty()).then_some(change)
 }
 
-/// What the set is to adopt, if that is more than now. Administrators list objects, too. The list is bounded by the schema, and what it names by
-/// UID is of no use later, so the oldest make room.
-fn also_adopted(now: &[AdoptedObject], more: &[AdoptedObject]) -> Option<Vec<AdoptedObject>> {
-    let new: Vec<&AdoptedObject> = more.iter().filter(|object| !now.contains(object)).collect();
-    let all = now.iter().chain(new.iter().copied()).cloned();
-    let surplus = (now.len() + new.len()).saturating_sub(ADOPTED);
-    (!new.is_empty()).then(|| all.skip(surplus).collect())
+/// What the set is to adopt, if that differs from now. Administrators list objects, too. What the set has taken over needs no entry any more,
+/// and the list is bounded by the schema, so the oldest make room.
+fn still_to_adopt(
+    now: &[AdoptedObject],
+    more: &[AdoptedObject],
+    has_taken_over: impl Fn(&AdoptedObject) -> bool,
+) -> Option<Vec<AdoptedObject>> {
+    let new = more.iter().filter(|object| !now.contains(object));
+    let all: Vec<&AdoptedObject> = now.iter().chain(new).filter(|object| !has_taken_over(object)).collect();
+    let surplus = all.len().saturating_sub(ADOPTED);
+    let kept: Vec<AdoptedObject> = all.into_iter().skip(surplus).cloned().collect();
+    (kept != now).then_some(kept)
 }
 
 #[cfg(test)]
@@ -203,15 +209,20 @@ mod tests {
     }
 
     #[test]
-    fn what_the_set_adopts_is_added_once_and_within_the_limit() {
+    fn what_the_set_adopts_is_added_once_within_the_limit_and_removed_once_it_is_taken_over() {
         let object =
             |uid: usize| AdoptedObject { name: "base".into(), uid: uid.to_string(), ..AdoptedObject::default() };
-        assert_eq!(also_adopted(&[object(1)], &[]), None);
-        assert_eq!(also_adopted(&[object(1)], &[object(1)]), None);
-        assert_eq!(also_adopted(&[object(1)], &[object(1), object(2)]), Some(vec![object(1), object(2)]));
+        let none = |_: &AdoptedObject| false;
+        assert_eq!(still_to_adopt(&[object(1)], &[], none), None);
+        assert_eq!(still_to_adopt(&[object(1)], &[object(1)], none), None);
+        assert_eq!(still_to_adopt(&[object(1)], &[object(1), object(2)], none), Some(vec![object(1), object(2)]));
         let full: Vec<AdoptedObject> = (0..ADOPTED).map(object).collect();
-        let found = also_adopted(&full, &[object(ADOPTED)]).unwrap();
+        let found = still_to_adopt(&full, &[object(ADOPTED)], none).unwrap();
         assert_eq!((found.len(), &found[0], found.last()), (ADOPTED, &object(1), Some(&object(ADOPTED))));
+        let first = |it: &AdoptedObject| it.uid == "1";
+        assert_eq!(still_to_adopt(&[object(1), object(2)], &[], first), Some(vec![object(2)]));
+        assert_eq!(still_to_adopt(&[], &[object(1)], first), None);
+        assert_eq!(still_to_adopt(&[object(1)], &[object(1), object(2)], first), Some(vec![object(2)]));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use chandler_api::{BundleDeployment, Outcome, Resolution, names::OWNER_NAME_LABEL};
+use chandler_api::{BundleDeployment, ConditionType, Outcome, Resolution, find_condition, names::OWNER_NAME_LABEL};
 use chandler_resolution::{Claim, installation::is_ready};
 use chandler_runtime::{Cache, Triggers};
 use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
@@ -28,6 +28,8 @@ pub(crate) struct ResolutionWakes {
     triggers: Triggers<Resolution>,
     /// What each BundleDeployment had when it last changed.
     installed: Mutex<BTreeMap<String, Bundle>>,
+    /// The reason of the condition Ready of each BundleDeployment, which statuses of Resolutions repeat.
+    states: Mutex<BTreeMap<String, String>>,
     /// The Resolutions of which a decision changed.
     stale: Mutex<BTreeSet<String>>,
     /// A BundleDeployment has another bundle than before.
@@ -65,6 +67,7 @@ impl ResolutionWakes {
             objects,
             triggers,
             installed: Mutex::default(),
+            states: Mutex::default(),
             stale: Mutex::default(),
             bundles: Notify::new(),
             decided: DecidedMembers::default(),
@@ -77,6 +80,7 @@ impl ResolutionWakes {
     pub(crate) fn deployment_changed(&self, deployment: &BundleDeployment) {
         let name = deployment.name_any();
         self.owner(&name, deployment.labels().get(OWNER_NAME_LABEL));
+        self.state_changed(deployment);
         let now = Bundle::of(deployment).filter(|_| deployment.metadata.deletion_timestamp.is_none());
         let mut installed = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = installed.get(&name) == now.as_ref();
@@ -90,9 +94,28 @@ impl ResolutionWakes {
         }
     }
 
+    /// Wakes the Resolutions that need a BundleDeployment whose state is another one than before: its set is not the only one that reports it.
+    fn state_changed(&self, deployment: &BundleDeployment) {
+        let name = deployment.name_any();
+        let conditions = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let Some(state) = find_condition(conditions, ConditionType::Ready).map(|ready| ready.reason.clone()) else {
+            return;
+        };
+        let before = self.states.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), state.clone());
+        if before.as_ref() == Some(&state) {
+            return;
+        }
+        for resolution in self.objects.state().iter().filter_map(|guarded| guarded.0.as_ref().ok()) {
+            if self.handovers.needs(resolution, &name) {
+                self.wake(&resolution.name_any());
+            }
+        }
+    }
+
     /// A BundleDeployment is gone.
     pub(crate) fn deployment_gone(&self, name: &str) {
         self.owner(name, None);
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
         self.handovers.deployment_gone(name);
         if self.installed.lock().unwrap_or_else(PoisonError::into_inner).remove(name).is_some() {
             self.bundles.notify_one();
