@@ -70,6 +70,26 @@ pub fn left_out(refusals: &[Refusal], plan: &Plan, requests: &[PackageRequest]) 
     left_out
 }
 
+/// The refused members that only optional packages need which are left out: their installed versions stay, so that what is left out can stay
+/// as well and the others are not stopped.
+pub fn held(
+    refusals: &[Refusal],
+    plan: &Plan,
+    requests: &[PackageRequest],
+    left_out: &BTreeMap<String, Vec<String>>,
+) -> BTreeSet<String> {
+    let names = |optional: bool| requests.iter().filter(move |it| it.optional == optional).map(|it| it.name.as_str());
+    let (optional, required): (Vec<&str>, Vec<&str>) = (names(true).collect(), names(false).collect());
+    let needed_by = needed_by(plan, &optional, &required);
+    let is_left_out = |place: &usize| optional.get(*place).is_some_and(|package| left_out.contains_key(*package));
+    let is_held = |package: &&String| {
+        let is_requested = optional.contains(&package.as_str());
+        !is_requested && needed_by.get(package.as_str()).is_some_and(|places| places.iter().all(is_left_out))
+    };
+    let refused = refusals.iter().filter(|it| it.excludes.is_none()).flat_map(|it| &it.packages);
+    refused.filter(is_held).cloned().collect()
+}
+
 /// All refusals in one text, with at most 20 of them.
 pub fn summary(refusals: &[Refusal]) -> String {
     let all: Vec<String> = refusals.iter().map(|refusal| refusal.message.clone()).collect();
@@ -154,6 +174,25 @@ mod tests {
         assert_eq!(left_out_for(&members, &optional, &["app"]), ["app for app: no", "web for app: no"]);
         let both = left_out_for(&members, &optional, &["other", "web", "web"]);
         assert_eq!(both, ["other for other: no", "web for web: no"]);
+    }
+
+    #[test]
+    fn what_only_left_out_packages_need_is_held() {
+        let plan = plan(&["app: base", "base", "other: shared", "shared", "web: app"]);
+        let request =
+            |name: &str, optional| PackageRequest { name: name.to_owned(), optional, ..PackageRequest::default() };
+        let refusal = |package: &str| Refusal { packages: vec![package.to_owned()], ..Refusal::default() };
+        let held_for = |requests: &[PackageRequest]| {
+            let refusals = ["base", "shared", "web"].map(refusal);
+            held(&refusals, &plan, requests, &left_out(&refusals, &plan, requests))
+        };
+        let optional = ["app", "web"].map(|name| request(name, true));
+        assert_eq!(
+            held_for(&[&optional[..], &[request("other", false)]].concat()),
+            BTreeSet::from(["base".to_owned()])
+        );
+        assert_eq!(held_for(&[&optional[..], &[request("base", false)]].concat()), BTreeSet::new(), "it is required");
+        assert_eq!(held_for(&[]), BTreeSet::new());
     }
 
     #[test]

@@ -109,6 +109,7 @@ pub fn proven<'a>(
             version: entry.version.version().to_string(),
             release: entry.version.release().map(str::to_owned),
             catalog: Some(source.name.clone()),
+            image: entry.image.clone(),
             ..Installed::default()
         })
     })

@@ -28,10 +28,23 @@ pub struct Question {
     pub staying: BTreeSet<String>,
     /// The optional packages that the checks of the members refused ([`checks`](crate::checks)), with the reasons: they do not fit.
     pub refused: BTreeMap<String, Vec<String>>,
+    /// Members whose new versions the checks refused, and that only packages need which are left out: they stay as they are, if that fits.
+    pub held: BTreeSet<String>,
     /// The optional packages that the question does not require, since they do not fit.
     pub left_out: Vec<LeftOut>,
     /// The packages among the members that the set takes over from another Resolution, if it needs them.
     pub taken_over: BTreeSet<String>,
+}
+
+impl Question {
+    /// Keeps members as they are unless the others would not fit otherwise.
+    pub fn hold(&mut self, packages: &BTreeSet<String>) {
+        let of_set = self.problem.installed.iter_mut().filter(|it| it.automatic && it.hold != Hold::Pinned);
+        for installed in of_set.filter(|it| packages.contains(&it.package)) {
+            installed.hold = Hold::Flexible;
+        }
+        self.held.clone_from(packages);
+    }
 }
 
 /// A package is wanted in a version that a BundleDeployment outside of the set does not have.

@@ -167,12 +167,17 @@ pub(crate) fn lines(all: &[String], most: usize) -> Vec<String> {
 
 /// The members for the status; none if the last ones stand.
 fn members(found: &Found<'_>) -> Option<Vec<ResolvedMember>> {
-    let members: &[PlannedMember] = match (&found.answer, &found.set) {
-        (_, Some(set)) if set.rolled_back => &set.members,
-        // What waits is listed apart.
-        (Answer::Plan(plan), _) if found.pending.is_none() => &plan.members,
-        (_, Some(set)) => &set.members,
-        (Answer::Plan(plan), None) => &plan.members,
+    let members: Vec<&PlannedMember> = match (&found.answer, &found.set) {
+        (Answer::Plan(plan), Some(set)) if set.rolled_back || found.pending.is_some() => {
+            // What waits is listed apart; what others have does not wait.
+            let is_new = |it: &&PlannedMember| !set.members.iter().any(|member| member.package == it.package);
+            let elsewhere = plan.members.iter().filter(|it| it.elsewhere.is_some()).filter(is_new);
+            let mut members: Vec<&PlannedMember> = set.members.iter().chain(elsewhere).collect();
+            members.sort_by(|one, other| one.package.cmp(&other.package));
+            members
+        }
+        (Answer::Plan(plan), _) => plan.members.iter().collect(),
+        (_, Some(set)) => set.members.iter().collect(),
         _ => return None,
     };
     // The plan knows it also where the members are those of the set before.
@@ -202,7 +207,7 @@ fn members(found: &Found<'_>) -> Option<Vec<ResolvedMember>> {
                 .map(|it| HeldBack { version: it.version.clone(), explanation: it.by.clone() }),
         }
     };
-    Some(members.iter().map(reported).collect())
+    Some(members.into_iter().map(reported).collect())
 }
 
 /// The names of the bundles in one text.

@@ -143,6 +143,52 @@ async fn who_may_not_install_a_member_does_not_take_it_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_member_whose_upgrade_the_checks_refuse_passes_as_it_is() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("base", "1.0.0", &[]).await.with("left", "1.0.0", &["base"]).await;
+    let shop = shop.with("right", "1.0.0", &["base"]).await;
+    catalog(&shop).await;
+    create(&shop, &named(&world, "one"), &[("left", "")]).await;
+    installed(&shop, &named(&world, "one"), &[("base", "1.0.0"), ("left", "1.0.0")]).await;
+    create(&shop, &named(&world, "two"), &[("right", "")]).await;
+    installed(&shop, &named(&world, "two"), &[("base", "1.0.0"), ("right", "1.0.0")]).await;
+    let (base, map) = (deployment(&shop, "base").await.expect("base"), uid_of_map(&shop).await);
+    let shop = shop.with_broken("base", "1.1.0", &[]);
+    shop.publish().await;
+    until(&world, &named(&world, "one"), "False/PreflightFailed", |_| true).await;
+    delete(&world, &named(&world, "one")).await;
+    passed_to_two(&shop, &base, &map).await;
+    let refused = until(&world, &named(&world, "two"), "False/PreflightFailed", |_| true).await;
+    assert!(message(&refused, ConditionType::Ready).contains(&shop.name("base")), "{refused:?}");
+    assert_eq!(uid_of_map(&shop).await, map);
+    delete(&world, &named(&world, "two")).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_installed_keeps_what_it_rests_on_across_a_restart_without_an_answer() {
+    let mut world = World::new().await;
+    let shop = sharing(&world).await;
+    let (base, map) = (deployment(&shop, "base").await.expect("base"), uid_of_map(&shop).await);
+    let packages = wanted(&shop, &[("right", ">=9")]);
+    patch(&world, &named(&world, "two"), json!({"packages": packages})).await;
+    until(&world, &named(&world, "two"), "False/NotSatisfiable", |_| true).await;
+    let packages = shop.packages;
+    world.stop_controller().await;
+    world.start_controller();
+    let shop = Shop::reopened(&world, packages);
+    resolutions(&world).delete(&named(&world, "one"), &DeleteParams::default()).await.expect("it exists");
+    let (one, two) = (named(&world, "one"), named(&world, "two"));
+    let kept = until(&world, &one, "False/Deleting", |it| message(it, ConditionType::Ready).contains("taken it over"));
+    assert!(message(&kept.await, ConditionType::Ready).contains(&two));
+    // It is taken over as soon as there is an answer.
+    patch(&world, &named(&world, "two"), json!({"packages": wanted(&shop, &[("right", "")])})).await;
+    passed_to_two(&shop, &base, &map).await;
+    delete(&world, &named(&world, "two")).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_resolution_keeps_nothing_of_others() {
     let world = World::new().await;
     let shop = sharing(&world).await;

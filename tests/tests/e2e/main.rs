@@ -59,6 +59,7 @@ mod install_cost;
 mod installations;
 mod large;
 mod leader_election;
+mod left_out;
 mod malformed;
 mod olm_catalogs;
 mod openshift_suite;

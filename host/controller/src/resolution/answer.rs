@@ -119,6 +119,7 @@ impl Resolutions {
             Ok(mut question) => {
                 question.refused.clone_from(&round.refused);
                 question.problem.excluded.clone_from(&round.excluded);
+                question.hold(&round.held);
                 question
             }
             Err(refused) => {
@@ -215,13 +216,13 @@ impl Resolutions {
 impl Key {
     /// The generation is that of the spec.
     fn of(question: &Question, generation: Option<i64>, may_remove: bool, catalogs: &[CatalogInUse]) -> Self {
-        let Question { problem, optional, refused, taken_over, .. } = question;
+        let Question { problem, optional, refused, taken_over, held, .. } = question;
         let Problem { mode, required, constraints, installed, catalogs: sources, cluster, policy, .. } = problem;
         let Problem { contents, excluded, budget, .. } = problem;
         let Cluster { kubernetes, openshift, kinds } = cluster;
         let wanted = (mode, required, constraints, sources, policy, contents, excluded, budget);
         let digests: Vec<&String> = catalogs.iter().map(|it| &it.digest).collect();
-        let asked = (generation, optional, refused, taken_over, may_remove, digests, kubernetes, openshift);
+        let asked = (generation, optional, refused, (taken_over, held), may_remove, digests, kubernetes, openshift);
         // What is installed brings kinds.
         Self { wanted: Digest::of_json(&(wanted, asked)), there: Digest::of_json(&(installed, kinds)) }
     }

@@ -67,6 +67,8 @@ pub(super) struct Round {
     pub(super) refused: BTreeMap<String, Vec<String>>,
     /// The bundles that are not possible on this cluster.
     pub(super) excluded: Vec<Excluded>,
+    /// The members whose new versions the checks refused, and that only packages need which are left out.
+    pub(super) held: BTreeSet<String>,
 }
 
 /// What one Resolution has, and what it is to install.
@@ -89,7 +91,12 @@ impl Resolutions {
         let (mut round, mut again) = (Round::default(), None);
         loop {
             let Reply { answer, catalogs, again: paced } = self.chosen(subject, &round, decisions, memory).await;
-            self.context.resolutions.handovers.answered(&subject.resolution.name_any(), &answer);
+            let handovers = &self.context.resolutions.handovers;
+            handovers.answered(&subject.resolution.name_any(), &answer);
+            if let Some(current) = subject.current {
+                let rests_on = || self.rests_on(subject.resolution, &current.members());
+                handovers.presumed(&subject.resolution.name_any(), rests_on);
+            }
             let mut target = match &answer {
                 // A set has members.
                 Answer::Plan(plan) if plan.set().next().is_none() => Target::default(),
@@ -105,15 +112,18 @@ impl Resolutions {
                 _ => stays(subject, decisions),
             };
             again = [again, target.again, paced].into_iter().flatten().min();
-            let (left_out, mut excluded) = match &answer {
+            let (left_out, held, mut excluded) = match &answer {
                 Answer::Plan(plan) => {
-                    let left_out = checks::left_out(&target.refusals, plan, &subject.resolution.spec.packages);
-                    (left_out, checks::excluded(&target.refusals, plan))
+                    let (refusals, requests) = (&target.refusals, &subject.resolution.spec.packages);
+                    let left_out = checks::left_out(refusals, plan, requests);
+                    let held = checks::held(refusals, plan, requests, &left_out);
+                    (left_out, held, checks::excluded(refusals, plan))
                 }
-                _ => (BTreeMap::new(), Vec::new()),
+                _ => (BTreeMap::new(), BTreeSet::new(), Vec::new()),
             };
             excluded.retain(|it| !round.excluded.contains(it));
-            let finds_nothing = excluded.is_empty() && left_out.keys().all(|it| round.refused.contains_key(it));
+            let is_known = left_out.keys().all(|it| round.refused.contains_key(it)) && held.is_subset(&round.held);
+            let finds_nothing = excluded.is_empty() && is_known;
             if finds_nothing || round.number + 1 == ROUNDS {
                 target.again = again;
                 if matches!(answer, Answer::Plan(_)) {
@@ -125,6 +135,7 @@ impl Resolutions {
             }
             round.number += 1;
             round.refused.extend(left_out);
+            round.held.extend(held);
             round.excluded.extend(excluded);
         }
     }

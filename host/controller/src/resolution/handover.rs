@@ -14,7 +14,7 @@ use std::{
 
 use chandler_api::{AdoptedObject, BundleDeployment, Reason, Resolution, names::OWNER_NAME_LABEL};
 use chandler_records::RecordError;
-use chandler_resolution::{PlannedMember, installation::Placement, status::Answer};
+use chandler_resolution::{PlannedMember, installation::Placement, manifests, status::Answer};
 use kube::{Resource as _, ResourceExt as _};
 
 use super::{
@@ -103,6 +103,11 @@ impl Handovers {
         if decided.is_some() {
             *known = decided;
         }
+    }
+
+    /// Notes what the set of a Resolution has and rests on, if there was no decision since the controller started.
+    pub(super) fn presumed(&self, resolution: &str, deployments: impl FnOnce() -> BTreeSet<String>) {
+        self.state().decided.entry(resolution.to_owned()).or_default().get_or_insert_with(deployments);
     }
 
     /// Whether a Resolution had an answer since the controller started.
@@ -265,6 +270,17 @@ impl Resolutions {
         is_deleted || self.context.resolutions.handovers.is_leaving(&from.name_any(), deployment)
     }
 
+    /// What the members of a decision are and rest on, for a Resolution that has no new answer: what it asks for among them.
+    pub(super) fn rests_on(&self, resolution: &Resolution, members: &[PlannedMember]) -> BTreeSet<String> {
+        let requested = resolution.spec.packages.iter().map(|request| &request.name);
+        let packages: BTreeSet<&String> = members.iter().flat_map(|it| &it.rests_on).chain(requested).collect();
+        let all = self.context.deployments.state();
+        let of_sets = all.iter().filter_map(|it| it.0.as_ref().ok()).filter(|it| manifests::is_named(it));
+        let elsewhere =
+            of_sets.filter(|it| packages.contains(&manifests::package(it))).map(kube::ResourceExt::name_any);
+        members.iter().map(PlannedMember::deployment_name).chain(elsewhere).collect()
+    }
+
     /// These BundleDeployments as the spec of a set names them, so that it adopts them.
     pub(super) fn adopted(&self, taken_over: &BTreeMap<String, Placement>) -> Vec<AdoptedObject> {
         let deployments = taken_over.keys().filter_map(|name| self.context.deployment(name));
@@ -373,9 +389,12 @@ mod tests {
         handovers.answered("two", &Answer::Plan(plan));
         assert!(handovers.has_answered("two") && handovers.needs(&two, "first-base"));
         handovers.answered("two", &Answer::Suspended);
+        handovers.presumed("two", || panic!("its last decision is known"));
         assert_eq!(handovers.all_needs(&two), BTreeSet::from(["app".to_owned(), "first-base".to_owned()]));
         handovers.forget("two");
         assert!(!handovers.has_answered("two") && !handovers.needs(&two, "first-base"));
+        handovers.presumed("two", || BTreeSet::from(["first-base".to_owned()]));
+        assert!(handovers.needs(&two, "first-base"), "its installed decision rests on it");
     }
 
     #[test]

@@ -193,3 +193,13 @@ fn packages_are_kept_with_all_that_they_need() {
     assert_eq!(of(&["right", "unknown"]), ["right"]);
     assert_eq!(of(&[]), [""; 0]);
 }
+
+#[test]
+fn what_is_taken_over_stays_as_it_is_until_the_set_has_it() {
+    let mut app = installation("app", "1.0.0", true);
+    app.bundle.image = "example.com/app:1.0.0".to_owned();
+    app.placement = Some(Placement::default());
+    insta::assert_snapshot!(planned(&[("app", "")], &[app.clone()], &[], true), @"app 1.0.0 on the way 1.0.0 1.1.0 1.2.0");
+    app.placement = None;
+    insta::assert_snapshot!(planned(&[("app", "")], &[app], &[], true), @"app 1.1.0 on the way 1.1.0 1.2.0");
+}

@@ -6,7 +6,7 @@ use std::{
 };
 
 use chandler_api::{
-    BundleDeployment, ConditionType, PlatformOperator, Resolution, ResolvedMember, find_condition,
+    BundleDeployment, ConditionType, LeftOut, PlatformOperator, Resolution, ResolvedMember, find_condition,
     names::OWNER_NAME_LABEL,
 };
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Condition};
@@ -147,8 +147,19 @@ fn resolution(
     let ready = sentence(ConditionType::Ready);
     let own = now.values().filter(|it| it.owner == owner).count();
     let (failing, refused) = (model.failing(owner, now), model.refused(owner, now));
-    match (refused, failing) {
-        (Some(package), _) => {
+    let refused = refused.map(|package| (package, &now[package].deployment));
+    // The package of the PlatformOperator is optional: it stays as it is, and the set is complete without its upgrade.
+    let left_out = refused.filter(|(package, _)| {
+        let mut wanted = model.wishes[owner].packages.iter();
+        owner == OPERATOR && wanted.any(|it| now[it].owner == owner && Model::closure(it).contains(package))
+    });
+    if let Some((package, deployment)) = left_out {
+        let is_named = |it: &LeftOut| it.reason == "PreflightFailed" && it.explanation.join("; ").contains(deployment);
+        let is_left_out = status.left_out.len() == 1 && status.left_out.iter().all(is_named);
+        same(&format!("{name} leaves {package} out: {:?}", status.left_out), is_left_out, true)?;
+    }
+    match (refused.filter(|_| left_out.is_none()), failing) {
+        (Some((package, _)), _) => {
             let named = ready.contains(&now[package].deployment);
             if !ready.starts_with("False/PreflightFailed: ") || !named {
                 return Err(format!("{name}: the checks refuse {package}: {ready}"));
