@@ -34,12 +34,16 @@ pub struct Placement {
     pub install_namespace: String,
     /// `spec.config`.
     pub config: Option<Map<String, Value>>,
+    /// The image in `spec.source`; empty without one.
+    pub image: String,
 }
 
 impl Placement {
     /// That of a BundleDeployment.
     pub fn of(deployment: &BundleDeployment) -> Self {
-        Self { install_namespace: deployment.spec.install_namespace.clone(), config: deployment.spec.config.clone() }
+        let spec = &deployment.spec;
+        let image = spec.source.image.as_ref().map(|image| image.reference.clone()).unwrap_or_default();
+        Self { install_namespace: spec.install_namespace.clone(), config: spec.config.clone(), image }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_api::LeftOut;
-use chandler_resolver::{Change, Decision, HeldBack, Installed, Member, Reason};
+use chandler_resolver::{Change, Decision, HeldBack, Member, Reason};
 
 use crate::{Installation, Question, installation::Placement, names::deployment_name};
 
@@ -139,7 +139,7 @@ pub fn plan(
         if let Some(taken_over) = of(package, installed).filter(|it| it.placement.is_some()) {
             planned.placement.clone_from(&taken_over.placement);
             planned.deployment = Some(taken_over.deployment.clone());
-            as_installed(&mut planned, &taken_over.bundle);
+            as_installed(&mut planned, taken_over);
         }
         if is_pinned(package) {
             // What others installed takes part in the decision, and is reported only if this set needs it.
@@ -287,15 +287,18 @@ fn first_step(member: &Member) -> PlannedMember {
 }
 
 /// A member that passes from another set keeps its version until the set has it: whatever is wrong with an upgrade, it is not uninstalled.
-fn as_installed(planned: &mut PlannedMember, installed: &Installed) {
-    if planned.bundle == installed.name || installed.image.is_empty() {
+/// One that is being upgraded is not taken back to the version before.
+fn as_installed(planned: &mut PlannedMember, taken_over: &Installation) {
+    let bundle = &taken_over.bundle;
+    let is_upgraded = taken_over.placement.as_ref().is_some_and(|it| it.image != bundle.image) && !taken_over.is_ready;
+    if planned.bundle == bundle.name || bundle.image.is_empty() || is_upgraded {
         return;
     }
-    planned.path.insert(0, installed.version.clone());
-    planned.bundle.clone_from(&installed.name);
-    planned.version.clone_from(&installed.version);
-    planned.image.clone_from(&installed.image);
-    planned.catalog.clone_from(&installed.catalog);
+    planned.path.insert(0, bundle.version.clone());
+    planned.bundle.clone_from(&bundle.name);
+    planned.version.clone_from(&bundle.version);
+    planned.image.clone_from(&bundle.image);
+    planned.catalog.clone_from(&bundle.catalog);
     (planned.channel, planned.deprecated) = (None, None);
 }
 

@@ -1,7 +1,7 @@
 //! Members that several Resolutions need: they pass from one set to another, are removed in the reverse order of their dependencies, and their
 //! absence is noticed.
 
-use chandler_api::{BundleDeployment, Catalog, ConditionType, Resolution, names::OWNER_NAME_LABEL};
+use chandler_api::{BundleDeployment, Catalog, ConditionType, Resolution, find_condition, names::OWNER_NAME_LABEL};
 use chandler_permissions::{PolicyRule, roles};
 use chandler_tests::{World, wait};
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -224,6 +224,42 @@ async fn a_set_notices_that_what_it_rests_on_is_gone() {
     .await;
     installed(&shop, &name, &[("base", "1.0.0"), ("right", "1.0.0")]).await;
     delete(&world, &name).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_state_of_what_another_set_has_is_reported_as_it_changes() {
+    let world = World::new().await;
+    let shop = Shop::new(&world).with("base", "1.0.0", &[]).await.with("right", "1.0.0", &["base"]).await;
+    catalog(&shop).await;
+    create(&shop, &named(&world, "one"), &[("base", "")]).await;
+    installed(&shop, &named(&world, "one"), &[("base", "1.0.0")]).await;
+    // One has a set of its own, and one has none.
+    create(&shop, &named(&world, "two"), &[("right", "")]).await;
+    create(&shop, &named(&world, "three"), &[("base", "")]).await;
+    let base = shop.name("base");
+    let state = |resolution: &Resolution| {
+        let mut members = resolution.status.iter().flat_map(|status| &status.members);
+        members.find(|it| it.package == base).and_then(|it| it.state.clone()).unwrap_or_default()
+    };
+    for name in ["two", "three"] {
+        until(&world, &named(&world, name), "True/Succeeded", |it| state(it) == "Succeeded").await;
+    }
+    shop.with_failing("base", "1.1.0", &[]).await.publish().await;
+    let deployments = world.deployments();
+    let failing = wait::until(&deployments, &base, "failing", |it| {
+        let status = it.and_then(|it| it.status.as_ref());
+        let ready = status.and_then(|status| find_condition(&status.conditions, ConditionType::Ready));
+        ready.is_some_and(|ready| ready.message.contains("registry.invalid"))
+    });
+    let failing = failing.await.expect("base").status.expect("a status");
+    let reason = find_condition(&failing.conditions, ConditionType::Ready).expect("it").reason.clone();
+    for name in ["two", "three"] {
+        until(&world, &named(&world, name), "True/Succeeded", |it| state(it) == reason).await;
+    }
+    for name in ["three", "two", "one"] {
+        delete(&world, &named(&world, name)).await;
+    }
     world.finish().await;
 }
 

@@ -26,7 +26,7 @@ use crate::{
 use checks::{compare, resolution_of};
 use model::{CATALOGS, Model, OPERATOR, Quality, Step, Wish, packages};
 
-const STEPS: usize = 16;
+const STEPS: usize = 24;
 
 /// The last difference between the model and the world, for a test that fails.
 #[derive(Default)]

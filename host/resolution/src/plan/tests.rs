@@ -200,6 +200,9 @@ fn what_is_taken_over_stays_as_it_is_until_the_set_has_it() {
     app.bundle.image = "example.com/app:1.0.0".to_owned();
     app.placement = Some(Placement::default());
     insta::assert_snapshot!(planned(&[("app", "")], &[app.clone()], &[], true), @"app 1.0.0 on the way 1.0.0 1.1.0 1.2.0");
+    let upgraded = Placement { image: "example.com/app:1.1.0".to_owned(), ..Placement::default() };
+    app = Installation { placement: Some(upgraded), is_ready: false, ..app };
+    insta::assert_snapshot!(planned(&[("app", "")], &[app.clone()], &[], false), @"app 1.1.0 on the way 1.1.0 1.2.0");
     app.placement = None;
     insta::assert_snapshot!(planned(&[("app", "")], &[app], &[], true), @"app 1.1.0 on the way 1.1.0 1.2.0");
 }

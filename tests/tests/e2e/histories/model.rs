@@ -145,6 +145,15 @@ impl Model {
         (is_refused && is_member && self.follows(package, owner)).then_some(package)
     }
 
+    /// Whether a refused package stops `package`, which the same set has. The package of the PlatformOperator is optional: it stays as it is
+    /// with what is refused, and the others are upgraded.
+    fn stops(&self, refused: &str, package: &str, owner: &str, now: &World) -> bool {
+        let wish = self.wishes.get(owner).filter(|_| owner == OPERATOR);
+        let optional = wish.and_then(|wish| wish.packages.first()).filter(|it| now[*it].owner == owner);
+        let left_out = optional.filter(|it| Self::closure(it).contains(refused));
+        left_out.is_none_or(|optional| package == refused || package == *optional)
+    }
+
     /// The members of the set of `owner` that fail.
     pub(super) fn failing(&self, owner: &str, now: &World) -> Option<&'static str> {
         let mut members = now.iter().filter(|(_, it)| it.owner == owner);
@@ -168,7 +177,8 @@ impl Model {
         let is_repaired = self.quality(package, was) == Quality::Failing && self.trouble == Some(package);
         match pin {
             Some(pin) => vec![*pin],
-            None if waits || !self.follows(package, owner) || self.refused(owner, now).is_some() => vec![was],
+            None if waits || !self.follows(package, owner) => vec![was],
+            None if self.refused(owner, now).is_some_and(|it| self.stops(it, package, owner, now)) => vec![was],
             None if is_repaired => vec![was],
             None => vec![newest],
         }
@@ -180,7 +190,7 @@ impl Model {
             return Step::Touch;
         }
         loop {
-            if let Some(step) = self.any_step(random, now).filter(|step| self.can(step)) {
+            if let Some(step) = self.any_step(random, now).filter(|step| self.can(step, now)) {
                 return step;
             }
         }
@@ -233,17 +243,49 @@ impl Model {
     }
 
     /// While a catalog is away, wishes only shrink, and what wants packages stays: what no catalog has cannot be taken over. While the newest
-    /// version of a package is bad, wishes stay: what a set waits for would depend on the order of its steps.
-    fn can(&self, step: &Step) -> bool {
+    /// version of a package is bad, wishes are at most deleted: what a set waits for would depend on the order of its steps.
+    fn can(&self, step: &Step, now: &World) -> bool {
         match step {
             Step::Edit(name, wish) => {
                 let is_less = self.wishes[name].packages.is_superset(&wish.packages);
-                !wish.packages.is_empty() && (self.away.is_none() || is_less) && self.trouble.is_none()
+                let is_possible = self.away.is_none() || is_less && !self.drops_for_others(name, wish, now);
+                !wish.packages.is_empty() && is_possible && self.trouble.is_none()
             }
             Step::Publish(package, _) => self.away.is_none() && self.trouble != Some(*package),
-            Step::Create(..) | Step::Delete(_) => self.away.is_none() && self.trouble.is_none(),
+            Step::Create(..) => self.away.is_none() && self.trouble.is_none(),
+            Step::Delete(name) => self.away.is_none() && self.can_pass(name, now),
             Step::Outage(_) => self.trouble.is_none(),
             Step::Repair(_) | Step::Touch | Step::Return(_) | Step::Restart => true,
+        }
+    }
+
+    /// Whether the set of `owner` would drop what others need.
+    fn drops_for_others(&self, owner: &str, wish: &Wish, now: &World) -> bool {
+        let mut rest = self.clone();
+        rest.wishes.remove(owner);
+        let needed = rest.needed();
+        let kept: BTreeSet<&str> = wish.packages.iter().flat_map(|package| Self::closure(package)).collect();
+        now.iter().any(|(package, it)| it.owner == owner && !kept.contains(package) && needed.contains(package))
+    }
+
+    /// Whether `owner` asks for or needs what another set has. Without its catalog, nothing proves what others installed.
+    pub(super) fn is_unproven(&self, owner: &str, now: &World) -> bool {
+        let needed = self.wishes[owner].packages.iter().flat_map(|package| Self::closure(package));
+        let mut elsewhere = needed.filter(|package| now[package].owner != owner);
+        self.away.is_some() && elsewhere.next().is_some()
+    }
+
+    /// Whether what others need of the set of `owner` can pass to them. A set adopts what needs a failing member only once that is healthy,
+    /// and nothing while its checks refuse a member.
+    fn can_pass(&self, owner: &str, now: &World) -> bool {
+        let Some(trouble) = self.trouble else { return true };
+        let mut rest = self.clone();
+        rest.wishes.remove(owner);
+        let needed = rest.needed();
+        let mut passing = needed.iter().filter(|it| **it != trouble && now[*it].owner == owner);
+        match self.quality(trouble, self.newest(trouble)) {
+            Quality::Refused => now.get(trouble).is_none_or(|it| it.owner == owner) || passing.next().is_none(),
+            _ => !passing.any(|it| Self::closure(it).contains(trouble)),
         }
     }
 
