@@ -59,10 +59,11 @@ pub fn namespace<'a>(resolution: &'a Resolution, package: &str) -> Option<&'a St
     set(resolution)?.namespaces.get(package)
 }
 
-/// Whether a Resolution installs something in a namespace.
-pub fn uses_namespace(resolution: &Resolution, namespace: &str) -> bool {
+/// Whether a Resolution installs something in a namespace, a package that is uninstalled aside.
+pub fn uses_namespace(resolution: &Resolution, namespace: &str, uninstalled: &str) -> bool {
     let uses = |set: &ResolveSetOutput| {
-        set.install_namespace == namespace || set.namespaces.values().any(|it| it == namespace)
+        let mut others = set.namespaces.iter().filter(|(package, _)| *package != uninstalled);
+        set.install_namespace == namespace || others.any(|(_, it)| it == namespace)
     };
     set(resolution).is_some_and(uses)
 }

@@ -52,7 +52,9 @@ pub fn derive(operator: &PlatformOperator, outcome: &Outcome<'_>, now: Timestamp
         Outcome::Failed(message) => Some(NewCondition::is_false(Type::Installed, Reason::InstallFailed, message)),
         Outcome::Asked { resolution, deployment } => {
             let namespace = resolution.and_then(|it| resolution::namespace(it, &operator.spec.package.name));
-            status.namespace = namespace.cloned().or(status.namespace);
+            // A package that another set has is where that set installed it.
+            let elsewhere = deployment.map(|it| it.spec.install_namespace.clone());
+            status.namespace = namespace.cloned().or(elsewhere).or(status.namespace);
             let answered = resolution.and_then(answered);
             let Some((resolution, answer)) = answered else {
                 // Until there is an answer to the current question, the last one stands.

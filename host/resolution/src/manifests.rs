@@ -51,7 +51,7 @@ pub enum SetError {
 
 impl Manifests {
     /// The manifests of the members of a set. Labels are those of the Resolution. `current` are the manifests of the set as it is: a member
-    /// keeps the name of its BundleDeployment.
+    /// keeps the name of its BundleDeployment. `others` are the packages that other sets have, by the names of their BundleDeployments.
     ///
     /// # Errors
     /// They do not fit into a ConfigMap.
@@ -60,6 +60,7 @@ impl Manifests {
         output: &ResolveSetOutput,
         labels: &BTreeMap<String, String>,
         current: Option<&Self>,
+        others: &BTreeMap<String, String>,
     ) -> Result<Self, SetError> {
         let members: Vec<&PlannedMember> = members.collect();
         let mut current = current.map(Self::names).unwrap_or_default();
@@ -67,7 +68,7 @@ impl Manifests {
         for (package, name) in taken_over.filter_map(|member| Some((&member.package, member.deployment.as_ref()?))) {
             current.entry(package.clone()).or_insert_with(|| name.clone());
         }
-        let names = names(members.iter().map(|member| member.package.as_str()), &output.names, &current);
+        let names = names(members.iter().map(|member| member.package.as_str()), &output.names, &current, others);
         let mut files = BTreeMap::new();
         for member in members {
             let written = serde_json::to_value(bundle_deployment(member, &names, output, labels))

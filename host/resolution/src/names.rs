@@ -9,16 +9,20 @@ const NAME: usize = 52;
 /// The BundleDeployments of sets have names that begin so: of the sets of Resolutions, and of the sets that ConfigMaps decide.
 const RESERVED: [&str; 2] = ["resolveset-", "decidedset-"];
 
-/// The names of the BundleDeployments of packages. `wanted` is what the spec asks for, and `current` what the set has.
+/// The names of the BundleDeployments of packages. `wanted` is what the spec asks for, `current` what the set has, and `others` the packages
+/// that other sets have, by the names of their BundleDeployments.
 ///
 /// - A package of the set keeps its name: another name would be another BundleDeployment, which uninstalls the package and installs it again.
-/// - A new package gets the wanted name, or the name of the package, unless another package of the set has it, even one that leaves the set now.
+/// - A new package gets the wanted name, or the name of the package, unless another package of the set has it, even one that leaves the set now,
+///   or another package of another set: a member that passed to that set kept its name.
 /// - Wanted names go before names of packages.
 pub fn names<'a>(
     packages: impl IntoIterator<Item = &'a str>,
     wanted: &BTreeMap<String, String>,
     current: &BTreeMap<String, String>,
+    others: &BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {
+    let is_of_other = |name: &String, package: &str| others.get(name).is_some_and(|other| other != package);
     let packages: BTreeSet<&str> = packages.into_iter().collect();
     let mut taken: BTreeSet<String> = current.values().cloned().collect();
     let kept = packages.iter().filter_map(|package| Some(((*package).to_owned(), current.get(*package)?.clone())));
@@ -26,14 +30,17 @@ pub fn names<'a>(
     for package in &packages {
         let is_reserved = |name: &String| RESERVED.iter().any(|prefix| name.starts_with(prefix));
         let name = wanted.get(*package).map(|name| deployment_name(name)).filter(|name| !is_reserved(name));
-        if let Some(name) = name.filter(|name| !names.contains_key(*package) && !taken.contains(name)) {
+        if let Some(name) =
+            name.filter(|name| !names.contains_key(*package) && !taken.contains(name) && !is_of_other(name, package))
+        {
             taken.insert(name.clone());
             names.insert((*package).to_owned(), name);
         }
     }
     for package in packages {
         if !names.contains_key(package) {
-            let name = Some(deployment_name(package)).filter(|name| !taken.contains(name));
+            let name =
+                Some(deployment_name(package)).filter(|name| !taken.contains(name) && !is_of_other(name, package));
             let name = name.unwrap_or_else(|| hashed(package));
             taken.insert(name.clone());
             names.insert(package.to_owned(), name);
@@ -63,7 +70,7 @@ mod tests {
     }
 
     fn named(packages: &[&str], wanted: &[(&str, &str)], current: &[(&str, &str)]) -> Vec<(String, String)> {
-        names(packages.iter().copied(), &map(wanted), &map(current)).into_iter().collect()
+        names(packages.iter().copied(), &map(wanted), &map(current), &BTreeMap::new()).into_iter().collect()
     }
 
     #[test]
@@ -85,6 +92,17 @@ mod tests {
         ] {
             assert_eq!(named(packages, wanted, current), expected(names), "{packages:?} {wanted:?} {current:?}");
         }
+    }
+
+    #[test]
+    fn a_name_that_another_package_of_another_set_has_is_not_used() {
+        let named = |wanted: &[(&str, &str)], others: &[(&str, &str)]| {
+            names(["app"], &map(wanted), &BTreeMap::new(), &map(others))["app"].clone()
+        };
+        assert_eq!(named(&[("app", "one")], &[("one", "base")]), "app");
+        assert!(named(&[], &[("app", "base")]).starts_with("app-"));
+        // The package itself is not installed a second time under another name.
+        assert_eq!(named(&[("app", "one")], &[("one", "app")]), "one");
     }
 
     #[test]

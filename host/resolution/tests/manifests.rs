@@ -32,11 +32,11 @@ fn a_member_is_a_bundle_deployment() {
     };
     let labels = BTreeMap::from([("team".to_owned(), "a".to_owned())]);
     let members = [member("app", &["base", "cache"]), member("base", &[])];
-    let manifests = Manifests::of(members.iter(), &output, &labels, None).unwrap();
+    let manifests = Manifests::of(members.iter(), &output, &labels, None, &BTreeMap::new()).unwrap();
     insta::assert_snapshot!(manifests.0["app.yaml"]);
     // Only members of the set count as dependencies within it.
     let members = members.map(|it| PlannedMember { rests_on: ["elsewhere".to_owned()].into(), ..it });
-    let manifests = Manifests::of(members.iter(), &output, &labels, None).unwrap();
+    let manifests = Manifests::of(members.iter(), &output, &labels, None, &BTreeMap::new()).unwrap();
     let needs = |it: &PlannedMember| it.needs.iter().filter(|needed| *needed == "base").cloned().collect();
     let read = manifests.members();
     assert_eq!(read, members.map(|it| PlannedMember { needs: needs(&it), deployment: Some(it.package.clone()), ..it }));
@@ -45,7 +45,8 @@ fn a_member_is_a_bundle_deployment() {
 #[test]
 fn a_member_that_was_taken_over_stays_where_it_is_unless_the_output_says_otherwise() {
     let config = json!({"replicas": 2}).as_object().unwrap().clone();
-    let placement = Placement { install_namespace: "first".to_owned(), config: Some(config.clone()), ..Placement::default() };
+    let placement =
+        Placement { install_namespace: "first".to_owned(), config: Some(config.clone()), ..Placement::default() };
     let members = [PlannedMember {
         placement: Some(placement.clone()),
         deployment: Some("first-base".to_owned()),
@@ -56,7 +57,7 @@ fn a_member_that_was_taken_over_stays_where_it_is_unless_the_output_says_otherwi
         service_account: Some(ServiceAccountReference { name: "deployer".to_owned(), namespace: None }),
         ..ResolveSetOutput::default()
     };
-    let manifests = Manifests::of(members.iter(), &output, &BTreeMap::new(), None).unwrap();
+    let manifests = Manifests::of(members.iter(), &output, &BTreeMap::new(), None, &BTreeMap::new()).unwrap();
     assert_eq!(manifests.members(), members);
     let deployments = manifests.deployments();
     let spec = &deployments[0].spec;
@@ -69,7 +70,8 @@ fn a_member_that_was_taken_over_stays_where_it_is_unless_the_output_says_otherwi
     let other = json!({"replicas": 3}).as_object().unwrap().clone();
     let config = [("base".to_owned(), other.clone())].into();
     let output = ResolveSetOutput { namespaces, config, ..output };
-    let deployments = Manifests::of(members.iter(), &output, &BTreeMap::new(), None).unwrap().deployments();
+    let deployments =
+        Manifests::of(members.iter(), &output, &BTreeMap::new(), None, &BTreeMap::new()).unwrap().deployments();
     let spec = &deployments[0].spec;
     assert_eq!((spec.install_namespace.as_str(), spec.config.as_ref()), ("elsewhere", Some(&other)));
 }
@@ -77,7 +79,8 @@ fn a_member_that_was_taken_over_stays_where_it_is_unless_the_output_says_otherwi
 #[test]
 fn a_set_that_does_not_fit_into_a_config_map_is_refused() {
     let long: Vec<PlannedMember> = (0..2_000).map(|number| member(&format!("package-{number}"), &[])).collect();
-    let refused = Manifests::of(long.iter(), &ResolveSetOutput::default(), &BTreeMap::new(), None).unwrap_err();
+    let refused =
+        Manifests::of(long.iter(), &ResolveSetOutput::default(), &BTreeMap::new(), None, &BTreeMap::new()).unwrap_err();
     assert!(matches!(refused, SetError::Size(_)), "{refused}");
 }
 

@@ -1,7 +1,7 @@
 //! Random histories of two Resolutions, a PlatformOperator and three catalogs, against a model: nothing that is needed is ever absent or
 //! installed twice, nothing that is not needed stays, and what statuses say at rest is true.
 //!
-//! `CHANDLER_HISTORY_SEED` tries another history.
+//! `CHANDLER_HISTORY_SEED` tries another history, and `CHANDLER_HISTORY_STEPS` ends it earlier or later.
 
 mod checks;
 mod model;
@@ -26,7 +26,7 @@ use crate::{
 use checks::{compare, resolution_of};
 use model::{CATALOGS, Model, OPERATOR, Quality, Step, Wish, packages};
 
-const STEPS: usize = 24;
+const STEPS: u64 = 24;
 
 /// The last difference between the model and the world, for a test that fails.
 #[derive(Default)]
@@ -126,14 +126,16 @@ async fn carry_out(shops: &BTreeMap<&'static str, Shop<'_>>, model: &Model, step
 #[tokio::test(flavor = "multi_thread")]
 async fn sets_are_as_the_model_says_after_every_step_of_a_random_history() {
     let mut world = World::new().await;
-    let seed = env::var("CHANDLER_HISTORY_SEED").ok().map_or(1, |text| text.parse().expect("a number"));
+    let number = |name: &str| env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let (seed, steps) =
+        (number("CHANDLER_HISTORY_SEED").unwrap_or(1), number("CHANDLER_HISTORY_STEPS").unwrap_or(STEPS));
     let (mut random, mut model, mut history) = (Random(seed), Model::new(), Vec::new());
     let mut installed = model::World::new();
     for (title, _) in CATALOGS {
         catalog(&stocked(&world, title, &model).await).await;
     }
     for number in 0.. {
-        if number >= STEPS && model.trouble.is_none() && model.away.is_none() {
+        if number >= steps && model.trouble.is_none() && model.away.is_none() {
             break;
         }
         let step = model.step(&mut random, &installed);

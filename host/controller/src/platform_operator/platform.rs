@@ -171,7 +171,7 @@ impl Platform {
         let Some(name) = operator.status.as_ref().and_then(|status| status.namespace.as_ref()) else { return };
         // Nothing is planned meanwhile that would need it.
         let _writing = self.writing.lock().await;
-        let is_wanted = planned.resolution.as_ref().is_some_and(|it| resolution::uses_namespace(it, name));
+        let is_wanted = planned.resolution.as_ref().is_some_and(|it| resolution::uses_namespace(it, name, package));
         let is_named =
             |it: &PlatformOperator| it.spec.install_namespace.as_ref() == Some(name) && it.uid() != operator.uid();
         let operators = self.context.platform.operators();
@@ -226,6 +226,7 @@ impl Platform {
         let (catalogs, rules) = (self.context.catalogs.known(), &self.context.options.platform_packages);
         self.namespaces.retain(&catalogs);
         let (mut namespaces, mut refused) = (BTreeMap::new(), BTreeMap::<String, Refused>::new());
+        let elsewhere = installed_elsewhere(planned);
         for wanted in &planned.plan.packages {
             let package = &wanted.request.name;
             let installed = || planned.members.get(package).map(|member| member.spec.install_namespace.clone());
@@ -255,8 +256,17 @@ impl Platform {
                 (Ok(suggested), None) => Ok(suggested),
             };
             match namespace {
+                // What another set has may pass to this one, and stays where it is.
+                Ok(_) if wanted.namespace.is_none() && elsewhere.contains(package) => {}
                 Ok(namespace) => drop(namespaces.insert(package.clone(), namespace)),
                 Err(reason) => drop(refused.insert(package.clone(), reason)),
+            }
+        }
+        // A package that no PlatformOperator names any more stays where it is as well, if others need it.
+        for (package, member) in &planned.members {
+            let namespace = &member.spec.install_namespace;
+            if planned.plan.wanted(package).is_none() && *namespace != self.context.options.platform_resolution {
+                namespaces.insert(package.clone(), namespace.clone());
             }
         }
         planned.plan.refuse(operators, |wanted| refused.get(&wanted.request.name).cloned());
@@ -285,6 +295,13 @@ impl Platform {
             }
         }
     }
+}
+
+/// The packages that the status of the Resolution names, and that BundleDeployments outside of its set have.
+fn installed_elsewhere(planned: &Planned) -> BTreeSet<String> {
+    let reported = planned.resolution.iter().filter_map(|it| it.status.as_ref()).flat_map(|status| &status.members);
+    let elsewhere = reported.filter(|it| it.bundle_deployment.is_some() && !planned.members.contains_key(&it.package));
+    elsewhere.filter(|it| it.state.is_some()).map(|it| it.package.clone()).collect()
 }
 
 fn lacks_namespace(deployment: &BundleDeployment) -> bool {

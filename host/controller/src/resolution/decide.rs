@@ -30,9 +30,10 @@ use super::{
     answer::Reply,
     decisions::{Decision, Decisions},
     handover::{Awaited, LOOK_AGAIN},
-    membership::Membership,
+    membership::{self, Membership},
     preflight::{CHECK_AGAIN, Check, Occasion, Preflight, ROUNDS},
     reconciler::{Memory, ReconcileError, Resolutions, noting},
+    set,
 };
 
 /// The longest wait for the next maintenance window: clocks drift.
@@ -169,7 +170,8 @@ impl Resolutions {
     ) -> Result<Result<Target, Answer>, ReconcileError> {
         let Subject { resolution, output, current } = subject;
         let before = current.or_else(|| decisions.newest()).map(|decision| &decision.manifests);
-        let mut manifests = match Manifests::of(plan.set(), output, resolution.labels(), before) {
+        let others = membership::members_of_others(&self.context, &set::deployment_name(&resolution.name_any()));
+        let mut manifests = match Manifests::of(plan.set(), output, resolution.labels(), before, &others) {
             Ok(manifests) => manifests,
             Err(error) => {
                 let reason = Reason::ContentLimitExceeded;

@@ -89,6 +89,18 @@ impl Membership {
     }
 }
 
+/// The packages that other sets have, by the names of their BundleDeployments. Labels are enough to know that: a forged one only makes a new
+/// member get another name.
+pub(super) fn members_of_others(context: &Context, set: &str) -> BTreeMap<String, String> {
+    let all = context.deployments.state();
+    let deployments = all.iter().filter_map(|guarded| guarded.0.as_ref().ok()).filter(|it| manifests::is_named(it));
+    let is_of_other = |it: &&BundleDeployment| {
+        let owner = it.labels().get(OWNER_NAME_LABEL).filter(|owner| *owner != set);
+        owner.is_some_and(|owner| set::resolution_of(owner).is_some())
+    };
+    deployments.filter(is_of_other).map(|it| (it.name_any(), manifests::package(it))).collect()
+}
+
 fn refusal(package: &str, stored: &BundleDeployment) -> Refusal {
     let name = stored.name_any();
     let claim = match Claim::of(stored) {

@@ -14,6 +14,7 @@ use chandler_catalog::Indexes;
 use chandler_records::RecordError;
 use chandler_resolution::{
     PlannedMember,
+    installation::is_ready,
     status::{self, Answer, Found, Set},
 };
 use chandler_runtime::{
@@ -254,7 +255,9 @@ impl Resolutions {
             if live.is_some() || deployment.is_none() {
                 let adopted = self.adopted(&self.taken_over(resolution).await?);
                 let membership = Membership::read(&self.context, resolution).await?;
-                let has_taken_over = |it: &AdoptedObject| membership.has_taken_over(&self.context, it);
+                // A rollout that is under way needs all entries: an edit of the spec would begin it anew, without what it already recorded.
+                let is_settled = adopted.is_empty() && live.is_some_and(is_ready);
+                let has_taken_over = |it: &AdoptedObject| is_settled && membership.has_taken_over(&self.context, it);
                 let adoption = (&*adopted, has_taken_over);
                 let written = set::write(&api, live, resolution, output, decision, adoption).await?;
                 is_current = written == Written::Nothing;
