@@ -258,6 +258,7 @@ impl Platform {
             match namespace {
                 // What another set has may pass to this one, and stays where it is.
                 Ok(_) if wanted.namespace.is_none() && elsewhere.contains(package) => {}
+                Err(Refused::Unknown { .. }) if !is_new => {}
                 Ok(namespace) => drop(namespaces.insert(package.clone(), namespace)),
                 Err(reason) => drop(refused.insert(package.clone(), reason)),
             }
