@@ -183,3 +183,20 @@ fn no_text_of_a_status_deceives_its_readers() {
         assert!(!texts.contains(is_deceptive) && !texts.contains("\\u001b"), "{texts}");
     }
 }
+
+#[test]
+fn what_others_have_is_reported_with_its_state_while_a_decision_waits_and_without_a_set() {
+    let elsewhere = PlannedMember { elsewhere: Some("base".to_owned()), ..member("base", &[]) };
+    let plan = plan(&[member("app", &[]), elsewhere, member("new", &[])]);
+    let pending = PendingDecision { reason: Reason::PreflightFailed.to_string(), ..PendingDecision::default() };
+    let states = [("base".to_owned(), "Succeeded".to_owned())].into();
+    let mut found = Found { answer: plan, set: Some(set(None)), states, pending: Some(pending), ..Found::default() };
+    let reported = |found: &Found<'_>| {
+        let members = derive(&Resolution::default(), found, Timestamp::UNIX_EPOCH).members;
+        let line = |it: chandler_api::ResolvedMember| format!("{} {}", it.package, it.state.unwrap_or_default());
+        members.into_iter().map(line).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(reported(&found), "app , base Succeeded");
+    (found.set, found.pending) = (None, None);
+    assert_eq!(reported(&found), "app , base Succeeded, new ");
+}

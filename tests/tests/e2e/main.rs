@@ -66,6 +66,7 @@ mod openshift_suite;
 mod orphan_race;
 mod ownership;
 mod permissions;
+mod placement;
 mod plain_bundles;
 mod platform_operators;
 mod provisioner_classes;
