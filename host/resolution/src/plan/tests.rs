@@ -204,5 +204,5 @@ fn what_is_taken_over_stays_as_it_is_until_the_set_has_it() {
     app = Installation { placement: Some(upgraded), is_ready: false, ..app };
     insta::assert_snapshot!(planned(&[("app", "")], &[app.clone()], &[], false), @"app 1.1.0 on the way 1.1.0 1.2.0");
     app.placement = None;
-    insta::assert_snapshot!(planned(&[("app", "")], &[app], &[], true), @"app 1.1.0 on the way 1.1.0 1.2.0");
+    insta::assert_snapshot!(planned(&[("app", "")], &[app], &[], false), @"app 1.1.0 on the way 1.1.0 1.2.0");
 }
