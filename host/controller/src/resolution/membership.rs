@@ -54,6 +54,14 @@ impl Membership {
         })
     }
 
+    /// Whether the record lists an object that another set still has: a takeover that was begun anew before it was complete. Without its entry in
+    /// `spec.adopt` the rollout forgets the object, and a new entry has it adopted.
+    pub(super) fn is_interrupted(&self, context: &Context, object: &AdoptedObject) -> bool {
+        let stored = context.deployment(&object.name).filter(|stored| stored.uid().as_ref() == Some(&object.uid));
+        let set = self.set.as_ref().map(kube::ResourceExt::name_any);
+        stored.is_some_and(|stored| stored.labels().get(OWNER_NAME_LABEL) != set.as_ref() && self.has(&stored))
+    }
+
     /// Where the record was lost, what refers to the set by UID counts as its own until the rollout has rebuilt the record.
     fn inherits(&self, state: &State, deployment: &BundleDeployment) -> bool {
         let refers = |set: &BundleDeployment| {

@@ -257,8 +257,12 @@ impl Resolutions {
                 let membership = Membership::read(&self.context, resolution).await?;
                 // A rollout that is under way needs all entries: an edit of the spec would begin it anew, without what it already recorded.
                 let is_settled = adopted.is_empty() && live.is_some_and(is_ready);
-                let has_taken_over = |it: &AdoptedObject| is_settled && membership.has_taken_over(&self.context, it);
-                let adoption = (&*adopted, has_taken_over);
+                let collides = live.is_some_and(set::collides);
+                let is_obsolete = |it: &AdoptedObject| {
+                    is_settled && membership.has_taken_over(&self.context, it)
+                        || collides && membership.is_interrupted(&self.context, it)
+                };
+                let adoption = (&*adopted, is_obsolete);
                 let written = set::write(&api, live, resolution, output, decision, adoption).await?;
                 is_current = written == Written::Nothing;
                 created = if let Written::Created(uid) = written { Some(uid) } else { None };

@@ -1,8 +1,9 @@
 //! The BundleDeployment of a set, whose bundle is the manifests of a decision.
 
 use chandler_api::{
-    AdoptedObject, BundleDeployment, BundleDeploymentSpec, BundleSource, ChangeCause, ConfigMapSource,
-    LocalObjectReference, PendingChange, Resolution, ResolveSetOutput, RolloutSettings, names::RESOLVESET_CLASS,
+    AdoptedObject, BundleDeployment, BundleDeploymentSpec, BundleSource, ChangeCause, ConditionType, ConfigMapSource,
+    LocalObjectReference, PendingChange, Reason, Resolution, ResolveSetOutput, RolloutSettings, find_condition,
+    names::RESOLVESET_CLASS,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
@@ -90,7 +91,7 @@ pub(super) async fn write(
     resolution: &Resolution,
     output: &ResolveSetOutput,
     decision: &Decision,
-    (adopted, has_taken_over): (&[AdoptedObject], impl Fn(&AdoptedObject) -> bool),
+    (adopted, is_obsolete): (&[AdoptedObject], impl Fn(&AdoptedObject) -> bool),
 ) -> Result<Written, kube::Error> {
     let spec = spec(resolution, output, decision);
     let Some(existing) = existing else {
@@ -105,7 +106,7 @@ pub(super) async fn write(
     };
     let fields = |spec: &BundleDeploymentSpec| serde_json::to_value(spec).map_err(kube::Error::SerdeError);
     let mut change = difference(&fields(&existing.spec)?, &fields(&spec)?);
-    if let Some(adopt) = still_to_adopt(&existing.spec.adopt, adopted, has_taken_over) {
+    if let Some(adopt) = still_to_adopt(&existing.spec.adopt, adopted, is_obsolete) {
         change.get_or_insert_default().insert("adopt".to_owned(), json!(adopt));
     }
     let Some(change) = change else { return Ok(Written::Nothing) };
@@ -136,6 +137,15 @@ fn spec(resolution: &Resolution, output: &ResolveSetOutput, decision: &Decision)
 pub(super) fn rolled_back_to(deployment: &BundleDeployment) -> Option<&str> {
     let current = deployment.status.as_ref()?.history.last().filter(|current| current.rollback_to.is_some())?;
     config_map_of(&current.source)
+}
+
+/// Whether objects of other owners stop the current spec.
+pub(super) fn collides(deployment: &BundleDeployment) -> bool {
+    let conditions = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let ready = find_condition(conditions, ConditionType::Ready);
+    ready.is_some_and(|it| {
+        it.reason == Reason::ObjectCollision.as_str() && it.observed_generation == deployment.metadata.generation
+    })
 }
 
 /// The change of the current spec that waits for approval. One of an earlier spec may still be in the status, and an update of a provisioner
@@ -176,10 +186,10 @@ fn difference(now: &Value, wanted: &Value) -> Option<Map<String, Value>> {
 fn still_to_adopt(
     now: &[AdoptedObject],
     more: &[AdoptedObject],
-    has_taken_over: impl Fn(&AdoptedObject) -> bool,
+    is_obsolete: impl Fn(&AdoptedObject) -> bool,
 ) -> Option<Vec<AdoptedObject>> {
     let new = more.iter().filter(|object| !now.contains(object));
-    let all: Vec<&AdoptedObject> = now.iter().chain(new).filter(|object| !has_taken_over(object)).collect();
+    let all: Vec<&AdoptedObject> = now.iter().chain(new).filter(|object| !is_obsolete(object)).collect();
     let surplus = all.len().saturating_sub(ADOPTED);
     let kept: Vec<AdoptedObject> = all.into_iter().skip(surplus).cloned().collect();
     (kept != now).then_some(kept)
