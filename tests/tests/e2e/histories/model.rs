@@ -168,7 +168,7 @@ impl Model {
             return vec![was, newest];
         }
         let pin = self.wishes.get(owner).and_then(|wish| wish.pins.get(package));
-        // A set upgrades a member once those of its members that the member needs are healthy.
+        // A set upgrades a member once the other members that it needs are healthy.
         let waits_for = |needed: &&str| {
             let of_set = now.get(needed).filter(|it| it.owner == owner && *needed != package);
             of_set.is_some_and(|it| self.fails(needed, it))
