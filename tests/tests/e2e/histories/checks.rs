@@ -251,7 +251,7 @@ fn operator(model: &Model, found: &PlatformOperator, now: &World) -> Result<(), 
     // All that the package needs and its set has is checked with it.
     let refused = model.refused(OPERATOR, now).filter(|refused| Model::closure(package).contains(refused));
     if let Some(refused) = refused.filter(|_| installed.owner == OPERATOR) {
-        expected.push_str(&format!("; the checks refuse its upgrade: {}: ", now[refused].deployment));
+        expected = format!("{expected}; the checks refuse its upgrade: {}: ", now[refused].deployment);
     }
     let is_true = if refused.is_some() { said.starts_with(&expected) } else { said == expected };
     same(&format!("the PlatformOperator: {said:?}, expected {expected:?}"), is_true, true)?;

@@ -173,7 +173,7 @@ impl Model {
             let of_set = now.get(needed).filter(|it| it.owner == owner && *needed != package);
             of_set.is_some_and(|it| self.fails(needed, it))
         };
-        let waits = Self::closure(package).iter().any(|needed| waits_for(needed));
+        let waits = Self::closure(package).iter().any(waits_for);
         let is_repaired = self.quality(package, was) == Quality::Failing && self.trouble == Some(package);
         match pin {
             Some(pin) => vec![*pin],
