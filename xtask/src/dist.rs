@@ -19,9 +19,9 @@ impl Dist {
         guests::build_built_in()?;
         // A target directory of its own: the full command is not replaced by this one.
         let target = command::target_directory().join("cluster");
-        let mut build = command::cargo(["build", "--quiet", "--release"]);
+        let mut build = command::cargo(["build", "--quiet", "--profile", "dist"]);
         command::run(build.args(CLUSTER).arg("--target-dir").arg(&target))?;
-        let binary = target.join("release").join("chandler");
+        let binary = target.join("dist").join("chandler");
         let size = fs::metadata(&binary).with_context(|| format!("failed to read {}", binary.display()))?.len();
         eprintln!("built {} ({} KiB)", binary.display(), size / 1024);
         Ok(())

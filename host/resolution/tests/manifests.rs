@@ -45,8 +45,8 @@ fn a_member_is_a_bundle_deployment() {
 #[test]
 fn a_member_that_was_taken_over_stays_where_it_is_unless_the_output_says_otherwise() {
     let config = json!({"replicas": 2}).as_object().unwrap().clone();
-    let placement =
-        Placement { install_namespace: "first".to_owned(), config: Some(config.clone()), ..Placement::default() };
+    let image = member("base", &[]).image;
+    let placement = Placement { install_namespace: "first".to_owned(), config: Some(config.clone()), image };
     let members = [PlannedMember {
         placement: Some(placement.clone()),
         deployment: Some("first-base".to_owned()),
