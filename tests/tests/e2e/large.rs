@@ -9,8 +9,12 @@ use chandler_tests::{
     state::{State, content_of},
     wait,
 };
+use serde_json::{Value, json};
 
-use crate::PLAIN;
+use crate::{
+    PLAIN, resolutions,
+    shop::{Shop, catalog},
+};
 
 const OBJECTS: usize = 2000;
 const CRDS: usize = 120;
@@ -78,5 +82,31 @@ async fn one_hundred_and_twenty_crds_are_each_created_and_deleted_once() {
     assert_eq!(BTreeSet::from_iter(changes(upgrade)), BTreeSet::from([changed.as_str()]), "nothing else is written");
     assert_eq!(count(&costs["deletion"], "DELETE"), 2 * CRDS, "each object is deleted once");
     assert_gone(&world).await;
+    world.finish().await;
+}
+
+/// ConfigMaps with so many keys in all. A release takes about 140 bytes of memory for each.
+fn keys(count: usize) -> Vec<Value> {
+    const EACH: usize = 20_000;
+    let map = |number: usize| {
+        let data: BTreeMap<String, &str> = (0..count.min(EACH)).map(|key| (format!("k{key}"), "")).collect();
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("keys-{count}-{number}")}, "data": data})
+    };
+    (0..count.div_ceil(EACH)).map(map).collect()
+}
+
+/// The members of this set do not fit into the memory for checks together, and the first one needs all of it when the others have theirs.
+#[tokio::test(flavor = "multi_thread")]
+async fn members_that_need_all_memory_for_checks_do_not_wait_for_ever() {
+    let world = World::new().await;
+    let mut shop = Shop::new(&world).with_plain("a", "1.0.0", &[], &keys(80_000)).await;
+    for (package, count) in [("b", 20_000), ("c", 19_999), ("d", 19_998)] {
+        shop = shop.with_plain(package, "1.0.0", &[], &keys(count)).await;
+    }
+    catalog(&shop).await;
+    let (name, packages) = (format!("{}-large", world.run()), ["a", "b", "c", "d"].map(|package| (package, "1.0.0")));
+    resolutions::create(&shop, &name, &packages).await;
+    resolutions::installed(&shop, &name, &packages).await;
+    resolutions::delete(&world, &name).await;
     world.finish().await;
 }

@@ -71,6 +71,12 @@ async fn defined_kinds(
         let context = Arc::clone(context);
         async move {
             let result = Box::pin(Planned::render(&context, member.clone())).await;
+            // The release goes here, with its share of the memory: results wait for those of the members before them, which may need it.
+            let result = result.map(|planned| {
+                let mut kinds = DefinedKinds::default();
+                kinds.add(&planned.release);
+                kinds
+            });
             (Member::of(&member), member, is_changed, result)
         }
     });
@@ -78,8 +84,8 @@ async fn defined_kinds(
     let (mut kinds, mut changed) = (DefinedKinds::default(), Vec::new());
     while let Some((member, deployment, is_changed, result)) = rendered.next().await {
         match result {
-            Ok(planned) => {
-                kinds.add(&planned.release);
+            Ok(defined) => {
+                kinds.extend(defined);
                 changed.extend(is_changed.then_some((member, deployment)));
             }
             Err(NotPlanned { message, excludes }) => {

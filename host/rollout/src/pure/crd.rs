@@ -45,6 +45,13 @@ impl DefinedKinds {
         }
     }
 
+    /// Adds other kinds. Those that were added before stay as they are.
+    pub fn extend(&mut self, others: Self) {
+        for (id, defined) in others.0 {
+            self.0.entry(id).or_insert(defined);
+        }
+    }
+
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Defined> {
         self.0.get(&id_of(key))
     }
