@@ -120,6 +120,18 @@ impl Slot {
         pending::<()>().await;
     }
 
+    /// Waits for memory for a payload that still has a share of another capacity, and lends the slot meanwhile. Nothing is dropped: whoever has a
+    /// share of this capacity waits for none of the other one.
+    pub async fn exchange(&self, bytes: usize) {
+        let more = self.capacity.more(&self.requester, &self.shares(), bytes);
+        let Err(NotFree) = more.map(|more| self.shares().extend(more)) else { return };
+        // Two reconciles that each kept a share while waiting for a larger one would wait for each other.
+        self.shares().clear();
+        // None during shutdown: reconciles in progress finish without a share.
+        let share = self.lend(self.capacity.acquire(&self.requester, bytes)).await;
+        self.shares().extend(share);
+    }
+
     /// Waits until the reconcile needs more memory than is free.
     async fn lack(&self) -> usize {
         self.stopped.notified().await;
@@ -296,6 +308,26 @@ mod tests {
         done.send(()).expect("it waits");
         assert!(poll!(&mut first).is_ready());
         assert_eq!(second.await, Some(2));
+    }
+
+    #[tokio::test]
+    async fn a_payload_that_is_counted_elsewhere_waits_without_a_share_of_this_memory() {
+        let slots = slots(2);
+        let all = slots.capacity.available();
+        let (done, ended) = ending();
+        let mut first = pin!(slots.within(requester(), all / 2 - (256 << 10), |_| ended.clone()));
+        assert!(poll!(&mut first).is_pending());
+        let mut second = pin!(slots.within(requester(), 0, |slot| async move { slot.exchange(all / 4).await }));
+        assert!(poll!(&mut second).is_pending());
+        assert_eq!(
+            (slots.capacity.available(), slots.all.available()),
+            (all / 2 + (256 << 10), 1),
+            "it gave its share back"
+        );
+        done.send(()).expect("it waits");
+        assert!(poll!(&mut first).is_ready());
+        assert_eq!(second.await, Some(()));
+        assert_eq!(slots.capacity.available(), all);
     }
 
     #[tokio::test]

@@ -142,7 +142,7 @@ pub(super) async fn described(
         Err(Panicked) => Err(PrepareError::from(PreparationPanicked).into()),
     };
     if let Ok(prepared) = &described {
-        handles.slot.carry(prepared.memory()).await;
+        handles.slot.exchange(prepared.memory()).await;
     }
     // From here the share of the reconcile counts.
     Some(described.map(|prepared| Prepared { shares: Vec::new(), ..prepared }))
@@ -171,7 +171,7 @@ pub(super) async fn rerendered(
     let outcome = jobs.outcome(&on_behalf, &job, &requested, work, wake(&name, handles.context));
     let Ok((rerendered, share)) = handles.slot.lend(outcome).await? else { return Some(Err(PreparationPanicked)) };
     if let Ok(rerendered) = &rerendered {
-        handles.slot.carry(rerendered.rendered.release.memory()).await;
+        handles.slot.exchange(rerendered.rendered.release.memory()).await;
     }
     drop(share);
     Some(Ok(rerendered))
