@@ -1,4 +1,4 @@
-//! Bounds the memory of what is in progress, always: whoever needs more than is free waits with empty hands.
+//! Bounds the memory of what is in progress, always: work that needs more than is free waits, and has nothing in memory meanwhile.
 //!
 //! A share is held for as long as what it counts is in memory, whatever the time: on a slow API server reconciles take longer, and if shares
 //! ended before them, more and more would be in memory, exactly then. What must not wait for such a reconcile, because its API server or a

@@ -120,8 +120,8 @@ impl Slot {
         pending::<()>().await;
     }
 
-    /// Waits for memory for a payload that still has a share of another capacity, and lends the slot meanwhile. Nothing is dropped: whoever has a
-    /// share of this capacity waits for none of the other one.
+    /// Waits for memory for a payload that still has a share of another capacity, and lends the slot meanwhile. Nothing is dropped: work that has
+    /// a share of this capacity waits for none of the other one.
     pub async fn exchange(&self, bytes: usize) {
         let more = self.capacity.more(&self.requester, &self.shares(), bytes);
         let Err(NotFree) = more.map(|more| self.shares().extend(more)) else { return };
