@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use chandler_api::{BundleDeployment, ConditionType, find_condition};
 use chandler_core::text;
 use chandler_resolver::Installed;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 use serde_json::{Map, Value, json};
 
@@ -61,12 +62,15 @@ pub struct Claim {
     pub properties: Vec<Value>,
 }
 
+/// The condition Ready of a BundleDeployment.
+pub fn ready(deployment: &BundleDeployment) -> Option<&Condition> {
+    find_condition(&deployment.status.as_ref()?.conditions, ConditionType::Ready)
+}
+
 /// Whether a BundleDeployment is complete and healthy, as its current spec describes it.
 pub fn is_ready(deployment: &BundleDeployment) -> bool {
-    let Some(status) = &deployment.status else { return false };
-    let ready = find_condition(&status.conditions, ConditionType::Ready);
     deployment.metadata.deletion_timestamp.is_none()
-        && ready
+        && ready(deployment)
             .is_some_and(|ready| ready.status == "True" && ready.observed_generation == deployment.metadata.generation)
 }
 

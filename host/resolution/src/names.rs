@@ -84,7 +84,7 @@ mod tests {
             (&["app"], &[("app", "two")], &[("app", "one")], &[("app", "one")]),
             // Names may be those of other packages.
             (&["app", "base"], &[("app", "base"), ("base", "app")], &[], &[("app", "base"), ("base", "app")]),
-            // A name that begins like those of sets would be in the way of a set.
+            // A name with the prefix of sets would be in the way of a set.
             (&["app"], &[("app", "resolveset-shop")], &[], &[("app", "app")]),
             (&["app"], &[("app", "decidedset-shop")], &[], &[("app", "app")]),
             // What leaves the set is not replaced in its place.

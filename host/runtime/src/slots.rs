@@ -113,8 +113,9 @@ impl Slot {
     /// Returns if the reconcile has memory for a payload of this many bytes. If too little is free, the reconcile ends here: it is dropped, and
     /// begins again once it is free ([`Slots::within`]).
     pub async fn carry(&self, bytes: usize) {
-        let more = self.capacity.more(&self.requester, &self.shares(), bytes);
-        let Err(NotFree) = more.map(|more| self.shares().extend(more)) else { return };
+        if self.grow(bytes).is_ok() {
+            return;
+        }
         self.lacks.store(bytes, Ordering::Relaxed);
         self.stopped.notify_one();
         pending::<()>().await;
@@ -123,13 +124,22 @@ impl Slot {
     /// Waits for memory for a payload that still has a share of another capacity, and lends the slot meanwhile. Nothing is dropped: work that has
     /// a share of this capacity waits for none of the other one.
     pub async fn exchange(&self, bytes: usize) {
-        let more = self.capacity.more(&self.requester, &self.shares(), bytes);
-        let Err(NotFree) = more.map(|more| self.shares().extend(more)) else { return };
+        if self.grow(bytes).is_ok() {
+            return;
+        }
         // Two reconciles that each kept a share while waiting for a larger one would wait for each other.
         self.shares().clear();
         // None during shutdown: reconciles in progress finish without a share.
         let share = self.lend(self.capacity.acquire(&self.requester, bytes)).await;
         self.shares().extend(share);
+    }
+
+    /// Takes what is missing to so many bytes, if it is free.
+    fn grow(&self, bytes: usize) -> Result<(), NotFree> {
+        let mut shares = self.shares();
+        let more = self.capacity.more(&self.requester, &shares, bytes)?;
+        shares.extend(more);
+        Ok(())
     }
 
     /// Waits until the reconcile needs more memory than is free.

@@ -10,7 +10,6 @@ use chandler_tests::{
     wait,
     world::condition,
 };
-use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::{
     admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
     core::v1::ConfigMap,
@@ -19,7 +18,6 @@ use k8s_openapi::api::{
 use kube::{
     Api, Client, ResourceExt as _,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-    runtime::{WatchStreamExt as _, watcher},
 };
 use serde_json::{Value, json};
 
@@ -28,6 +26,7 @@ use crate::{
     admission_policies::policies,
     controller_rights::{controller, deployed},
     permissions::{account, apply, remove_cluster_roles},
+    removals::Removals,
 };
 
 /// A resolver that writes decisions for one set.
@@ -230,30 +229,12 @@ async fn members_of_a_withdrawn_decision_are_removed_before_what_they_depend_on(
     namespaces(&world, &["app", "base"]).await;
     resolver.decide(&world, "1", &[("app", &["base"]), ("base", &[])]).await;
     resolver.installed(&world, "1", &["app", "base"]).await;
-    let selected = watcher::Config::default().labels(&format!("{OWNER_NAME_LABEL}={}", resolver.deployment()));
-    let events = watcher(world.deployments(), selected).default_backoff();
-    let mut events = Box::pin(events.map_err(|error| panic!("{error}")));
     // The controller notices it although it did not run.
     world.stop_controller().await;
     resolver.withdraw("1").await;
     world.start_controller();
-    let mut order: Vec<String> = Vec::new();
-    while order.iter().filter(|line| line.starts_with("gone")).count() < 2 {
-        let line = match events.next().await.expect("an endless stream") {
-            Ok(watcher::Event::Apply(member)) if member.metadata.deletion_timestamp.is_some() => {
-                format!("deleted {}", member.name_any())
-            }
-            Ok(watcher::Event::Delete(member)) => format!("gone {}", member.name_any()),
-            Ok(_) => continue,
-            Err(()) => unreachable!("errors end the test"),
-        };
-        if !order.contains(&line) {
-            order.push(line);
-        }
-    }
-    let place = |line: String| order.iter().position(|it| *it == line).unwrap_or_else(|| panic!("{line}: {order:?}"));
-    let (app, base) = (resolver.member("app"), resolver.member("base"));
-    assert!(place(format!("gone {app}")) < place(format!("deleted {base}")), "{order:?}");
+    let removals = Removals::watch(&world, &resolver.deployment(), 2).await;
+    removals.assert_before(&resolver.member("app"), &resolver.member("base"));
     resolver.gone(&world).await;
     world.finish().await;
 }

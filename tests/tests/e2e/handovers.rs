@@ -4,17 +4,13 @@
 use chandler_api::{BundleDeployment, Catalog, ConditionType, Resolution, find_condition, names::OWNER_NAME_LABEL};
 use chandler_permissions::{PolicyRule, roles};
 use chandler_tests::{World, wait};
-use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, ResourceExt as _,
-    api::DeleteParams,
-    runtime::{WatchStreamExt as _, watcher},
-};
+use kube::{Api, ResourceExt as _, api::DeleteParams};
 use serde_json::json;
 
 use crate::{
     permissions,
+    removals::Removals,
     resolutions::{create, delete, installed, message, patch, resolutions, until, wanted},
     shop::{Shop, catalog},
 };
@@ -274,29 +270,10 @@ async fn members_are_removed_before_what_they_depend_on() {
     create(&shop, &name, &[("app", ""), ("extra", "")]).await;
     let all = [("app", "1.0.0"), ("base", "1.0.0"), ("extra", "1.0.0"), ("left", "1.0.0"), ("right", "1.0.0")];
     installed(&shop, &name, &all).await;
-    // Each event of a member, in their order: its name, and whether it is being deleted.
-    let selected = watcher::Config::default().labels(&format!("{OWNER_NAME_LABEL}=resolveset-{name}"));
-    let events = watcher(world.deployments(), selected).default_backoff();
-    let mut events = Box::pin(events.map_err(|error| panic!("{error}")));
-    let mut order: Vec<String> = Vec::new();
     patch(&world, &name, json!({"packages": wanted(&shop, &[("extra", "")])})).await;
-    while order.iter().filter(|line| line.starts_with("gone")).count() < 4 {
-        let line = match events.next().await.expect("an endless stream") {
-            Ok(watcher::Event::Apply(member)) if member.metadata.deletion_timestamp.is_some() => {
-                format!("deleted {}", member.name_any())
-            }
-            Ok(watcher::Event::Delete(member)) => format!("gone {}", member.name_any()),
-            Ok(_) => continue,
-            Err(()) => unreachable!("errors end the test"),
-        };
-        if !order.contains(&line) {
-            order.push(line);
-        }
-    }
-    let place = |line: String| order.iter().position(|it| *it == line).unwrap_or_else(|| panic!("{line}: {order:?}"));
+    let removals = Removals::watch(&world, &format!("resolveset-{name}"), 4).await;
     for (dependent, needed) in [("app", "left"), ("app", "right"), ("left", "base"), ("right", "base")] {
-        let (gone, deleted) = (format!("gone {}", shop.name(dependent)), format!("deleted {}", shop.name(needed)));
-        assert!(place(gone) < place(deleted), "{order:?}");
+        removals.assert_before(&shop.name(dependent), &shop.name(needed));
     }
     assert_eq!(shop.installed("extra").await.as_deref(), Some("1.0.0"));
     delete(&world, &name).await;

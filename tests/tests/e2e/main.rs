@@ -73,6 +73,7 @@ mod provisioner_classes;
 mod random;
 mod recovery;
 mod registries;
+mod removals;
 mod repair_isolation;
 mod request_counts;
 mod resolution_crashes;

@@ -1,6 +1,7 @@
 //! What the annotations of a ConfigMap say about the set that it decides.
 
 use chandler_api::ServiceAccountReference;
+use chandler_core::dns_name::{self, is_label};
 use kube::ResourceExt;
 
 /// The name of the set. Its presence makes the ConfigMap a decision.
@@ -17,8 +18,6 @@ pub(super) const CREATED: &str = "resolveset.chandler.dev/created";
 const PREFIX: &str = "decidedset-";
 /// The longest name of a set. A BundleDeployment has 52 characters at most.
 const NAME: usize = 52 - PREFIX.len();
-/// The longest name of an object.
-const OBJECT_NAME: usize = 253;
 
 /// Why a ConfigMap with the annotation is not installed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -139,15 +138,9 @@ fn parse_number(text: &str) -> Option<u64> {
 
 fn parse_account(text: &str) -> Option<ServiceAccountReference> {
     let (namespace, name) = text.split_once('/')?;
-    let is_name = name.len() <= OBJECT_NAME && name.split('.').all(is_label);
+    let is_name = name.len() <= dns_name::SUBDOMAIN_LENGTH && name.split('.').all(is_label);
     (is_label(namespace) && is_name)
         .then(|| ServiceAccountReference { name: name.to_owned(), namespace: Some(namespace.to_owned()) })
-}
-
-/// Whether a text is a label of a DNS name, as the names of namespaces are.
-fn is_label(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=63).contains(&text.len()) && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 #[cfg(test)]

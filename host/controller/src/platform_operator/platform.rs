@@ -7,13 +7,12 @@ use std::{
 };
 
 use chandler_api::{
-    BundleDeployment, ConditionType, PlatformOperator, Reason, Resolution, ServiceAccountReference, find_condition,
-    names::OWNER_NAME_LABEL,
+    BundleDeployment, PlatformOperator, Reason, Resolution, ServiceAccountReference, names::OWNER_NAME_LABEL,
 };
 use chandler_catalog::Indexes;
 use chandler_permissions::{Account, AccountPolicy};
 use chandler_platform::{Plan, Refused, Settings, plan::plan, resolution};
-use chandler_resolution::manifests;
+use chandler_resolution::{installation::ready, manifests};
 use chandler_rollout::impersonating;
 use chandler_runtime::GenerationTracker;
 use kube::{
@@ -306,8 +305,7 @@ fn installed_elsewhere(planned: &Planned) -> BTreeSet<String> {
 }
 
 fn lacks_namespace(deployment: &BundleDeployment) -> bool {
-    let ready = deployment.status.as_ref().and_then(|status| find_condition(&status.conditions, ConditionType::Ready));
-    ready.is_some_and(|ready| ready.reason == Reason::InstallNamespaceNotFound.as_str())
+    ready(deployment).is_some_and(|ready| ready.reason == Reason::InstallNamespaceNotFound.as_str())
 }
 
 fn foreign(name: &str) -> String {

@@ -38,8 +38,8 @@ pub(crate) struct Handovers(Mutex<State>);
 struct State {
     /// The BundleDeployments that the decision of a Resolution has no more, by the name of the Resolution.
     leaving: BTreeMap<String, BTreeSet<String>>,
-    /// The BundleDeployments that the last decision of each Resolution has, those of others among them, whether it is installed or waits. None
-    /// if there was no decision since the controller started.
+    /// The BundleDeployments that the last decision of each Resolution has, also if another set installs them, whether it is installed or waits.
+    /// Without a decision since the controller started there is no list.
     decided: BTreeMap<String, Option<BTreeSet<String>>>,
     /// How far each takeover is, by BundleDeployment and Resolution.
     takeovers: BTreeMap<(String, String), Takeover>,

@@ -7,14 +7,14 @@ use std::{
 };
 
 use chandler_api::{
-    AdoptedObject, BundleDeployment, ConditionType, OnFailure, PendingDecision, Reason, Resolution, ResolutionOutput,
-    ResolutionStatus, ResolveSetOutput, find_condition, resolution::DECISIONS,
+    AdoptedObject, BundleDeployment, OnFailure, PendingDecision, Reason, Resolution, ResolutionOutput,
+    ResolutionStatus, ResolveSetOutput, resolution::DECISIONS,
 };
 use chandler_catalog::Indexes;
 use chandler_records::RecordError;
 use chandler_resolution::{
     PlannedMember,
-    installation::is_ready,
+    installation::{is_ready, ready},
     status::{self, Answer, Found, Set},
 };
 use chandler_runtime::{
@@ -303,8 +303,8 @@ impl Resolutions {
         };
         let names = members.iter().map(PlannedMember::deployment_name).chain(elsewhere);
         let state = |name: String| {
-            let status = self.context.deployment(&name)?.status?;
-            Some((name, find_condition(&status.conditions, ConditionType::Ready)?.reason.clone()))
+            let deployment = self.context.deployment(&name)?;
+            Some((name, ready(&deployment)?.reason.clone()))
         };
         names.filter_map(state).collect()
     }

@@ -1,10 +1,11 @@
 //! The BundleDeployment of a set, whose bundle is the manifests of a decision.
 
 use chandler_api::{
-    AdoptedObject, BundleDeployment, BundleDeploymentSpec, BundleSource, ChangeCause, ConditionType, ConfigMapSource,
-    LocalObjectReference, PendingChange, Reason, Resolution, ResolveSetOutput, RolloutSettings, find_condition,
+    AdoptedObject, BundleDeployment, BundleDeploymentSpec, BundleSource, ChangeCause, ConfigMapSource,
+    LocalObjectReference, PendingChange, Reason, Resolution, ResolveSetOutput, RolloutSettings,
     names::RESOLVESET_CLASS,
 };
+use chandler_resolution::installation::ready;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, ResourceExt as _,
@@ -141,9 +142,7 @@ pub(super) fn rolled_back_to(deployment: &BundleDeployment) -> Option<&str> {
 
 /// Whether objects of other owners stop the current spec.
 pub(super) fn collides(deployment: &BundleDeployment) -> bool {
-    let conditions = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let ready = find_condition(conditions, ConditionType::Ready);
-    ready.is_some_and(|it| {
+    ready(deployment).is_some_and(|it| {
         it.reason == Reason::ObjectCollision.as_str() && it.observed_generation == deployment.metadata.generation
     })
 }
@@ -170,7 +169,7 @@ pub(crate) fn changed_fields(now: &Value, wanted: &Value, fields: &[&str]) -> Ma
     fields.iter().filter(differs).map(|field| ((*field).to_owned(), change(field))).collect()
 }
 
-/// The merge patch that makes the fields of the Resolution what they are to be; none where they are.
+/// The merge patch that makes the fields of the Resolution what they are to be, if any differs.
 fn difference(now: &Value, wanted: &Value) -> Option<Map<String, Value>> {
     let mut change = changed_fields(now, wanted, &FIELDS);
     let on_failure = |spec: &Value| spec.pointer("/rollout/onFailure").cloned();

@@ -6,8 +6,11 @@ use std::{
     time::Duration,
 };
 
-use chandler_api::{BundleDeployment, ConditionType, Outcome, Resolution, find_condition, names::OWNER_NAME_LABEL};
-use chandler_resolution::{Claim, installation::is_ready};
+use chandler_api::{BundleDeployment, Outcome, Resolution, names::OWNER_NAME_LABEL};
+use chandler_resolution::{
+    Claim,
+    installation::{is_ready, ready},
+};
 use chandler_runtime::{Cache, Triggers};
 use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
 
@@ -97,10 +100,7 @@ impl ResolutionWakes {
     /// Wakes the Resolutions that need a BundleDeployment whose state is another one than before: its set is not the only one that reports it.
     fn state_changed(&self, deployment: &BundleDeployment) {
         let name = deployment.name_any();
-        let conditions = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-        let Some(state) = find_condition(conditions, ConditionType::Ready).map(|ready| ready.reason.clone()) else {
-            return;
-        };
+        let Some(state) = ready(deployment).map(|ready| ready.reason.clone()) else { return };
         let before = self.states.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), state.clone());
         if before.as_ref() == Some(&state) {
             return;

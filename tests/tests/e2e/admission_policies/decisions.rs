@@ -66,7 +66,7 @@ pub(super) fn cases<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
         (boss, without(ACCOUNT), policy),
         (author, without(SET), None),
         (author, Request::Create(mutable), policy),
-        // Whoever may decide may also withdraw the decision, although the set names it.
+        // A user who may decide may also withdraw the decision, although the set names it.
         (author, Request::Delete(existing("decided")), policy),
         (boss, Request::Delete(existing("decided")), None),
         // The content of a set is decided by nothing but decisions.

@@ -142,7 +142,7 @@ pub(super) async fn described(
         Err(Panicked) => Err(PrepareError::from(PreparationPanicked).into()),
     };
     if let Ok(prepared) = &described {
-        handles.slot.exchange(prepared.memory()).await;
+        handles.slot.exchange(memory(&prepared.release, prepared.update.as_ref())).await;
     }
     // From here the share of the reconcile counts.
     Some(described.map(|prepared| Prepared { shares: Vec::new(), ..prepared }))
@@ -157,8 +157,8 @@ pub(super) async fn rerendered(
     let work = || {
         let (deployment, revision, context) = (deployment.clone(), revision.clone(), Arc::clone(handles.context));
         async move {
-            let (size, requester) =
-                (context.memory.sizes.of(&deployment.name_any()), requester(&deployment, &context.options.accounts));
+            let requester = requester(&deployment, &context.options.accounts);
+            let size = context.memory.sizes.of(&deployment.name_any());
             let share = context.capacities.preparations.acquire(&requester, size).await;
             (rerender::rerender(&context, &deployment, &revision).await, share)
         }
@@ -238,7 +238,7 @@ async fn describe(
     loop {
         let mut shares: Vec<Share> = capacity.acquire(&requester, size).await.into_iter().collect();
         let releases = Box::pin(inputs.releases((&class, &in_use, &config), held)).await.map_err(failed)?;
-        let taken = releases.memory();
+        let taken = memory(&releases.described.release, releases.update.as_ref());
         context.memory.sizes.note(&name, taken);
         match capacity.more(&requester, &shares, taken) {
             Ok(more) => shares.extend(more),
@@ -255,13 +255,6 @@ async fn describe(
     }
 }
 
-impl Prepared {
-    /// An estimate of the memory of its releases in bytes.
-    fn memory(&self) -> usize {
-        self.release.memory() + self.update.as_ref().map_or(0, |update| update.release.memory())
-    }
-}
-
 /// The releases of one description, and what its author should know about them.
 struct Releases {
     made: Option<Made>,
@@ -270,12 +263,9 @@ struct Releases {
     warnings: Vec<BundleWarning>,
 }
 
-impl Releases {
-    /// An estimate of their memory in bytes.
-    fn memory(&self) -> usize {
-        let update = self.update.as_ref().map_or(0, |update| update.release.memory());
-        self.described.release.memory() + update
-    }
+/// An estimate of the memory of a release and its update, in bytes.
+fn memory(release: &Release, update: Option<&Update>) -> usize {
+    release.memory() + update.map_or(0, |update| update.release.memory())
 }
 
 /// What a release is rendered from, besides a class.
