@@ -176,11 +176,11 @@ async fn a_password_goes_to_the_registry_alone() {
     let error = resolve(registry.address, Some(basic()), ImageOptions::default()).await.unwrap_err();
     assert_eq!(error.reason(), "ImageNotFound", "{error}");
     let sent = registry.requests();
-    // The manifest, and the tags, which tell whether there is such a repository.
-    let expected = [false, true, false, true, false];
+    // The manifest with HEAD and with GET, and the tags, which tell whether there is such a repository.
+    let expected = [false, true, false, true, false, true, false];
     assert_eq!(sent.iter().map(|request| authorized(request)).collect::<Vec<_>>(), expected, "{sent:?}");
     let stored = elsewhere.requests();
-    assert!(stored.len() == 2 && stored.iter().all(|request| !authorized(request)), "{stored:?}");
+    assert!(stored.len() == 3 && stored.iter().all(|request| !authorized(request)), "{stored:?}");
 }
 
 #[tokio::test]
@@ -249,8 +249,8 @@ async fn a_registry_of_this_machine_may_lead_to_another_of_it() {
     let registry = Server::start(move |_, _| redirect(&format!("http://localhost:{port}/storage"))).await;
     let error = resolve(registry.address, None, ImageOptions::default()).await.unwrap_err();
     assert_eq!(error.reason(), "ImageNotFound", "{error}");
-    // The manifest, and the tags, which tell whether there is such a repository.
-    assert_eq!(elsewhere.requests().len(), 2);
+    // The manifest with HEAD and with GET, and the tags, which tell whether there is such a repository.
+    assert_eq!(elsewhere.requests().len(), 3);
 }
 
 /// Options with the text of a registries.conf.
@@ -362,6 +362,45 @@ async fn a_token_server_that_finds_nothing_says_nothing_about_the_repository() {
         assert!(error.to_string().ends_with(&format!("{realm} answered {status}")), "{error}");
         assert_eq!(registry.requests().len(), 1, "the tags are not asked for");
     }
+}
+
+#[tokio::test]
+async fn a_registry_without_head_is_asked_with_get() {
+    // The server behind signs its addresses for GET alone.
+    let signed = Server::start(|request, _| {
+        if request.starts_with("HEAD") { response("403 Forbidden", "", "") } else { response("200 OK", "", "{}") }
+    })
+    .await;
+    let location = format!("Location: http://{}/signed\r\n", signed.address);
+    for (status, headers) in [
+        ("404 Not Found", ""),
+        ("405 Method Not Allowed", ""),
+        ("400 Bad Request", ""),
+        ("307 Temporary Redirect", location.as_str()),
+    ] {
+        let (refusal, is_redirect) = (response(status, headers, ""), !headers.is_empty());
+        let registry = Server::start(move |request, _| {
+            if request.starts_with("HEAD") || is_redirect { refusal.clone() } else { response("200 OK", "", "{}") }
+        })
+        .await;
+        let resolved = resolve(registry.address, None, ImageOptions::default()).await;
+        assert!(resolved.is_ok(), "{status}: {resolved:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_registry_says_of_a_refusal_is_shown() {
+    let denied = "{\"errors\": [{\"code\": \"DENIED\", \"message\": \"the trial has ended\"}]}";
+    let registry = Server::start(|request, _| {
+        if request.starts_with("HEAD") {
+            response("400 Bad Request", "", "")
+        } else {
+            response("400 Bad Request", "", denied)
+        }
+    })
+    .await;
+    let error = resolve(registry.address, None, ImageOptions::default()).await.unwrap_err();
+    assert!(error.to_string().ends_with("400 Bad Request: the trial has ended"), "{error}");
 }
 
 #[tokio::test]

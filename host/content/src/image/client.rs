@@ -85,6 +85,24 @@ impl Client {
         }
     }
 
+    /// The answer to HEAD; `None` where GET has to show what it is. Some registries refuse HEAD, or lead to servers that sign an address for GET
+    /// alone, and only the answer to GET has the reason of a refusal.
+    pub(super) async fn head(&self, what: &str, accept: &'static str) -> Result<Option<Response>, RegistryError> {
+        let answered = async {
+            let response = self.answer(Method::HEAD, what, Some(accept)).await?;
+            match failure_of(response.status()) {
+                _ if response.status().is_success() => Ok(Some(response)),
+                ServerFailure::Unavailable | ServerFailure::RateLimited => self.checked(response).await.map(Some),
+                _ => Ok(None),
+            }
+        };
+        let answered = answered.await;
+        if let Ok(Some(_)) = answered {
+            self.silent.answered(self.image.registry_name());
+        }
+        answered
+    }
+
     /// Requests a path that the repository need not have.
     pub(super) async fn find(&self, what: &str, accept: &'static str) -> Result<Option<Response>, RegistryError> {
         match self.noted(self.ask(Method::GET, what, Some(accept)).await) {
@@ -118,20 +136,29 @@ impl Client {
     }
 
     async fn ask(&self, method: Method, what: &str, accept: Option<&'static str>) -> Result<Response, RegistryError> {
+        let response = self.answer(method, what, accept).await?;
+        self.checked(response).await
+    }
+
+    /// What the registry answers, whatever the status.
+    async fn answer(
+        &self,
+        method: Method,
+        what: &str,
+        accept: Option<&'static str>,
+    ) -> Result<Response, RegistryError> {
         let path = format!("{}/{what}", self.image.repository());
         let url = self.connection.home().join(&path).map_err(|_| self.protocol("its name does not fit into a URL"))?;
         let before = self.authorization.lock().await.clone();
         let response = self.send(&method, &url, accept, before.as_ref()).await?;
         // Whom the registry leads to gets no credentials, and is not asked again.
         if response.status() != StatusCode::UNAUTHORIZED || !self.connection.is_home(response.url()) {
-            return self.checked(response).await;
+            return Ok(response);
         }
-        let Some(authorization) = self.authorize(response.headers()).await? else {
-            return self.checked(response).await;
-        };
+        let Some(authorization) = self.authorize(response.headers()).await? else { return Ok(response) };
         let response = self.send(&method, &url, accept, Some(&authorization)).await?;
         *self.authorization.lock().await = Some(authorization);
-        self.checked(response).await
+        Ok(response)
     }
 
     async fn send(

@@ -222,11 +222,11 @@ impl Images {
         let _room = self.inner.crowd.enter(&self.requester, reference.registry()).await;
         let client = self.client(&endpoint).await?;
         let what = format!("manifests/{}", reference.tag().unwrap_or("latest"));
-        let head = client.request(Method::HEAD, &what, Some(ACCEPTED)).await?;
-        if let Some(digest) = announced(head.headers()) {
+        // The header is optional.
+        let head = client.head(&what, ACCEPTED).await?;
+        if let Some(digest) = head.and_then(|head| announced(head.headers())) {
             return Ok(digest);
         }
-        // The header is optional.
         let response = client.request(Method::GET, &what, Some(ACCEPTED)).await?;
         Ok(Digest::of(&self.manifest_bytes(&client, reference, response).await?))
     }

@@ -126,6 +126,9 @@ pub struct Platform {
 #[error("{0:?} is not a platform: want `os/architecture`, such as `linux/amd64`")]
 pub struct PlatformError(String);
 
+/// Operating system and architecture of what is no image for a platform, such as the attestations that buildx adds to an index.
+const UNKNOWN: &str = "unknown";
+
 impl Default for Platform {
     /// `linux/amd64`, on every machine: bundles contain the same files for all platforms, and an index without this entry is
     /// rare.
@@ -279,7 +282,8 @@ impl Manifest {
     }
 }
 
-/// The image for a platform.
+/// The image for a platform, or the only image that there is: bundles contain the same files for all platforms, and some are built for one that
+/// is not the usual one. Attestations are no images for a platform.
 pub(super) fn choose<'a>(manifests: &'a [Descriptor], wanted: &Platform) -> Result<&'a Descriptor, ImageError> {
     let images =
         || manifests.iter().filter(|entry| matches!(entry.media_type.as_str(), "" | OCI_MANIFEST | DOCKER_MANIFEST));
@@ -290,6 +294,12 @@ pub(super) fn choose<'a>(manifests: &'a [Descriptor], wanted: &Platform) -> Resu
     // The first, as container tools do; variants of the same architecture are in the order of preference.
     if let Some(entry) = images().find(matches) {
         return Ok(entry);
+    }
+    let is_attestation =
+        |entry: &Descriptor| entry.platform.as_ref().is_some_and(|it| it.os == UNKNOWN && it.architecture == UNKNOWN);
+    let mut others = images().filter(|entry| !is_attestation(entry));
+    if let (Some(only), None) = (others.next(), others.next()) {
+        return Ok(only);
     }
     let names: Vec<String> =
         images().filter_map(|entry| entry.platform.as_ref()).map(ToString::to_string).take(20).collect();

@@ -47,10 +47,10 @@ async fn failures_of_registries_differ_by_cause() {
     insta::assert_snapshot!(messages.join("\n"), @"
     Everything Status(500): image registry/x:v1: registry answered 500 Internal Server Error
     Everything Status(429): image registry/x:v1: registry answered 429 Too Many Requests
-    Everything Status(401): image registry/x:v1: access to repository x is denied: registry answered 401 Unauthorized
-    Everything Status(403): image registry/x:v1: access to repository x is denied: registry answered 403 Forbidden
+    Everything Status(401): image registry/x:v1: access to repository x is denied: registry answered 401 Unauthorized: injected fault
+    Everything Status(403): image registry/x:v1: access to repository x is denied: registry answered 403 Forbidden: injected fault
     Blobs Status(404): image registry/x@sha256:…: registry answered 404 Not Found: injected fault
-    Everything Status(418): image registry/x:v1: registry answered 418 I'm a teapot
+    Everything Status(418): image registry/x:v1: registry answered 418 I'm a teapot: injected fault
     Manifests WrongBytes: image registry/x@sha256:…: the manifest has the digest sha256:…; sha256:… was asked for
     Manifests Truncated: image registry/x@sha256:…: the manifest has the digest sha256:…; sha256:… was asked for
     Blobs WrongBytes: image registry/x@sha256:…: layer … has the digest sha256:…; sha256:… was asked for

@@ -61,13 +61,21 @@ async fn an_index_leads_to_the_image_for_the_platform() {
     let images = Images::new(setup.images.store().clone(), options);
     let tree = images.fetch(&setup.resolve("x:oci").await.unwrap(), &setup.access).await.unwrap();
     assert_eq!(files(&tree), owned(&[("arm64", "linux")]));
-    push("other", oci, &entries[..1]);
+    // Bundles contain the same files for all platforms. The image of an attestation is none of them.
+    let mut attestation = entries[1].clone();
+    attestation["platform"] = json!({"os": "unknown", "architecture": "unknown"});
+    push("only", oci, &[entries[0].clone(), attestation]);
+    let tree = setup.images.fetch(&setup.resolve("x:only").await.unwrap(), &setup.access).await.unwrap();
+    assert_eq!(files(&tree), owned(&[("arm64", "linux")]));
+    let mut s390x = entries[0].clone();
+    s390x["platform"]["architecture"] = json!("s390x");
+    push("other", oci, &[entries[0].clone(), s390x]);
     let nested = push("oci", oci, &entries);
     let platform = json!({"os": "linux", "architecture": "amd64"});
     push("nested", oci, &[json!({"mediaType": oci, "digest": nested.digest, "size": 1, "platform": platform})]);
     push("lying", oci, &[json!({"digest": nested.digest, "size": 1, "platform": platform})]);
     for (tag, expected) in [
-        ("other", "the index has no image for linux/amd64; it has linux/arm64"),
+        ("other", "the index has no image for linux/amd64; it has linux/arm64, linux/s390x"),
         ("nested", "the index has no image for linux/amd64; it has none that names its platform"),
         ("lying", "the index leads to another index"),
     ] {
