@@ -23,6 +23,9 @@ pub(crate) struct Capacities {
 
 impl Default for Capacities {
     fn default() -> Self {
-        Self { preparations: Capacity::new(PREPARATIONS), checks: Capacity::new(CHECKS) }
+        Self {
+            preparations: Capacity::new("prepared releases", PREPARATIONS),
+            checks: Capacity::new("checks of sets", CHECKS),
+        }
     }
 }

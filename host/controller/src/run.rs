@@ -321,7 +321,7 @@ pub(crate) fn context(
         backoff: Backoff::default(),
         memory: Memory::default(),
         generations: GenerationTracker::default(),
-        slots: Slots::new(options.concurrency, Capacity::new(capacities::RECONCILES)),
+        slots: Slots::new(options.concurrency, Capacity::new("reconciles", capacities::RECONCILES)),
         capacities: Capacities::default(),
         deployments: deployments.cache(),
         own_writes,

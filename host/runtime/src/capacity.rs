@@ -4,17 +4,35 @@
 //! ended before them, more and more would be in memory, exactly then. What must not wait for such a reconcile, because its API server or a
 //! webhook never answers, belongs to other namespaces: one namespace gets half of the memory.
 
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
 use chandler_turns::{Permit, Requester, Turns};
+use futures::FutureExt as _;
 
 /// The smallest share, in KiB: a reconcile with a tiny payload still has requests and answers in memory.
 const LEAST_KIB: usize = 256;
 
+/// How long work waits before the log says so.
+const LONG: Duration = Duration::from_secs(10);
+
+/// How often the log says so, whatever the number of those that wait.
+const REPORTED_EVERY: Duration = Duration::from_mins(1);
+
 /// Memory that large values share. Clones share it, too.
 #[derive(Clone, Debug)]
 pub struct Capacity {
+    /// What the memory is for, as the log names it.
+    purpose: &'static str,
     turns: Turns,
+    kib: usize,
     /// How much one namespace may have, in KiB.
     most: usize,
+    /// When the log last said that work waits.
+    reported: Arc<Mutex<Option<Instant>>>,
 }
 
 /// A part of the memory, which is free again when this is dropped.
@@ -22,16 +40,44 @@ pub struct Capacity {
 pub struct Share(Permit);
 
 impl Capacity {
-    /// So many bytes, of which the requesters of one namespace have half.
-    pub fn new(bytes: usize) -> Self {
+    /// So many bytes, of which the requesters of one namespace have half. `purpose` says in the log what they are for.
+    pub fn new(purpose: &'static str, bytes: usize) -> Self {
         let kib = (bytes >> 10).max(2 * LEAST_KIB);
-        Self { turns: Turns::with_most(kib, kib / 2), most: kib / 2 }
+        Self { purpose, turns: Turns::with_most(kib, kib / 2), kib, most: kib / 2, reported: Arc::default() }
     }
 
     /// Waits for so many bytes, and at least a quarter of a mebibyte. What is larger than a namespace may have gets all that it may have.
     /// `None` during shutdown.
     pub async fn acquire(&self, requester: &Requester, bytes: usize) -> Option<Share> {
-        self.turns.acquire_many(requester, self.kib(bytes)).await.map(Share)
+        let kib = self.kib(bytes);
+        let mut acquiring = pin!(self.turns.acquire_many(requester, kib));
+        if let Some(permit) = acquiring.as_mut().now_or_never() {
+            return permit.map(Share);
+        }
+        loop {
+            match tokio::time::timeout(LONG, &mut acquiring).await {
+                Ok(permit) => return permit.map(Share),
+                Err(_) => self.report(requester, kib, Instant::now()),
+            }
+        }
+    }
+
+    /// Logs that work waits, unless another line of the last minute does.
+    fn report(&self, requester: &Requester, kib: usize, now: Instant) {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        if reported.is_some_and(|at| now.duration_since(at) < REPORTED_EVERY) {
+            return;
+        }
+        *reported = Some(now);
+        tracing::info!(
+            purpose = self.purpose,
+            namespace = %requester.namespace(),
+            needed_kib = kib,
+            free_kib = self.turns.available(),
+            total_kib = self.kib,
+            waiting = self.turns.waiting(),
+            "work waits for memory that other work uses"
+        );
     }
 
     /// So many more bytes than these shares have, if they are free; nothing if these suffice.
@@ -70,7 +116,9 @@ pub struct NotFree;
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt as _;
+    use std::io;
+
+    use futures::poll;
 
     use super::*;
 
@@ -80,9 +128,9 @@ mod tests {
         Requester::new(namespace, "x")
     }
 
-    #[test]
-    fn a_share_is_grown_only_by_what_is_free() {
-        let capacity = Capacity::new(16 * MIB);
+    #[tokio::test]
+    async fn a_share_is_grown_only_by_what_is_free() {
+        let capacity = Capacity::new("tests", 16 * MIB);
         let a = requester("a");
         let mut shares = vec![capacity.acquire(&a, MIB).now_or_never().flatten().unwrap()];
         assert!(matches!(capacity.more(&a, &shares, MIB / 2), Ok(None)), "it has enough");
@@ -97,9 +145,9 @@ mod tests {
         assert_eq!(capacity.available(), 16 * MIB);
     }
 
-    #[test]
-    fn what_one_namespace_holds_leaves_room_to_others() {
-        let capacity = Capacity::new(16 * MIB);
+    #[tokio::test]
+    async fn what_one_namespace_holds_leaves_room_to_others() {
+        let capacity = Capacity::new("tests", 16 * MIB);
         let (a, b) = (requester("a"), requester("b"));
         let held: Vec<_> = (0..1000).map_while(|_| capacity.acquire(&a, 0).now_or_never().flatten()).collect();
         assert_eq!((held.len(), capacity.available()), (32, 8 * MIB));
@@ -108,11 +156,54 @@ mod tests {
 
     #[test]
     fn nothing_waits_during_shutdown() {
-        let capacity = Capacity::new(MIB);
+        let capacity = Capacity::new("tests", MIB);
         let a = requester("a");
         let held = capacity.acquire(&a, MIB).now_or_never().flatten();
         capacity.close();
         assert!(held.is_some());
         assert!(capacity.acquire(&a, MIB).now_or_never().expect("it does not wait").is_none());
+    }
+
+    #[tokio::test]
+    async fn the_log_says_once_a_minute_that_work_waits() {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        let _guard = tracing::subscriber::set_default(subscriber);
+        let capacity = Capacity::new("tests", MIB);
+        let a = requester("tenant");
+        let _held = capacity.acquire(&a, MIB).await;
+        let mut waits = pin!(capacity.acquire(&a, MIB));
+        assert!(poll!(&mut waits).is_pending());
+        let begin = Instant::now();
+        for seconds in [10, 15, 69, 70, 100] {
+            capacity.clone().report(&a, 512, begin + Duration::from_secs(seconds));
+        }
+        let text = log.text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        let expected = r#"purpose="tests" namespace=tenant needed_kib=512 free_kib=512 total_kib=1024 waiting=1"#;
+        assert!(lines.iter().all(|line| line.contains("work waits for memory") && line.contains(expected)), "{text}");
+    }
+
+    /// What was logged.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Log {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
     }
 }

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     fn slots(count: u16) -> Slots {
-        Slots::new(count, Capacity::new(8 << 20))
+        Slots::new(count, Capacity::new("tests", 8 << 20))
     }
 
     /// Ends reconciles that wait for it.

@@ -107,6 +107,11 @@ impl Turns {
         self.state().free
     }
 
+    /// How many requests wait.
+    pub fn waiting(&self) -> usize {
+        self.state().waiting.len()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // No state is invalid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -18,6 +18,11 @@ impl Requester {
         Self { namespace: namespace.into(), account: account.into() }
     }
 
+    /// Its namespace; empty for the controller.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     /// The controller itself, and what administrators alone may create: Catalogs, ProvisionerClasses.
     pub fn controller() -> Self {
         Self::new("", "")

@@ -25,6 +25,7 @@ trait Queue: Default {
     fn front(&self) -> Option<&Self::Item>;
     fn pop(&mut self) -> Option<Self::Item>;
     fn retain(&mut self, keep: &mut impl FnMut(&Self::Item) -> bool);
+    fn len(&self) -> usize;
     fn is_empty(&self) -> bool;
 }
 
@@ -66,6 +67,11 @@ impl<T> Rotation<T> {
     /// Keeps these items alone. The order of turns stays.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         self.0.retain(&mut keep);
+    }
+
+    /// How many items wait.
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// Whether no item waits.
@@ -122,6 +128,10 @@ impl<Q: Queue> Queue for Ring<Q> {
         self.order.retain(|name| self.queues.contains_key(name));
     }
 
+    fn len(&self) -> usize {
+        self.queues.values().map(Queue::len).sum()
+    }
+
     fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
@@ -140,6 +150,10 @@ impl<T> Queue for VecDeque<T> {
 
     fn retain(&mut self, keep: &mut impl FnMut(&T) -> bool) {
         Self::retain(self, |item| keep(item));
+    }
+
+    fn len(&self) -> usize {
+        Self::len(self)
     }
 
     fn is_empty(&self) -> bool {
@@ -167,7 +181,7 @@ mod tests {
             rotation.push(&many, item);
         }
         rotation.push(&one, 9999);
-        assert_eq!(rotation.front(), Some(&0));
+        assert_eq!((rotation.front(), rotation.len()), (Some(&0), 2501));
         assert_eq!(drain(&mut rotation).iter().position(|item| *item == 9999), Some(1));
         assert!(rotation.is_empty());
     }
