@@ -72,14 +72,16 @@ impl FailedCandidates {
                 | ReconcileOutcome::UnpackFailed(_)
                 | ReconcileOutcome::RenderFailed(_)
         );
-        if !failed || self.changes() != began {
-            self.all().by_name.remove(name);
+        // Locked until the end: a change in between would be lost, and the candidate would not be tried again.
+        let mut all = self.all();
+        if !failed || all.changes != began.0 {
+            all.by_name.remove(name);
             return;
         }
         // Each reconcile looks at the release that runs anew.
         let failure = Assessment::of_selection(found.selection.clone(), found.outcome.clone());
         let until = pause.map(|pause| Instant::now() + pause);
-        self.all().by_name.insert(name.to_owned(), Entry { requested, until, failure });
+        all.by_name.insert(name.to_owned(), Entry { requested, until, failure });
     }
 
     /// Has a candidate tried at the next reconcile: something changed that may help.
@@ -141,5 +143,26 @@ mod tests {
         }
         failed.clear_those(&["b".to_owned()]);
         assert!(failed.get("a", &requested).is_some() && failed.get("b", &requested).is_none());
+    }
+
+    #[test]
+    fn a_change_while_a_failure_is_noted_is_not_lost() {
+        let failed = FailedCandidates::default();
+        let (requested, away) = (
+            Digest::of(b"1"),
+            Assessment::early(ReconcileOutcome::UnpackFailed(Problem::transient(Reason::UnpackFailed, "away"))),
+        );
+        for _ in 0..2000 {
+            let (began, together) = (failed.changes(), std::sync::Barrier::new(2));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    together.wait();
+                    failed.clear("a");
+                });
+                together.wait();
+                failed.note("a", began, requested.clone(), None, &away);
+            });
+            assert!(failed.get("a", &requested).is_none());
+        }
     }
 }

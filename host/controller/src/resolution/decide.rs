@@ -7,7 +7,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use chandler_api::{
@@ -266,7 +266,7 @@ impl Resolutions {
         };
         Ok(match self.preflights.check(&self.context, check, wake).await {
             Preflight::Passed => {
-                handovers.checked(&name, taken_over.keys(), |_| false, Instant::now());
+                handovers.checked(&name, taken_over.keys(), |_| false);
                 window
             }
             Preflight::Running => {
@@ -278,7 +278,7 @@ impl Resolutions {
                 let members = manifests.members();
                 let refused = members.iter().filter(|member| packages.contains(&member.package));
                 let refused: BTreeSet<String> = refused.map(PlannedMember::deployment_name).collect();
-                handovers.checked(&name, taken_over.keys(), |it| refused.contains(it), Instant::now());
+                handovers.checked(&name, taken_over.keys(), |it| refused.contains(it));
                 let message = checks::summary(&refusals);
                 Some(Waits { reason: Reason::PreflightFailed, message, again: Some(again), refusals })
             }

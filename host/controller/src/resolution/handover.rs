@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chandler_api::{AdoptedObject, BundleDeployment, Reason, Resolution, names::OWNER_NAME_LABEL};
+use chandler_api::{AdoptedObject, BundleDeployment, Resolution, names::OWNER_NAME_LABEL};
 use chandler_records::RecordError;
 use chandler_resolution::{PlannedMember, installation::Placement, manifests, status::Answer};
 use kube::{Resource as _, ResourceExt as _};
@@ -27,7 +27,7 @@ use super::{
 /// When to look again whether the set of another Resolution has adopted what it takes over. That set usually tells before.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// How long a member is kept for a Resolution whose checks do not end, or whose set does not adopt it.
+/// How long a member is kept for a Resolution of another account whose checks do not end: it may not be able to install the member.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// What is known of members that Resolutions give up.
@@ -50,18 +50,19 @@ struct State {
 enum Takeover {
     /// Its checks have not ended. Since when it is asked for.
     Asked(Instant),
-    /// Its checks passed: it may install the member. Since when.
-    Accepted(Instant),
+    /// Its checks passed: it may install the member.
+    Accepted,
     /// Its checks refused the member.
     Refused,
 }
 
 impl Takeover {
-    /// Whether the member is kept for it. `waits` says that its set waits for an approval or a maintenance window.
-    fn may_follow(self, now: Instant, waits: bool) -> bool {
+    /// Whether the member is kept for it, however long its set takes once it may have the member. `same_account` says that the account of
+    /// the old set installs it, too.
+    fn may_follow(self, now: Instant, same_account: bool) -> bool {
         match self {
-            Self::Accepted(_) if waits => true,
-            Self::Asked(since) | Self::Accepted(since) => now.duration_since(since) < PATIENCE,
+            Self::Accepted => true,
+            Self::Asked(since) => same_account || now.duration_since(since) < PATIENCE,
             Self::Refused => false,
         }
     }
@@ -74,17 +75,11 @@ impl Handovers {
         resolution: &str,
         taken_over: impl Iterator<Item = &'a String>,
         is_refused: impl Fn(&str) -> bool,
-        now: Instant,
     ) {
         let mut state = self.state();
         for deployment in taken_over {
-            let takeover = state.takeovers.entry((deployment.clone(), resolution.to_owned()));
-            let takeover = takeover.or_insert(Takeover::Refused);
-            *takeover = match *takeover {
-                _ if is_refused(deployment) => Takeover::Refused,
-                Takeover::Accepted(since) => Takeover::Accepted(since),
-                Takeover::Asked(_) | Takeover::Refused => Takeover::Accepted(now),
-            };
+            let takeover = if is_refused(deployment) { Takeover::Refused } else { Takeover::Accepted };
+            state.takeovers.insert((deployment.clone(), resolution.to_owned()), takeover);
         }
     }
 
@@ -159,9 +154,9 @@ impl Handovers {
     }
 
     /// Whether a BundleDeployment is kept for a Resolution that needs it.
-    fn may_follow(&self, deployment: &str, resolution: &str, now: Instant, waits: bool) -> bool {
+    fn may_follow(&self, deployment: &str, resolution: &str, now: Instant, same_account: bool) -> bool {
         let key = (deployment.to_owned(), resolution.to_owned());
-        self.state().takeovers.entry(key).or_insert(Takeover::Asked(now)).may_follow(now, waits)
+        self.state().takeovers.entry(key).or_insert(Takeover::Asked(now)).may_follow(now, same_account)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -302,11 +297,12 @@ impl Resolutions {
         let now = Instant::now();
         let all = self.context.resolutions.state();
         let candidates = decoded(&all).filter(|it| {
+            let same_account = self.requester(it) == self.requester(from);
             it.name_any() != from_name
                 && can_take_over(it)
                 && self.context.resolutions.handovers.needs(it, &deployment_name)
-                && (!reads_secrets(deployment) || self.requester(it) == self.requester(from))
-                && self.context.resolutions.handovers.may_follow(&deployment_name, &it.name_any(), now, waits(it))
+                && (!reads_secrets(deployment) || same_account)
+                && self.context.resolutions.handovers.may_follow(&deployment_name, &it.name_any(), now, same_account)
         });
         let age = |it: &&Resolution| (it.metadata.creation_timestamp.clone().map(|time| time.0), it.name_any());
         candidates.min_by_key(age).map(kube::ResourceExt::name_any)
@@ -322,13 +318,6 @@ fn decoded(all: &[Arc<Guarded>]) -> impl Iterator<Item = &Resolution> {
 fn can_take_over(resolution: &Resolution) -> bool {
     let installs = set_output(resolution.spec.output.as_ref()).is_some_and(|it| it.to_decision.is_none());
     installs && !resolution.spec.suspend && resolution.metadata.deletion_timestamp.is_none()
-}
-
-/// Whether the set of a Resolution waits for an approval or a maintenance window, which may take days.
-fn waits(resolution: &Resolution) -> bool {
-    let pending = resolution.status.as_ref().and_then(|status| status.pending.as_ref());
-    let reason = pending.and_then(|pending| Reason::from_name(&pending.reason));
-    matches!(reason, Some(Reason::ApprovalRequired | Reason::OutsideMaintenanceWindow))
 }
 
 /// Whether the spec of a BundleDeployment names ConfigMaps or Secrets, which an administrator added to that of the decision.
@@ -354,20 +343,19 @@ mod tests {
     fn a_member_is_kept_for_who_may_install_it_and_for_a_while_where_that_is_not_known() {
         let (handovers, now) = (Handovers::default(), Instant::now());
         let later = now + PATIENCE;
-        let follows = |resolution: &str, at: Instant, waits: bool| handovers.may_follow("base", resolution, at, waits);
+        let follows = |resolution: &str, at: Instant, same: bool| handovers.may_follow("base", resolution, at, same);
         assert!(follows("two", now, false));
-        assert!(!follows("two", later, true), "its checks do not end");
+        assert!(!follows("two", later, false), "its checks do not end, and it may lack the permissions");
+        assert!(follows("two", later, true), "it has the permissions of the old set");
         let base = ["base".to_owned()];
-        handovers.checked("two", base.iter(), |_| false, now);
-        handovers.checked("two", base.iter(), |_| false, later);
-        assert!(follows("two", later, true), "its change waits for an approval");
-        assert!(!follows("two", later, false), "its set does not adopt it");
-        handovers.checked("two", base.iter(), |_| true, now);
+        handovers.checked("two", base.iter(), |_| false);
+        assert!(follows("two", later, false), "its set may take its time");
+        handovers.checked("two", base.iter(), |_| true);
         assert!(!follows("two", now, true));
         assert!(follows("three", now, false), "another one may be able to");
         handovers.deployment_gone("base");
         assert!(follows("two", now, false), "another BundleDeployment");
-        handovers.checked("two", base.iter(), |_| true, now);
+        handovers.checked("two", base.iter(), |_| true);
         handovers.forget("two");
         assert!(follows("two", now, false), "another Resolution");
     }

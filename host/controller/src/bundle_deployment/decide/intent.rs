@@ -171,7 +171,21 @@ pub(crate) fn wants_causes(history: &[Revision], candidate: &Candidate, now: &Ti
 
 /// Whether the announcement of a revision reports this rollout for now: it waits, and found nothing else.
 pub(crate) fn says_enough(found: &Assessment) -> bool {
-    let RolloutFindings { warnings, conflicts, recreated, repaired, kept, drift, .. } = &found.rollout;
+    // What is due, and the health that the rollout waits for, are no findings. Every field is named: a new one does not compile before it
+    // is decided whether it has to be reported.
+    let RolloutFindings {
+        health: _,
+        renewal: _,
+        contention: _,
+        causes: _,
+        debounce: _,
+        warnings,
+        kept,
+        conflicts,
+        recreated,
+        drift,
+        repaired,
+    } = &found.rollout;
     let lists = [warnings, conflicts, recreated, repaired];
     let found_nothing = lists.into_iter().all(Vec::is_empty) && kept.is_empty();
     matches!(found.outcome, ReconcileOutcome::RollingOut(_))
