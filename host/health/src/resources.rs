@@ -48,25 +48,28 @@ pub(crate) fn namespace(object: Reader<'_>) -> Health {
     }
 }
 
+/// A CRD is healthy while it is established: the API server serves the names that it accepted earlier. A new name that it does not accept, such
+/// as a short name that is the singular of the same CRD, changes nothing about that, and stays refused for good. Only another kind would not
+/// be served.
 pub(crate) fn custom_resource_definition(object: Reader<'_>, dependencies: &Dependencies) -> Health {
-    let mut established = false;
-    for condition in object.conditions() {
-        match (condition.kind, condition.status) {
-            ("NamesAccepted", "False") => {
-                return Health::failed(format!("its names are not accepted: {}", condition.text()))
-                    .help("another CRD uses the same names: `kubectl get crds`");
-            }
-            ("Established", "False") if condition.reason != "Installing" => {
-                return Health::failed(format!("is not established: {}", condition.text()));
-            }
-            ("Established", "True") => established = true,
-            _ => {}
+    let refused = object.condition("NamesAccepted").filter(|condition| condition.status == "False");
+    let established = object.condition("Established");
+    let is_served = established.as_ref().is_some_and(|condition| condition.status == "True")
+        && object.text("/status/acceptedNames/kind") == object.text("/spec/names/kind");
+    match (refused, established) {
+        (Some(refused), _) if !is_served => Health::failed(format!("its names are not accepted: {}", refused.text()))
+            .help("another CRD uses the same names: `kubectl get crds`"),
+        (None, Some(established)) if established.status == "False" && established.reason != "Installing" => {
+            Health::failed(format!("is not established: {}", established.text()))
         }
+        (_, Some(established)) if established.status == "True" => match (refused, needed(object, dependencies)) {
+            (Some(refused), health) if health.is_healthy() => {
+                Health::at_rest(format!("is served, but not by all of its names: {}", refused.text()))
+            }
+            (_, health) => health,
+        },
+        _ => Health::progressing("is not established yet"),
     }
-    if !established {
-        return Health::progressing("is not established yet");
-    }
-    needed(object, dependencies)
 }
 
 /// The rule of RukPak: the condition `Available`, where `Unknown` counts as true.

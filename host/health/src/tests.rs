@@ -158,7 +158,29 @@ fn crds_claims_services_and_namespaces() {
                 condition("NamesAccepted", "False", "ListKindConflict", "conflict"),
                 condition("Established", "True", "", "")
             ])),
-            "Failed: its names are not accepted: conflict (another CRD uses the same names: `kubectl get crds`)",
+            "Healthy: is served, but not by all of its names: conflict",
+        ),
+        (
+            crd(json!([
+                condition("NamesAccepted", "False", "KindConflict", "\"Berth\" is already in use"),
+                condition("Established", "False", "NotAccepted", "not all names are accepted")
+            ])),
+            "Failed: its names are not accepted: \"Berth\" is already in use (another CRD uses the same names: `kubectl get crds`)",
+        ),
+        (
+            of(
+                "apiextensions.k8s.io/v1",
+                "CustomResourceDefinition",
+                json!({"names": {"kind": "Pier"}}),
+                json!({
+                    "acceptedNames": {"kind": "Berth"},
+                    "conditions": [
+                        condition("NamesAccepted", "False", "KindConflict", "\"Pier\" is already in use"),
+                        condition("Established", "True", "", "")
+                    ]
+                }),
+            ),
+            "Failed: its names are not accepted: \"Pier\" is already in use (another CRD uses the same names: `kubectl get crds`)",
         ),
         (crd(json!([condition("NamesAccepted", "True", "", ""), condition("Established", "True", "", "")])), "Healthy"),
         (claim(json!({})), &format!("Progressing: is not bound to a volume {help}")),

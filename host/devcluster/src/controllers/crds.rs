@@ -157,14 +157,21 @@ impl Crds {
             self.finalize(key, value, &crd);
             return;
         }
-        if let Some((reason, message)) = self.name_conflict(&key.name, &crd) {
+        let established = has_condition(value, "Established");
+        if let Some((reason, message)) = self.name_conflict(&key.name, &crd).or_else(|| own_name(value, &crd)) {
+            // What is established stays, with the names that were accepted before.
+            if established {
+                let short_names = accepted(value, "shortNames");
+                self.serve(key, value, CustomResourceDefinition { short_names, ..crd }, true, false);
+            }
             self.change(key, |value, now| {
                 set_condition(value, "NamesAccepted", false, reason, &message, now);
-                set_condition(value, "Established", false, "NotAccepted", "not all names are accepted", now);
+                if !established {
+                    set_condition(value, "Established", false, "NotAccepted", "not all names are accepted", now);
+                }
             });
             return;
         }
-        let established = has_condition(value, "Established");
         let now = self.api.clock.moment();
         let (api, usual) = (&self.api, self.established_delay);
         let delay = || api.faults.established_delay(&key.name).unwrap_or(usual);
@@ -226,9 +233,11 @@ impl Crds {
             let taken = |name: &str| {
                 names.plural == name || names.singular == name || names.short_names.iter().any(|short| short == name)
             };
-            let wanted = [&crd.plural, &crd.singular].into_iter().chain(&crd.short_names);
-            if let Some(conflict) = wanted.into_iter().find(|wanted| taken(wanted)) {
-                return Some(("NamesConflict", format!("{conflict:?} is already in use")));
+            let short_names = crd.short_names.iter().map(|name| ("ShortNamesConflict", name));
+            let mut wanted =
+                [("PluralConflict", &crd.plural), ("SingularConflict", &crd.singular)].into_iter().chain(short_names);
+            if let Some((reason, conflict)) = wanted.find(|(_, wanted)| taken(wanted)) {
+                return Some((reason, format!("{conflict:?} is already in use")));
             }
         }
         None
@@ -304,6 +313,21 @@ fn keep_for_its_objects(crd: &mut Value) {
     {
         finalizers.push(CRD_FINALIZER.into());
     }
+}
+
+/// The names in a list of `status.acceptedNames`.
+fn accepted(crd: &Value, list: &str) -> Vec<String> {
+    let names = crd.pointer("/status/acceptedNames").and_then(|names| names.get(list)?.as_array());
+    names.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Whether a short name that an update adds is another name of the same CRD, which the API server counts as in use: reason and message.
+fn own_name(value: &Value, crd: &CustomResourceDefinition) -> Option<(&'static str, String)> {
+    value.pointer("/status/acceptedNames/plural").and_then(Value::as_str).filter(|plural| !plural.is_empty())?;
+    let known = accepted(value, "shortNames");
+    let mut added = crd.short_names.iter().filter(|name| !known.contains(name));
+    let conflict = added.find(|name| **name == crd.plural || **name == crd.singular)?;
+    Some(("ShortNamesConflict", format!("{conflict:?} is already in use")))
 }
 
 fn accept_names(crd: &mut Value, now: &str) {

@@ -1,9 +1,10 @@
 //! The lifecycle of CRDs and their APIs.
 
+use http::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Collection, MERGE, Scope, cases,
+    Answer, Collection, MERGE, Scope, cases,
     objects::{self, CRDS, has_condition, widgets},
 };
 
@@ -12,6 +13,7 @@ cases! {
     "3.17" nothing_is_served_before_a_crd_is_established;
     "3.17" discovery_and_openapi_follow;
     "3.17" names_that_are_taken_are_not_accepted: differs("a CRD whose names were taken is not looked at again when they are free");
+    "3.17" a_new_short_name_that_is_a_name_of_its_own_crd_is_not_accepted;
     "3.17" deleting_a_crd_deletes_its_objects: controllers;
     "3.17" nothing_is_created_while_a_crd_terminates: controllers;
     "3.17" a_recreated_crd_has_no_objects: controllers;
@@ -74,7 +76,7 @@ async fn discovery_and_openapi_follow(scope: &Scope) {
     let group = scope.group();
     scope.create_crd(&simple(scope)).await;
     let http = scope.http();
-    let has_group = |answer: &crate::support::Answer| answer.text.contains(&group);
+    let has_group = |answer: &Answer| answer.text.contains(&group);
     http.until("/apis", "naming the group", has_group).await;
     let resources = http.until(&format!("/apis/{group}/v1"), "there", |answer| answer.status == 200).await.ok();
     let names: Vec<&str> =
@@ -119,6 +121,24 @@ async fn names_that_are_taken_are_not_accepted(scope: &Scope) {
     scope.http().until(&path, "established", |answer| has_condition(&answer.body, "Established")).await;
 }
 
+async fn a_new_short_name_that_is_a_name_of_its_own_crd_is_not_accepted(scope: &Scope) {
+    scope.create_crd(&simple(scope)).await;
+    let patch = json!({"spec": {"names": {"shortNames": ["widget"]}}});
+    scope.http().send(Method::PATCH, &crd_path(scope), MERGE, patch.to_string().into()).await.is(200);
+    let refused = |answer: &Answer| {
+        let conditions = answer.body["status"]["conditions"].as_array();
+        conditions.into_iter().flatten().any(|it| {
+            it["type"] == "NamesAccepted"
+                && (&it["status"], &it["reason"]) == (&json!("False"), &json!("ShortNamesConflict"))
+                && it["message"] == "\"widget\" is already in use"
+        })
+    };
+    let answer = scope.http().until(&crd_path(scope), "refused", refused).await;
+    assert!(has_condition(&answer.body, "Established"), "{}", answer.text);
+    assert_eq!(answer.body["status"]["acceptedNames"].get("shortNames"), None);
+    own(scope).await.create(&scope.own_widget("a", json!({}))).await.is(201);
+}
+
 async fn deleting_a_crd_deletes_its_objects(scope: &Scope) {
     scope.create_crd(&simple(scope)).await;
     let things = own(scope).await;
@@ -143,7 +163,7 @@ async fn nothing_is_created_while_a_crd_terminates(scope: &Scope) {
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     things.create(&held).await.ok();
     scope.http().delete(&crd_path(scope)).await.ok();
-    let terminating = |answer: &crate::support::Answer| has_condition(&answer.body, "Terminating");
+    let terminating = |answer: &Answer| has_condition(&answer.body, "Terminating");
     let crd = scope.http().until(&crd_path(scope), "terminating", terminating).await.body;
     assert_eq!(crd["metadata"]["finalizers"], json!(["customresourcecleanup.apiextensions.k8s.io"]));
     things.until("held", "marked", |object| object["metadata"]["deletionTimestamp"].is_string()).await;
