@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use chandler_sdk::{Diagnostic, Location, yaml::Node};
+use chandler_sdk::{Diagnostic, Location, check_types, yaml::Node};
 
 use crate::manifest::{Manifest, kind};
 
@@ -49,6 +49,7 @@ pub(crate) fn check(
                 continue;
             }
         };
+        errors.extend(check_types(&manifest.node, &manifest.path));
         match places.entry(identity) {
             Entry::Vacant(entry) => {
                 entry.insert(objects.len());

@@ -1,5 +1,7 @@
 //! Warnings about a rendered release.
 
+use std::collections::BTreeSet;
+
 use chandler_sdk::Diagnostic;
 
 use crate::{
@@ -28,6 +30,7 @@ pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
             findings.push(place.warning("UnknownWebhookType", message).help(help));
         }
     }
+    findings.extend(crds(bundle));
     for other in &bundle.others {
         if config.compatibility.sets_subject_namespaces() && !subjects_without_namespace(other).is_empty() {
             let message = format!("{} {:?} binds a ServiceAccount without a namespace", other.kind, other.name);
@@ -54,6 +57,36 @@ pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
             );
             let help = "OLM refuses such a bundle, and so does compatibility: reference";
             findings.push(other.place.part("/kind").warning("UnlistedKind", message).help(help));
+        }
+    }
+    findings
+}
+
+/// CRDs that the API server accepts, and that do not work as their authors expect.
+fn crds(bundle: &Bundle) -> Vec<Diagnostic> {
+    let webhooks = bundle.csv.spec.webhookdefinitions.iter().filter(|webhook| webhook.is_conversion());
+    let declared: BTreeSet<&str> = webhooks.flat_map(|webhook| &webhook.conversion_crds).map(String::as_str).collect();
+    let mut findings = Vec::new();
+    for crd in &bundle.crds {
+        if let Some(converter) = crd.converter.as_ref().filter(|_| !declared.contains(crd.name.as_str())) {
+            let message = format!(
+                "the objects of CustomResourceDefinition {:?} are converted by {converter}, which no webhook definition of the \
+                 ClusterServiceVersion declares",
+                crd.name
+            );
+            let help = "declare a ConversionWebhook with conversionCRDs in spec.webhookdefinitions, or set strategy: None; until \
+                        something else installs the converter, the installation waits for it";
+            findings
+                .push(crd.place.part("/spec/conversion").warning("UndeclaredConversionWebhook", message).help(help));
+        }
+        if !crd.redundant_short_names.is_empty() {
+            let message = format!(
+                "CustomResourceDefinition {:?} has {} as plural or singular and as a short name",
+                crd.name,
+                crd.redundant_short_names.join(", ")
+            );
+            let help = "remove the short name: an API server that has the CRD without it refuses it for good";
+            findings.push(crd.place.part("/spec/names/shortNames").warning("RedundantShortName", message).help(help));
         }
     }
     findings

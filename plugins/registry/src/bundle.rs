@@ -34,7 +34,8 @@ pub(crate) struct Place {
 }
 
 /// The parts of an object that findings refer to.
-const PARTS: [&str; 4] = ["", "/kind", "/metadata/name", "/spec/preserveUnknownFields"];
+const PARTS: [&str; 6] =
+    ["", "/kind", "/metadata/name", "/spec/preserveUnknownFields", "/spec/conversion", "/spec/names/shortNames"];
 
 impl Place {
     /// The location of an object in a file.
@@ -102,6 +103,10 @@ pub(crate) struct Crd {
     pub(crate) name: String,
     /// `spec.preserveUnknownFields`.
     pub(crate) preserves_unknown_fields: bool,
+    /// What converts its objects: `Service NAMESPACE/NAME` or a URL; none without a webhook.
+    pub(crate) converter: Option<String>,
+    /// Its short names that are its plural or singular, too.
+    pub(crate) redundant_short_names: Vec<String>,
     /// The CRD as JSON.
     pub(crate) json: Vec<u8>,
     /// Its location.

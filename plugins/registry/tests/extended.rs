@@ -253,6 +253,48 @@ fn unlisted_kinds_are_installed_with_a_warning() {
 }
 
 #[test]
+fn values_of_secrets_that_are_no_text_are_refused() {
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {user: keeper, port: 5432}\n";
+    let small = Small::new(&["AllNamespaces"]).file("manifests/secret.yaml", secret);
+    insta::assert_snapshot!(small.refusal(&json!({})), @"
+    content
+    InvalidType manifests/secret.yaml:4:34 (/stringData/port): stringData.port must be text, and is an integer
+      put the value into quotes
+    ");
+    // OLM v1 leaves it to the API server.
+    let release = small.render(&json!({"compatibility": "reference"})).unwrap();
+    assert_eq!(one(&release, "Secret")["stringData"]["port"], 5432);
+    let codes: Vec<&str> = release.findings.iter().map(|finding| finding.code.as_str()).collect();
+    assert_eq!(codes, ["InvalidType"]);
+}
+
+#[test]
+fn crds_that_api_servers_accept_and_that_do_not_work_have_warnings() {
+    let conversion = "  conversion:\n    strategy: Webhook\n    webhook:\n      clientConfig: {service: {name: pier, namespace: \
+                      other}}\n      conversionReviewVersions: [v1]\n";
+    let crd = CRD
+        .replace("JSONPath", "jsonPath")
+        .replace("plural: berths}", "plural: berths, shortNames: [b, berth, berths]}");
+    let crd = format!("{crd}{conversion}");
+    let mut small = Small::new(&["AllNamespaces"]).file("manifests/crd.yaml", &crd);
+    let findings = |small: &Small| {
+        let release = small.render(&json!({})).unwrap();
+        let findings = release.findings.iter().map(|finding| format!("{}: {finding}", finding.code));
+        findings.collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(findings(&small), @r#"
+    UndeclaredConversionWebhook: manifests/crd.yaml:20:5 (/spec/conversion): the objects of CustomResourceDefinition "berths.example.com" are converted by Service other/pier, which no webhook definition of the ClusterServiceVersion declares (help: declare a ConversionWebhook with conversionCRDs in spec.webhookdefinitions, or set strategy: None; until something else installs the converter, the installation waits for it)
+    RedundantShortName: manifests/crd.yaml:7:52 (/spec/names/shortNames): CustomResourceDefinition "berths.example.com" has berth, berths as plural or singular and as a short name (help: remove the short name: an API server that has the CRD without it refuses it for good)
+    "#);
+    small = small.webhook("ConversionWebhook", "convert");
+    small.csv["spec"]["webhookdefinitions"][0]["conversionCRDs"] = json!(["berths.example.com"]);
+    small.csv["spec"]["customresourcedefinitions"] =
+        json!({"owned": [{"name": "berths.example.com", "version": "v1", "kind": "Berth"}]});
+    let declared = findings(&small);
+    assert!(declared.starts_with("RedundantShortName") && !declared.contains("UndeclaredConversion"), "{declared}");
+}
+
+#[test]
 fn field_names_with_wrong_case_are_accepted() {
     let mut small = Small::new(&["AllNamespaces"]).file("manifests/crd.yaml", CRD);
     small.csv["spec"]["install"]["spec"]["permissions"][0]["rules"][0] =

@@ -173,7 +173,9 @@ fn unsupported_bundles_are_refused() {
 #[test]
 fn different_objects_with_one_identity() {
     let secret = |namespace: &str, value: &str| {
-        format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: {namespace}}}\ndata: {{k: {value}}}\n")
+        format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: {namespace}}}\nstringData: {{k: {value}}}\n"
+        )
     };
     let two = |first: &str, second: &str| {
         Small::new(&["AllNamespaces"]).file("manifests/a.yaml", first).file("manifests/b.yaml", second)
@@ -187,7 +189,7 @@ fn different_objects_with_one_identity() {
     // Applied one after the other, the last one remains.
     let value = |small: &Small, config| {
         let release = small.render(&config).unwrap();
-        (one(&release, "Secret")["data"]["k"].clone(), release.findings[0].to_string())
+        (one(&release, "Secret")["stringData"]["k"].clone(), release.findings[0].to_string())
     };
     let (kept, warning) = value(&small, json!({"compatibility": "reference"}));
     assert_eq!(kept, "two");

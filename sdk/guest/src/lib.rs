@@ -49,6 +49,7 @@
 //! | [`log`] | messages for author and administrator |
 //! | [`certificates`] | serving certificates, which the host issues |
 //! | [`secrets`] | passwords and keys, which the host generates |
+//! | [`types`] | types of labels, annotations, and values of Secrets and ConfigMaps |
 //! | [`testing`] | running a provisioner natively |
 
 pub mod certificates;
@@ -66,6 +67,7 @@ pub mod request;
 pub mod secrets;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
+pub mod types;
 
 pub use chandler_yaml as yaml;
 
@@ -75,6 +77,7 @@ pub use documents::read_documents;
 pub use output::{Description, ObjectId, Output, Probe, Property, Refusal, Selector};
 pub use provisioner::{Facts, Provisioner};
 pub use request::Request;
+pub use types::check_types;
 
 /// The guide for authors; its example is tested with this crate.
 #[cfg(doctest)]

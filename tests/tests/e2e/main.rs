@@ -61,6 +61,7 @@ mod large;
 mod leader_election;
 mod left_out;
 mod malformed;
+mod odd_manifests;
 mod olm_catalogs;
 mod openshift_suite;
 mod orphan_race;

@@ -164,28 +164,36 @@ impl Desired {
     }
 }
 
-/// Changes a member that is an object; any other value is replaced by an object.
+/// Changes a member that is an object, or creates it. A member of another type stays, so that the API server refuses the object: nothing of
+/// what an author wrote is replaced in silence.
 fn edit<T>(value: &mut Map<String, Value>, name: &str, change: impl FnOnce(&mut Map<String, Value>) -> T) -> T {
-    let mut member = match value.remove(name) {
-        Some(Value::Object(member)) => member,
-        _ => Map::new(),
-    };
-    let result = change(&mut member);
-    value.insert(name.to_owned(), Value::Object(member));
-    result
+    let member = value.entry(name).or_insert(Value::Null);
+    if member.is_null() {
+        *member = Value::Object(Map::new());
+    }
+    match member {
+        Value::Object(member) => change(member),
+        _ => change(&mut Map::new()),
+    }
 }
 
 /// Normalizes an object to the form in which the API server stores it, where comparing or applying would not work otherwise.
 fn normalise(key: &ObjectKey, value: &mut Map<String, Value>) {
     match (key.group.as_str(), key.kind.as_str()) {
-        // `stringData` is write-only: the API server moves it to `data`, where no field manager would own it.
+        // `stringData` is write-only: the API server moves it to `data`, where no field manager would own it. What is not text stays,
+        // so that the API server refuses the object: without it, the value would be lost.
         ("", "Secret") => {
-            if let Some(Value::Object(texts)) = value.remove("stringData") {
+            let is_text = |value: &Value| value.is_string() || value.is_null();
+            let texts = value.get("stringData").and_then(Value::as_object);
+            let data = value.get("data").is_none_or(|data| data.is_null() || data.is_object());
+            if data
+                && texts.is_some_and(|texts| texts.values().all(is_text))
+                && let Some(Value::Object(texts)) = value.remove("stringData")
+            {
                 edit(value, "data", |data| {
                     for (name, text) in texts {
-                        if let Value::String(text) = text {
-                            data.insert(name, json!(STANDARD.encode(text)));
-                        }
+                        // Null is the empty text, as in the API server.
+                        data.insert(name, json!(STANDARD.encode(text.as_str().unwrap_or_default())));
                     }
                 });
             }
@@ -305,6 +313,24 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_the_api_server_refuses_is_not_dropped_in_silence() {
+        for (field, fields) in [
+            ("stringData", json!({"stringData": {"a": "b", "port": 5432}})),
+            ("stringData", json!({"stringData": "text"})),
+            ("stringData", json!({"stringData": {"a": "b"}, "data": ["text"]})),
+        ] {
+            let mut object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}});
+            object.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            let secret = desired(&object, true);
+            assert_eq!((&secret.value["stringData"], secret.value.get("data")), (&fields[field], fields.get("data")));
+        }
+        for field in ["labels", "annotations"] {
+            let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x", field: "text"}});
+            assert_eq!(desired(&object, true).value["metadata"][field], "text");
+        }
+    }
+
+    #[test]
     fn fields_of_other_controllers_are_not_applied() {
         let secret = desired(
             &json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}, "stringData": {"a": "b"}, "data": {"c": "ZA=="}}),
@@ -312,6 +338,8 @@ pub(crate) mod tests {
         );
         assert_eq!(secret.value["data"], json!({"a": "Yg==", "c": "ZA=="}));
         assert!(secret.value.get("stringData").is_none());
+        let null = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}, "stringData": {"a": null}});
+        assert_eq!(desired(&null, true).value["data"], json!({"a": ""}));
         let role = desired(
             &json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "x"},
                 "aggregationRule": {"clusterRoleSelectors": []}, "rules": []}),

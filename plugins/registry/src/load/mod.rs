@@ -11,7 +11,7 @@ mod properties;
 pub(crate) use metadata::annotations;
 pub(crate) use prefetch::{load, prefetch};
 
-use chandler_sdk::{Content, Diagnostic, Location};
+use chandler_sdk::{Content, Diagnostic, Location, Severity, check_types};
 use chandler_yaml::{Document, Limits, Node};
 
 use crate::{
@@ -155,6 +155,14 @@ impl Loader {
                 if let Err(mismatches) = typed::convert(&node, &METADATA_ONLY_OBJECT, Spelling::Exact) {
                     return self.errors.extend(mismatches.iter().map(|error| mismatch(path, error)));
                 }
+                let wrong = check_types(&node, path);
+                self.specific |= !wrong.is_empty();
+                match self.compatibility {
+                    Compatibility::Extended if !wrong.is_empty() => return self.errors.extend(wrong),
+                    Compatibility::Extended => {}
+                    // OLM v1 finds out when the API server refuses the object.
+                    Compatibility::Reference => self.warnings.extend(wrong.into_iter().map(as_warning)),
+                }
                 let name = node.at("/metadata/name").and_then(Node::as_str).unwrap_or_default();
                 self.others.push(Other {
                     api_version: text("apiVersion").to_owned(),
@@ -253,6 +261,8 @@ impl Loader {
             api_version: version.to_owned(),
             name: name.to_owned(),
             preserves_unknown_fields: keeps,
+            converter: converter(node),
+            redundant_short_names: redundant_short_names(node),
             json: conversion.json,
             place,
         });
@@ -309,6 +319,36 @@ impl Loader {
             self.errors.push(finding.help("a registry+v1 bundle installs what its ClusterServiceVersion describes"));
         }
     }
+}
+
+/// What a CRD names as the converter of its objects.
+fn converter(crd: &Node) -> Option<String> {
+    let conversion = crd.at("/spec/conversion")?;
+    let text = |pointer: &str| conversion.at(pointer).and_then(Node::as_str);
+    if text("/strategy") != Some("Webhook") {
+        return None;
+    }
+    let service =
+        |name| format!("Service {}/{name}", text("/webhook/clientConfig/service/namespace").unwrap_or_default());
+    let service = text("/webhook/clientConfig/service/name").map(service);
+    Some(service.or_else(|| text("/webhook/clientConfig/url").map(str::to_owned)).unwrap_or_default())
+}
+
+/// The short names of a CRD that it has as plural or singular, too.
+fn redundant_short_names(crd: &Node) -> Vec<String> {
+    let text = |pointer: &str| crd.at(pointer).and_then(Node::as_str);
+    let kind = text("/spec/names/kind").map(str::to_lowercase);
+    let singular = text("/spec/names/singular").or(kind.as_deref());
+    let short_names = crd.at("/spec/names/shortNames").and_then(Node::as_sequence);
+    let short_names = short_names.into_iter().flatten().filter_map(Node::as_str);
+    short_names
+        .filter(|name| Some(*name) == singular || Some(*name) == text("/spec/names/plural"))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn as_warning(finding: Diagnostic) -> Diagnostic {
+    Diagnostic { severity: Severity::Warning, ..finding }
 }
 
 fn place(path: &str, (line, column): (u32, u32), pointer: &str) -> Location {

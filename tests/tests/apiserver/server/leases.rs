@@ -193,6 +193,15 @@ async fn string_data_of_secrets(scope: &Scope) {
     assert_eq!((created.get("stringData"), &created["type"]), (None, &json!("Opaque")));
     let answer = secrets.create(&json!({"metadata": {"name": "b"}, "data": {"x": "not base64!"}})).await;
     assert_eq!(answer.status, 400, "{}", answer.text);
+    let number = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "b"}, "stringData": {"port": 5432}});
+    let status = secrets.create(&number).await.refused(400, "BadRequest");
+    let message = "json: cannot unmarshal number into Go struct field Secret.stringData of type string";
+    assert!(status["message"].as_str().unwrap().contains(message), "{status}");
+    let answer = secrets.apply("b", "one", &number).await;
+    assert!((400..=500).contains(&answer.status), "{} {}", answer.status, answer.text);
+    assert_eq!(secrets.get("b").await.status, 404);
+    let null = json!({"metadata": {"name": "c"}, "stringData": {"y": null}});
+    assert_eq!(secrets.create(&null).await.is(201)["data"], json!({"y": ""}));
 }
 
 async fn an_api_service_reports_its_availability(scope: &Scope) {
