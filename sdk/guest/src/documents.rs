@@ -36,7 +36,7 @@ pub fn read_documents(content: &dyn Content, path: &str) -> Result<Vec<Node>, Di
 pub fn read_documents_with_warnings(content: &dyn Content, path: &str) -> Result<Documents, Diagnostic> {
     let unreadable = |error| Diagnostic::error("UnreadableFile", format!("cannot be read: {error}")).at(path);
     let bytes = content.read(path).map_err(unreadable)?;
-    parse(&bytes, path)
+    parse_documents_with_warnings(&bytes, path)
 }
 
 /// The documents in bytes that are already in memory.
@@ -44,10 +44,14 @@ pub fn read_documents_with_warnings(content: &dyn Content, path: &str) -> Result
 /// # Errors
 /// A finding with file, line and column: `InvalidYaml`.
 pub fn parse_documents(bytes: &[u8], path: &str) -> Result<Vec<Node>, Diagnostic> {
-    parse(bytes, path).map(|documents| documents.nodes)
+    parse_documents_with_warnings(bytes, path).map(|documents| documents.nodes)
 }
 
-fn parse(bytes: &[u8], path: &str) -> Result<Documents, Diagnostic> {
+/// The documents in bytes that are already in memory, with warnings about suspicious YAML.
+///
+/// # Errors
+/// A finding with file, line and column: `InvalidYaml`.
+pub fn parse_documents_with_warnings(bytes: &[u8], path: &str) -> Result<Documents, Diagnostic> {
     let mut documents = chandler_yaml::parse(bytes, &Limits::default()).map_err(|error| invalid(error, path))?;
     let warnings = documents.iter_mut().flat_map(|document| std::mem::take(&mut document.warnings));
     let warnings = warnings.map(|warning| {

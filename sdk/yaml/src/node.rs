@@ -106,6 +106,21 @@ impl Node {
         }
     }
 
+    /// Changes the positions of this node and of all nodes and keys below it: of a text that was generated to those in its source, for example.
+    pub fn relocate(&mut self, origin: &impl Fn(u32, u32) -> (u32, u32)) {
+        (self.line, self.column) = origin(self.line, self.column);
+        match &mut self.kind {
+            Kind::Sequence(items) => items.iter_mut().for_each(|item| item.relocate(origin)),
+            Kind::Mapping(mapping) => {
+                for entry in &mut mapping.entries {
+                    (entry.line, entry.column) = origin(entry.line, entry.column);
+                    entry.value.relocate(origin);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// The boolean, if this is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self.kind {
@@ -263,5 +278,26 @@ impl Serialize for Node {
                 map.end()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Limits, parse};
+
+    #[test]
+    fn every_value_and_key_is_relocated() {
+        let mut root = parse(b"a: [1, {b: c}]\n", &Limits::default()).unwrap().remove(0).root;
+        root.relocate(&|line, column| (line + 10, column + 100));
+        let (list, entry) = (root.get("a").unwrap(), root.as_mapping().unwrap().iter().next().unwrap());
+        let nested = list.as_sequence().unwrap()[1].as_mapping().unwrap().iter().next().unwrap();
+        let places = [
+            (root.line, root.column),
+            (entry.line, entry.column),
+            (list.line, list.column),
+            (nested.line, nested.column),
+            (nested.value.line, nested.value.column),
+        ];
+        assert_eq!(places, [(11, 101), (11, 101), (11, 104), (11, 109), (11, 112)]);
     }
 }
