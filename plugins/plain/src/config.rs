@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     images::Images,
+    payload::is_payload,
     pointer::escape,
     references::references,
     release_config::{self, Cluster},
@@ -15,10 +16,10 @@ use crate::{
 };
 
 /// The maximum length of an image or version.
-const LONGEST: usize = 512;
+pub(crate) const LONGEST: usize = 512;
 
 /// The characters of an image. Whether a registry has it is not known here.
-const IMAGE: &str = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$";
+pub(crate) const IMAGE: &str = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$";
 
 /// A semantic version; [`semantic`] has the same rule.
 const VERSION: &str = r"^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$";
@@ -47,8 +48,11 @@ pub(crate) fn schema(content: &dyn Content) -> Value {
         }
         schema
     };
-    let known: Map<String, Value> =
-        references(content).tags.into_iter().map(|tag| (tag.name, described(&tag.source))).collect();
+    let known: Map<String, Value> = references(content, is_payload(content))
+        .tags
+        .into_iter()
+        .map(|tag| (tag.name, described(&tag.source)))
+        .collect();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Configuration of a plain+v0 bundle",
@@ -162,7 +166,7 @@ fn version(text: &str) -> Option<String> {
 }
 
 /// The rule of [`IMAGE`].
-fn is_image(text: &str) -> bool {
+pub(crate) fn is_image(text: &str) -> bool {
     text.len() <= LONGEST
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '/' | '@' | '+' | '-'))

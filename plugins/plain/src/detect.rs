@@ -2,7 +2,7 @@
 
 use chandler_sdk::{Content, documents::read_documents, yaml::Node};
 
-use crate::{FORMAT, MANIFESTS, manifest::kind};
+use crate::{FORMAT, MANIFESTS, manifest::kind, payload::is_payload};
 
 /// The file in which a bundle may declare its format.
 const ANNOTATIONS: &str = "metadata/annotations.yaml";
@@ -13,13 +13,14 @@ const MEDIA_TYPE: &str = "operators.operatorframework.io.bundle.mediatype.v1";
 /// The kind that makes a bundle one of another format.
 const CSV: &str = "ClusterServiceVersion";
 
-/// Content with manifests that declares no other format, and contains no ClusterServiceVersion.
+/// Content with manifests that declares no other format, and contains no ClusterServiceVersion. A release image is recognised by its
+/// `release-manifests/`, which may contain one: OLM ships its own package server so.
 ///
 /// A manifest may contain the word without being of that kind, as the CRD that OLM ships; so a file with the word is
 /// parsed.
 pub(crate) fn is_plain(content: &dyn Content) -> bool {
     let manifests = content.files(MANIFESTS);
-    if manifests.is_empty() {
+    if manifests.is_empty() && !is_payload(content) {
         return false;
     }
     match media_type(content) {

@@ -12,12 +12,15 @@
 //! - An OpenShift `image-references` file is not installed. It names the images of the bundle, and the configuration
 //!   may replace them, as well as the version placeholders of OpenShift's manifests.
 //! - Run levels in file names become stages: [`stage`].
-//! - With `release` in the configuration, manifests are selected and ordered as in an OpenShift release.
+//! - With `release` in the configuration, manifests are selected and ordered as in an OpenShift release; a release image has them in two
+//!   directories, one of them with templates.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `detect` | format detection |
 //! | `load` | parsing files into values |
+//! | `payload` | release images: trees with `release-manifests/` |
+//! | `template`, `template_lexer` | the templates in `manifests/` of a release image |
 //! | `manifest` | a value of a manifest |
 //! | `check` | validation of objects and their identities |
 //! | `config` | the configuration and its schema |
@@ -34,20 +37,27 @@ mod detect;
 mod images;
 mod load;
 mod manifest;
+mod payload;
 mod pointer;
 mod references;
 mod release;
 mod release_config;
 pub mod stage;
 mod substitute;
+mod template;
+mod template_lexer;
 mod versions;
 
 use chandler_sdk::{Content, Diagnostic, Facts, Failure, Location, Output, Provisioner, Request, Severity};
 use serde_json::Value;
 
 use self::{
+    load::Layout,
     manifest::Manifest,
+    references::References,
+    release_config::Cluster,
     substitute::{Findings, Substitution},
+    template::Fields,
 };
 
 /// The name of the format.
@@ -72,15 +82,47 @@ impl Provisioner for Plain {
     }
 
     fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
-        let config = config::parse(request.config());
-        let references = references::references(content);
+        let mut config = config::parse(request.config());
+        let is_payload = payload::is_payload(content);
+        let references = references::references(content, is_payload);
+        if is_payload && config.as_ref().is_ok_and(|config| config.release.is_none()) {
+            return Err(Failure::InvalidConfig(vec![payload::not_configured()]));
+        }
+        let mut invalid = Vec::new();
+        let conflict = match &mut config {
+            Ok(config) if is_payload => payload::version(content, &references, &mut invalid)
+                .and_then(|version| payload::adopt_version(config, version)),
+            _ => None,
+        };
         let cluster = config.as_ref().ok().and_then(|config| config.release.as_ref().map(|it| (it, &config.versions)));
-        let load::Loaded { mut objects, mut errors, mut warnings } = load::load(content, cluster.is_some());
+        let fields = cluster.map(|(cluster, _)| fields(cluster, &references));
+        let layout = match &fields {
+            Some(fields) if is_payload => Layout::Payload(fields),
+            Some(_) => Layout::Release,
+            // Of a release image, what is wrong in its configuration.
+            None if is_payload => return config.map(drop),
+            None => Layout::Plain,
+        };
+        let load::Loaded { mut objects, mut errors, mut configuration, mut warnings } = load::load(content, layout);
+        errors.splice(0..0, invalid);
+        if matches!(layout, Layout::Release) {
+            // It is not read as a manifest.
+            errors.extend(references.unreadable.clone().map(|finding| finding.help("correct the file, or remove it")));
+        }
+        let is_whole = configuration.is_empty();
+        configuration.extend(conflict);
         if let Some((cluster, versions)) = cluster {
+            let has_manifests = !objects.is_empty();
             objects = release::select(objects, cluster, versions.release.as_deref(), &mut errors);
+            if objects.is_empty() && has_manifests && errors.is_empty() && is_whole {
+                errors.push(release::none_for(cluster));
+            }
+            if !is_payload && cluster.release_image.is_some() {
+                warnings.push(payload::release_image_ignored());
+            }
         }
         let objects = check::check(objects, &mut errors, &mut warnings);
-        if objects.is_empty() && errors.is_empty() {
+        if objects.is_empty() && errors.is_empty() && is_whole {
             errors.push(no_objects());
         }
         // Errors in the names of images matter only if images are replaced.
@@ -88,14 +130,18 @@ impl Provisioner for Plain {
         let as_warning = |finding: &Diagnostic| Diagnostic { severity: Severity::Warning, ..finding.clone() };
         if replaces {
             errors.extend(references.findings.iter().cloned());
-        } else {
+        } else if !is_payload {
             warnings.extend(references.findings.iter().map(as_warning));
         }
         if !errors.is_empty() {
             errors.extend(config.err().iter().flat_map(Failure::diagnostics).cloned());
+            errors.extend(configuration);
             return Err(Failure::InvalidContent(errors));
         }
         let config = config?;
+        if !configuration.is_empty() {
+            return Err(Failure::InvalidConfig(configuration));
+        }
         warnings.extend(references.advice(&config.images));
         let images = references.replacements(&config.images);
         let values = substitute(&objects, &Substitution { images, versions: &config.versions }, &mut warnings)?;
@@ -103,6 +149,16 @@ impl Provisioner for Plain {
             output.report(warning);
         }
         emit(&objects, values, output)
+    }
+}
+
+/// The values of the templates of a release image.
+fn fields<'a>(cluster: &'a Cluster, references: &'a References) -> Fields<'a> {
+    let images = references.stream.iter().flat_map(|stream| &stream.images);
+    Fields {
+        release_image: cluster.release_image.as_deref(),
+        cluster_profile: &cluster.profile,
+        images: images.map(|(name, image)| (name.as_str(), image.as_str())).collect(),
     }
 }
 

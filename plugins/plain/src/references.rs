@@ -4,12 +4,15 @@
 //! (`pkg/cli/admin/release/image_mapper.go` in `openshift/oc`): tags other than `DockerImage` are ignored, and two tags
 //! with one repository are refused.
 
+use std::collections::BTreeMap;
+
 use chandler_sdk::{Content, Diagnostic, Location, documents, yaml::Node};
 
 use crate::{
     MANIFESTS,
     images::{Images, Replacements},
     manifest::kind,
+    payload,
     pointer::escape,
 };
 
@@ -27,11 +30,24 @@ pub(crate) struct Tag {
     place: Location,
 }
 
+/// The ImageStream in the file.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    /// Its name: in a release image, the version of the release.
+    pub(crate) name: Option<String>,
+    /// All of its images by name, also those with ambiguous names, of which the last one counts.
+    pub(crate) images: BTreeMap<String, String>,
+}
+
 /// The content of the file.
 #[derive(Debug, Default)]
 pub(crate) struct References {
-    /// Whether the file exists.
-    found: bool,
+    /// Whether the file is one of a release image, whose images are final.
+    is_payload: bool,
+    /// The ImageStream, if the file exists and has one.
+    pub(crate) stream: Option<Stream>,
+    /// Why the file cannot be parsed.
+    pub(crate) unreadable: Option<Diagnostic>,
     /// Its images.
     pub(crate) tags: Vec<Tag>,
     /// Its errors. They block a release only if images are replaced.
@@ -43,24 +59,28 @@ pub(crate) fn is_references(file_name: &str, node: &Node) -> bool {
     file_name == FILE && kind(node) == Some("ImageStream")
 }
 
-/// Parses the file, if it exists. A syntax error is reported with those of the manifests.
-pub(crate) fn references(content: &dyn Content) -> References {
-    let path = format!("{MANIFESTS}{FILE}");
-    let mut references = References::default();
+/// Parses the file, if it exists. Without `release`, the file is read as a manifest, too, which reports a syntax error.
+pub(crate) fn references(content: &dyn Content, is_payload: bool) -> References {
+    let path = format!("{}{FILE}", if is_payload { payload::DIRECTORY } else { MANIFESTS });
+    let mut references = References { is_payload, ..References::default() };
     if !content.exists(&path) {
         return references;
     }
-    for node in documents::read_documents(content, &path).unwrap_or_default() {
-        if is_references(FILE, &node) {
-            references.found = true;
-            references.read(&path, &node);
+    match documents::read_documents(content, &path) {
+        Ok(nodes) => {
+            for node in nodes.iter().filter(|node| is_references(FILE, node)) {
+                references.read(&path, node);
+            }
         }
+        Err(finding) => references.unreadable = Some(finding),
     }
     references
 }
 
 impl References {
     fn read(&mut self, path: &str, root: &Node) {
+        let name = root.at("/metadata/name").and_then(Node::as_str).map(str::to_owned);
+        let stream = self.stream.get_or_insert_with(|| Stream { name, images: BTreeMap::new() });
         let list = root.at("/spec/tags").and_then(Node::as_sequence).unwrap_or_default();
         for (index, item) in list.iter().enumerate() {
             // The tooling decodes the file with field names in any case, and its own documentation writes `Name`.
@@ -76,6 +96,7 @@ impl References {
                 self.findings.push(finding(&place, message, "set its name and its repository"));
                 continue;
             }
+            stream.images.insert(name.to_owned(), source.to_owned());
             let same = self.tags.iter().find(|tag| tag.source == source || tag.name == name);
             if let Some(same) = same.filter(|same| same.source != source || same.name != name) {
                 let message =
@@ -92,7 +113,7 @@ impl References {
         if images.is_empty() {
             return Vec::new();
         }
-        if !self.found {
+        if self.stream.is_none() {
             let message = "the bundle has no file image-references, so no image is replaced";
             let finding =
                 Diagnostic::warning("ImageReferencesMissing", message).at(Location::CONFIG).pointer("/images");
@@ -105,7 +126,8 @@ impl References {
             let names: Vec<&str> = self.tags.iter().map(|tag| tag.name.as_str()).collect();
             finding.at(Location::CONFIG).pointer(pointer).help(format!("its images are {}", names.join(", ")))
         });
-        let kept = self.tags.iter().filter(|tag| images.get(&tag.name).is_none()).map(|tag| {
+        let is_kept = |tag: &&Tag| !self.is_payload && images.get(&tag.name).is_none();
+        let kept = self.tags.iter().filter(is_kept).map(|tag| {
             let message = format!("image {:?} is not configured and remains {:?}", tag.name, tag.source);
             Diagnostic { location: Some(tag.place.clone()), ..Diagnostic::warning("ImageNotConfigured", message) }
                 .help("set it in images, too")

@@ -31,7 +31,6 @@ pub(crate) fn select(
     version: Option<&str>,
     errors: &mut Vec<Diagnostic>,
 ) -> Vec<Manifest> {
-    let count = manifests.len();
     let mut selected = Vec::new();
     for (number, mut manifest) in manifests.into_iter().enumerate() {
         // A document that is not an object is reported as such.
@@ -54,16 +53,18 @@ pub(crate) fn select(
         manifest.instructions.push((SEQUENCE, sequence));
         selected.push(manifest);
     }
-    if selected.is_empty() && count > 0 && errors.is_empty() {
-        let message = format!(
-            "no manifest of the bundle is for a cluster with the profile {:?}, the feature set {:?} and the enabled capabilities",
-            cluster.profile, cluster.feature_set
-        );
-        let help =
-            format!("correct release in the configuration, or annotate the manifests with {INCLUDE}PROFILE: \"true\"");
-        errors.push(Diagnostic::error("NoObjectsForCluster", message).at(crate::MANIFESTS).help(help));
-    }
     selected
+}
+
+/// The error for a bundle without any manifest that is for a cluster.
+pub(crate) fn none_for(cluster: &Cluster) -> Diagnostic {
+    let message = format!(
+        "no manifest of the bundle is for a cluster with the profile {:?}, the feature set {:?} and the enabled capabilities",
+        cluster.profile, cluster.feature_set
+    );
+    let help =
+        format!("correct release in the configuration, or annotate the manifests with {INCLUDE}PROFILE: \"true\"");
+    Diagnostic::error("NoObjectsForCluster", message).at(crate::MANIFESTS).help(help)
 }
 
 /// What happens to a manifest.

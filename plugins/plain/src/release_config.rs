@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use chandler_sdk::{Diagnostic, Location, yaml::Node};
 use serde_json::{Map, Value, json};
 
-use crate::pointer::escape;
+use crate::{
+    config::{IMAGE, LONGEST as LONGEST_IMAGE, is_image},
+    pointer::escape,
+};
 
 /// The profile of a cluster whose configuration names none.
 const PROFILE: &str = "self-managed-high-availability";
@@ -37,6 +40,8 @@ pub(crate) struct Cluster {
     enabled: Option<BTreeSet<String>>,
     /// Capabilities that are known beside those of the API.
     known: BTreeSet<String>,
+    /// The image of the release, for the templates of a release image.
+    pub(crate) release_image: Option<String>,
     /// The objects that the administrator of the cluster manages.
     pub(crate) overrides: Vec<Override>,
 }
@@ -49,6 +54,7 @@ impl Default for Cluster {
             feature_gates: BTreeSet::new(),
             enabled: None,
             known: BTreeSet::new(),
+            release_image: None,
             overrides: Vec::new(),
         }
     }
@@ -108,6 +114,7 @@ impl Cluster {
                 ("enabledCapabilities", Value::Array(items)) => {
                     cluster.enabled = Some(names(items, &pointer, findings));
                 }
+                ("releaseImage", Value::String(text)) if is_image(text) => cluster.release_image = Some(text.clone()),
                 ("knownCapabilities", Value::Array(items)) => cluster.known = names(items, &pointer, findings),
                 ("overrides", Value::Array(items)) => {
                     for (index, item) in items.iter().enumerate() {
@@ -129,16 +136,23 @@ impl Cluster {
 }
 
 /// The keys of `release`.
-const FIELDS: [&str; 6] =
-    ["clusterProfile", "featureSet", "featureGates", "enabledCapabilities", "knownCapabilities", "overrides"];
+const FIELDS: [&str; 7] = [
+    "clusterProfile",
+    "featureSet",
+    "featureGates",
+    "enabledCapabilities",
+    "knownCapabilities",
+    "overrides",
+    "releaseImage",
+];
 
 /// The help about an unknown key.
-const KEYS: &str = "the keys of release are clusterProfile, featureSet, featureGates, enabledCapabilities, knownCapabilities and overrides";
+const KEYS: &str = "the keys of release are clusterProfile, featureSet, featureGates, enabledCapabilities, knownCapabilities, overrides and releaseImage";
 
 fn invalid(what: &str, pointer: &str) -> Diagnostic {
     let finding = Diagnostic::error("InvalidRelease", format!("{what} of release has an invalid value"));
     finding.at(Location::CONFIG).pointer(pointer).help(
-        "a profile is letters, digits and dashes; lists are of names; an override is {group, kind, namespace, name, unmanaged}, as in a ClusterVersion",
+        "a profile is letters, digits and dashes; lists are of names; an image is registry.example.com/repository@sha256:...; an override is {group, kind, namespace, name, unmanaged}, as in a ClusterVersion",
     )
 }
 
@@ -198,6 +212,10 @@ pub(crate) fn schema() -> Value {
             "featureGates": names("The feature gates that are on."),
             "enabledCapabilities": names("The enabled capabilities. All known ones by default."),
             "knownCapabilities": names("Capabilities that are known beside those of OpenShift's API."),
+            "releaseImage": {
+                "description": "The image of the release, for the templates of a release image (release-manifests/).",
+                "type": ["string", "null"], "maxLength": LONGEST_IMAGE, "pattern": IMAGE,
+            },
             "overrides": {
                 "description": "Objects that the administrator manages, as in spec.overrides of a ClusterVersion: with unmanaged they are created where they are missing, and never changed.",
                 "type": ["array", "null"],

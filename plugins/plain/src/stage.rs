@@ -48,8 +48,8 @@ pub fn component(file_name: &str) -> Option<&str> {
 ///
 /// Without any level there are no stages. Otherwise a file without a level keeps its place in the order: it gets the
 /// level before it, or after all levels a stage of its own.
-pub fn stages(file_names: &[&str]) -> Vec<Option<u32>> {
-    let levels: Vec<Option<u32>> = file_names.iter().map(|name| run_level(name)).collect();
+pub fn stages<S: AsRef<str>>(file_names: &[S]) -> Vec<Option<u32>> {
+    let levels: Vec<Option<u32>> = file_names.iter().map(|name| run_level(name.as_ref())).collect();
     let Some(last) = levels.iter().rposition(Option::is_some) else {
         return levels;
     };
@@ -59,6 +59,23 @@ pub fn stages(file_names: &[&str]) -> Vec<Option<u32>> {
         Some(if index > last { AFTER_ALL } else { current })
     };
     levels.iter().enumerate().map(stage).collect()
+}
+
+/// The stages of the files of a release image: of `manifests/` and of `release-manifests/`.
+///
+/// The levels of both directories are one order, in which each level begins with `manifests/`. If only one directory has levels, the files of the
+/// other one come before all levels (`manifests/`) or after them.
+pub(crate) fn across<S: AsRef<str>>(own: &[S], components: &[S]) -> (Vec<Option<u32>>, Vec<Option<u32>>) {
+    let (mut first, mut second) = (stages(own), stages(components));
+    let has_levels = |stages: &[Option<u32>]| stages.iter().any(Option::is_some);
+    if has_levels(&first) || has_levels(&second) {
+        for (stages, otherwise) in [(&mut first, 0), (&mut second, AFTER_ALL)] {
+            for stage in stages {
+                stage.get_or_insert(otherwise);
+            }
+        }
+    }
+    (first, second)
 }
 
 #[cfg(test)]
@@ -117,6 +134,17 @@ mod tests {
         ]);
         assert_eq!(staged, [0, 10, 10, 10, 30, 100, 100].map(Some));
         assert_eq!(stages(&["01_roles.yaml", "02_deployment.yaml"]), [None, None]);
-        assert_eq!(stages(&[]), [None; 0]);
+        assert_eq!(stages::<&str>(&[]), [None; 0]);
+    }
+
+    #[test]
+    fn the_levels_of_both_directories_of_a_release_image_are_one_order() {
+        let own = ["0000_00_a_x.yaml", "0000_90_a_x.yaml"];
+        let components = ["0000_03_b_x.yaml", "x.yaml"];
+        assert_eq!(across(&own, &components), (vec![Some(0), Some(90)], vec![Some(3), Some(100)]));
+        assert_eq!(across(&["x.yaml"], &["0000_50_b_x.yaml"]), (vec![Some(0)], vec![Some(50)]));
+        assert_eq!(across(&["0000_50_b_x.yaml"], &["x.yaml"]), (vec![Some(50)], vec![Some(100)]));
+        assert_eq!(across(&["x.yaml"], &["x.yaml"]), (vec![None], vec![None]));
+        assert_eq!(across(&[], &["0000_50_b_x.yaml"]), (vec![], vec![Some(50)]));
     }
 }

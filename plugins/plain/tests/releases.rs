@@ -162,6 +162,14 @@ fn unknown_and_contradictory_annotations_are_refused_with_their_lines() {
 }
 
 #[test]
+fn an_image_references_of_a_release_that_cannot_be_parsed_is_refused() {
+    let files = [file("a.yaml", with("a", "a", "b")), file("image-references", "a: [".to_owned())];
+    let failure = render(&files, &json!({"release": {}})).unwrap_err();
+    assert_eq!(failure.diagnostics().iter().map(|it| it.code.as_str()).collect::<Vec<_>>(), ["InvalidYaml"]);
+    assert!(failure.to_string().contains("manifests/image-references:1:"), "{failure}");
+}
+
+#[test]
 fn a_file_of_a_release_without_the_extension_of_a_manifest_is_ignored_with_a_warning() {
     let files = [file("a.yaml", with("a", "a", "b")), file("README", "{".to_owned())];
     let recorder = render(&files, &json!({"release": {}})).unwrap();

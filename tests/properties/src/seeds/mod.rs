@@ -18,6 +18,8 @@ pub(crate) const EVERYTHING: &[u8] = include_bytes!("everything.txt");
 
 /// A plain+v0 bundle with run levels, lists, anchors and replaced images.
 const PLAIN: &[u8] = include_bytes!("plain.txt");
+/// A release image of OpenShift, with templates.
+const PAYLOAD: &[u8] = include_bytes!("payload.txt");
 
 /// Settings for registries: the example of the manual and more, mirror sets, and images.
 const REGISTRIES: &[u8] = include_bytes!("registries.txt");
@@ -103,11 +105,15 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         "yaml" => [owned(YAML), files(fixtures, &["yaml", "yml"], 16 << 10)?].concat(),
         "json" => [owned(JSON), files(fixtures, &["json"], 8 << 10)?].concat(),
         "numbers" => owned(&[NUMBERS]),
-        "plain" => [vec![PLAIN.to_vec()], bundles(&fixtures.join("plain"))?].concat(),
+        "plain" => [vec![PLAIN.to_vec(), PAYLOAD.to_vec()], bundles(&fixtures.join("plain"))?].concat(),
         "resolver" => [vec![RESOLVER.to_vec()], owned(&[VARIABLES])].concat(),
         "registries" => vec![REGISTRIES.to_vec()],
-        "registry" | "detect" => [vec![EVERYTHING.to_vec(), PLAIN.to_vec()], bundles(fixtures)?].concat(),
-        "sandbox" => [vec![EVERYTHING.to_vec(), PLAIN.to_vec()], owned(HOSTILE), bundles(fixtures)?].concat(),
+        "registry" | "detect" => {
+            [vec![EVERYTHING.to_vec(), PLAIN.to_vec(), PAYLOAD.to_vec()], bundles(fixtures)?].concat()
+        }
+        "sandbox" => {
+            [vec![EVERYTHING.to_vec(), PLAIN.to_vec(), PAYLOAD.to_vec()], owned(HOSTILE), bundles(fixtures)?].concat()
+        }
         #[cfg(feature = "sandbox")]
         "component" => components::components(),
         #[cfg(feature = "sandbox")]
