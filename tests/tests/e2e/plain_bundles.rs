@@ -1,5 +1,5 @@
 //! Plain bundles: components of a run level are rolled out in parallel, the configuration sets images and versions, and a release is installed for a
-//! cluster, in the order of its files.
+//! cluster, in the order of its files. A release image has them in two directories, one of them with templates.
 
 use chandler_api::BundleDeployment;
 use chandler_tests::{World, bundles::Bundle, wait, world::condition};
@@ -124,6 +124,24 @@ fn of_release(name: &str, annotations: Value) -> String {
     object.to_string()
 }
 
+/// The version of the ConfigMaps of a namespace.
+async fn version(maps: &Api<ConfigMap>) -> String {
+    let list = maps.list(&kube::api::ListParams::default()).await.expect("a list");
+    list.metadata.resource_version.expect("a version")
+}
+
+/// These ConfigMaps in the order in which they were created after a version.
+async fn created(maps: &Api<ConfigMap>, since: &str, expected: &[&str]) -> Vec<String> {
+    let events = maps.watch(&WatchParams::default(), since).await.expect("a watch");
+    let names = events.boxed().try_filter_map(async |event| match event {
+        WatchEvent::Added(map) => Ok(Some(map.name_any())),
+        _ => Ok(None),
+    });
+    let is_expected = |name: &String| expected.contains(&name.as_str());
+    let names = names.try_filter(|name| std::future::ready(is_expected(name)));
+    names.take(expected.len()).try_collect().await.expect("events")
+}
+
 #[tokio::test]
 async fn a_release_is_installed_for_a_cluster_in_the_order_of_its_files() {
     let world = World::new().await;
@@ -158,29 +176,11 @@ async fn a_release_is_installed_for_a_cluster_in_the_order_of_its_files() {
         spec["config"] = json!({"release": release});
         spec
     };
-    let before = maps
-        .list(&kube::api::ListParams::default())
-        .await
-        .expect("a list")
-        .metadata
-        .resource_version
-        .expect("a version");
+    let before = version(&maps).await;
     world.apply(&name, spec(&image, json!({"enabledCapabilities": ["Ingress"]}))).await;
     world.ready(&name).await;
 
-    let created = maps.watch(&WatchParams::default(), &before).await.expect("a watch");
-    let names = created.boxed().try_filter_map(async |event| match event {
-        WatchEvent::Added(map) => Ok(Some(map.name_any())),
-        _ => Ok(None),
-    });
-    let expected = ["z-anchor", "a-anchor", "z-buoy", "a-buoy", "chart", "settings"];
-    let is_of_release = |name: &String| expected.contains(&name.as_str());
-    let order: Vec<String> = names
-        .try_filter(|name| std::future::ready(is_of_release(name)))
-        .take(expected.len())
-        .try_collect()
-        .await
-        .expect("events");
+    let order = created(&maps, &before, &["z-anchor", "a-anchor", "z-buoy", "a-buoy", "chart", "settings"]).await;
     let place = |name: &str| order.iter().position(|created| created == name).expect("it was created");
     assert!(place("z-anchor") < place("a-anchor") && place("z-buoy") < place("a-buoy"), "{order:?}");
     assert!(place("a-buoy") < place("a-anchor"), "a component waits for the Job of another one: {order:?}");
@@ -223,5 +223,89 @@ async fn an_unknown_annotation_of_a_release_is_refused_with_its_line() {
         message.contains("manifests/0000_10_a_b.yaml:7") && message.contains("unknown capability \"Teleport\""),
         "{message}"
     );
+    world.finish().await;
+}
+
+/// A release image. The names of its ConfigMaps are in another order than its files.
+fn release_image(template: &str) -> Bundle {
+    let map = |name: &str, data: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  annotations:\n    \
+             include.release.openshift.io/self-managed-high-availability: \"true\"\ndata:\n{data}"
+        )
+    };
+    let references = "kind: ImageStream\napiVersion: image.openshift.io/v1\nmetadata: {name: 4.20.1}\nspec:\n  tags:\n  \
+                      - {name: console, from: {kind: DockerImage, name: 'quay.io/release@sha256:12'}}\n";
+    Bundle::empty()
+        .with("release-manifests/release-metadata", r#"{"kind": "cincinnati-metadata-v0", "version": "4.20.1"}"#)
+        .with("release-manifests/image-references", references)
+        .with("manifests/0000_00_anchor_01-first.yaml", &map("z-anchor", template))
+        .with("manifests/0000_90_anchor_01-last.yaml", &map("a-last", "  a: b\n"))
+        .with("release-manifests/0000_00_anchor_00-second.yaml", &map("a-anchor", "  a: b\n"))
+        .with(
+            "release-manifests/0000_50_buoy_01-third.yaml",
+            &map("buoy", "  alert: '{{ $labels.name }} {{ .ReleaseImage }}'\n"),
+        )
+}
+
+#[tokio::test]
+async fn a_release_image_is_installed_in_the_order_of_both_directories_with_its_templates() {
+    let world = World::new().await;
+    let (name, maps) = (world.name(), world.config_maps());
+    let spec = |image: &str, config: Value| {
+        let mut spec = world.spec(PLAIN, image);
+        // The format is detected.
+        spec.as_object_mut().expect("an object").remove("provisionerClassName");
+        spec["config"] = config;
+        spec
+    };
+    let message_of =
+        |deployment: &BundleDeployment| condition(deployment, "Progressing").expect("Progressing").message.clone();
+    let template = "  image: {{.ReleaseImage}}\n  console: '{{ index .Images \"console\" }}'\n  profile: {{ .ClusterProfile }}\n  \
+                    alert: '{{ \"{{ $labels.name }}\" }}'\n";
+    let image = world.push(&release_image(template)).await;
+
+    // Neither directory is installed as it is, nor with an unknown image or another version.
+    world.apply(&name, spec(&image, json!({}))).await;
+    let refused = world.condition(&name, "Progressing", "False", "InvalidConfiguration").await;
+    assert!(message_of(&refused).contains("set release in the configuration"), "{}", message_of(&refused));
+    let release = json!({"releaseImage": "quay.io/release:4.20.1"});
+    for (config, expected) in [
+        (json!({"release": {}}), "manifests/0000_00_anchor_01-first.yaml:8:10"),
+        (json!({"release": release, "releaseVersion": "4.20.2"}), "the release image is \"4.20.1\""),
+    ] {
+        world.apply(&name, spec(&image, config)).await;
+        let is_refused = |deployment: Option<&BundleDeployment>| {
+            let progressing = deployment.and_then(|deployment| condition(deployment, "Progressing"));
+            progressing.is_some_and(|it| it.reason == "InvalidConfiguration" && it.message.contains(expected))
+        };
+        wait::until(&world.deployments(), &name, expected, is_refused).await;
+    }
+
+    let before = version(&maps).await;
+    world.apply(&name, spec(&image, json!({"release": release}))).await;
+    world.ready(&name).await;
+    let order = created(&maps, &before, &["z-anchor", "a-anchor", "buoy", "a-last"]).await;
+    assert_eq!(order, ["z-anchor", "a-anchor", "buoy", "a-last"]);
+    let data = |map: ConfigMap| map.data.expect("data");
+    let rendered = data(maps.get("z-anchor").await.expect("the rendered ConfigMap"));
+    for (key, value) in [
+        ("image", "quay.io/release:4.20.1"),
+        ("console", "quay.io/release@sha256:12"),
+        ("profile", "self-managed-high-availability"),
+        ("alert", "{{ $labels.name }}"),
+    ] {
+        assert_eq!(rendered[key], value, "{key}");
+    }
+    let literal = data(maps.get("buoy").await.expect("a ConfigMap of release-manifests/"));
+    assert_eq!(literal["alert"], "{{ $labels.name }} {{ .ReleaseImage }}");
+
+    // A template of another form is refused with its position, and the installed release stays.
+    let image = world.push(&release_image("  image: {{ if .ReleaseImage }}a{{ end }}\n")).await;
+    world.apply(&name, spec(&image, json!({"release": release}))).await;
+    let refused = world.condition(&name, "Progressing", "False", "InvalidContent").await;
+    let expected = "manifests/0000_00_anchor_01-first.yaml:8:10: the template has \"if\"";
+    assert!(message_of(&refused).contains(expected), "{}", message_of(&refused));
+    assert_eq!(data(maps.get("z-anchor").await.expect("the installed ConfigMap")), rendered);
     world.finish().await;
 }
