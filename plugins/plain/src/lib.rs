@@ -29,6 +29,7 @@
 //! | `substitute` | replacement in objects |
 //! | [`stage`] | run levels, components |
 //! | `release` | which manifests of an OpenShift release are for a cluster |
+//! | `prerequisites` | objects of a release that need what a later run level creates |
 //! | `release_config` | the cluster, in the configuration |
 
 mod check;
@@ -39,6 +40,7 @@ mod load;
 mod manifest;
 mod payload;
 mod pointer;
+mod prerequisites;
 mod references;
 mod release;
 mod release_config;
@@ -114,6 +116,7 @@ impl Provisioner for Plain {
         if let Some((cluster, versions)) = cluster {
             let has_manifests = !objects.is_empty();
             objects = release::select(objects, cluster, versions.release.as_deref(), &mut errors);
+            prerequisites::defer(&mut objects);
             if objects.is_empty() && has_manifests && errors.is_empty() && is_whole {
                 errors.push(release::none_for(cluster));
             }
@@ -206,6 +209,9 @@ fn emit(objects: &[Manifest], values: Vec<Value>, output: &mut dyn Output) -> Re
         match values.next().or_else(|| (!object.instructions.is_empty()).then(|| object.node.to_json())) {
             Some(mut value) => {
                 instruct(&mut value, &object.instructions);
+                if object.instructions.iter().any(|(name, _)| *name == release::SEQUENCE) {
+                    release::complete(&mut value);
+                }
                 output.emit_value(&value, object.stage, Some(Location::of(&object.path, &object.node)))?
             }
             None => output.emit_node(&object.node, object.stage, &object.path)?,

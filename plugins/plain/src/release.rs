@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use chandler_sdk::{Diagnostic, yaml::Node};
+use serde_json::{Value, json};
 
 use crate::{manifest::Manifest, pointer::escape, release_config::Cluster, stage::component};
 
@@ -20,7 +21,7 @@ const DELETE: &str = "release.openshift.io/delete";
 const CREATE_ONLY: &str = "release.openshift.io/create-only";
 
 /// The place of an object among those of its component, for the host (`SEQUENCE_ANNOTATION` there).
-const SEQUENCE: &str = "chandler.dev/sequence";
+pub(crate) const SEQUENCE: &str = "chandler.dev/sequence";
 /// That an object is created and never changed, for the host (`CREATE_ONLY_ANNOTATION` there).
 const ONLY_CREATED: &str = "chandler.dev/create-only";
 
@@ -54,6 +55,19 @@ pub(crate) fn select(
         selected.push(manifest);
     }
     selected
+}
+
+/// Completes an object as the cluster-version operator does: its type of a ClusterOperator always has a `spec`, which the CRD requires and which
+/// manifests omit.
+pub(crate) fn complete(object: &mut Value) {
+    let is_cluster_operator = object.get("kind").is_some_and(|kind| kind == "ClusterOperator")
+        && object
+            .get("apiVersion")
+            .and_then(Value::as_str)
+            .is_some_and(|version| version.starts_with("config.openshift.io/"));
+    if let Some(members) = object.as_object_mut().filter(|_| is_cluster_operator) {
+        members.entry("spec").or_insert_with(|| json!({}));
+    }
 }
 
 /// The error for a bundle without any manifest that is for a cluster.

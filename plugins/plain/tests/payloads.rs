@@ -99,6 +99,43 @@ fn both_directories_are_one_order_of_run_levels() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
+/// As ConfigMaps of the operator in `openshift-config`, and its ServiceMonitors.
+#[test]
+fn an_object_is_applied_with_the_level_of_its_namespace_and_kind() {
+    let annotations = json!({"include.release.openshift.io/self-managed-high-availability": "true"});
+    let object = |version: &str, kind: &str, name: &str, namespace: &str, spec: Value| {
+        let metadata = json!({"name": name, "namespace": namespace, "annotations": annotations});
+        json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}).to_string()
+    };
+    let crd = json!({"group": "a.io", "names": {"kind": "Ship"}});
+    let payload = Payload::new()
+        .with("manifests/0000_00_cvo_01.yaml", &object("v1", "ConfigMap", "early", "other", json!(null)))
+        .with("manifests/0000_00_cvo_02.yaml", &object("v1", "ConfigMap", "late", "config", json!(null)))
+        .with("manifests/0000_20_cvo_03.yaml", &object("a.io/v1", "Ship", "ship", "config", json!(null)))
+        .with("manifests/0000_20_cvo_04.yaml", &object("b.io/v1", "Ship", "other", "", json!(null)))
+        .with("manifests/0000_90_cvo_05.yaml", &object("a.io/v1", "Ship", "last", "", json!(null)))
+        .with("release-manifests/0000_10_b_01.yaml", &object("v1", "Namespace", "config", "", json!(null)))
+        .with("release-manifests/0000_40_b_01.yaml", &object("v1", "Namespace", "config2", "", json!(null)))
+        .with(
+            "release-manifests/0000_50_b_02.yaml",
+            &object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "ships", "", crd),
+        );
+    let objects = payload.installed(&json!({"release": {}}));
+    let stages: Vec<(&str, u32)> =
+        objects.iter().map(|it| (it.value["metadata"]["name"].as_str().unwrap(), it.stage.unwrap())).collect();
+    let expected = [
+        ("early", 0),
+        ("late", 10),
+        ("ship", 50),
+        ("other", 20),
+        ("last", 90),
+        ("config", 10),
+        ("config2", 40),
+        ("ships", 50),
+    ];
+    assert_eq!(stages, expected);
+}
+
 #[test]
 fn templates_are_rendered_in_the_directory_of_the_operator_only() {
     let payload = Payload::new()

@@ -169,6 +169,22 @@ fn an_image_references_of_a_release_that_cannot_be_parsed_is_refused() {
     assert!(failure.to_string().contains("manifests/image-references:1:"), "{failure}");
 }
 
+/// The CRD requires a spec, and published manifests have none.
+#[test]
+fn a_cluster_operator_of_a_release_gets_a_spec() {
+    let operator = |version: &str, spec: &Value| {
+        let mut object = json!({"apiVersion": version, "kind": "ClusterOperator", "metadata": {"name": "dns", "annotations": {PROFILE: "true"}}});
+        object.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        let files = [file("a.yaml", object.to_string())];
+        let spec = |config: &Value| render(&files, config).unwrap().objects[0].value.get("spec").cloned();
+        (spec(&json!({"release": {}})), spec(&json!({})))
+    };
+    assert_eq!(operator("config.openshift.io/v1", &json!({})), (Some(json!({})), None));
+    let set = json!({"spec": {"a": 1}});
+    assert_eq!(operator("config.openshift.io/v1", &set), (Some(json!({"a": 1})), Some(json!({"a": 1}))));
+    assert_eq!(operator("example.com/v1", &json!({})), (None, None));
+}
+
 #[test]
 fn a_file_of_a_release_without_the_extension_of_a_manifest_is_ignored_with_a_warning() {
     let files = [file("a.yaml", with("a", "a", "b")), file("README", "{".to_owned())];
