@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{kind::Kind, version::blang::Range};
+use crate::{kind::Kind, rules, version::blang::Range};
 
 /// The deepest nesting of a compound constraint.
 const DEPTH: usize = 16;
@@ -69,6 +69,22 @@ struct PackageValue {
     package_name: String,
     #[serde(alias = "version")]
     version_range: String,
+}
+
+/// Checks a constraint of a question, rules included. A catalog may have a rule that cannot be evaluated, and it is never met; in a `not`, it would
+/// always hold. Use this where a constraint must not be ineffective because of a mistake.
+///
+/// # Errors
+/// A message that says what is wrong.
+pub fn check(property: &Value) -> Result<(), String> {
+    let need = Need::of_property(property)?;
+    let mut invalid = None;
+    need.leaves(false, &mut |leaf, _| {
+        invalid = invalid.take().or_else(|| leaf.rules.iter().find(|rule| !rules::is_valid(rule)));
+    });
+    let Some(rule) = invalid else { return Ok(()) };
+    let rule: String = rule.chars().take(128).collect();
+    Err(format!("olm.constraint: cel: the rule {rule:?} does not compile, is too large, or calls an unknown function"))
 }
 
 impl Need {
@@ -251,6 +267,22 @@ mod tests {
         for (value, want) in cases {
             assert_eq!(Need::constraint(&value).unwrap().to_string(), want);
         }
+    }
+
+    #[test]
+    fn a_rule_that_cannot_be_evaluated_is_found_wherever_it_is() {
+        let constraint = |value: Value| check(&json!({"type": "olm.constraint", "value": value}));
+        let cel = |rule: &str| json!({"cel": {"rule": rule}});
+        let not = |part: Value| json!({"not": {"constraints": [part]}});
+        assert_eq!(constraint(not(cel("properties.exists(p, p.type == 'certified')"))), Ok(()));
+        let package = json!({"package": {"packageName": "a", "versionRange": ">=1.0.0"}});
+        for rule in ["properties.exists(", "unknown(properties)", ""] {
+            let all = json!({"all": {"constraints": [package.clone(), cel(rule)]}});
+            for value in [cel(rule), not(cel(rule)), all.clone(), not(all)] {
+                assert!(constraint(value.clone()).is_err_and(|error| error.contains("cel")), "{value}");
+            }
+        }
+        assert!(check(&json!({"type": "olm.label", "value": "x"})).is_err());
     }
 
     #[test]

@@ -116,6 +116,11 @@ impl Names for Properties {
     }
 }
 
+/// Whether a rule can be evaluated: it compiles within the bounds, and calls only functions that rules have.
+pub(crate) fn is_valid(rule: &str) -> bool {
+    compiled(rule).is_some()
+}
+
 fn compiled(rule: &str) -> Option<Program> {
     let program = Program::parse(rule).ok()?;
     let tree = &program.expression().expr;

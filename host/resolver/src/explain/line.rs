@@ -16,6 +16,9 @@ const NEED: usize = 400;
 /// The most bundles in a line that skip others, and the most reasons of bundles that are excluded.
 const REASONS: usize = 3;
 
+/// How the text of a [`Line::Constraint`] begins.
+pub const CONSTRAINT: &str = "a constraint of the request";
+
 /// A condition that contradicts others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -227,7 +230,7 @@ impl fmt::Display for Line {
                     _ => Ok(()),
                 }
             }
-            Self::Constraint { need } => write!(to, "a constraint of the request asks for {need}"),
+            Self::Constraint { need } => write!(to, "{CONSTRAINT} asks for {need}"),
             Self::Needs { package, versions, need } => {
                 let verb = if versions.len() == 1 { "needs" } else { "need" };
                 write!(to, "{package} {} {verb} {need}", listed(versions, "and"))

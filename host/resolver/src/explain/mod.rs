@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-pub use line::{Limit, Line};
+pub use line::{CONSTRAINT, Limit, Line};
 
 use crate::{
     encode::{Cause, Encoding},

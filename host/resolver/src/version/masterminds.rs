@@ -2,6 +2,8 @@
 //!
 //! Pre-releases match only alternatives that name one, and build metadata is ignored.
 
+mod intersection;
+
 use semver::{Prerelease, Version};
 
 use super::{BYTES, COMPARISONS, VersionError, number};
