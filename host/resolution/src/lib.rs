@@ -11,6 +11,7 @@
 //! | [`observed`](mod@observed) | what is installed: members of the set, and what others have of the catalogs |
 //! | [`question`] | the question for the resolver |
 //! | [`optional`](mod@optional) | which optional packages are left out |
+//! | [`invariants`](mod@invariants) | constraints of an administrator, which uninstall nothing |
 //! | [`checks`] | which of them are left out because the checks of the members refuse them |
 //! | [`allowance`] | how much work one answer may take |
 //! | [`alternatives`](mod@alternatives) | what would be chosen if a part of the spec were different |
@@ -24,6 +25,7 @@ pub mod alternatives;
 pub mod checks;
 pub mod evidence;
 pub mod installation;
+pub mod invariants;
 pub mod manifests;
 pub mod names;
 pub mod observed;
@@ -36,6 +38,7 @@ pub mod status;
 pub use allowance::Allowance;
 pub use evidence::InstalledImage;
 pub use installation::{Claim, Installation};
+pub use invariants::{Invariants, settle_within};
 pub use manifests::{Manifests, SetError};
 pub use observed::Observed;
 pub use optional::{Settled, settle};

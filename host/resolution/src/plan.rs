@@ -108,8 +108,7 @@ pub fn plan(
         let before = before.into_iter().flat_map(|it| it.needs.union(&it.rests_on).cloned());
         needs.entry(&member.package).or_default().extend(before);
     }
-    let automatic = |package: &str| question.problem.installed.iter().any(|it| it.package == package && it.automatic);
-    let needed = needed(decision, &needs, automatic);
+    let needed = needed(decision, &needs, automatic(question));
     let is_pinned = |package: &str| {
         let mut installed = question.problem.installed.iter();
         installed.any(|it| it.package == package && it.hold == chandler_resolver::Hold::Pinned)
@@ -192,6 +191,16 @@ pub fn plan(
 
 fn of<'a>(package: &str, installed: &'a [Installation]) -> Option<&'a Installation> {
     installed.iter().find(|it| it.bundle.package == package)
+}
+
+/// The packages of a decision that a set keeps: what only a package needs that nothing needs goes.
+pub(crate) fn kept(decision: &Decision, question: &Question) -> BTreeSet<String> {
+    needed(decision, &needs(decision), automatic(question))
+}
+
+/// Whether a package is installed only because others needed it.
+fn automatic(question: &Question) -> impl Fn(&str) -> bool {
+    |package| question.problem.installed.iter().any(|it| it.package == package && it.automatic)
 }
 
 /// The packages that are wanted or were installed by others, and all that these need. What only a package needs that nothing needs is not

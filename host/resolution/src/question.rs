@@ -11,9 +11,9 @@ use chandler_resolver::{
     version::{VersionRelease, masterminds::Range},
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::Installation;
+use crate::{Installation, Invariants};
 
 /// A question for the resolver, and the packages that are left to others.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,6 +32,9 @@ pub struct Question {
     pub held: BTreeSet<String>,
     /// The optional packages that the question does not require, since they do not fit.
     pub left_out: Vec<LeftOut>,
+    /// Constraints of an administrator that the spec of the Resolution does not have ([`invariants`](crate::invariants)). They are the last
+    /// of the problem.
+    pub invariants: Option<Invariants>,
     /// The packages among the members that the set takes over from another Resolution, if it needs them.
     pub taken_over: BTreeSet<String>,
 }
@@ -131,7 +134,6 @@ pub fn ask(
     let selects = selected(spec.catalogs.as_ref());
     question.problem.catalogs =
         catalogs.iter().filter(|source| selects.matches(&source.name, &source.labels)).cloned().collect();
-    let constraint = |it: &SetConstraint| json!({"type": it.kind, "value": it.value});
     question.problem.constraints = spec.constraints.iter().map(constraint).collect();
     question.problem.cluster = cluster;
     question.problem.policy = policy(spec);
@@ -152,6 +154,10 @@ fn is_wanted(request: &PackageRequest, installed: &Installed) -> bool {
         (Ok(range), Ok(version)) => range.matches(version.version()),
         _ => false,
     }
+}
+
+pub(crate) fn constraint(constraint: &SetConstraint) -> Value {
+    json!({"type": constraint.kind, "value": constraint.value})
 }
 
 fn required(request: &PackageRequest) -> Required {
