@@ -42,6 +42,8 @@ names! {
         Verified,
         /// Catalog: the content is a catalog without errors.
         Valid,
+        /// PlatformPolicy: it is in force.
+        Accepted,
         /// ProvisionerClass: this host supports the version of the contract that the component uses.
         Compatible,
         /// ProvisionerClass: the component is compiled.

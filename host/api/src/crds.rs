@@ -9,8 +9,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt as _;
 
 use crate::{
-    BundleDeployment, Catalog, ChangeApproval, OwnKind, PlatformOperator, ProvisionerClass, Resolution, drift::IGNORED,
-    names::APPLYSET_PARENT_TYPE_LABEL, probe::PROBES, rollout_settings::MOST_HISTORY,
+    BundleDeployment, Catalog, ChangeApproval, OwnKind, PlatformOperator, PlatformPolicy, ProvisionerClass, Resolution,
+    drift::IGNORED, names::APPLYSET_PARENT_TYPE_LABEL, probe::PROBES, rollout_settings::MOST_HISTORY,
 };
 
 /// The longest name of a BundleDeployment. It leaves eleven characters for the names of derived objects.
@@ -134,6 +134,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         OwnKind::Catalog => catalogs(),
         OwnKind::Resolution => resolutions(),
         OwnKind::PlatformOperator => platform_operators(),
+        OwnKind::PlatformPolicy => platform_policies(),
     };
     OwnKind::ALL.iter().map(crd).collect()
 }
@@ -232,6 +233,12 @@ fn resolutions() -> CustomResourceDefinition {
 
 fn platform_operators() -> CustomResourceDefinition {
     let mut crd = PlatformOperator::crd();
+    refine(&mut crd, not_observed_yet);
+    crd
+}
+
+fn platform_policies() -> CustomResourceDefinition {
+    let mut crd = PlatformPolicy::crd();
     refine(&mut crd, not_observed_yet);
     crd
 }

@@ -17,6 +17,7 @@
 //! | [`olm_catalogs`] | catalogs of OLM, read as Catalogs |
 //! | [`resolution`] | `core.deppy.io/v1alpha1 Resolution` |
 //! | [`platform_operator`] | `platform.openshift.io/v1alpha1 PlatformOperator` |
+//! | [`platform_policy`] | `chandler.dev/v1alpha1 PlatformPolicy` |
 //! | [`cluster_operator`] | `config.openshift.io/v1 ClusterOperator`, which belongs to OpenShift |
 //! | [`maintenance`] | times at which what is installed may change |
 //! | [`limits`] | the limits of one call of a provisioner, parsed |
@@ -49,6 +50,7 @@ pub mod own_kinds;
 pub mod ownership;
 pub mod permissions;
 pub mod platform_operator;
+pub mod platform_policy;
 pub mod probe;
 pub mod provisioner_class;
 pub mod resolution;
@@ -84,6 +86,7 @@ pub use permissions::MissingPermissions;
 pub use platform_operator::{
     ActiveBundleDeployment, PlatformOperator, PlatformOperatorSpec, PlatformOperatorStatus, PlatformPackage,
 };
+pub use platform_policy::{PlatformPolicy, PlatformPolicySpec, PlatformPolicyStatus, PolicyPackage};
 pub use probe::{Probe, ProbeSelector};
 pub use provisioner_class::{
     ClassDeletion, Component, ProvisionerClass, ProvisionerClassSpec, ProvisionerClassStatus, ProvisionerLimits,

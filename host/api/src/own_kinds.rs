@@ -8,7 +8,9 @@ use std::borrow::Cow;
 
 use kube::Resource;
 
-use crate::{BundleDeployment, Catalog, ChangeApproval, PlatformOperator, ProvisionerClass, Resolution};
+use crate::{
+    BundleDeployment, Catalog, ChangeApproval, PlatformOperator, PlatformPolicy, ProvisionerClass, Resolution,
+};
 
 macro_rules! own_kinds {
     ($($(#[$doc:meta])* $kind:ident,)+) => {
@@ -53,6 +55,8 @@ own_kinds! {
     Resolution,
     /// [`PlatformOperator`]
     PlatformOperator,
+    /// [`PlatformPolicy`]
+    PlatformPolicy,
 }
 
 impl OwnKind {

@@ -258,5 +258,13 @@ names! {
         InstallPending,
         /// The bundle is installed.
         InstallSuccessful,
+
+        // PlatformPolicy
+        /// The policy is in force.
+        PolicyAccepted,
+        /// The policy has a value that cannot be read, so nothing new is decided for PlatformOperators.
+        InvalidPolicy,
+        /// The controller reads the policy with another name.
+        PolicyNotUsed,
     }
 }

@@ -48,7 +48,8 @@ impl Reason {
             | Self::CatalogValid
             | Self::CatalogReady
             | Self::PackagesResolved
-            | Self::InstallSuccessful => Remedy::Nothing,
+            | Self::InstallSuccessful
+            | Self::PolicyAccepted => Remedy::Nothing,
 
             Self::UnpackPending
             | Self::Unpacking
@@ -127,6 +128,7 @@ impl Reason {
             | Self::NotSatisfiable
             | Self::DecisionUnavailable
             | Self::SourceFailed
+            | Self::PolicyNotUsed
             | Self::InvalidSpec => Remedy::User,
 
             Self::ContentLimitExceeded
@@ -137,6 +139,7 @@ impl Reason {
             | Self::InvalidComponent
             | Self::MissingCapabilities
             | Self::RecordOutdated
+            | Self::InvalidPolicy
             | Self::CompileFailed => Remedy::Administrator,
         }
     }
