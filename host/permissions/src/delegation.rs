@@ -14,6 +14,7 @@
 //! | a ChangeApproval of a BundleDeployment | `approve` on that BundleDeployment |
 //! | a ProvisionerClass: it renders the bundles of every BundleDeployment that names it, which are installed with their permissions | all permissions |
 //! | a Catalog, or a catalog of OLM that is used as one: it offers packages to every Resolution, which are installed with their permissions | all permissions |
+//! | a PlatformPolicy: it decides what all PlatformOperators may install, with the permissions of the platform | all permissions |
 //! | an object of these kinds that cannot be decoded | all permissions |
 //! | any object in the system namespace: the controller trusts these, decisions in ConfigMaps among them, and Pods there can use the controller's account | all permissions |
 //! | a CustomResourceDefinition of Chandler: it can disable checks of all of the above | all permissions |
@@ -25,7 +26,7 @@ use std::{collections::BTreeSet, fmt};
 
 use chandler_api::{
     BundleDeploymentSpec, CatalogSpec, ChangeApprovalSpec, OlmCatalogs, OwnKind, PlatformOperatorSpec,
-    ResolutionOutput, ResolutionSpec, ResolveSetOutput, ServiceAccountReference, SystemReference,
+    PlatformPolicySpec, ResolutionOutput, ResolutionSpec, ResolveSetOutput, ServiceAccountReference, SystemReference,
 };
 use chandler_core::ObjectKey;
 use serde::de::DeserializeOwned;
@@ -74,6 +75,8 @@ pub enum Delegation {
     Provisioner,
     /// Offer packages to the Resolutions of other users.
     Catalog,
+    /// Limit, or allow, what the PlatformOperators of other users install.
+    PlatformPolicy,
     /// Something that only the controller will know: its spec cannot be decoded.
     Undecodable,
     /// Trust the object because of its namespace.
@@ -96,6 +99,7 @@ impl fmt::Display for Delegation {
             Self::Approves(name) => write!(f, "approves a change of BundleDeployment {name}"),
             Self::Provisioner => f.write_str("renders the bundles of other users"),
             Self::Catalog => f.write_str("offers packages to the Resolutions of other users"),
+            Self::PlatformPolicy => f.write_str("limits what the PlatformOperators of other users install"),
             Self::Undecodable => f.write_str("has a spec that cannot be decoded, so what it does is unknown"),
             Self::SystemNamespace => f.write_str("is in the namespace of the controller"),
             Self::Crd => f.write_str("defines an API of Chandler"),
@@ -132,6 +136,7 @@ impl Delegation {
             Self::ControllerRights
             | Self::Provisioner
             | Self::Catalog
+            | Self::PlatformPolicy
             | Self::Undecodable
             | Self::SystemNamespace
             | Self::Crd => {
@@ -187,6 +192,10 @@ fn of_own(own: OwnKind, item: &Item<'_>, installation: &Installation) -> Option<
         }
         OwnKind::Resolution => of_resolution(&spec(item)?, installation),
         OwnKind::PlatformOperator => of_platform_operator(&spec(item)?, installation),
+        OwnKind::PlatformPolicy => {
+            let PlatformPolicySpec { packages: _, require_platform_property: _, constraints: _ } = spec(item)?;
+            vec![Delegation::PlatformPolicy]
+        }
     })
 }
 

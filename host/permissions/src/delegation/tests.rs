@@ -230,6 +230,13 @@ fn objects_that_affect_other_users_require_all_permissions() {
             all_permissions("Catalog.chandler.dev vendor offers packages to the Resolutions of other users"),
         ),
         (
+            json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "PlatformPolicy", "metadata": {"name": "platform-operators"},
+                   "spec": {}}),
+            all_permissions(
+                "PlatformPolicy.chandler.dev platform-operators limits what the PlatformOperators of other users install",
+            ),
+        ),
+        (
             object("chandler.dev/v1alpha1", "Catalog", None, "vendor"),
             all_permissions(
                 "Catalog.chandler.dev vendor has a spec that cannot be decoded, so what it does is unknown",
