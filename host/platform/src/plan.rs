@@ -5,9 +5,14 @@ use std::{
     collections::{BTreeMap, btree_map::Entry},
 };
 
-use chandler_api::{PackageRequest, PlatformOperator, PlatformOperatorSpec, resolution::PACKAGES};
+use chandler_api::{PackageRequest, PlatformOperator, PlatformOperatorSpec, Resolution, resolution::PACKAGES};
 use kube::ResourceExt as _;
 use serde_json::{Map, Value};
+
+use crate::{
+    policy::{Contradiction, InForce, InvalidPolicy, listed},
+    resolution::asks_for,
+};
 
 /// What all PlatformOperators want.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,19 +58,33 @@ pub enum Refused {
     #[error("older PlatformOperators want {PACKAGES} packages, which is the most")]
     TooMany,
     /// The administrator does not list the package.
-    #[error("package {package} is not among the packages that PlatformOperators may want: {}", .allowed.join(", "))]
+    #[error("package {package} is not among the packages that {}: {}", may(.policy.as_ref()), listed(.allowed))]
     NotAllowed {
         /// The package.
         package: String,
         /// The packages that are listed.
         allowed: Vec<String>,
+        /// The PlatformPolicy that lists them; none for the options of the controller.
+        policy: Option<String>,
     },
     /// The administrator requires platform operators, and no catalog says that the package is one.
     #[error(
-        "package {0} is not a platform operator: its newest version has no property chandler.dev/platform-operator \
-         (`chandler catalog search --platform` lists platform operators)"
+        "package {package} is not a platform operator{}: its newest version has no property chandler.dev/platform-operator \
+         (`chandler catalog search --platform` lists platform operators)",
+        requires(.policy.as_ref())
     )]
-    NotPlatformOperator(String),
+    NotPlatformOperator {
+        /// The package.
+        package: String,
+        /// The PlatformPolicy that requires it; none for the options of the controller.
+        policy: Option<String>,
+    },
+    /// The PlatformPolicy does not allow what is asked for.
+    #[error(transparent)]
+    Contradicts(#[from] Contradiction),
+    /// The PlatformPolicy cannot be read.
+    #[error(transparent)]
+    InvalidPolicy(#[from] InvalidPolicy),
     /// No catalog has the package.
     #[error(
         "failed to find candidate olm.bundles from the {package} package: it is in no catalog{}",
@@ -81,6 +100,17 @@ pub enum Refused {
     },
 }
 
+fn may(policy: Option<&String>) -> String {
+    match policy {
+        Some(policy) => format!("PlatformPolicy {policy} allows"),
+        None => "PlatformOperators may want".to_owned(),
+    }
+}
+
+fn requires(policy: Option<&String>) -> String {
+    policy.map(|policy| format!(", as PlatformPolicy {policy} requires")).unwrap_or_default()
+}
+
 fn read(catalogs: &[String], not_ready: &[String]) -> String {
     let list = |what: &str, names: &[String]| match names {
         [] => String::new(),
@@ -93,6 +123,28 @@ impl Plan {
     /// The package of this name.
     pub fn wanted(&self, package: &str) -> Option<&Wanted> {
         self.packages.iter().find(|wanted| wanted.request.name == package)
+    }
+
+    /// Leaves out the new packages that a policy does not allow. What the Resolution of all PlatformOperators asks for already may be
+    /// installed, and stays wanted. While a policy is invalid, no new package is wanted.
+    pub fn restrict(&mut self, operators: &[&PlatformOperator], policy: &InForce, existing: Option<&Resolution>) {
+        let refusal = |wanted: &Wanted| {
+            let package = &wanted.request.name;
+            if existing.is_some_and(|it| asks_for(it, package)) {
+                return None;
+            }
+            match policy {
+                Ok(None) => None,
+                Ok(Some(policy)) if !policy.allows(package) => Some(Refused::NotAllowed {
+                    package: package.clone(),
+                    allowed: policy.allowed(),
+                    policy: Some(policy.name.clone()),
+                }),
+                Ok(Some(policy)) => policy.limit(&wanted.request).err().map(Refused::from),
+                Err(invalid) => Some(invalid.clone().into()),
+            }
+        };
+        self.refuse(operators, refusal);
     }
 
     /// Leaves out the packages that are refused, with all PlatformOperators that want them.

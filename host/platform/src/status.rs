@@ -12,7 +12,7 @@ use chandler_resolver::version::{VersionRelease, masterminds::Range};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
 use kube::ResourceExt as _;
 
-use crate::resolution;
+use crate::{InForce, InvalidPolicy, resolution};
 
 const UNPACK_PENDING: &str = "Waiting for the bundle to be unpacked";
 const INSTALL_PENDING: &str = "Waiting for the bundle to be installed";
@@ -33,11 +33,15 @@ pub enum Outcome<'a> {
         resolution: Option<&'a Resolution>,
         /// The BundleDeployment that has the package.
         deployment: Option<&'a BundleDeployment>,
+        /// The policy for all PlatformOperators.
+        policy: &'a InForce,
     },
     /// It is being deleted.
     Deleting {
         /// The BundleDeployment that is still there.
         deployment: Option<&'a BundleDeployment>,
+        /// The policy that cannot be read, so that nothing is uninstalled.
+        invalid: Option<&'a InvalidPolicy>,
     },
 }
 
@@ -50,7 +54,7 @@ pub fn derive(operator: &PlatformOperator, outcome: &Outcome<'_>, now: Timestamp
             Some(unmet(message.clone()))
         }
         Outcome::Failed(message) => Some(NewCondition::is_false(Type::Installed, Reason::InstallFailed, message)),
-        Outcome::Asked { resolution, deployment } => {
+        Outcome::Asked { resolution, deployment, policy } => {
             let namespace = resolution.and_then(|it| resolution::namespace(it, &operator.spec.package.name));
             // A package that another set has is where that set installed it.
             let elsewhere = deployment.map(|it| it.spec.install_namespace.clone());
@@ -67,9 +71,13 @@ pub fn derive(operator: &PlatformOperator, outcome: &Outcome<'_>, now: Timestamp
             status.version = member.map(|member| member.version.clone());
             status.active_bundle_deployment =
                 deployment.filter(|_| member.is_some()).map(|it| ActiveBundleDeployment { name: it.name_any() });
-            Some(installed(operator, resolution, answer, member, *deployment))
+            let condition = installed(operator, resolution, answer, member, *deployment);
+            Some(noting(condition, answer, policy))
         }
-        Outcome::Deleting { deployment } => {
+        Outcome::Deleting { invalid: Some(invalid), .. } => {
+            Some(NewCondition::is_false(Type::Installed, Reason::InvalidPolicy, invalid.to_string()))
+        }
+        Outcome::Deleting { deployment, invalid: None } => {
             let ready = deployment.and_then(|it| condition_of(it, Type::Ready)).filter(|ready| ready.status == "False");
             ready.map(copied)
         }
@@ -132,6 +140,24 @@ fn installed(
             Some(deployment) => progress(deployment),
             None => not_created(answer),
         },
+    }
+}
+
+/// What is installed says if a policy stops everything new.
+fn noting(condition: NewCondition, answer: &ResolutionStatus, policy: &InForce) -> NewCondition {
+    let stopped = match policy {
+        Ok(None) => return condition,
+        Ok(Some(policy)) => Some(Reason::NotSatisfiable).filter(|_| !policy.constraints.is_empty()),
+        Err(_) => Some(Reason::InvalidPolicy),
+    };
+    let unresolved = find_condition(&answer.conditions, Type::Resolved)
+        .filter(|it| it.status != "True" && stopped.is_some_and(|stopped| it.reason == stopped.as_str()));
+    match unresolved.filter(|_| condition.status == ConditionStatus::True) {
+        Some(unresolved) => {
+            let message = format!("{}; nothing new is decided: {}", condition.message, unresolved.message);
+            NewCondition { message, ..condition }
+        }
+        None => condition,
     }
 }
 

@@ -1,6 +1,8 @@
+use chandler_api::PlatformPolicy;
 use serde_json::json;
 
 use super::*;
+use crate::Policy;
 
 fn operator(name: &str, second: u32, spec: Value) -> PlatformOperator {
     let metadata = json!({"name": name, "creationTimestamp": format!("2026-01-01T00:00:{second:02}Z")});
@@ -101,4 +103,40 @@ fn nulls_of_a_configuration_are_absent() {
     let spec = json!({"package": {"name": "x"}, "config": {"a": null, "b": {"c": null, "d": [null]}}});
     let operators = [operator("a", 1, spec)];
     assert_eq!(json!(plan(&operators.each_ref()).packages[0].config), json!({"b": {"d": [null]}}));
+}
+
+#[test]
+fn a_policy_refuses_new_packages_and_no_others() {
+    let operators = [
+        operator("a", 1, package("old")),
+        operator("b", 2, package("new")),
+        operator("c", 3, json!({"package": {"name": "limited"}, "channels": ["fast"]})),
+        operator("d", 4, package("allowed")),
+    ];
+    let all = operators.each_ref();
+    let existing: Resolution = serde_json::from_value(json!({
+        "metadata": {"name": "platform"}, "spec": {"packages": [{"name": "old", "version": "1.x"}]}
+    }))
+    .unwrap();
+    let restricted = |spec: Value| {
+        let policy = PlatformPolicy::new("limits", serde_json::from_value(spec).unwrap());
+        let mut plan = plan(&all);
+        plan.restrict(&all, &Policy::read(&policy).map(Some), Some(&existing));
+        plan
+    };
+    let limits = restricted(json!({"packages": [{"name": "allowed"}, {"name": "limited", "channels": ["stable"]}]}));
+    assert_eq!(names(&limits), [("old", "a"), ("allowed", "d")]);
+    let refused = |plan: &Plan| {
+        plan.refused.iter().map(|(name, reason)| format!("{name}: {reason}")).collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(refused(&limits), @r"
+    b: package new is not among the packages that PlatformPolicy limits allows: allowed, limited
+    c: PlatformPolicy limits allows package limited only in channels stable, and the PlatformOperator asks for channels fast
+    ");
+    let invalid = restricted(json!({"packages": [{"name": "new", "version": "one"}]}));
+    assert_eq!(names(&invalid), [("old", "a")]);
+    assert!(invalid.refused["b"].to_string().starts_with("PlatformPolicy limits is invalid: spec.packages[0].version"));
+    let mut free = plan(&all);
+    free.restrict(&all, &Ok(None), Some(&existing));
+    assert_eq!(free, plan(&all));
 }

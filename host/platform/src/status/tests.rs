@@ -64,14 +64,18 @@ fn the_status_says_what_became_of_the_wish() {
     let forbidden = json!({"members": member("1.0.0")["members"],
                            "conditions": conditions(&[("Resolved", "True", "PackagesResolved"), ("Installed", "False", "InstallFailed")])});
     let asked = |resolution: &Resolution, found: Option<&BundleDeployment>| {
-        line(&derive(&wish, &Outcome::Asked { resolution: Some(resolution), deployment: found }, NOW))
+        line(&derive(
+            &wish,
+            &Outcome::Asked { resolution: Some(resolution), deployment: found, policy: &Ok(None) },
+            NOW,
+        ))
     };
     let unpacked = ("Unpacked", "True", "UnpackSuccessful");
     let valid = ("HasValidBundle", "True", "UnpackSuccessful");
     let cases = [
         ("refused", line(&derive(&wish, &Outcome::Refused("why".to_owned()), NOW))),
         ("failed", line(&derive(&wish, &Outcome::Failed("why".to_owned()), NOW))),
-        ("new", line(&derive(&wish, &Outcome::Asked { resolution: None, deployment: None }, NOW))),
+        ("new", line(&derive(&wish, &Outcome::Asked { resolution: None, deployment: None, policy: &Ok(None) }, NOW))),
         ("left out", asked(&resolution("True", &left_out), None)),
         ("left out by the checks", asked(&resolution("True", &refused_alone), None)),
         (
@@ -149,7 +153,7 @@ fn a_transition_has_a_time_and_nothing_else_moves_it() {
     let later = Timestamp::from_second(1_000).unwrap();
     let mut mine = operator(&json!({"package": {"name": "x"}}), &json!(null));
     let chosen = resolution("True", &member("1.0.0"));
-    let asked = |deployment| Outcome::Asked { resolution: Some(&chosen), deployment };
+    let asked = |deployment| Outcome::Asked { resolution: Some(&chosen), deployment, policy: &Ok(None) };
     mine.status = Some(derive(&mine, &asked(None), NOW));
     let time = |status: &PlatformOperatorStatus| status.conditions[0].last_transition_time.0;
     let same = derive(&mine, &asked(None), later);
@@ -169,7 +173,7 @@ fn until_there_is_an_answer_the_last_status_stands() {
     let mut stale = resolution("True", &member("1.0.0"));
     stale.metadata.generation = Some(8);
     for resolution in [None, Some(&stale)] {
-        let status = derive(&mine, &Outcome::Asked { resolution, deployment: None }, NOW);
+        let status = derive(&mine, &Outcome::Asked { resolution, deployment: None, policy: &Ok(None) }, NOW);
         assert_eq!((Some(&status), status.observed_generation), (mine.status.as_ref(), Some(3)));
     }
 }
@@ -179,10 +183,43 @@ fn a_deletion_says_what_it_waits_for() {
     let mut mine = operator(&json!({"package": {"name": "x"}}), &json!(null));
     let chosen = resolution("True", &member("1.0.0"));
     let installed = deployment(&[("Installed", "True", "a"), ("Ready", "True", "Succeeded")]);
-    mine.status = Some(derive(&mine, &Outcome::Asked { resolution: Some(&chosen), deployment: Some(&installed) }, NOW));
-    let waits = derive(&mine, &Outcome::Deleting { deployment: Some(&installed) }, NOW);
+    mine.status = Some(derive(
+        &mine,
+        &Outcome::Asked { resolution: Some(&chosen), deployment: Some(&installed), policy: &Ok(None) },
+        NOW,
+    ));
+    let waits = derive(&mine, &Outcome::Deleting { deployment: Some(&installed), invalid: None }, NOW);
     assert_eq!(Some(&waits), mine.status.as_ref());
     let blocked = deployment(&[("Ready", "False", "CustomResourcesExist")]);
-    let waits = derive(&mine, &Outcome::Deleting { deployment: Some(&blocked) }, NOW);
+    let waits = derive(&mine, &Outcome::Deleting { deployment: Some(&blocked), invalid: None }, NOW);
     assert_eq!(line(&waits), "False/CustomResourcesExist: it is CustomResourcesExist [version 1.0.0, active x]");
+}
+
+#[test]
+fn what_is_installed_says_if_a_policy_stops_everything_new() {
+    let mine = operator(&json!({"package": {"name": "x"}}), &json!(null));
+    let deployment = deployment(&[("Installed", "True", "InstallationSucceeded")]);
+    let policy = |spec: Value| {
+        let policy = chandler_api::PlatformPolicy::new("limits", serde_json::from_value(spec).unwrap());
+        crate::Policy::read(&policy).map(Some)
+    };
+    let not = json!({"not": {"constraints": [{"package": {"packageName": "x", "versionRange": ">=1.0.0"}}]}});
+    let constrained = policy(json!({"constraints": [{"type": "olm.constraint", "value": not}]}));
+    let invalid = policy(json!({"packages": [{"name": "x", "version": "one"}]}));
+    let said = |reason: &str, policy: &InForce| {
+        let mut unresolved = resolution("False", &member("1.0.0"));
+        unresolved.status.as_mut().unwrap().conditions[0].reason = reason.to_owned();
+        let outcome = Outcome::Asked { resolution: Some(&unresolved), deployment: Some(&deployment), policy };
+        line(&derive(&mine, &outcome, NOW))
+    };
+    let usual =
+        "True/InstallSuccessful: Successfully applied the x BundleDeployment resource [version 1.0.0, active x]";
+    assert_eq!(said("NotSatisfiable", &Ok(None)), usual);
+    assert_eq!(said("CatalogsNotReady", &constrained), usual);
+    assert_eq!(said("NotSatisfiable", &policy(json!({}))), usual);
+    for (reason, policy) in [("NotSatisfiable", &constrained), ("InvalidPolicy", &invalid)] {
+        assert!(said(reason, policy).contains("resource; nothing new is decided: it is CatalogsNotReady"), "{reason}");
+    }
+    let waits = derive(&mine, &Outcome::Deleting { deployment: None, invalid: invalid.as_ref().err() }, NOW);
+    assert!(line(&waits).starts_with("False/InvalidPolicy: PlatformPolicy limits is invalid"), "{}", line(&waits));
 }
