@@ -23,6 +23,7 @@ use crate::{
     decision_maps::DecisionWakes,
     memory::Memory,
     platform_operator::PlatformWakes,
+    platform_policy::Policies,
     provisioner_class::Classes,
     resolution::ResolutionWakes,
 };
@@ -43,6 +44,8 @@ pub(crate) struct Context {
     /// The sets that ConfigMaps of other resolvers decide.
     pub(crate) decisions: DecisionWakes,
     pub(crate) platform: PlatformWakes,
+    /// The limits for PlatformOperators.
+    pub(crate) policies: Policies,
     pub(crate) cluster_operators: ClusterOperatorWakes,
     pub(crate) approvals: Approvals,
     pub(crate) releases: Releases,

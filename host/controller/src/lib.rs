@@ -1,4 +1,4 @@
-//! The reconcilers of BundleDeployments, ProvisionerClasses, Catalogs, Resolutions and PlatformOperators.
+//! The reconcilers of BundleDeployments, ProvisionerClasses, Catalogs, Resolutions, PlatformOperators and PlatformPolicies.
 //!
 //! A reconcile of a BundleDeployment is one line: source, digest, tree, provisioner, release, rollout, status. Each step returns a
 //! value; the assessment of `bundle_deployment` collects them as plain data. One pure function derives the status from it, and the
@@ -14,6 +14,7 @@
 //! | `resolution` | the reconciler of Resolutions |
 //! | `decision_maps` | the sets that other resolvers decide, in ConfigMaps |
 //! | `platform_operator` | the reconciler of PlatformOperators |
+//! | `platform_policy` | the reconciler of PlatformPolicies |
 //! | `cluster_operator` | the ClusterOperators that report PlatformOperators and the controller to OpenShift |
 //! | `context` | the handles that all share |
 //! | `capacities` | how much memory releases in progress may take |
@@ -55,6 +56,7 @@ mod memory;
 mod mirror_sets;
 pub mod options;
 mod platform_operator;
+mod platform_policy;
 mod polls;
 mod problem;
 mod provisioner_class;

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, future::Future, sync::Arc, time::Duration};
 
 use chandler_api::{
-    BundleDeployment, Catalog, ChangeApproval, PlatformOperator, Resolution, names::TEARDOWN_FINALIZER,
+    BundleDeployment, Catalog, ChangeApproval, PlatformOperator, PlatformPolicy, Resolution, names::TEARDOWN_FINALIZER,
 };
 use chandler_builtin::Provisioners;
 use chandler_client::{Availability, fenced, insistent, monitored};
@@ -36,6 +36,7 @@ use crate::{
     memory::Memory,
     mirror_sets::ClusterMirrors,
     platform_operator::{PlatformOperators, PlatformWakes},
+    platform_policy::{PlatformPolicies, Policies},
     polls,
     provisioner_class::{Classes, ProvisionerClasses},
     registries,
@@ -140,12 +141,14 @@ async fn reconcile_until_rewind(
     let catalogs = Reflector::<Catalog>::new(availability.clone());
     let resolutions = Reflector::<Resolution>::new(availability.clone());
     let platform = Reflector::<PlatformOperator>::new(availability.clone());
+    let policies = Reflector::<PlatformPolicy>::new(availability.clone());
     let (approvals, watch_approvals) = Approvals::new(client.clone(), availability.clone(), deployments.triggers());
     let listener =
         options.content.clone().map(|content| Listener::bind(content, &options.system_namespace)).transpose()?;
     let wakes = ResolutionWakes::new(resolutions.cache(), resolutions.triggers());
     let mut context = context(client.clone(), availability, options, approvals, &deployments, &catalogs, wakes)?;
     context.platform = PlatformWakes::new(&platform, &context.options.platform_resolution);
+    context.policies = Policies::new(&policies, &context.options.platform_resolution);
     context.memory.contents = Contents::new(listener.as_ref().map(|listener| listener.url().to_owned()));
     let context = Arc::new(context);
     let mut mirrors = ClusterMirrors::of(&context);
@@ -161,6 +164,7 @@ async fn reconcile_until_rewind(
     probe::<BundleDeployment>(&client, selector.list()).await.map_err(listing("BundleDeployments"))?;
     probe::<Resolution>(&client, selector.list()).await.map_err(listing("Resolutions"))?;
     probe::<PlatformOperator>(&client, selector.list()).await.map_err(listing("PlatformOperators"))?;
+    probe::<PlatformPolicy>(&client, ListParams::default()).await.map_err(listing("PlatformPolicies"))?;
     probe::<ChangeApproval>(&client, ListParams::default()).await.map_err(listing("ChangeApprovals"))?;
     if !selector.selects_all() {
         tracing::info!(%selector, "other BundleDeployments, ProvisionerClasses, Catalogs, Resolutions and PlatformOperators are left alone");
@@ -176,11 +180,16 @@ async fn reconcile_until_rewind(
     let cluster_operators = cluster_operator::Proxy::new(&context, platform.cache());
     let platform_reconciler = PlatformOperators::new(&context, catalog_reconciler.indexes(), &platform);
     let platform = platform_reconciler.controller(platform, Arc::clone(&metrics), &shutdown);
+    let policies = PlatformPolicies::new(&context, &policies).controller(policies, Arc::clone(&metrics), &shutdown);
     let catalogs = catalog_reconciler.controller(catalogs, Arc::clone(&metrics), &shutdown);
     let deployments = BundleDeployments::controller(&context, deployments, metrics, &shutdown);
     tracing::info!("the controller runs");
     let ended = tokio::select! {
-        _ = futures::future::join5(classes.run(), catalogs.run(), deployments.run(), resolutions.run(), platform.run()) => Ended::Shutdown,
+        _ = futures::future::join3(
+            futures::future::join3(classes.run(), catalogs.run(), deployments.run()),
+            futures::future::join(resolutions.run(), platform.run()),
+            policies.run(),
+        ) => Ended::Shutdown,
         () = watch_approvals => Ended::Shutdown,
         () = housekeeping::run(&context) => Ended::Shutdown,
         () = polls::run(&context) => Ended::Shutdown,
@@ -308,6 +317,7 @@ pub(crate) fn context(
         resolutions,
         decisions: DecisionWakes::default(),
         platform: PlatformWakes::default(),
+        policies: Policies::default(),
         cluster_operators: ClusterOperatorWakes::default(),
         approvals,
         engine,

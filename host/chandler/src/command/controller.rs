@@ -21,8 +21,8 @@ use crate::{
 
 /// Run the controller
 ///
-/// Reconciles BundleDeployments, ProvisionerClasses, Catalogs, Resolutions and PlatformOperators until SIGTERM or SIGINT. It then finishes the
-/// running reconciles and exits with 0; a second signal exits immediately. In a pod it uses the service account of the pod, elsewhere a
+/// Reconciles BundleDeployments, ProvisionerClasses, Catalogs, Resolutions, PlatformOperators and PlatformPolicies until SIGTERM or SIGINT. It then
+/// finishes the running reconciles and exits with 0; a second signal exits immediately. In a pod it uses the service account of the pod, elsewhere a
 /// kubeconfig.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -164,7 +164,8 @@ pub struct Controller {
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     pub default_service_account: Option<DefaultAccount>,
 
-    /// Name of the Resolution that is made from all PlatformOperators, and of the namespace of what their packages need
+    /// Name of the Resolution that is made from all PlatformOperators, of the PlatformPolicy that limits them, and of the namespace of what their packages
+    /// need
     ///
     /// Controllers with different selectors need a name each.
     #[arg(long, value_name = "NAME", default_value = "platform-operators", value_parser = values::dns_label)]
@@ -176,6 +177,8 @@ pub struct Controller {
     pub platform_service_account: Option<String>,
 
     /// The only packages that new PlatformOperators may want [default: all]
+    ///
+    /// A PlatformPolicy limits them without a restart. If there is one, both must allow a package.
     #[arg(long, value_name = "PACKAGE", value_delimiter = ',')]
     pub platform_packages: Vec<String>,
 

@@ -22,6 +22,7 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         | Reason::CatalogValid
         | Reason::CatalogReady
         | Reason::PackagesResolved
+        | Reason::PolicyAccepted
         | Reason::InstallSuccessful => return None,
         Reason::UnpackPending | Reason::Unpacking => "wait: the controller fetches and renders the bundle",
         Reason::Installing | Reason::RollingOut | Reason::InstallPending => {
@@ -207,6 +208,10 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::SourceFailed => {
             "change the PlatformOperator, or the catalogs: the message has the reasons (docs/platform-operators.md)"
         }
+        Reason::InvalidPolicy => {
+            "correct the PlatformPolicy, as its message says, or delete it (docs/platform-operators.md)"
+        }
+        Reason::PolicyNotUsed => "give the PlatformPolicy the name that its message says",
         Reason::CatalogInvalid => "fix the catalog and publish it again; `chandler catalog lint` shows all errors",
         Reason::ProgressDeadlineExceeded | Reason::Unhealthy => {
             "inspect the unhealthy objects: `kubectl describe` and `kubectl get events` in their namespace"

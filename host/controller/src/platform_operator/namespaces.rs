@@ -60,7 +60,7 @@ impl Namespaces {
             }
         }
         if must_be_operator && !is_operator && !found.is_empty() {
-            return Err(Refused::NotPlatformOperator(package.clone()));
+            return Err(Refused::NotPlatformOperator { package: package.clone(), policy: None });
         }
         namespace_of(package, found).ok_or_else(|| Refused::Unknown {
             package: package.clone(),

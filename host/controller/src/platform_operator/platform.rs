@@ -11,7 +11,7 @@ use chandler_api::{
 };
 use chandler_catalog::Indexes;
 use chandler_permissions::{Account, AccountPolicy};
-use chandler_platform::{Plan, Refused, Settings, plan::plan, resolution};
+use chandler_platform::{InForce, Plan, Refused, Settings, Wanted, plan::plan, resolution};
 use chandler_resolution::{installation::ready, manifests};
 use chandler_rollout::impersonating;
 use chandler_runtime::GenerationTracker;
@@ -49,6 +49,8 @@ pub(super) struct Planned {
     pub(super) is_current: bool,
     /// Why the Resolution cannot be written.
     pub(super) blocked: Option<String>,
+    /// The policy within which it is planned.
+    pub(super) policy: Arc<InForce>,
     /// Why the namespace of a package could not be created, by package.
     pub(super) failed: BTreeMap<String, kube::Error>,
 }
@@ -67,7 +69,10 @@ impl Platform {
     /// is stopping.
     pub(super) async fn ready(&self) -> bool {
         let context = &self.context;
-        context.deployments.ready().await && context.catalogs.ready().await && context.resolutions.ready().await
+        context.deployments.ready().await
+            && context.catalogs.ready().await
+            && context.resolutions.ready().await
+            && context.policies.ready().await
     }
 
     /// Plans the Resolution, and writes what differs.
@@ -89,8 +94,10 @@ impl Platform {
             members: BTreeMap::new(),
             is_current: false,
             blocked: None,
+            policy: self.context.policies.in_force(),
             failed: BTreeMap::new(),
         };
+        planned.plan.restrict(&operators, &planned.policy, planned.resolution.as_ref());
         if let Some(resolution) = &planned.resolution {
             planned.membership = Membership::read(&self.context, resolution).await?;
             planned.members = self.members(&planned.membership);
@@ -236,10 +243,15 @@ impl Platform {
                     .cloned()
             };
             let is_new = !planned.resolution.as_ref().is_some_and(|it| resolution::asks_for(it, package));
-            let must_be_operator = is_new && rules.must_be_operators;
+            let policy = planned.policy.as_ref().as_ref().ok().and_then(Option::as_ref);
+            let required_by = policy.filter(|policy| policy.must_be_operators).map(|policy| policy.name.clone());
+            let must_be_operator = is_new && (rules.must_be_operators || required_by.is_some());
             let known = wanted.namespace.clone().or_else(installed).or_else(before);
             let suggested = if known.is_none() || must_be_operator {
-                self.namespaces.suggested(wanted, &catalogs, must_be_operator).await
+                let limited = policy.and_then(|policy| policy.limit(&wanted.request).ok());
+                let request = limited.unwrap_or_else(|| wanted.request.clone());
+                let wanted = Wanted { request, ..wanted.clone() };
+                self.namespaces.suggested(&wanted, &catalogs, must_be_operator).await
             } else {
                 Ok(String::new())
             };
@@ -248,9 +260,13 @@ impl Platform {
                     Err(Refused::NotAllowed {
                         package: package.clone(),
                         allowed: rules.allowed.iter().cloned().collect(),
+                        policy: None,
                     })
                 }
-                (Err(refused @ Refused::NotPlatformOperator(_)), _) | (Err(refused), None) => Err(refused),
+                (Err(Refused::NotPlatformOperator { package, .. }), _) => {
+                    Err(Refused::NotPlatformOperator { package, policy: required_by })
+                }
+                (Err(refused), None) => Err(refused),
                 (_, Some(known)) => Ok(known),
                 (Ok(suggested), None) => Ok(suggested),
             };

@@ -118,7 +118,8 @@ impl PlatformOperators {
             None => planned.members.get(package).cloned(),
         };
         let resolution = planned.resolution.as_ref().filter(|_| planned.is_current);
-        self.report(operator, &Outcome::Asked { resolution, deployment: deployment.as_ref() }).await
+        let (deployment, policy) = (deployment.as_ref(), &*planned.policy);
+        self.report(operator, &Outcome::Asked { resolution, deployment, policy }).await
     }
 
     /// Removes the finalizer once the package is uninstalled, or something else needs it.
@@ -137,7 +138,8 @@ impl PlatformOperators {
             is_bundled: planned.blocked.is_none() && self.platform.is_bundled(&planned.membership, operator),
         };
         if !is_complete(&removal) {
-            return self.report(operator, &Outcome::Deleting { deployment }).await;
+            let invalid = planned.policy.as_ref().as_ref().err();
+            return self.report(operator, &Outcome::Deleting { deployment, invalid }).await;
         }
         if removal.deployment.is_none() && !removal.is_wanted && !removal.is_orphaned {
             Box::pin(self.platform.remove_namespace(operator, planned)).await;

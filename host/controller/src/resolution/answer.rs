@@ -6,13 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chandler_api::{CatalogInUse, Reason, Resolution, ResolveSetOutput};
+use chandler_api::{CatalogInUse, Reason, Resolution, ResolutionSpec, ResolveSetOutput};
 use chandler_catalog::Indexes;
 use chandler_catalogs::IndexCatalogs;
 use chandler_core::Digest;
+use chandler_platform::{InForce, Policy};
 use chandler_resolution::{
     Allowance, Installation, Observed, PlannedMember, Question, Settled, alternatives::alternatives,
-    observed::CATALOGS, optional::LINES, plan, question, settle, status::Answer,
+    observed::CATALOGS, optional::LINES, plan, question, settle_within, status::Answer,
 };
 use chandler_resolver::{Answer as Resolved, Cluster, Explanation, Kind, Problem, ResolveError, platform::OpenShift};
 use chandler_turns::{Requester, on_background_thread};
@@ -83,6 +84,13 @@ impl Resolutions {
         round: &Round,
         memory: &mut Option<Arc<Answered>>,
     ) -> Reply {
+        let policy = self.policy(resolution);
+        let policy = match &*policy {
+            Ok(policy) => policy.as_ref(),
+            Err(invalid) => {
+                return Reply::of(Answer::Failed { reason: Reason::InvalidPolicy, message: invalid.to_string() });
+            }
+        };
         let spec = &resolution.spec;
         let selects = question::selected(spec.catalogs.as_ref());
         let known = self.context.catalogs.known();
@@ -114,12 +122,17 @@ impl Resolutions {
                 return Reply { answer: Answer::Failed { reason, message }, catalogs, again: Some(RETRY) };
             }
         };
+        let limited = policy.map(|policy| within(policy, spec));
+        let spec = limited.as_ref().unwrap_or(spec);
         let question = question::ask(spec, &observed.members, &observed.others, &sources, self.cluster().await);
         let question = match question {
             Ok(mut question) => {
                 question.refused.clone_from(&round.refused);
                 question.problem.excluded.clone_from(&round.excluded);
                 question.hold(&round.held);
+                if let Some(policy) = policy {
+                    question.constrain(&format!("PlatformPolicy {}", policy.name), &policy.constraints);
+                }
                 question
             }
             Err(refused) => {
@@ -138,12 +151,12 @@ impl Resolutions {
                 return Reply { answer: answered.meant.clone(), catalogs, again: Some(again) };
             }
             if answered.key == key {
-                let answer = conclude(&question, &observed, current, resolution, answered, &missing);
+                let answer = conclude(&question, &observed, current, (resolution, policy), answered, &missing);
                 return Reply { answer, catalogs, again: None };
             }
         }
         let mut answered = self.ask(self.requester(resolution), key, (question.clone(), may_remove), &read).await;
-        let answer = conclude(&question, &observed, current, resolution, &answered, &missing);
+        let answer = conclude(&question, &observed, current, (resolution, policy), &answered, &missing);
         answered.meant = answer.clone();
         // What cannot be read now may be there in a moment.
         let again = matches!(answered.settled.answer, Err(ResolveError::Catalog(_))).then_some(RETRY);
@@ -180,7 +193,7 @@ impl Resolutions {
             }
             let allowance = Allowance::new(&question.problem.budget);
             let ask = |problem: &Problem| allowance.resolve(problem, &catalogs);
-            let settled = settle(&question, may_remove, ask);
+            let settled = settle_within(&question, may_remove, ask);
             let alternatives = alternatives(&settled.problem, &settled.answer, ask);
             (settled, alternatives)
         };
@@ -192,6 +205,14 @@ impl Resolutions {
         };
         let stands_until = Instant::now() + (taken * PACE).min(LONGEST_PACE);
         Answered { key, settled, meant: Answer::None, stands_until, alternatives }
+    }
+
+    /// The policy for a Resolution: that of PlatformOperators has one, whoever created it.
+    pub(super) fn policy(&self, resolution: &Resolution) -> Arc<InForce> {
+        if resolution.name_any() == self.context.options.platform_resolution {
+            return self.context.policies.in_force();
+        }
+        Arc::new(Ok(None))
     }
 
     /// On whose behalf the resolver works. All Resolutions that install nothing take one turn.
@@ -216,13 +237,15 @@ impl Resolutions {
 impl Key {
     /// The generation is that of the spec.
     fn of(question: &Question, generation: Option<i64>, may_remove: bool, catalogs: &[CatalogInUse]) -> Self {
-        let Question { problem, optional, refused, taken_over, held, .. } = question;
+        let Question { problem, optional, refused, taken_over, held, invariants, .. } = question;
+        let invariants = invariants.as_ref().map(|it| it.count);
         let Problem { mode, required, constraints, installed, catalogs: sources, cluster, policy, .. } = problem;
         let Problem { contents, excluded, budget, .. } = problem;
         let Cluster { kubernetes, openshift, kinds } = cluster;
         let wanted = (mode, required, constraints, sources, policy, contents, excluded, budget);
         let digests: Vec<&String> = catalogs.iter().map(|it| &it.digest).collect();
-        let asked = (generation, optional, refused, (taken_over, held), may_remove, digests, kubernetes, openshift);
+        let asked =
+            (generation, optional, refused, (taken_over, held, invariants), may_remove, digests, kubernetes, openshift);
         // What is installed brings kinds.
         Self { wanted: Digest::of_json(&(wanted, asked)), there: Digest::of_json(&(installed, kinds)) }
     }
@@ -244,12 +267,26 @@ pub(super) fn open(indexes: &Indexes, digest: &Digest) -> Result<chandler_catalo
     }
 }
 
+/// A spec within the limits of a policy.
+fn within(policy: &Policy, spec: &ResolutionSpec) -> ResolutionSpec {
+    ResolutionSpec { packages: policy.limited(&spec.packages), ..spec.clone() }
+}
+
+/// The digest of the policy in force.
+pub(super) fn digest(policy: &InForce) -> Option<String> {
+    policy.as_ref().ok()?.as_ref().map(digest_of)
+}
+
+fn digest_of(policy: &Policy) -> String {
+    policy.digest().to_string()
+}
+
 /// What an answer means for the set.
 fn conclude(
     question: &Question,
     observed: &Observed,
     current: Option<&Decision>,
-    resolution: &Resolution,
+    (resolution, policy): (&Resolution, Option<&Policy>),
     answered: &Answered,
     missing: &[&str],
 ) -> Answer {
@@ -261,10 +298,19 @@ fn conclude(
             left_out.explanation.push(note.clone());
         }
     }
+    for left_out in &mut question.left_out {
+        let limits = policy.and_then(|policy| policy.limits(&left_out.package));
+        if let Some(limits) = limits.filter(|_| left_out.reason == Reason::NotSatisfiable.as_str()) {
+            left_out.explanation.truncate(LINES - 1);
+            left_out.explanation.push(limits);
+        }
+    }
     match &answered.settled.answer {
         Ok(Resolved::Decision(decision)) => {
             let members = current.map(Decision::members).unwrap_or_default();
-            let is_of_this_spec = current.is_some_and(|it| Some(it.generation) == resolution.metadata.generation);
+            let is_of_this_spec = current.is_some_and(|it| {
+                Some(it.generation) == resolution.metadata.generation && it.policy == policy.map(digest_of)
+            });
             let current = plan::Current { members: &members, is_of_this_spec };
             let installed: Vec<Installation> = observed.members.iter().chain(&observed.others).cloned().collect();
             match plan::plan(decision, &question, &installed, &current) {

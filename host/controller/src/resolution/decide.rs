@@ -27,7 +27,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 
 use super::{
-    answer::Reply,
+    answer::{Reply, digest},
     decisions::{Decision, Decisions},
     handover::{Awaited, LOOK_AGAIN},
     membership::{self, Membership},
@@ -197,14 +197,14 @@ impl Resolutions {
             }
         }
         let generation = resolution.metadata.generation.unwrap_or_default();
-        let maps = self.config_maps();
+        let (maps, policy) = (self.config_maps(), digest(&self.policy(resolution)));
         let number = match decisions.newest().filter(|newest| newest.manifests == manifests) {
             Some(newest) => {
                 let number = newest.number;
-                decisions.confirm(&maps, generation).await?;
+                decisions.confirm(&maps, generation, policy).await?;
                 number
             }
-            None => decisions.add(&maps, resolution, manifests).await?,
+            None => decisions.add(&maps, resolution, (manifests, policy)).await?,
         };
         let again = (!awaited.is_empty()).then_some(LOOK_AGAIN);
         Ok(Ok(Target { number: Some(number), again, awaited, ..Target::default() }))

@@ -25,6 +25,8 @@ const UID: &str = "resolution.chandler.dev/uid";
 const NUMBER: &str = "resolution.chandler.dev/decision";
 /// The last generation of the spec that the decision is an answer to.
 const GENERATION: &str = "resolution.chandler.dev/generation";
+/// The digest of the PlatformPolicy within which the decision was made, if there was one.
+const POLICY: &str = "resolution.chandler.dev/policy";
 /// The UID of the BundleDeployment of the set that this controller created.
 const SET: &str = "resolution.chandler.dev/set";
 /// The BundleDeployments that may use a ConfigMap.
@@ -39,6 +41,8 @@ pub(super) struct Decision {
     /// The name of the ConfigMap.
     pub(super) name: String,
     pub(super) generation: i64,
+    /// The digest of the policy that it was last confirmed for.
+    pub(super) policy: Option<String>,
     time: Option<Time>,
     /// The UID of the BundleDeployment of the set, if this controller has created it.
     set: Option<String>,
@@ -60,6 +64,7 @@ impl Decision {
             number: annotation(NUMBER)?.parse().ok()?,
             name: map.name_any(),
             generation: annotation(GENERATION).and_then(|text| text.parse().ok()).unwrap_or_default(),
+            policy: annotation(POLICY),
             time: map.metadata.creation_timestamp.clone().map(|time| whole_seconds(time.0)),
             set: annotation(SET),
             manifests: Manifests(map.data.unwrap_or_default()),
@@ -118,24 +123,32 @@ impl Decisions {
         &mut self,
         api: &Api<ConfigMap>,
         resolution: &Resolution,
-        manifests: Manifests,
+        (manifests, policy): (Manifests, Option<String>),
     ) -> Result<i64, kube::Error> {
         let number = self.newest().map_or(0, |newest| newest.number) + 1;
         let mut map = config_map(resolution, number, manifests);
-        if let Some(set) = self.newest().and_then(|newest| newest.set.clone()) {
-            map.annotations_mut().insert(SET.to_owned(), set);
-        }
+        let set = self.newest().and_then(|newest| newest.set.clone());
+        let more =
+            [(SET, set), (POLICY, policy)].into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        map.annotations_mut().extend(more);
         let created = api.create(&PostParams::default(), &map).await?;
         self.0.extend(Decision::of(created, resolution));
         Ok(number)
     }
 
-    /// Notes that the newest decision is also the answer to a newer spec.
-    pub(super) async fn confirm(&mut self, api: &Api<ConfigMap>, generation: i64) -> Result<(), kube::Error> {
-        let Some(newest) = self.0.last_mut().filter(|newest| newest.generation != generation) else { return Ok(()) };
-        let patch = Patch::Merge(json!({"metadata": {"annotations": {GENERATION: generation.to_string()}}}));
+    /// Notes that the newest decision is also the answer to a newer spec, or within another policy.
+    pub(super) async fn confirm(
+        &mut self,
+        api: &Api<ConfigMap>,
+        generation: i64,
+        policy: Option<String>,
+    ) -> Result<(), kube::Error> {
+        let differs = |newest: &&mut Decision| newest.generation != generation || newest.policy != policy;
+        let Some(newest) = self.0.last_mut().filter(differs) else { return Ok(()) };
+        let annotations = json!({GENERATION: generation.to_string(), POLICY: policy});
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
         api.patch(&newest.name, &PatchParams::default(), &patch).await?;
-        newest.generation = generation;
+        (newest.generation, newest.policy) = (generation, policy);
         Ok(())
     }
 

@@ -349,6 +349,10 @@ impl Reconciler for Resolutions {
         if !context.deployments.ready().await || !context.catalogs.ready().await {
             return Ok(Action::await_change());
         }
+        // Everything would seem to be allowed.
+        if name == context.options.platform_resolution && !context.policies.ready().await {
+            return Ok(Action::await_change());
+        }
         if resolution.metadata.deletion_timestamp.is_some() {
             return self.tear_down(resolution).await;
         }

@@ -168,7 +168,7 @@ impl ResolutionWakes {
     }
 
     /// Reconciles a Resolution again.
-    pub(super) fn wake(&self, name: &str) {
+    pub(crate) fn wake(&self, name: &str) {
         // A trigger without a receiver means that the controller is stopping.
         let _ = self.triggers.send(ObjectRef::new(name));
     }

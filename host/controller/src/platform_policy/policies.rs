@@ -1,0 +1,81 @@
+//! The policy that is in force.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chandler_api::PlatformPolicy;
+use chandler_platform::{InForce, InvalidPolicy, Policy};
+use chandler_runtime::{Cache, Reflector};
+use kube::{Resource as _, ResourceExt as _, runtime::reflector::ObjectRef};
+
+/// A PlatformPolicy that may not decode.
+pub(super) type Guarded = chandler_runtime::Guarded<PlatformPolicy>;
+
+/// The PlatformPolicy that this controller reads. The default reads none.
+#[derive(Default)]
+pub(crate) struct Policies(Option<Named>);
+
+struct Named {
+    objects: Cache<Guarded>,
+    name: String,
+    read: Mutex<Option<(Version, Arc<InForce>)>>,
+    /// The version that the others were woken for.
+    announced: Mutex<Option<Version>>,
+}
+
+/// What changes with the contents of a policy; `None` if there is none.
+type Version = Option<(Option<String>, Option<i64>, bool)>;
+
+impl Policies {
+    /// Reads the policy with this name.
+    pub(crate) fn new(reflector: &Reflector<PlatformPolicy>, name: &str) -> Self {
+        let (objects, name) = (reflector.cache(), name.to_owned());
+        Self(Some(Named { objects, name, read: Mutex::default(), announced: Mutex::default() }))
+    }
+
+    /// Waits for the first list: before it, everything would seem to be allowed. False means that the controller is stopping.
+    pub(crate) async fn ready(&self) -> bool {
+        match &self.0 {
+            Some(named) => named.objects.ready().await,
+            None => true,
+        }
+    }
+
+    /// The policy as the watch brought it last. One that cannot be decoded is invalid.
+    pub(crate) fn in_force(&self) -> Arc<InForce> {
+        let Some(named) = &self.0 else { return Arc::new(Ok(None)) };
+        let object = named.object();
+        let version = version(object.as_deref());
+        let mut known = named.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, in_force)) = known.as_ref().filter(|(known, _)| *known == version) {
+            return Arc::clone(in_force);
+        }
+        let in_force = Arc::new(match object.as_deref().map(|guarded| guarded.0.as_ref()) {
+            None => Ok(None),
+            Some(Ok(policy)) => Policy::read(policy).map(Some),
+            Some(Err(invalid)) => {
+                let what = format!("it cannot be decoded: {}", invalid.error);
+                Err(InvalidPolicy { policy: named.name.clone(), what })
+            }
+        });
+        *known = Some((version, Arc::clone(&in_force)));
+        in_force
+    }
+
+    /// Whether the policy is another one than when this was asked last.
+    pub(super) fn take_changed(&self) -> bool {
+        let Some(named) = &self.0 else { return false };
+        let now = version(named.object().as_deref());
+        let mut announced = named.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        announced.replace(now.clone()) != Some(now)
+    }
+}
+
+impl Named {
+    fn object(&self) -> Option<Arc<Guarded>> {
+        self.objects.get(&ObjectRef::new(&self.name))
+    }
+}
+
+fn version(guarded: Option<&Guarded>) -> Version {
+    guarded.map(|guarded| (guarded.uid(), guarded.meta().generation, guarded.0.is_ok()))
+}

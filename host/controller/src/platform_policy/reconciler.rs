@@ -1,0 +1,165 @@
+//! The status of a PlatformPolicy, and whom its changes concern.
+
+use std::sync::Arc;
+
+use chandler_api::{
+    ConditionType as Type, NewCondition, PlatformPolicy, PlatformPolicyStatus, Reason,
+    conditions::{remove_condition, whole_seconds},
+    set_condition,
+};
+use chandler_platform::Policy;
+use chandler_runtime::{
+    Backoff, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, WatchSelector, status_patch,
+};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
+use kube::{Api, ResourceExt as _, core::error_boundary::InvalidObject, runtime::controller::Action};
+
+use super::policies::Guarded;
+use crate::{context::Context, events};
+
+/// The status of a PlatformPolicy could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to write the status of a PlatformPolicy: {}", chandler_source::api_message(.0))]
+pub(crate) struct ReconcileError(#[from] kube::Error);
+
+impl chandler_runtime::ReconcileError for ReconcileError {
+    fn is_conflict(&self) -> bool {
+        matches!(&self.0, kube::Error::Api(status) if status.is_conflict() || status.is_not_found())
+    }
+}
+
+/// The reconciler of PlatformPolicies.
+pub(crate) struct PlatformPolicies {
+    context: Arc<Context>,
+    own_writes: OwnWrites<PlatformPolicy>,
+    backoff: Backoff,
+}
+
+impl PlatformPolicies {
+    pub(crate) fn new(context: &Arc<Context>, reflector: &Reflector<PlatformPolicy>) -> Self {
+        Self { context: Arc::clone(context), own_writes: reflector.own_writes(), backoff: Backoff::default() }
+    }
+
+    /// The controller. It watches all PlatformPolicies whatever its selector is: a limit that lacks a label must not be ineffective, and the
+    /// name says whose it is.
+    pub(crate) fn controller(
+        self,
+        reflector: Reflector<PlatformPolicy>,
+        metrics: Arc<dyn Metrics>,
+        shutdown: &Shutdown,
+    ) -> KindController<Self> {
+        let api = Api::all(self.context.client.clone());
+        KindController::new(reflector, api, WatchSelector::default().watch(), Arc::new(self), metrics, shutdown)
+    }
+
+    /// Wakes everything that the policy limits, if it is another one.
+    fn changed(&self) {
+        let (context, name) = (&self.context, &self.context.options.platform_resolution);
+        if !context.policies.take_changed() {
+            return;
+        }
+        if context.resolutions.get(name).is_some() {
+            context.resolutions.wake(name);
+        }
+        context.platform.all();
+    }
+
+    /// What the status of a policy says; `None` if it may be the policy of another controller.
+    fn accepted(&self, policy: &PlatformPolicy) -> Option<NewCondition> {
+        let options = &self.context.options;
+        let (name, read) = (policy.name_any(), &options.platform_resolution);
+        if name != *read {
+            let message = format!(
+                "the controller reads PlatformPolicy {read}, the name of its Resolution of PlatformOperators (--platform-resolution), \
+                 and no other: {name} has no effect"
+            );
+            let unused = NewCondition::is_false(Type::Accepted, Reason::PolicyNotUsed, message);
+            return Some(unused).filter(|_| options.watch_selector.selects_all());
+        }
+        Some(match Policy::read(policy) {
+            Ok(_) => NewCondition::is_true(Type::Accepted, Reason::PolicyAccepted, "the policy is in force"),
+            Err(invalid) => NewCondition::is_false(Type::Accepted, Reason::InvalidPolicy, invalid.to_string()),
+        })
+    }
+}
+
+impl Reconciler for PlatformPolicies {
+    type Object = PlatformPolicy;
+    type Error = ReconcileError;
+
+    async fn reconcile(&self, policy: &PlatformPolicy) -> Result<Action, ReconcileError> {
+        let Some(accepted) = self.accepted(policy) else { return Ok(Action::await_change()) };
+        let (api, name) = (Api::<PlatformPolicy>::all(self.context.client.clone()), policy.name_any());
+        let status = derive(policy, accepted, Timestamp::now());
+        if let Some(written) = status_patch::write(&api, &name, policy.status.as_ref(), &status).await? {
+            self.own_writes.status(written, &status);
+            let old = policy.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+            events::publish(&self.context.events, policy, old, &status.conditions).await;
+        }
+        self.backoff.succeeded(&name);
+        Ok(Action::await_change())
+    }
+
+    fn backoff(&self) -> &Backoff {
+        &self.backoff
+    }
+
+    /// PlatformOperators report it, and nothing new is decided: what the policy allows is unknown.
+    async fn undecodable(&self, _: &Guarded, _: &InvalidObject) -> Result<(), ReconcileError> {
+        self.changed();
+        Ok(())
+    }
+
+    fn observed(&self, _: &PlatformPolicy) {
+        self.changed();
+    }
+
+    fn removed(&self, policy: &ObjectMeta) {
+        self.backoff.succeeded(policy.name.as_deref().unwrap_or_default());
+        self.changed();
+    }
+
+    fn listed(&self) {
+        self.changed();
+    }
+}
+
+fn derive(policy: &PlatformPolicy, accepted: NewCondition, now: Timestamp) -> PlatformPolicyStatus {
+    let mut status = policy.status.clone().unwrap_or_default();
+    let (generation, now) = (policy.metadata.generation, whole_seconds(now));
+    status.observed_generation = generation;
+    // What kstatus reads: only a change of the policy helps.
+    if accepted.reason == Reason::PolicyAccepted {
+        remove_condition(&mut status.conditions, Type::Stalled);
+    } else {
+        let stalled = NewCondition::is_true(Type::Stalled, accepted.reason, accepted.message.clone());
+        set_condition(&mut status.conditions, stalled, generation, now.clone());
+    }
+    set_condition(&mut status.conditions, accepted, generation, now);
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_api::PlatformPolicySpec;
+
+    use super::*;
+
+    #[test]
+    fn a_policy_that_is_not_in_force_is_stalled_until_it_is() {
+        let mut policy = PlatformPolicy::new("limits", PlatformPolicySpec::default());
+        let conditions = |policy: &PlatformPolicy, accepted: NewCondition| {
+            let status = derive(policy, accepted, Timestamp::UNIX_EPOCH);
+            let text = |it: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
+                format!("{}={}/{}", it.type_, it.status, it.reason)
+            };
+            (status.conditions.iter().map(text).collect::<Vec<_>>(), status)
+        };
+        let unused = NewCondition::is_false(Type::Accepted, Reason::PolicyNotUsed, "another name");
+        let (found, status) = conditions(&policy, unused);
+        assert_eq!(found, ["Stalled=True/PolicyNotUsed", "Accepted=False/PolicyNotUsed"]);
+        policy.status = Some(status);
+        let accepted = NewCondition::is_true(Type::Accepted, Reason::PolicyAccepted, "");
+        assert_eq!(conditions(&policy, accepted).0, ["Accepted=True/PolicyAccepted"]);
+    }
+}
