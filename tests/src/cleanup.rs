@@ -5,7 +5,9 @@
 
 use std::{collections::BTreeSet, fmt::Debug, time::Duration};
 
-use chandler_api::{BundleDeployment, Catalog, ClusterOperator, PlatformOperator, ProvisionerClass, Resolution};
+use chandler_api::{
+    BundleDeployment, Catalog, ClusterOperator, PlatformOperator, PlatformPolicy, ProvisionerClass, Resolution,
+};
 use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings, Options};
 use futures::future::Either;
 use k8s_openapi::{
@@ -37,6 +39,8 @@ pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Deletes the objects of these runs, while a controller runs. Returns messages about what may be left.
 pub async fn remove(client: &Client, runs: &BTreeSet<Run>, patience: Duration) -> Vec<String> {
+    // While one is invalid, nothing is uninstalled.
+    delete_all::<PlatformPolicy>(client, runs).await;
     // Their controller would create their Resolution, and the BundleDeployments of sets, again.
     delete_and_free::<PlatformOperator>(client, runs, patience).await;
     delete_and_free::<Resolution>(client, runs, patience).await;
@@ -157,6 +161,7 @@ pub async fn killed_runs(client: &Client, now: Timestamp) -> BTreeSet<Run> {
     runs.extend(left_over::<Catalog>(client, now).await);
     runs.extend(left_over::<Resolution>(client, now).await);
     runs.extend(left_over::<PlatformOperator>(client, now).await);
+    runs.extend(left_over::<PlatformPolicy>(client, now).await);
     runs.extend(left_over::<ClusterOperator>(client, now).await);
     runs.extend(left_over::<ClusterRoleBinding>(client, now).await);
     runs.extend(left_over::<ClusterRole>(client, now).await);

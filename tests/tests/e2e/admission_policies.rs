@@ -124,7 +124,7 @@ impl Users {
         let name = world.name();
         let writes = json!([
             {"apiGroups": ["core.rukpak.io", "chandler.dev"],
-             "resources": ["bundledeployments", "bundledeployments/status", "provisionerclasses/status", "changeapprovals"],
+             "resources": ["bundledeployments", "bundledeployments/status", "provisionerclasses/status", "platformpolicies/status", "changeapprovals"],
              "verbs": ["get", "create", "update", "patch", "delete"]},
             {"apiGroups": ["core.deppy.io", "platform.openshift.io"], "resources": ["resolutions", "platformoperators"],
              "verbs": ["get", "create", "update", "patch", "delete"]},
@@ -357,12 +357,19 @@ fn about_records<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
 fn about_status<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
     let object = || deployment(world, "friends", &json!({}));
     let status = Request::Change(object(), "status", json!({"status": {"contentURL": "x"}}));
+    let platform = json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "PlatformPolicy", "metadata": {"name": world.platform()}});
+    let accepted = Request::Change(platform, "status", json!({"status": {"observedGeneration": 99}}));
     let on = Request::Change(object(), "", json!({"metadata": {"finalizers": ["chandler.dev/teardown"]}}));
     let held = || deployment(world, "held", &json!({}));
     let off = Request::Change(held(), "", json!({"metadata": {"finalizers": null}}));
     let other = Request::Change(held(), "", json!({"metadata": {"finalizers": ["chandler.dev/teardown", "a.b/c"]}}));
     let mut cases = vec![(&users.author, other, None)];
-    for (request, policy) in [(status, "chandler-status"), (on, "chandler-finalizer"), (off, "chandler-finalizer")] {
+    for (request, policy) in [
+        (status, "chandler-status"),
+        (accepted, "chandler-status"),
+        (on, "chandler-finalizer"),
+        (off, "chandler-finalizer"),
+    ] {
         cases.push((&users.boss, request.clone(), Some(policy)));
         cases.push((&users.controller, request, None));
     }
@@ -430,6 +437,7 @@ async fn the_policies_deny_exactly_the_documented_requests() {
         of_set,
         json!({"apiVersion": "platform.openshift.io/v1alpha1", "kind": "PlatformOperator",
                "metadata": {"name": format!("{}-old", world.name())}, "spec": {"package": {"name": "app"}}}),
+        json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "PlatformPolicy", "metadata": {"name": world.platform()}, "spec": {}}),
         by("deployers", "deployer", json!({})),
         by("friends", "friend", json!({"approval": "Manual"})),
         held,

@@ -261,6 +261,9 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
                       "catalogs": {"matchLabels": {"olm.operatorframework.io/metadata.name": other}}});
     let _: chandler_api::Resolution = world.create(json!({"metadata": {"name": name}, "spec": wish})).await;
 
+    let policy = json!({"metadata": {"name": world.platform()}, "spec": {"packages": [{"name": package}]}});
+    let _: chandler_api::PlatformPolicy = world.create(policy).await;
+
     let (made, refused) = (Arc::default(), Arc::default());
     let client = recording(&controller(&world).await, &made, &refused);
     let own = client.clone();
@@ -291,6 +294,13 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
         catalog.and_then(|catalog| catalog.status.as_ref()).is_some_and(|status| !status.conditions.is_empty())
     };
     wait::until(&catalogs, &name, "reconciled", is_reconciled).await;
+    let policies: Api<chandler_api::PlatformPolicy> = Api::all(world.client.clone());
+    wait::until(&policies, &world.platform(), "accepted", |policy| {
+        let status = policy.and_then(|policy| policy.status.as_ref());
+        let accepted = status.and_then(|it| find_condition(&it.conditions, ConditionType::Accepted));
+        accepted.is_some_and(|accepted| accepted.status == "True")
+    })
+    .await;
     resolve(&world, &name, &package).await;
     let denied = || refused.lock().expect("no other thread panics").clone();
     assert_eq!(denied(), BTreeSet::new(), "refused");

@@ -70,6 +70,7 @@ mod permissions;
 mod placement;
 mod plain_bundles;
 mod platform_operators;
+mod platform_policies;
 mod provisioner_classes;
 mod random;
 mod recovery;

@@ -274,12 +274,15 @@ async fn a_bundle_cannot_delegate_permissions_that_its_account_lacks() {
                        "metadata": {"name": format!("{name}-inner")}, "spec": {"image": "registry.example.com/c:v1"}});
     let record = json!({"apiVersion": "v1", "kind": "ConfigMap",
                         "metadata": {"name": "record", "namespace": world.system_namespace}});
+    let policy = json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "PlatformPolicy",
+                        "metadata": {"name": world.platform()}, "spec": {}});
     let every = "every verb on every resource in the whole cluster";
     for (object, lacks, why) in [
         (inner(&world, &json!({})), every, unnamed),
         (inner(&world, &friend), r#"impersonate serviceaccounts "friend" in namespace"#, "on behalf of ServiceAccount"),
         (inner(&world, &pulls), r#"get secrets "pull" in namespace"#, "makes the controller read Secret"),
         (class, every, "renders the bundles of other users"),
+        (policy, every, "limits what the PlatformOperators of other users install"),
         (record, every, "is in the namespace of the controller"),
     ] {
         let image = world.push(&bundle_with(&object)).await;
