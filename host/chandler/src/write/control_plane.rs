@@ -13,7 +13,10 @@ use chandler_devcluster::{
 };
 use chandler_devregistry::Registry;
 use k8s_openapi::{
-    api::{coordination::v1::Lease, core::v1::Namespace},
+    api::{
+        coordination::v1::Lease,
+        core::v1::{ConfigMap, Namespace},
+    },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
@@ -96,6 +99,11 @@ impl ControlPlane {
         forget_previous(&leases)
             .await
             .map_err(|error| CommandError::failed("failed to remove the Lease of the previous run").because(&error))?;
+        let announcements: Api<ConfigMap> = Api::namespaced(client.clone(), &options.system_namespace);
+        let announcement = options.content.as_ref().map(|content| content.service.clone()).unwrap_or_default();
+        forget_announcement(&announcements, &announcement).await.map_err(|error| {
+            CommandError::failed("failed to remove the address of the previous content service").because(&error)
+        })?;
         let service = cluster.service().exposed(Exposure::Spared);
         let connect = move || Ok(service.client());
         let election = Election::new(connect, &options.system_namespace, LEASE, dev_controller::identity())
@@ -108,6 +116,7 @@ impl ControlPlane {
         };
         let task = tokio::spawn(chandler_controller::run(cluster.client(), options, shutdown));
         elected(leases).await?;
+        announced(announcements, &announcement).await;
         Ok((Self { cluster, registry, client, data }, RunningController { task, stop }))
     }
 
@@ -245,6 +254,21 @@ async fn elected(leases: Api<Lease>) -> Result<(), CommandError> {
     let holder = lease.as_ref().and_then(dev_controller::holder).unwrap_or("no process");
     Err(CommandError::failed("the controller did not start: it waits for the Lease of another controller")
         .hint(format!("{holder} holds the Lease {LEASE} on this cluster: stop it")))
+}
+
+/// Removes the address of the content service of a previous run on the same data directory.
+async fn forget_announcement(announcements: &Api<ConfigMap>, name: &str) -> kube::Result<()> {
+    match announcements.delete(name, &DeleteParams::default()).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        deleted => deleted.map(drop),
+    }
+}
+
+/// Waits until the controller has announced its content service: files can be uploaded as soon as this command says that it runs. Without
+/// it everything else works.
+async fn announced(announcements: Api<ConfigMap>, name: &str) {
+    let announced = await_condition(announcements, name, |announcement: Option<&ConfigMap>| announcement.is_some());
+    let _ = tokio::time::timeout(ESTABLISHED_TIMEOUT, announced).await;
 }
 
 /// Starts the registry on the port of the previous run, where stored BundleDeployments expect it, if that port is free, with the images

@@ -179,6 +179,7 @@ fn the_crds_are_those_of_the_api() {
         "catalogs.chandler.dev",
         "resolutions.core.deppy.io",
         "platformoperators.platform.openshift.io",
+        "platformpolicies.chandler.dev",
     ];
     assert_eq!(names, expected);
 }
