@@ -1,6 +1,6 @@
 //! Requests at startup: that the API server serves a kind, and patience with a server that fails for a moment.
 
-use std::{fmt::Debug, time::Duration};
+use std::{error::Error, fmt::Debug, io, time::Duration};
 
 use kube::{Api, Client, Resource, api::ListParams};
 use serde::de::DeserializeOwned;
@@ -48,9 +48,21 @@ async fn with_pauses<T, E: std::error::Error, F: Future<Output = Result<T, E>>>(
     attempt().await
 }
 
-/// Whether the API server answered that it cannot answer now: 429 or 5xx. A server that does not answer at all is another matter.
+/// Whether the API server answered that it cannot answer now (429 or 5xx), or a connection to it broke off. A server that cannot be connected to
+/// is another matter: its address may be wrong.
 pub fn is_momentary(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 429 || (500..600).contains(&status.code))
+    match error {
+        kube::Error::Api(status) => status.code == 429 || (500..600).contains(&status.code),
+        kube::Error::Service(error) => broke_off(&**error),
+        _ => false,
+    }
+}
+
+fn broke_off(error: &(dyn Error + 'static)) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    matches!(kind, Some(BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof))
+        || error.source().is_some_and(broke_off)
 }
 
 #[cfg(test)]
@@ -82,5 +94,13 @@ mod tests {
         assert_eq!(attempts(&[500, 429, 503]).await, (true, 4));
         assert_eq!(attempts(&[500, 404, 500]).await, (false, 2));
         assert_eq!(attempts(&[503; 20]).await, (false, 6));
+    }
+
+    #[test]
+    fn a_connection_that_broke_off_is_tried_again_and_one_that_is_refused_is_not() {
+        let service = |kind: io::ErrorKind| kube::Error::Service(Box::new(io::Error::from(kind)));
+        assert!(is_momentary(&service(io::ErrorKind::UnexpectedEof)));
+        assert!(is_momentary(&service(io::ErrorKind::ConnectionReset)));
+        assert!(!is_momentary(&service(io::ErrorKind::ConnectionRefused)));
     }
 }
