@@ -170,6 +170,7 @@ async fn an_upgrade_stays_within_the_version_of_the_entry_whoever_edits_the_reso
     until(&world, &app, INSTALLED, "1.1.0").await;
     limit(&world, wide).await;
     until(&world, &app, INSTALLED, "1.2.0").await;
+    eventually("1.2.0 runs", || async { shop.installed("app").await.as_deref() == Some("1.2.0") }).await;
     // A narrower limit downgrades nothing.
     limit(&world, narrow).await;
     says(&world, &app, &expected).await;
