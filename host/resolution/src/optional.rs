@@ -235,4 +235,4 @@ fn outcome(member: &Installed, stays: bool) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -81,7 +81,7 @@ fn duplicate(identity: &Identity, first: &Manifest, second: &Manifest, equal: bo
 fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
     let Manifest { node, path, .. } = manifest;
     if node.as_mapping().is_none() {
-        let message = format!("got {}, want a Kubernetes object", article(node));
+        let message = format!("got {}, want a Kubernetes object", node.article_and_type());
         let finding = Diagnostic::error("NotAnObject", message).at(path).within(node, "");
         return Err(vec![finding.help("every document in manifests/ must be an object; move others elsewhere")]);
     }
@@ -108,7 +108,9 @@ fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
         let missing = missing.into_iter().filter(|(.., value)| value.is_none());
         let findings = missing.map(|(code, pointer, message, example, _)| {
             let message = match node.at(pointer) {
-                Some(wrong) if wrong.as_str().is_none() => format!("{message}: got {}, want text", article(wrong)),
+                Some(wrong) if wrong.as_str().is_none() => {
+                    format!("{message}: got {}, want text", wrong.article_and_type())
+                }
                 _ => message.to_owned(),
             };
             let finding = Diagnostic::error(code, message).at(path).within(node, pointer);
@@ -124,7 +126,7 @@ fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
     let namespace = match node.at("/metadata/namespace").filter(|namespace| !namespace.is_null()) {
         Some(namespace) => namespace.as_str().ok_or_else(|| {
             // Plain `n`, `on` and `1` are not strings in YAML.
-            let message = format!("Object 'metadata.namespace' is not a string: got {}", article(namespace));
+            let message = format!("Object 'metadata.namespace' is not a string: got {}", namespace.article_and_type());
             let finding = Diagnostic::error("NamespaceInvalid", message).at(path);
             vec![finding.within(node, "/metadata/namespace").help("put it into quotes")]
         })?,
@@ -174,11 +176,4 @@ fn is_segment(text: &str) -> bool {
         && text.len() <= 253
         && !text.contains(['/', '%'])
         && !text.contains(char::is_control)
-}
-
-/// `a string`, `an array`.
-fn article(node: &Node) -> String {
-    let name = node.type_name();
-    let article = if name.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
-    format!("{article} {name}")
 }

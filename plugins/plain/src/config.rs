@@ -3,13 +3,12 @@
 //! The host enforces the schema before it provisions a bundle. The same rules are checked here, so that the result does
 //! not depend on that.
 
-use chandler_sdk::{Content, Diagnostic, Failure, Location};
+use chandler_sdk::{Content, Diagnostic, Failure, Location, yaml::pointer_segment};
 use serde_json::{Map, Value, json};
 
 use crate::{
     images::Images,
     payload::is_payload,
-    pointer::escape,
     references::references,
     release_config::{self, Cluster},
     versions::{Versions, is_component, semantic},
@@ -114,8 +113,11 @@ pub(crate) fn parse(config: &Map<String, Value>) -> Result<Config, Failure> {
                 findings.push(finding.help("put it into quotes"));
             }
             _ => {
-                let finding =
-                    config_error("UnknownField", format!("unknown field {key:?}"), &format!("/{}", escape(key)));
+                let finding = config_error(
+                    "UnknownField",
+                    format!("unknown field {key:?}"),
+                    &format!("/{}", pointer_segment(key)),
+                );
                 findings.push(finding.help("the keys are images, releaseVersion, componentVersions and release"));
             }
         }
@@ -133,7 +135,7 @@ fn images(members: &Map<String, Value>, images: &mut Images, findings: &mut Vec<
             images.insert(name.clone(), image.to_owned());
         } else {
             let message = format!("image {name:?} is not a reference to an image");
-            let finding = config_error("InvalidImage", message, &format!("/images/{}", escape(name)));
+            let finding = config_error("InvalidImage", message, &format!("/images/{}", pointer_segment(name)));
             findings.push(finding.help("write it as registry.example.com/repository@sha256:..."));
         }
     }
@@ -141,7 +143,7 @@ fn images(members: &Map<String, Value>, images: &mut Images, findings: &mut Vec<
 
 fn components(members: &Map<String, Value>, versions: &mut Versions, findings: &mut Vec<Diagnostic>) {
     for (name, value) in members {
-        let pointer = format!("/componentVersions/{}", escape(name));
+        let pointer = format!("/componentVersions/{}", pointer_segment(name));
         if !is_component(name) {
             let message = format!("{name:?} is not a component name");
             let help = "use two or more lower-case letters, digits and dashes, and no dash at its ends";

@@ -39,7 +39,6 @@ mod images;
 mod load;
 mod manifest;
 mod payload;
-mod pointer;
 mod prerequisites;
 mod references;
 mod release;

@@ -24,7 +24,7 @@ const METADATA_KIND: &str = "cincinnati-metadata-v0";
 const REPAIR: &str =
     "`oc adm release new` writes release-metadata and image-references; copy release-manifests/ as a whole";
 
-/// Whether the content is that of a release image.
+/// Whether the content is a release image.
 pub(crate) fn is_payload(content: &dyn Content) -> bool {
     !content.page(DIRECTORY, None, 1).is_empty()
 }

@@ -6,14 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use chandler_sdk::{Content, Diagnostic, Location, documents, yaml::Node};
+use chandler_sdk::{
+    Content, Diagnostic, Location, documents,
+    yaml::{Node, pointer_segment},
+};
 
 use crate::{
     MANIFESTS,
     images::{Images, Replacements},
     manifest::kind,
     payload,
-    pointer::escape,
 };
 
 /// The name of the file.
@@ -121,7 +123,7 @@ impl References {
         }
         let unknown = images.iter().filter(|(name, _)| self.tags.iter().all(|tag| tag.name != **name));
         let unknown = unknown.map(|(name, _)| {
-            let pointer = format!("/images/{}", escape(name));
+            let pointer = format!("/images/{}", pointer_segment(name));
             let finding = Diagnostic::warning("UnknownImage", format!("the bundle has no image {name:?}"));
             let names: Vec<&str> = self.tags.iter().map(|tag| tag.name.as_str()).collect();
             finding.at(Location::CONFIG).pointer(pointer).help(format!("its images are {}", names.join(", ")))

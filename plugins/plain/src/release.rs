@@ -6,10 +6,13 @@
 
 use std::collections::BTreeSet;
 
-use chandler_sdk::{Diagnostic, yaml::Node};
+use chandler_sdk::{
+    Diagnostic,
+    yaml::{Node, pointer_segment},
+};
 use serde_json::{Value, json};
 
-use crate::{manifest::Manifest, pointer::escape, release_config::Cluster, stage::component};
+use crate::{manifest::Manifest, release_config::Cluster, stage::component};
 
 /// The prefix of the annotations with the profiles that a manifest is for.
 const INCLUDE: &str = "include.release.openshift.io/";
@@ -209,7 +212,7 @@ impl Annotations<'_> {
     }
 
     fn finding(&self, code: &str, name: &str, message: String, help: &str) -> Diagnostic {
-        let pointer = format!("/metadata/annotations/{}", escape(name));
+        let pointer = format!("/metadata/annotations/{}", pointer_segment(name));
         Diagnostic::error(code, message).at(&self.manifest.path).within(&self.manifest.node, &pointer).help(help)
     }
 }

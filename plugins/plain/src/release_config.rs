@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use chandler_sdk::{Diagnostic, Location, yaml::Node};
+use chandler_sdk::{
+    Diagnostic, Location,
+    yaml::{Node, pointer_segment},
+};
 use serde_json::{Map, Value, json};
 
-use crate::{
-    config::{IMAGE, LONGEST as LONGEST_IMAGE, is_image},
-    pointer::escape,
-};
+use crate::config::{IMAGE, LONGEST as LONGEST_IMAGE, is_image};
 
 /// The profile of a cluster whose configuration names none.
 const PROFILE: &str = "self-managed-high-availability";
@@ -103,7 +103,7 @@ impl Cluster {
     pub(crate) fn parse(members: &Map<String, Value>, findings: &mut Vec<Diagnostic>) -> Self {
         let mut cluster = Self::default();
         for (key, value) in members {
-            let pointer = format!("/release/{}", escape(key));
+            let pointer = format!("/release/{}", pointer_segment(key));
             match (key.as_str(), value) {
                 (key, Value::Null) if FIELDS.contains(&key) => {}
                 ("clusterProfile", Value::String(text)) if is_profile(text) => cluster.profile.clone_from(text),

@@ -2,13 +2,15 @@
 //!
 //! Images are replaced first, as in the tooling: the tag of a replaced image is replaced with it.
 
-use chandler_sdk::{Diagnostic, yaml::Node};
+use chandler_sdk::{
+    Diagnostic,
+    yaml::{Node, pointer_segment},
+};
 use serde_json::Value;
 
 use crate::{
     images::Replacements,
     manifest::Manifest,
-    pointer::escape,
     versions::{Missing, SNAPSHOT, Versions},
 };
 
@@ -77,7 +79,7 @@ fn each_text(value: &mut Value, pointer: &mut String, visit: &mut impl FnMut(&mu
         Value::Object(members) => {
             for (key, member) in members {
                 pointer.push('/');
-                pointer.push_str(&escape(key));
+                pointer.push_str(&pointer_segment(key));
                 each_text(member, pointer, visit);
                 pointer.truncate(length);
             }

@@ -5,7 +5,7 @@
 //! it, and are then lost without a message.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use chandler_yaml::Node;
+use chandler_yaml::{Node, pointer_segment};
 
 use crate::Diagnostic;
 
@@ -41,26 +41,23 @@ fn check_map(object: &Node, path: &str, pointer: &str, values: Values) -> Vec<Di
         finding.help(help)
     };
     let Some(entries) = map.as_mapping() else {
-        let problem = format!("must be an object, and is {}", article(map));
+        let problem = format!("must be an object, and is {}", map.article_and_type());
         return vec![error(pointer, map, problem, "the API server refuses anything else")];
     };
     let mut findings = Vec::new();
     for entry in entries {
-        let at = format!("{pointer}/{}", entry.key.replace('~', "~0").replace('/', "~1"));
+        let at = format!("{pointer}/{}", pointer_segment(&entry.key));
         match (&entry.value, values) {
             (value, _) if value.is_null() => {}
             (value, Values::Text) if value.as_str().is_some() => {}
             (value, Values::Base64) if value.as_str().is_some_and(is_base64) => {}
             (value, Values::Base64) if value.as_str().is_some() => {
-                let help = if pointer == "/data" {
-                    "encode it, or move it to stringData, where text stands as it is"
-                } else {
-                    "encode it, or move it to data, where text stands as it is"
-                };
-                findings.push(error(&at, value, "must be base64".to_owned(), help));
+                let plain = if pointer == "/data" { "stringData" } else { "data" };
+                let help = format!("encode it, or move it to {plain}, where text stands as it is");
+                findings.push(error(&at, value, "must be base64".to_owned(), &help));
             }
             (value, _) => {
-                let problem = format!("must be text, and is {}", article(value));
+                let problem = format!("must be text, and is {}", value.article_and_type());
                 findings.push(error(&at, value, problem, "put the value into quotes"));
             }
         }
@@ -72,12 +69,6 @@ fn check_map(object: &Node, path: &str, pointer: &str, values: Values) -> Vec<Di
 fn is_base64(text: &str) -> bool {
     let text: String = text.chars().filter(|char| !matches!(char, '\r' | '\n')).collect();
     STANDARD.decode(text).is_ok()
-}
-
-fn article(node: &Node) -> String {
-    let name = node.type_name();
-    let article = if name.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
-    format!("{article} {name}")
 }
 
 #[cfg(test)]

@@ -46,5 +46,5 @@ mod text;
 
 pub use de::{TypeError, from_node};
 pub use list::flatten_lists;
-pub use node::{Entry, Kind, Mapping, Node};
+pub use node::{Entry, Kind, Mapping, Node, pointer_segment};
 pub use parse::{Document, Limits, ParseError, Warning, parse};

@@ -171,6 +171,13 @@ impl Node {
         }
     }
 
+    /// The JSON name of this kind of value with its article, for messages: `a string`, `an array`.
+    pub fn article_and_type(&self) -> String {
+        let name = self.type_name();
+        let article = if name.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
+        format!("{article} {name}")
+    }
+
     /// The value at a JSON pointer (RFC 6901).
     pub fn at(&self, pointer: &str) -> Option<&Self> {
         let (found, whole) = self.follow(pointer);
@@ -279,6 +286,11 @@ impl Serialize for Node {
             }
         }
     }
+}
+
+/// A key as a segment of a JSON pointer (RFC 6901), as [`Node::at`] reads it.
+pub fn pointer_segment(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]

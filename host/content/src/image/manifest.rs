@@ -126,7 +126,7 @@ pub struct Platform {
 #[error("{0:?} is not a platform: want `os/architecture`, such as `linux/amd64`")]
 pub struct PlatformError(String);
 
-/// Operating system and architecture of what is no image for a platform, such as the attestations that buildx adds to an index.
+/// Operating system and architecture of entries that are for no platform, such as the attestations that buildx adds to an index.
 const UNKNOWN: &str = "unknown";
 
 impl Default for Platform {

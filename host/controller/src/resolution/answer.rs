@@ -207,7 +207,7 @@ impl Resolutions {
         Answered { key, settled, meant: Answer::None, stands_until, alternatives }
     }
 
-    /// The policy for a Resolution: that of PlatformOperators has one, whoever created it.
+    /// The policy for a Resolution: the one of PlatformOperators has a policy, also if a user created it.
     pub(super) fn policy(&self, resolution: &Resolution) -> Arc<InForce> {
         if resolution.name_any() == self.context.options.platform_resolution {
             return self.context.policies.in_force();

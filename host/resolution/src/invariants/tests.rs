@@ -3,7 +3,7 @@ use chandler_resolver::{Cluster, Installed, MemoryCatalogs, Source, resolve};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Installation, question::ask};
+use crate::{Installation, optional::tests::text, question::ask};
 
 /// `app` and `high` need `base`, and `low` an old one; `tool` and `plain` need nothing. All but `tool` are certified from 2.0.0 on.
 fn catalogs() -> MemoryCatalogs {
@@ -67,19 +67,6 @@ fn settled(wanted: &[&str], members: &[&str], others: &[&str], constraints: &[Se
     let mut asked = ask(&spec, &installed(members), &installed(others), &sources, Cluster::default()).unwrap();
     asked.constrain("PlatformPolicy limits", constraints);
     settle_within(&asked, true, |problem| resolve(problem, &catalogs()))
-}
-
-fn text(settled: &Settled) -> String {
-    let chosen = match &settled.answer {
-        Ok(Answer::Decision(decision)) => {
-            let members = decision.members.iter().map(|member| format!("{} {}", member.package, member.version));
-            members.collect::<Vec<_>>().join(", ")
-        }
-        Ok(Answer::Refusal(explanation)) => format!("refused: {}", explanation.message),
-        Err(error) => format!("failed: {error}"),
-    };
-    let left_out = settled.left_out.iter().map(|it| format!("{}: {}", it.package, it.explanation.join("; ")));
-    std::iter::once(chosen).chain(left_out).collect::<Vec<_>>().join("\n")
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn settled(wanted: &[&str], members: &[Installation], may_remove: bool) -> (Sett
 }
 
 /// What is chosen, and what is left out with the reasons, a line each.
-fn text(settled: &Settled) -> String {
+pub(crate) fn text(settled: &Settled) -> String {
     let chosen = match &settled.answer {
         Ok(Answer::Decision(decision)) => {
             let members = decision.members.iter().map(|member| format!("{} {}", member.package, member.version));

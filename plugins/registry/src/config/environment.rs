@@ -4,10 +4,10 @@
 //! access to either, so they are configured.
 
 use chandler_sdk::Diagnostic;
-use chandler_yaml::Node;
+use chandler_yaml::{Node, pointer_segment};
 
 use super::{finding, unknown_field, value};
-use crate::{names::subdomain_errors, typed::convert::escape};
+use crate::names::subdomain_errors;
 
 /// The members of `proxy` and their variables.
 pub(super) const PROXY: [(&str, &str, &str); 3] = [
@@ -51,7 +51,7 @@ fn proxy(node: &Node, variables: &mut Vec<Variable>, findings: &mut Vec<Diagnost
         return;
     };
     for key in entries.iter().map(|entry| &*entry.key).filter(|key| PROXY.iter().all(|(member, ..)| member != key)) {
-        let unknown = unknown_field(key, &format!("/proxy/{}", escape(key)));
+        let unknown = unknown_field(key, &format!("/proxy/{}", pointer_segment(key)));
         findings.push(unknown.help("the members of proxy are httpProxy, httpsProxy and noProxy"));
     }
     for (member, variable, _) in PROXY {

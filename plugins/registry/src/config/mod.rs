@@ -19,7 +19,7 @@ mod watch;
 pub(crate) use environment::Variable;
 
 use chandler_sdk::{Diagnostic, Location};
-use chandler_yaml::Node;
+use chandler_yaml::{Node, pointer_segment};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -129,7 +129,7 @@ fn read(
     };
     for key in entries.iter().map(|entry| &*entry.key) {
         if !KEYS.contains(&key) {
-            findings.push(unknown_field(key, &format!("/{}", typed::convert::escape(key))).help(KEYS_HELP));
+            findings.push(unknown_field(key, &format!("/{}", pointer_segment(key))).help(KEYS_HELP));
         }
     }
     match watch::targets(root, modes, install_namespace) {
@@ -205,7 +205,7 @@ fn deployment_config(root: &Node) -> Result<Option<Conversion>, Vec<Diagnostic>>
         .map(|entry| &*entry.key)
         .filter(|key| SUBSCRIPTION_CONFIG.field(key).is_none())
         .map(|key| {
-            let finding = unknown_field(key, &format!("/deploymentConfig/{}", typed::convert::escape(key)));
+            let finding = unknown_field(key, &format!("/deploymentConfig/{}", pointer_segment(key)));
             finding.help("the keys of deploymentConfig are those of OLM's subscription configuration but selector")
         })
         .collect();

@@ -3,12 +3,9 @@
 use std::collections::BTreeMap;
 
 use chandler_sdk::{Content, Diagnostic, Location};
-use chandler_yaml::{Limits, Node};
+use chandler_yaml::{Limits, Node, pointer_segment};
 
-use crate::{
-    bundle::{Locate as _, Package},
-    typed::convert::escape,
-};
+use crate::bundle::{Locate as _, Package};
 
 /// The file that marks a directory as a bundle.
 pub(crate) const ANNOTATIONS: &str = "metadata/annotations.yaml";
@@ -24,7 +21,7 @@ pub(super) fn package(content: &dyn Content, warnings: &mut Vec<Diagnostic>) -> 
         let finding = Location::file(ANNOTATIONS).error("AnnotationsMissing", message);
         return Err(Box::new(finding.help("a registry+v1 bundle names its package in metadata/annotations.yaml")));
     }
-    let pointer = format!("/annotations/{}", escape(PACKAGE));
+    let pointer = format!("/annotations/{}", pointer_segment(PACKAGE));
     let Some(root) = parse(content, ANNOTATIONS, warnings)? else {
         let place = Location { pointer: Some(pointer), ..Location::file(ANNOTATIONS).starting_at(1, 1) };
         return Ok(Package { name: String::new(), place });

@@ -5,7 +5,7 @@
 //! and ignores all of them when it renders.
 
 use chandler_sdk::{Content, Diagnostic, Location};
-use chandler_yaml::Node;
+use chandler_yaml::{Node, pointer_segment};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
@@ -14,7 +14,6 @@ use crate::{
     bundle::{Locate as _, Property},
     csv::Csv,
     names::escape_html,
-    typed::convert::escape,
 };
 
 /// The file with the bundle's properties; optional.
@@ -56,7 +55,7 @@ pub(super) fn read(content: &dyn Content, csv: &mut Csv, csv_path: &str, csv_nod
 /// Like all annotations of the ClusterServiceVersion, the properties are set on the pods, so the text is formatted as
 /// in Go.
 fn add_properties(content: &dyn Content, csv: &mut Csv, csv_path: &str, csv_node: &Node, statements: &mut Statements) {
-    let pointer = format!("/metadata/annotations/{}", escape(OLM_PROPERTIES));
+    let pointer = format!("/metadata/annotations/{}", pointer_segment(OLM_PROPERTIES));
     let place = Location { pointer: Some(pointer.clone()), ..Location::of(csv_path, csv_node.nearest(&pointer)) };
     let parsed: Result<Vec<Raw>, _> =
         csv.metadata.annotations.get(OLM_PROPERTIES).map_or(Ok(Vec::new()), |text| serde_json::from_str(text));

@@ -1,6 +1,6 @@
 //! Walks a document along its type and writes its normalized form.
 
-use chandler_yaml::{Entry, Kind, Node};
+use chandler_yaml::{Entry, Kind, Node, pointer_segment};
 use serde_json::Value;
 
 use super::{Field, Keep, Record, Type, number::write_float, quantity, tables::crd::JSON_SCHEMA_PROPS, time::is_time};
@@ -106,11 +106,6 @@ impl Conversion {
     pub(crate) fn value(&self) -> Value {
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
-}
-
-/// Escapes a segment of a JSON pointer.
-pub(crate) fn escape(part: &str) -> String {
-    part.replace('~', "~0").replace('/', "~1")
 }
 
 /// The kind of output for a value.
@@ -401,7 +396,7 @@ impl<'a> Writer<'a> {
     }
 
     fn dropped(&self, entry: &Entry, suggested: Option<&'static str>) -> Dropped {
-        let pointer = format!("{}/{}", self.pointer(), escape(&entry.key));
+        let pointer = format!("{}/{}", self.pointer(), pointer_segment(&entry.key));
         Dropped { pointer, line: entry.line, column: entry.column, suggested }
     }
 
@@ -427,7 +422,7 @@ impl<'a> Writer<'a> {
         for step in &self.path {
             pointer.push('/');
             match step {
-                Segment::Key(key) => pointer.push_str(&escape(key)),
+                Segment::Key(key) => pointer.push_str(&pointer_segment(key)),
                 Segment::Index(index) => pointer.push_str(&index.to_string()),
             }
         }
