@@ -12,7 +12,7 @@ use chandler_source::Grantee;
 use futures::{FutureExt as _, future::BoxFuture};
 use kube::ResourceExt as _;
 
-use crate::{context::Context, resolution};
+use crate::resolution::Sets;
 
 /// Who asks for an account.
 pub(crate) struct Asker {
@@ -28,26 +28,36 @@ enum Membership {
     /// The controller is about to write it for this one.
     Planned(String),
     /// It is stored: to be found out, once it matters.
-    Stored(Arc<Context>, Box<BundleDeployment>),
+    Stored(Arc<Sets>, Box<BundleDeployment>),
 }
 
-impl Asker {
+/// Makes askers.
+pub(crate) struct AccountGrants {
+    sets: Arc<Sets>,
+    required: bool,
+}
+
+impl AccountGrants {
+    /// With `required`, a ServiceAccount must list who may use it.
+    pub(crate) fn new(sets: Arc<Sets>, required: bool) -> Self {
+        Self { sets, required }
+    }
+
     /// A BundleDeployment as it is stored.
-    pub(crate) fn of(context: &Arc<Context>, deployment: &BundleDeployment) -> Arc<Self> {
+    pub(crate) fn asker(&self, deployment: &BundleDeployment) -> Arc<Asker> {
         // The status, whose history is most of the object, proves nothing.
         let (metadata, spec) = (deployment.metadata.clone(), deployment.spec.clone());
         let stored = BundleDeployment { metadata, spec, status: None };
-        Self::new(context, deployment, Membership::Stored(Arc::clone(context), Box::new(stored)))
+        self.of(deployment, Membership::Stored(Arc::clone(&self.sets), Box::new(stored)))
     }
 
     /// A member of the set of a Resolution, before it is written.
-    pub(crate) fn member(context: &Context, deployment: &BundleDeployment, resolution: &str) -> Arc<Self> {
-        Self::new(context, deployment, Membership::Planned(resolution.to_owned()))
+    pub(crate) fn member(&self, deployment: &BundleDeployment, resolution: &str) -> Arc<Asker> {
+        self.of(deployment, Membership::Planned(resolution.to_owned()))
     }
 
-    fn new(context: &Context, deployment: &BundleDeployment, resolution: Membership) -> Arc<Self> {
-        let required = context.options.require_service_account_grant;
-        Arc::new(Self { deployment: deployment.name_any(), resolution, required })
+    fn of(&self, deployment: &BundleDeployment, resolution: Membership) -> Arc<Asker> {
+        Arc::new(Asker { deployment: deployment.name_any(), resolution, required: self.required })
     }
 }
 
@@ -61,10 +71,10 @@ impl AccountGrant for Asker {
                 |resolution: &str| Grantee::Resolution(resolution).is_granted(Some(annotations), self.required);
             match &self.resolution {
                 Membership::Planned(resolution) => granted(resolution),
-                Membership::Stored(context, deployment) => {
+                Membership::Stored(sets, deployment) => {
                     // Most accounts list none, and then nothing has to be found out.
                     Grantee::lists_resolutions(annotations)
-                        && resolution::resolution_of(context, deployment).await.is_some_and(|it| granted(&it))
+                        && sets.resolution_of(deployment).await.is_some_and(|it| granted(&it))
                 }
             }
         }

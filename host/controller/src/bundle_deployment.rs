@@ -7,7 +7,7 @@
 //! One reconcile is a line of steps: `source -> tree -> class -> render -> choose -> approve -> certificates -> apply -> observe ->
 //! status`. Each [step](steps) has its own output and error type, and takes the output of the step before it, so that an illegal order
 //! does not compile: a rollout takes an `Approved`, which only the approval makes, out of a `Chosen`, which only the choice makes.
-//! [`decide`] holds the decisions: no client, no context. [`errors`] turns errors into the problem that the status reports, and the
+//! [`decide`] holds the decisions: no client, no handle. [`errors`] turns errors into the problem that the status reports, and the
 //! [`assessment`] is built from the outputs at the end. Revisions are read from the record that only the controller writes, never from
 //! the status.
 
@@ -20,7 +20,10 @@ mod errors;
 mod failed_candidates;
 mod failed_updates;
 mod handles;
+mod installer;
+mod polls;
 mod preflight;
+mod preparer;
 mod reconciler;
 mod steps;
 mod subject;
@@ -34,10 +37,7 @@ use chandler_runtime::Slot;
 use chandler_source::api_message;
 use futures::FutureExt as _;
 use k8s_openapi::jiff::Timestamp;
-use kube::{
-    ResourceExt as _,
-    runtime::{controller::Action, reflector::ObjectRef},
-};
+use kube::{ResourceExt as _, runtime::controller::Action};
 
 pub use self::decide::owner::owner_of;
 pub(crate) use self::{
@@ -49,7 +49,10 @@ pub(crate) use self::{
     detections::Detections,
     failed_candidates::FailedCandidates,
     failed_updates::FailedUpdates,
+    installer::Installer,
+    polls::run as poll,
     preflight::{NotPlanned, Planned, changes},
+    preparer::Preparer,
     reconciler::BundleDeployments,
     steps::prepare::Preparations,
 };
@@ -60,7 +63,6 @@ use self::{
         redaction, revisions, status,
     },
     errors::Halted,
-    handles::{ApproveHandles, FinalizeHandles, PrepareHandles, RolloutHandles, ScheduleHandles, StatusHandles},
     steps::{
         approve::{self, Approved},
         choose, failure, finalize, report,
@@ -69,10 +71,7 @@ use self::{
     },
     subject::Subject,
 };
-use crate::{account_grant::Asker, context::Context};
-
-/// A BundleDeployment, or why it cannot be decoded: one such object does not stop the watch.
-pub(crate) type Guarded = chandler_runtime::Guarded<BundleDeployment>;
+use crate::deployments::Guarded;
 
 /// A reconcile that could not be finished. [`failure`] decides which of these the status reports.
 #[derive(Debug, thiserror::Error)]
@@ -109,41 +108,39 @@ const TRANSIENT_FAILURES: u32 = 3;
 struct Superseded;
 
 /// One reconcile, as soon as it gets a slot.
-async fn reconcile(name: &str, context: &Arc<Context>) -> Result<Action, ReconcileError> {
-    let object = ObjectRef::new(name);
-    let requester = context.deployments.get(&object).and_then(|guarded| {
+async fn reconcile(name: &str, installer: &Arc<Installer>) -> Result<Action, ReconcileError> {
+    let requester = installer.deployments.guarded(name).and_then(|guarded| {
         let deployment = guarded.0.as_ref().ok()?;
-        Some(requester(deployment, &context.options.accounts))
+        Some(requester(deployment, &installer.cluster.options.accounts))
     });
     // It is gone, or the runtime reports that it cannot be decoded.
     let Some(requester) = requester else { return Ok(Action::await_change()) };
-    let object = &object;
     let work = |slot: Arc<Slot>| async move {
         // The object may have changed, or gone, while the reconcile waited for the slot.
-        match context.deployments.get(object) {
-            Some(cached) => reconcile_in_slot(&context.own_writes.newest(cached), &slot, context).await,
+        match installer.deployments.guarded(name) {
+            Some(cached) => reconcile_in_slot(&installer.own_writes.newest(cached), &slot, installer).await,
             None => Ok(Action::await_change()),
         }
     };
-    let bytes = context.memory.sizes.of(name);
-    context.slots.within(requester, bytes, work).await.unwrap_or_else(|| Ok(Action::await_change()))
+    let bytes = installer.memory.sizes.of(name);
+    installer.slots.within(requester, bytes, work).await.unwrap_or_else(|| Ok(Action::await_change()))
 }
 
 async fn reconcile_in_slot(
     guarded: &Arc<Guarded>,
     slot: &Slot,
-    context: &Arc<Context>,
+    installer: &Arc<Installer>,
 ) -> Result<Action, ReconcileError> {
     // The runtime reports an object that cannot be decoded when the watch delivers it.
     let Ok(deployment) = &guarded.0 else { return Ok(Action::await_change()) };
-    let reconciled = Box::pin(reconcile_deployment(deployment, slot, context)).await;
+    let reconciled = Box::pin(reconcile_deployment(deployment, slot, installer)).await;
     if let Err(error) = &reconciled {
-        let failures = context.backoff.failures(&deployment.name_any());
+        let failures = installer.backoff.failures(&deployment.name_any());
         // The reconcile may have written a status before it failed.
-        let newest = context.own_writes.newest(Arc::clone(guarded));
+        let newest = installer.own_writes.newest(Arc::clone(guarded));
         let deployment = newest.0.as_ref().unwrap_or(deployment);
-        let redactor = context.memory.values.redactor(deployment);
-        failure::report(StatusHandles::of(context), deployment, error, (failures, &redactor)).await;
+        let redactor = installer.memory.values.redactor(deployment);
+        failure::report(installer.report(), deployment, error, (failures, &redactor)).await;
     }
     reconciled
 }
@@ -151,30 +148,30 @@ async fn reconcile_in_slot(
 async fn reconcile_deployment(
     deployment: &BundleDeployment,
     slot: &Slot,
-    context: &Arc<Context>,
+    installer: &Arc<Installer>,
 ) -> Result<Action, ReconcileError> {
     let name = deployment.name_any();
-    let intent = intent::decide(deployment, &context.options.foreign_class_prefixes);
+    let intent = intent::decide(deployment, &installer.cluster.options.foreign_class_prefixes);
     if intent == Intent::Ignore {
         return Ok(Action::await_change());
     }
     if intent != Intent::Deploy {
-        context.memory.preparing.end(&name);
+        installer.preparations.end(&name);
     }
-    let began = context.memory.failed.changes();
-    let orphans = context.generations.is_orphaning(deployment);
+    let began = installer.memory.failed.changes();
+    let orphans = installer.generations.is_orphaning(deployment);
     if intent == Intent::Deploy {
-        let pause = context.memory.conflicts.cooldown(&name, revisions::requested(deployment));
+        let pause = installer.memory.conflicts.cooldown(&name, revisions::requested(deployment));
         if !pause.is_zero() {
             return Ok(Action::requeue(pause));
         }
     }
     // A BundleDeployment that may not be installed needs neither a finalizer nor a record. One that may gets both with its first write.
-    let installs = intent == Intent::Deploy && account(deployment, &context.options.accounts).is_ok();
-    let finalize = FinalizeHandles::of(context);
+    let installs = intent == Intent::Deploy && account(deployment, &installer.cluster.options.accounts).is_ok();
+    let finalize = installer.finalize();
     let record = finalize::open_record(&finalize, deployment, installs).await?;
-    let mut subject = Subject::new(deployment.clone(), record, began, Asker::of(context, deployment))
-        .with_approved_upgrades(context.approvals.upgrades(deployment));
+    let mut subject = Subject::new(deployment.clone(), record, began, installer.preparer.grants.asker(deployment))
+        .with_approved_upgrades(installer.approvals.upgrades(deployment));
     let found = match intent {
         Intent::Ignore => return Ok(Action::await_change()),
         Intent::RemoveFinalizer => {
@@ -188,92 +185,96 @@ async fn reconcile_deployment(
             None => return finalize::remove_finalizer(&finalize, &subject, finalize::Objects::Deleted).await,
         },
         Intent::Suspend => {
-            let running = look_after(&subject, slot, context).await;
+            let running = look_after(&subject, slot, installer).await;
             Assessment::early(ReconcileOutcome::Suspended).with_running(running)
         }
-        Intent::Deploy => match Box::pin(deploy(&mut subject, slot, context)).await {
+        Intent::Deploy => match Box::pin(deploy(&mut subject, slot, installer)).await {
             Ok(found) => found,
             Err(Superseded) => return Ok(Action::requeue(Duration::ZERO)),
         },
     };
     if let Err(older) = subject.record.check() {
         // Whatever was decided from this record is wrong. The next reconcile reads what an administrator made of it.
-        context.records.forget(&name);
+        installer.records.forget(&name);
         return Err(older.into());
     }
-    finish(&mut subject, &found, context).await
+    finish(&mut subject, &found, installer).await
 }
 
 /// Reports what the reconcile found, and schedules the next one.
-async fn finish(subject: &mut Subject, found: &Assessment, context: &Arc<Context>) -> Result<Action, ReconcileError> {
+async fn finish(
+    subject: &mut Subject,
+    found: &Assessment,
+    installer: &Arc<Installer>,
+) -> Result<Action, ReconcileError> {
     let name = subject.name();
-    awaited::note(subject, found, context);
+    awaited::note(subject, found, installer);
     if let Some(problem) = found.problem() {
-        let is_reported = !problem.is_api_unavailable() || context.backoff.failures(&name) >= TRANSIENT_FAILURES;
+        let is_reported = !problem.is_api_unavailable() || installer.backoff.failures(&name) >= TRANSIENT_FAILURES;
         // The reconcile that sees the deletion reports on it.
         let is_deletion = matches!(found.outcome, ReconcileOutcome::DeletionFailed(_));
         if !is_reported || (problem.reason == Reason::Deleting && !is_deletion) {
-            let message = context.memory.values.redactor(&subject.deployment).text(&problem.message).into_owned();
+            let message = installer.memory.values.redactor(&subject.deployment).text(&problem.message).into_owned();
             return Err(ReconcileError::Transient(message));
         }
     }
-    if let Some(left) = intent::says_enough(found).then(|| context.memory.announcements.suffices(&name)).flatten() {
+    if let Some(left) = intent::says_enough(found).then(|| installer.memory.announcements.suffices(&name)).flatten() {
         return Ok(report::action(Some(left), found));
     }
-    let redactor = context.memory.values.redactor(&subject.deployment);
-    report::report(StatusHandles::of(context), subject, found, &redactor).await?;
+    let redactor = installer.memory.values.redactor(&subject.deployment);
+    report::report(installer.report(), subject, found, &redactor).await?;
     if matches!(found.outcome, ReconcileOutcome::RollingOut(_)) {
-        context.memory.announcements.note(&name);
+        installer.memory.announcements.note(&name);
     } else {
-        context.memory.announcements.forget(&name);
+        installer.memory.announcements.forget(&name);
     }
     if let Some(left) = found.retry_in {
         return Ok(report::action(Some(left), found));
     }
-    let pause = report::next(&ScheduleHandles::of(context), &subject.deployment, found);
-    context.memory.failed.note(&name, subject.began, revisions::requested(&subject.deployment), pause, found);
+    let pause = report::next(&installer.schedule(), &subject.deployment, found);
+    installer.memory.failed.note(&name, subject.began, revisions::requested(&subject.deployment), pause, found);
     Ok(report::action(pause, found))
 }
 
 /// Both tracks: the candidate, and the release that runs where the candidate did not come to the cluster.
-async fn deploy(subject: &mut Subject, slot: &Slot, context: &Arc<Context>) -> Result<Assessment, Superseded> {
+async fn deploy(subject: &mut Subject, slot: &Slot, installer: &Arc<Installer>) -> Result<Assessment, Superseded> {
     subject.record.open_revision(None);
     let requested = revisions::requested(&subject.deployment);
-    if let Some(failed) = context.memory.failed.get(&subject.name(), &requested) {
+    if let Some(failed) = installer.memory.failed.get(&subject.name(), &requested) {
         // Nothing has changed that could help, and the candidate is not due for another try.
-        let running = look_after_unless_superseded(subject, slot, context).await?;
+        let running = look_after_unless_superseded(subject, slot, installer).await?;
         return Ok(failed.with_running(running));
     }
-    match select(subject, slot, context).await {
+    match select(subject, slot, installer).await {
         Ok(approved) => {
             let first = if revisions::running_comes_first(&subject.deployment, approved.candidate()) {
-                look_after_unless_superseded(subject, slot, context).await?
+                look_after_unless_superseded(subject, slot, installer).await?
             } else {
                 None
             };
-            bring(subject, &approved, first, slot, context).await
+            bring(subject, &approved, first, slot, installer).await
         }
         Err(halted) => {
             let Halted { selection, outcome } = *halted;
-            let running = look_after_unless_superseded(subject, slot, context).await?;
+            let running = look_after_unless_superseded(subject, slot, installer).await?;
             Ok(Assessment::of_selection(selection, outcome).with_running(running))
         }
     }
 }
 
 /// The release that may run: prepared, chosen and approved.
-async fn select(subject: &Subject, slot: &Slot, context: &Arc<Context>) -> Result<Approved, Box<Halted>> {
+async fn select(subject: &Subject, slot: &Slot, installer: &Arc<Installer>) -> Result<Approved, Box<Halted>> {
     // A spec that is refused for these fetches nothing, and no revision has failed for it.
-    account(&subject.deployment, &context.options.accounts)?;
+    account(&subject.deployment, &installer.cluster.options.accounts)?;
     drift::ignored_fields(&subject.deployment.spec).map_err(decide::spec_error::SpecError::from)?;
-    let prepare = PrepareHandles::of(context, slot);
+    let prepare = installer.prepare(slot);
     let chosen = choose::choose(&prepare, subject).await?;
-    Ok(approve::approve(&ApproveHandles::of(context), &prepare, subject, chosen).await?)
+    Ok(approve::approve(&installer.approve(), &prepare, subject, chosen).await?)
 }
 
 /// Looks after the release that runs.
-async fn look_after(subject: &Subject, slot: &Slot, context: &Arc<Context>) -> Option<Running> {
-    let (prepare, rollout) = (PrepareHandles::of(context, slot), RolloutHandles::of(context, slot));
+async fn look_after(subject: &Subject, slot: &Slot, installer: &Arc<Installer>) -> Option<Running> {
+    let (prepare, rollout) = (installer.prepare(slot), installer.roll_out(slot));
     Box::pin(running::look_after(&prepare, rollout, subject)).await
 }
 
@@ -281,11 +282,11 @@ async fn look_after(subject: &Subject, slot: &Slot, context: &Arc<Context>) -> O
 async fn look_after_unless_superseded(
     subject: &Subject,
     slot: &Slot,
-    context: &Arc<Context>,
+    installer: &Arc<Installer>,
 ) -> Result<Option<Running>, Superseded> {
     tokio::select! {
-        running = look_after(subject, slot, context) => Ok(running),
-        () = context.generations.newer_than(&subject.deployment) => Err(Superseded),
+        running = look_after(subject, slot, installer) => Ok(running),
+        () = installer.generations.newer_than(&subject.deployment) => Err(Superseded),
     }
 }
 
@@ -295,22 +296,23 @@ async fn bring(
     approved: &Approved,
     running: Option<Running>,
     slot: &Slot,
-    context: &Arc<Context>,
+    installer: &Arc<Installer>,
 ) -> Result<Assessment, Superseded> {
     let candidate = approved.candidate();
     let route = intent::route(subject.history(), candidate);
     let announced = Announced::default();
     if route == Route::Advance && (revisions::begins(subject.history(), candidate) || candidate.approval.is_some()) {
-        let opening = opening(subject, approved.selection(), running.clone(), approved.release(), &announced, context);
+        let opening =
+            opening(subject, approved.selection(), running.clone(), approved.release(), &announced, installer);
         subject.record.open_revision(Some(opening));
     }
     let rolled_out = tokio::select! {
-        rolled_out = rollout::roll_out(RolloutHandles::of(context, slot), subject, approved, route) => Ok(rolled_out),
-        () = context.generations.newer_than(&subject.deployment) => Err(Superseded),
+        rolled_out = rollout::roll_out(installer.roll_out(slot), subject, approved, route) => Ok(rolled_out),
+        () = installer.generations.newer_than(&subject.deployment) => Err(Superseded),
     };
     subject.record.open_revision(None);
     if let Some(status) = announced.lock().await.take() {
-        context.memory.announcements.note(&subject.name());
+        installer.memory.announcements.note(&subject.name());
         subject.stored = Some(BundleDeploymentStatus::clone(&status));
         subject.deployment.status = Some(status);
     }
@@ -319,7 +321,7 @@ async fn bring(
     let outcome = match result {
         Ok(state) => state.into(),
         Err(failure) => {
-            let persists = context.backoff.failures(&subject.name()) >= TRANSIENT_FAILURES;
+            let persists = installer.backoff.failures(&subject.name()) >= TRANSIENT_FAILURES;
             errors::apply_failed(&failure, persists)
         }
     };
@@ -332,7 +334,7 @@ async fn bring(
     let running = match running {
         _ if !intent::running_needs_look(&found.outcome, subject.history(), candidate) => None,
         Some(running) => Some(running),
-        None => look_after_unless_superseded(subject, slot, context).await?,
+        None => look_after_unless_superseded(subject, slot, installer).await?,
     };
     Ok(found.with_running(running))
 }
@@ -348,16 +350,16 @@ fn opening(
     running: Option<Running>,
     release: &Arc<Release>,
     announced: &Announced,
-    context: &Arc<Context>,
+    installer: &Arc<Installer>,
 ) -> PendingRevision {
     let found = Assessment::of_selection(selection, ReconcileOutcome::Starting).with_running(running);
     let (deployment, stored) = (subject.deployment.clone(), subject.stored.clone());
     let status = status::derive(&deployment, &found, Timestamp::now());
-    let status = redaction::hide(&context.memory.values.redactor(&deployment), status);
+    let status = redaction::hide(&installer.memory.values.redactor(&deployment), status);
     let history = status.history.clone();
-    let (context, announced) = (Arc::clone(context), Arc::clone(announced));
+    let (installer, announced) = (Arc::clone(installer), Arc::clone(announced));
     let announce = async move {
-        match report::write(StatusHandles::of(&context), &deployment, stored.as_ref(), &status).await {
+        match report::write(installer.report(), &deployment, stored.as_ref(), &status).await {
             Ok(()) => *announced.lock().await = Some(status.into_inner()),
             Err(error) => {
                 tracing::debug!(deployment = %deployment.name_any(), %error, "the status does not announce the revision");

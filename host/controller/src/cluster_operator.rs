@@ -2,6 +2,7 @@
 //!
 //! | module | contents | I/O |
 //! |---|---|---|
+//! | `changes` | notes that something changed | no |
 //! | `settings` | the options that an administrator sets | no |
 //! | `proxy` | waits for a change or a deadline, and has everything written that differs | yes |
 //! | `observe` | the packages, as the caches hold their objects | no |
@@ -9,18 +10,17 @@
 //! | `kept` | the ClusterOperators of this controller, as its watch and its writes show them | no |
 //! | `write` | creates, writes and deletes a ClusterOperator | writes |
 //! | `probe` | whether the controller may read what it reconciles | reads |
-//! | `wakes` | notes that something changed | no |
 //!
 //! What a ClusterOperator reports is decided in `host/clusteroperators`.
 
+mod changes;
 mod kept;
 mod observe;
 mod probe;
 mod proxy;
 mod settings;
-mod wakes;
 mod wanted;
 mod write;
 
 pub use self::settings::{ClusterOperatorMode, ClusterOperatorSettings};
-pub(crate) use self::{proxy::Proxy, wakes::ClusterOperatorWakes};
+pub(crate) use self::{changes::ClusterOperatorChanges, proxy::Proxy};

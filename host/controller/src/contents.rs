@@ -2,14 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use chandler_core::Digest;
-use chandler_serve::{Holding, Holdings, Target};
-use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
-
-use crate::context::Context;
+use chandler_serve::Holding;
 
 /// The content that this controller unpacked, by the name of the BundleDeployment.
 #[derive(Default)]
@@ -61,7 +58,7 @@ impl Contents {
     }
 
     /// What was noted last.
-    fn get(&self, name: &str) -> Holding {
+    pub(crate) fn get(&self, name: &str) -> Holding {
         match self.unpacked().get(name) {
             Some(Some(content)) => Holding::Content(content.clone()),
             Some(None) => Holding::Nothing,
@@ -71,53 +68,5 @@ impl Contents {
 
     fn unpacked(&self) -> MutexGuard<'_, BTreeMap<String, Option<Digest>>> {
         self.unpacked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What the content service may show.
-pub(crate) struct Held(pub(crate) Arc<Context>);
-
-impl Held {
-    /// The content in the status, as before a restart, if it is that of a revision in the record: others may write a status.
-    fn recorded(&self, name: &str) -> Option<Digest> {
-        let guarded = self.0.deployments.get(&ObjectRef::new(name))?;
-        let described = guarded.0.as_ref().ok()?.status.as_ref()?.content_digest.clone()?;
-        let state = self.0.records.known(name)?.state();
-        let is_recorded = state.history.iter().any(|revision| revision.content_digest == described);
-        described.parse().ok().filter(|_| is_recorded)
-    }
-}
-
-impl Holdings for Held {
-    fn bundle(&self, name: &str) -> Holding {
-        let noted = self.0.memory.contents.get(name);
-        if matches!(noted, Holding::Content(_)) {
-            return noted;
-        }
-        match self.recorded(name) {
-            Some(content) => Holding::Content(content),
-            None if self.0.deployments.get(&ObjectRef::new(name)).is_none() => Holding::Nothing,
-            None => noted,
-        }
-    }
-
-    fn catalog(&self, name: &str) -> Option<Digest> {
-        self.0.catalogs.digest_in_use(name)
-    }
-
-    fn target(&self, name: &str) -> Target {
-        let guarded = self.0.deployments.get(&ObjectRef::new(name));
-        let Some(deployment) = guarded.as_ref().and_then(|guarded| guarded.0.as_ref().ok()) else {
-            return Target::Absent;
-        };
-        match &deployment.spec.source.upload {
-            Some(upload) => Target::Upload { uid: deployment.uid().unwrap_or_default(), digest: upload.digest.clone() },
-            None => Target::Other(deployment.spec.source.kind.clone()),
-        }
-    }
-
-    fn uploaded(&self, name: &str) {
-        self.0.memory.try_again(name);
-        self.0.wake(name);
     }
 }

@@ -6,7 +6,7 @@
 //! | `annotations` | what the annotations of a ConfigMap say | no |
 //! | `claims` | the decisions for one set, the newest first, and why others are refused | no |
 //! | `plan` | what to do about the BundleDeployment of a set | no |
-//! | `wakes` | which changes of other objects concern a set | no |
+//! | `queue` | which changes of other objects concern a set | no |
 //! | `worker` | reads, writes and reports | yes |
 //!
 //! The metadata of all ConfigMaps comes from the one watch that the controller has of them (`bundle_deployment::reconciler`). Nothing is
@@ -15,7 +15,7 @@
 mod annotations;
 mod claims;
 mod plan;
-mod wakes;
+mod queue;
 mod worker;
 
-pub(crate) use self::{wakes::DecisionWakes, worker::run};
+pub(crate) use self::{queue::DecisionQueue, worker::Worker};

@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use chandler_informers::Informers;
 use futures::{StreamExt as _, TryStreamExt as _, future::join_all};
 use k8s_openapi::api::{
     core::v1::{Namespace, ServiceAccount},
@@ -16,7 +17,7 @@ use kube::{
 };
 use tokio::sync::{Notify, watch};
 
-use crate::context::Context;
+use crate::cluster::Cluster;
 
 /// The least time between two changes that have all go on. Longer where many wait, of which each sends requests.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -36,23 +37,23 @@ impl Grants {
     }
 }
 
-/// Watches while a BundleDeployment waits. Never ends.
-pub(crate) async fn run(context: &Context) {
-    let mut waiting = context.memory.grants.0.subscribe();
+/// Watches while a BundleDeployment waits, and calls `retry` with its name after a change. Never ends.
+pub(crate) async fn run(grants: &Grants, cluster: &Cluster, informers: &Informers, retry: impl Fn(&str)) {
+    let mut waiting = grants.0.subscribe();
     loop {
-        // The sender lives as long as the context.
+        // The sender lives as long as `grants`.
         let _ = waiting.wait_for(|waiting| !waiting.is_empty()).await;
         let no_reconcile_waits = async {
             let _ = waiting.wait_for(BTreeSet::is_empty).await;
         };
         tokio::select! {
-            () = watch_all(context) => {}
+            () = watch_all(grants, cluster, informers, &retry) => {}
             () = no_reconcile_waits => {}
         }
     }
 }
 
-async fn watch_all(context: &Context) {
+async fn watch_all(grants: &Grants, cluster: &Cluster, informers: &Informers, retry: impl Fn(&str)) {
     let changed = Notify::new();
     let kinds = [
         ApiResource::erase::<Namespace>(&()),
@@ -62,34 +63,30 @@ async fn watch_all(context: &Context) {
         ApiResource::erase::<ClusterRole>(&()),
         ApiResource::erase::<ClusterRoleBinding>(&()),
     ];
-    let watches = join_all(kinds.iter().map(|kind| watch_kind(context, kind, &changed)));
-    let go_on = async {
+    let watches = join_all(kinds.iter().map(|kind| watch_kind(cluster, informers, kind, &changed)));
+    let retries = async {
         loop {
             changed.notified().await;
-            let waiting: Vec<String> = context.memory.grants.0.borrow().iter().cloned().collect();
-            for name in &waiting {
-                // The API server may know of the change a moment later than its watches: the next try comes soon.
-                context.backoff.succeeded(name);
-                context.wake(name);
-            }
+            let waiting: Vec<String> = grants.0.borrow().iter().cloned().collect();
+            waiting.iter().for_each(|name| retry(name));
             let count = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
             tokio::time::sleep(PAUSE.max(PAUSE_FOR_EACH.saturating_mul(count))).await;
         }
     };
-    futures::future::join(watches, go_on).await;
+    futures::future::join(watches, retries).await;
 }
 
 /// Watches a kind. Never ends.
-async fn watch_kind(context: &Context, kind: &ApiResource, changed: &Notify) {
+async fn watch_kind(cluster: &Cluster, informers: &Informers, kind: &ApiResource, changed: &Notify) {
     loop {
         let mut pause = REFUSED;
-        if context.informers.may_watch(kind).await {
-            match changes(&Api::all_with(context.client.clone(), kind), changed).await {
+        if informers.may_watch(kind).await {
+            match changes(&Api::all_with(cluster.client.clone(), kind), changed).await {
                 Ok(()) => pause = PAUSE,
                 Err(error) => tracing::debug!(kind = kind.kind, %error, "the watch for grants was interrupted"),
             }
         }
-        context.availability.pause(pause, REFUSED).await;
+        cluster.availability.pause(pause, REFUSED).await;
     }
 }
 

@@ -10,36 +10,36 @@ use chandler_core::Digest;
 use kube::ResourceExt as _;
 use tokio::time::MissedTickBehavior;
 
-use crate::context::Context;
+use crate::{bundle_deployment::Installer, catalog::CatalogStates};
 
 /// The interval of the cleanup.
 const INTERVAL: Duration = Duration::from_hours(1);
 
 /// Removes the least recently used entries at an interval until the rest is within the budgets. Content that a BundleDeployment or a
 /// Catalog uses is kept, so that it does not depend on its registry. Never returns.
-pub(crate) async fn run(context: &Context) {
+pub(crate) async fn run(installer: &Installer, catalogs: &CatalogStates) {
     let mut tick = tokio::time::interval(INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first tick is immediate, before the BundleDeployments are listed.
     tick.tick().await;
     loop {
         tick.tick().await;
-        uploads(context).await;
-        content(context).await;
-        releases(context).await;
-        records(context).await;
+        uploads(installer).await;
+        content(installer, catalogs).await;
+        releases(installer).await;
+        records(installer).await;
     }
 }
 
 /// Forgets content that was uploaded for BundleDeployments that are gone. It is then removed as other unused content is.
-async fn uploads(context: &Context) {
-    let existing: HashSet<(String, String)> = context
+async fn uploads(installer: &Installer) {
+    let existing: HashSet<(String, String)> = installer
         .deployments
-        .state()
+        .all()
         .iter()
         .map(|guarded| (guarded.name_any(), guarded.uid().unwrap_or_default()))
         .collect();
-    let store = context.images.store().clone();
+    let store = installer.preparer.images.store().clone();
     let kept = tokio::task::spawn_blocking(move || {
         store.retain_uploads(|upload| existing.contains(&(upload.name.clone(), upload.uid.clone())))
     });
@@ -50,9 +50,9 @@ async fn uploads(context: &Context) {
     }
 }
 
-async fn content(context: &Context) {
-    let used = in_use(context);
-    let (store, budget) = (context.images.store().clone(), context.options.content_cache_bytes);
+async fn content(installer: &Installer, catalogs: &CatalogStates) {
+    let used = in_use(installer, catalogs);
+    let (store, budget) = (installer.preparer.images.store().clone(), installer.cluster.options.content_cache_bytes);
     let collected = tokio::task::spawn_blocking(move || store.collect(&|digest| used.contains(digest), budget));
     match collected.await {
         Ok(Ok(collected)) if collected.removed > 0 => {
@@ -68,8 +68,8 @@ async fn content(context: &Context) {
     }
 }
 
-async fn releases(context: &Context) {
-    let (releases, used) = (context.releases.clone(), context.memory.in_use.all());
+async fn releases(installer: &Installer) {
+    let (releases, used) = (installer.preparer.releases.clone(), installer.memory.in_use.all());
     match tokio::task::spawn_blocking(move || releases.collect(&used)).await {
         Ok(Ok(collected)) if collected.removed > 0 => {
             tracing::info!(
@@ -85,9 +85,9 @@ async fn releases(context: &Context) {
 }
 
 /// Removes the records of BundleDeployments that were deleted without their finalizer.
-async fn records(context: &Context) {
-    let names: HashSet<String> = context.deployments.state().iter().map(|guarded| guarded.name_any()).collect();
-    match context.records.sweep(|name| names.contains(name)).await {
+async fn records(installer: &Installer) {
+    let names: HashSet<String> = installer.deployments.all().iter().map(|guarded| guarded.name_any()).collect();
+    match installer.records.sweep(|name| names.contains(name)).await {
         Ok(0) => {}
         Ok(removed) => tracing::info!(removed, "removed records of deleted BundleDeployments"),
         Err(error) => tracing::warn!(%error, "failed to remove records of deleted BundleDeployments"),
@@ -95,12 +95,12 @@ async fn records(context: &Context) {
 }
 
 /// The content digests of all revisions in the records, of the content that each spec describes, of catalogs, and of components.
-fn in_use(context: &Context) -> BTreeSet<Digest> {
-    let mut used = context.catalogs.content_in_use();
-    used.extend(context.classes.pulled().iter().map(|(digest, bytes)| component_tree(digest, *bytes)));
-    for guarded in context.deployments.state() {
+fn in_use(installer: &Installer, catalogs: &CatalogStates) -> BTreeSet<Digest> {
+    let mut used = catalogs.content_in_use();
+    used.extend(installer.preparer.classes.pulled().iter().map(|(digest, bytes)| component_tree(digest, *bytes)));
+    for guarded in installer.deployments.all() {
         let Ok(deployment) = &guarded.0 else { continue };
-        let state = context.records.known(&deployment.name_any()).map(|record| record.state());
+        let state = installer.records.known(&deployment.name_any()).map(|record| record.state());
         let history = state.iter().flat_map(|state| &state.history).map(|revision| &revision.content_digest);
         let described = deployment.status.as_ref().and_then(|status| status.content_digest.as_ref());
         used.extend(described.into_iter().chain(history).filter_map(|digest| digest.parse::<Digest>().ok()));

@@ -16,11 +16,14 @@
 //! | `platform_operator` | the reconciler of PlatformOperators |
 //! | `platform_policy` | the reconciler of PlatformPolicies |
 //! | `cluster_operator` | the ClusterOperators that report PlatformOperators and the controller to OpenShift |
-//! | `context` | the handles that all share |
+//! | `cluster` | the API server and the options, which all reconcilers share |
+//! | `deployments` | the BundleDeployments as their watch delivered them last |
+//! | `signals` | how reconcilers learn of changes that another one noticed |
 //! | `capacities` | how much memory releases in progress may take |
 //! | `memory` | state between reconciles that may be lost |
 //! | `contention` | managed objects that another field manager changes repeatedly |
-//! | `contents` | what the content service shows of BundleDeployments and Catalogs |
+//! | `contents` | the content that BundleDeployments have |
+//! | `held` | what the content service may show |
 //! | `account_grant` | which ServiceAccounts a BundleDeployment may be installed on behalf of |
 //! | `absent` | requests about objects that may be gone |
 //! | `dynamic` | objects of kinds that the cluster may not serve |
@@ -30,7 +33,6 @@
 //! | `registries` | registries that do not answer, and who waits for them |
 //! | `mirror_sets` | mirrors that the cluster sets |
 //! | `values` | watches of ConfigMaps and Secrets with values, and what hides their values |
-//! | `polls` | resolves sources that can move again, at an interval |
 //! | [`certificates`] | Secrets that a release requests: serving certificates and generated values |
 //! | `events` | the Events of status changes |
 //! | `sealed_files` | records beside the caches that only this controller writes |
@@ -42,28 +44,30 @@ mod bundle_deployment;
 mod capacities;
 mod catalog;
 pub mod certificates;
+mod cluster;
 mod cluster_operator;
 mod collisions;
 mod contention;
 mod contents;
-mod context;
 mod decision_maps;
+mod deployments;
 mod dynamic;
 mod events;
 mod grants;
+mod held;
 mod housekeeping;
 mod memory;
 mod mirror_sets;
 pub mod options;
 mod platform_operator;
 mod platform_policy;
-mod polls;
 mod problem;
 mod provisioner_class;
 mod registries;
 mod resolution;
 pub mod run;
 mod sealed_files;
+mod signals;
 mod values;
 
 pub use bundle_deployment::drift::{ignored_fields, of_rollout as drift_policy};

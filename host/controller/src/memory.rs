@@ -12,7 +12,7 @@ use chandler_runtime::ClusterInfo;
 use chandler_source::Resolutions;
 
 use crate::{
-    bundle_deployment::{Detections, FailedCandidates, FailedUpdates, Preparations},
+    bundle_deployment::{Detections, FailedCandidates, FailedUpdates},
     collisions::Collisions,
     contention::Contention,
     contents::Contents,
@@ -40,8 +40,6 @@ pub(crate) struct Memory {
     pub(crate) announcements: Announcements,
     /// Candidates that failed.
     pub(crate) failed: FailedCandidates,
-    /// Candidates that are being fetched and rendered.
-    pub(crate) preparing: Preparations,
     /// Updates of provisioners that did not render.
     pub(crate) failed_updates: FailedUpdates,
     /// Which formats provisioners recognised.
@@ -77,18 +75,21 @@ impl Memory {
         self.try_again(name);
     }
 
-    /// Has the candidate of a BundleDeployment tried at the next reconcile: something that it depends on changed.
+    /// Forgets that the candidate of a BundleDeployment failed: something that it depends on changed.
     pub(crate) fn try_again(&self, name: &str) {
         self.failed.clear(name);
         self.failed_updates.forget(name);
-        self.preparing.end(name);
     }
 
-    /// The same for those that a change of the cluster concerns: the facts that their provisioners requested have changed.
+    /// Forgets the failures of the candidates whose provisioners requested facts about the cluster that changed.
     pub(crate) fn cluster_changed(&self, cluster: &ClusterInfo) {
         self.failed.clear_those(&self.refused.concerned(cluster));
-        // Preparations that are under way began with the old facts.
-        self.preparing.end_all();
+    }
+
+    /// Watches nothing any more: the controller stops.
+    pub(crate) fn end_watches(&self) {
+        self.collisions.end_all();
+        self.values.end_all();
     }
 }
 

@@ -18,7 +18,7 @@ use kube::{
 };
 use serde::Deserialize as _;
 
-use crate::{context::Context, dynamic};
+use crate::dynamic;
 
 /// The pause before a kind is asked for again that cannot be watched.
 const REFUSED: Duration = Duration::from_mins(1);
@@ -89,14 +89,19 @@ pub(crate) struct ClusterMirrors {
 }
 
 impl ClusterMirrors {
-    /// The mirrors for the pulls of this context. Makes no request yet.
-    pub(crate) fn of(context: &Context) -> Self {
+    /// The mirrors of these kinds, which are added to those of `base` in the settings of the pulls. Makes no request yet.
+    pub(crate) fn new(
+        client: &Client,
+        availability: &Availability,
+        (base, kinds): (&Registries, &[MirrorSets]),
+        settings: RegistrySettings,
+    ) -> Self {
         Self {
-            client: context.client.clone(),
-            availability: context.availability.clone(),
-            base: context.options.registries.clone(),
-            settings: context.images.registry_settings().clone(),
-            kinds: context.options.mirrors_from.iter().map(|kind| (*kind, None)).collect(),
+            client: client.clone(),
+            availability: availability.clone(),
+            base: base.clone(),
+            settings,
+            kinds: kinds.iter().map(|kind| (*kind, None)).collect(),
             sets: BTreeMap::new(),
         }
     }

@@ -6,7 +6,7 @@
 //! | `platform` | makes the Resolution of all PlatformOperators what it is to be | yes |
 //! | `namespaces` | the namespaces of packages: which they are, and their creation | yes |
 //! | `namespace_removal` | deletes the namespace of a package that is uninstalled, if it is empty | yes |
-//! | `wakes` | which changes of other objects concern a PlatformOperator | no |
+//! | `states` | the PlatformOperators, and which changes of other objects concern one | no |
 //!
 //! What they want together, the Resolution and the status are decided in `host/platform`.
 
@@ -14,6 +14,6 @@ mod namespace_removal;
 mod namespaces;
 mod platform;
 mod reconciler;
-mod wakes;
+mod states;
 
-pub(crate) use self::{reconciler::PlatformOperators, wakes::PlatformWakes};
+pub(crate) use self::{platform::Platform, reconciler::PlatformOperators, states::PlatformOperatorStates};

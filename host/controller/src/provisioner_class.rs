@@ -9,6 +9,7 @@
 //! | `preload` | loads the classes before the first reconcile | yes |
 //! | `load` | loads the component of a class | yes |
 //! | `classes` | the classes in use, by name | no |
+//! | `components` | what pulls and compiles components | no |
 //! | `earlier` | components that rendered releases and that no class has any more | yes |
 //! | `served` | which artifact served each class last, across restarts | disk |
 //! | `retention` | whether a deleted class is kept while BundleDeployments use it | writes |
@@ -16,6 +17,7 @@
 //! | `status` | derives the status | no |
 
 mod classes;
+mod components;
 mod earlier;
 mod load;
 mod preload;
@@ -27,6 +29,7 @@ mod users;
 
 pub(crate) use self::{
     classes::{Class, Classes, NotReady, Offer},
+    components::Components,
     earlier::{EarlierError, component_of},
     reconciler::ProvisionerClasses,
     users::may_use,

@@ -9,9 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{sync::broadcast::error::RecvError, time::MissedTickBehavior};
-
-use crate::context::Context;
+use tokio::{
+    sync::broadcast::{Receiver, error::RecvError},
+    time::MissedTickBehavior,
+};
 
 /// How often the scout asks, before jitter.
 pub(crate) const SCOUT: Duration = Duration::from_secs(3);
@@ -136,18 +137,17 @@ impl Registries {
     }
 }
 
-/// Has those go on that wait for a registry that answers again. Never ends.
-pub(crate) async fn run(context: &Context) {
-    let registries = &context.memory.registries;
-    let (mut returns, mut tick) = (context.images.returns(), tokio::time::interval(SCOUT));
+/// Calls `retry` for each BundleDeployment that waits for a registry, once the registry answers again or it is its turn to try. Never ends.
+pub(crate) async fn run(registries: &Registries, mut returns: Receiver<String>, retry: impl Fn(&str)) {
+    let mut tick = tokio::time::interval(SCOUT);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let go_on = tokio::select! {
+        let waiting = tokio::select! {
             returned = returns.recv() => match returned {
                 Ok(registry) => {
-                    let go_on = registries.with(|waits, now| waits.answers(&registry, now));
-                    tracing::info!(registry, waiting = go_on.len(), "the registry answers again");
-                    go_on
+                    let waiting = registries.with(|waits, now| waits.answers(&registry, now));
+                    tracing::info!(registry, waiting = waiting.len(), "the registry answers again");
+                    waiting
                 }
                 // So many returned at once that some are not known any more: the scouts find them.
                 Err(RecvError::Lagged(_)) => continue,
@@ -155,10 +155,7 @@ pub(crate) async fn run(context: &Context) {
             },
             _ = tick.tick() => registries.with(RegistryWaits::new_scouts),
         };
-        for name in go_on {
-            context.memory.try_again(&name);
-            context.wake(&name);
-        }
+        waiting.iter().for_each(|name| retry(name));
     }
 }
 

@@ -5,16 +5,18 @@
 //! | `reconciler` | the state of the reconciler, and one reconcile | yes |
 //! | `answer` | what the resolver says, asked again only if something changed | disk |
 //! | `decide` | what the set is to have: the answer, the checks of the members, and windows, in rounds | yes |
-//! | `decided` | which BundleDeployments are as the decisions of a Resolution say | yes |
+//! | `decided` | the members as the decisions of a Resolution describe them | yes |
 //! | `decisions` | the decisions that are kept, in ConfigMaps | yes |
 //! | `handover` | members that pass from one set to another | no |
+//! | `handovers` | what is known of such members | no |
 //! | `membership` | which BundleDeployments belong to the set, by its record | yes |
 //! | `observed` | what is known of the BundleDeployments: records, and what catalogs have of their packages | disk |
 //! | `preflight` | checks all members of a decision before it is installed, and remembers what was refused | yes |
 //! | `member_checks` | renders and previews the members of a decision | yes |
 //! | `set` | the BundleDeployment of the set | yes |
+//! | `sets` | to which Resolution a BundleDeployment belongs | yes |
+//! | `states` | the Resolutions, and which changes of other objects concern one | no |
 //! | `teardown` | deletes the set with its Resolution | yes |
-//! | `wakes` | which changes of other objects concern a Resolution | no |
 //!
 //! What a Resolution asks, which bundle each package gets and the status are decided in `host/resolution`.
 
@@ -23,16 +25,17 @@ mod decide;
 mod decided;
 mod decisions;
 mod handover;
+mod handovers;
 mod member_checks;
 mod membership;
 mod observed;
 mod preflight;
 mod reconciler;
 mod set;
+mod sets;
+mod states;
 mod teardown;
-mod wakes;
 
 pub(crate) use self::{
-    decided::resolution_of, membership::Membership, reconciler::Resolutions, set::changed_fields,
-    wakes::ResolutionWakes,
+    membership::Membership, reconciler::Resolutions, set::changed_fields, sets::Sets, states::ResolutionStates,
 };

@@ -6,6 +6,7 @@ use chandler_api::{
     BundleDeployment, Catalog, ChangeApproval, PlatformOperator, PlatformPolicy, Resolution, names::TEARDOWN_FINALIZER,
 };
 use chandler_builtin::Provisioners;
+use chandler_catalog::Indexes;
 use chandler_client::{Availability, fenced, insistent, monitored};
 use chandler_content::{ImageOptions, Images, RegistrySettings, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
@@ -19,28 +20,32 @@ use chandler_runtime::{
 };
 use chandler_serve::{Listener, ServeError, Served};
 use chandler_source::{Sources, SystemNamespace};
-use kube::{Client, api::ListParams, runtime::reflector::ObjectRef};
+use kube::{Client, api::ListParams};
 use serde::Deserialize as _;
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
     Options,
-    bundle_deployment::{Approvals, BundleDeployments},
+    account_grant::AccountGrants,
+    bundle_deployment::{self, Approvals, BundleDeployments, Installer, Preparations, Preparer},
     capacities::{self, Capacities},
     catalog::{CatalogCacheError, CatalogStates, Catalogs},
-    cluster_operator::{self, ClusterOperatorWakes},
-    contents::{Contents, Held},
-    context::Context,
-    decision_maps::{self, DecisionWakes},
-    grants, housekeeping,
+    cluster::Cluster,
+    cluster_operator::{ClusterOperatorChanges, Proxy},
+    contents::Contents,
+    decision_maps::{DecisionQueue, Worker},
+    deployments::Deployments,
+    grants,
+    held::Held,
+    housekeeping,
     memory::Memory,
     mirror_sets::ClusterMirrors,
-    platform_operator::{PlatformOperators, PlatformWakes},
+    platform_operator::{Platform, PlatformOperatorStates, PlatformOperators},
     platform_policy::{PlatformPolicies, Policies},
-    polls,
-    provisioner_class::{Classes, ProvisionerClasses},
+    provisioner_class::{Classes, Components, ProvisionerClasses},
     registries,
-    resolution::{ResolutionWakes, Resolutions},
+    resolution::{ResolutionStates, Resolutions, Sets},
+    signals::{Signal, Signals},
 };
 
 /// The controller could not start.
@@ -140,25 +145,67 @@ async fn reconcile_until_rewind(
     let (deployments, classes) = (Reflector::new(availability.clone()), Reflector::new(availability.clone()));
     let catalogs = Reflector::<Catalog>::new(availability.clone());
     let resolutions = Reflector::<Resolution>::new(availability.clone());
-    let platform = Reflector::<PlatformOperator>::new(availability.clone());
+    let operators = Reflector::<PlatformOperator>::new(availability.clone());
     let policies = Reflector::<PlatformPolicy>::new(availability.clone());
     let (approvals, watch_approvals) = Approvals::new(client.clone(), availability.clone(), deployments.triggers());
     let listener =
         options.content.clone().map(|content| Listener::bind(content, &options.system_namespace)).transpose()?;
-    let wakes = ResolutionWakes::new(resolutions.cache(), resolutions.triggers());
-    let mut context = context(client.clone(), availability, options, approvals, &deployments, &catalogs, wakes)?;
-    context.platform = PlatformWakes::new(&platform, &context.options.platform_resolution);
-    context.policies = Policies::new(&policies, &context.options.platform_resolution);
-    context.memory.contents = Contents::new(listener.as_ref().map(|listener| listener.url().to_owned()));
-    let context = Arc::new(context);
-    let mut mirrors = ClusterMirrors::of(&context);
+    let cluster = Arc::new(Cluster {
+        events: Events::new(client.clone(), "chandler"),
+        info: ClusterInfoWatch::new(client.clone(), availability.clone()),
+        client: client.clone(),
+        availability,
+        options,
+    });
+    let options = &cluster.options;
+
+    let signals = Arc::new(Signals::default());
+    let platform = options.platform_resolution.as_str();
+    let resolution_states = Arc::new(ResolutionStates::new(&resolutions, platform));
+    let catalog_states = Arc::new(CatalogStates::new(&catalogs));
+    let operator_states = Arc::new(PlatformOperatorStates::new(&operators, platform));
+    let in_force = Arc::new(Policies::new(&policies, platform));
+    let (decisions, changes) = (Arc::<DecisionQueue>::default(), Arc::<ClusterOperatorChanges>::default());
+    let records = Arc::new(Records::new(&client, &options.system_namespace));
+    let known = Deployments::new(&deployments);
+    let sets = Arc::new(Sets::new(&cluster, &known, &records, &resolution_states));
+    let Pulls { components, catalog_sources } = pulls(&cluster)?;
+    let built_in = Provisioners::new(components.engine.clone());
+    let defined = Arc::new(Classes::new(built_in, options.ceiling.clone(), options.watch_selector.clone()));
+    let contents = Contents::new(listener.as_ref().map(|listener| listener.url().to_owned()));
+    let preparer = Arc::new(Preparer {
+        grants: AccountGrants::new(Arc::clone(&sets), options.require_service_account_grant),
+        images: components.images.clone(),
+        sources: components.sources.clone(),
+        releases: Releases::open(&options.cache_directory.join("releases"), options.releases)?,
+        memory: Arc::new(Memory { contents, ..Memory::default() }),
+        capacities: Capacities::default(),
+        cluster: Arc::clone(&cluster),
+        signals: Arc::clone(&signals),
+        deployments: known.clone(),
+        classes: Arc::clone(&defined),
+        components: components.clone(),
+        records: Arc::clone(&records),
+    });
+    let installer = Arc::new(installer(preparer, approvals, &deployments));
+    signals.subscribe(&resolution_states);
+    signals.subscribe(&decisions);
+    signals.subscribe(&operator_states);
+    signals.subscribe(&changes);
+    signals.subscribe(&catalog_states);
+    signals.subscribe(&installer);
+
+    let settings = components.images.registry_settings().clone();
+    let mut mirrors =
+        ClusterMirrors::new(&client, &cluster.availability, (&options.registries, &options.mirrors_from), settings);
     // Before anything is pulled: a mirror set can forbid to contact a source.
     mirrors.read().await.map_err(|(what, source)| ControllerError::List { what, source })?;
-    let selector = &context.options.watch_selector;
-    let provisioner_classes = ProvisionerClasses::open(&context, &classes).map_err(ControllerError::Cache)?;
-    let catalog_reconciler = Arc::new(Catalogs::open(&context, &catalogs)?);
+    let selector = &options.watch_selector;
+    let provisioner_classes = ProvisionerClasses::open(&cluster, &signals, &known, (&defined, &components), &classes)
+        .map_err(ControllerError::Cache)?;
+    let catalog_reconciler = Arc::new(Catalogs::open(&cluster, &signals, &catalog_states, catalog_sources, &catalogs)?);
     // The records of a BundleDeployment that is not selected belong to another controller.
-    patiently(|| context.records.load(selector.selects_all()), RecordError::is_transient).await?;
+    patiently(|| records.load(selector.selects_all()), RecordError::is_transient).await?;
     patiently(|| provisioner_classes.preload(), is_momentary).await.map_err(listing("ProvisionerClasses"))?;
     patiently(|| catalog_reconciler.recall(), is_momentary).await.map_err(listing("Catalogs"))?;
     probe::<BundleDeployment>(&client, selector.list()).await.map_err(listing("BundleDeployments"))?;
@@ -170,46 +217,73 @@ async fn reconcile_until_rewind(
         tracing::info!(%selector, "other BundleDeployments, ProvisionerClasses, Catalogs, Resolutions and PlatformOperators are left alone");
     }
 
-    let serving = serve(listener, &context, &catalog_reconciler, shutdown.clone());
+    let indexes = catalog_reconciler.indexes();
+    let held = Held { installer: Arc::clone(&installer), catalogs: Arc::clone(&catalog_states) };
+    let serving = serve(listener, held, indexes, shutdown.clone());
 
     let metrics: Arc<dyn Metrics> = Arc::new(LogMetrics);
     let classes = provisioner_classes.controller(classes, Arc::clone(&metrics), &shutdown);
-    let resolution_reconciler = Resolutions::new(&context, catalog_reconciler.indexes(), &resolutions);
+    let resolution_reconciler =
+        Resolutions::new(&installer, &sets, (&catalog_states, indexes), &in_force, &resolutions);
     let resolutions = resolution_reconciler.controller(resolutions, Arc::clone(&metrics), &shutdown);
     let olm_catalogs = Arc::clone(&catalog_reconciler).follow_olm();
-    let cluster_operators = cluster_operator::Proxy::new(&context, platform.cache());
-    let platform_reconciler = PlatformOperators::new(&context, catalog_reconciler.indexes(), &platform);
-    let platform = platform_reconciler.controller(platform, Arc::clone(&metrics), &shutdown);
-    let policies = PlatformPolicies::new(&context, &policies).controller(policies, Arc::clone(&metrics), &shutdown);
-    let catalogs = catalog_reconciler.controller(catalogs, Arc::clone(&metrics), &shutdown);
-    let deployments = BundleDeployments::controller(&context, deployments, metrics, &shutdown);
+    let cluster_operators = Proxy::new(&cluster, (&known, &resolution_states), operators.cache(), &changes);
+    let platform = Platform::new(
+        (&cluster, &known),
+        &operator_states,
+        (&catalog_states, indexes),
+        (&resolution_states, &sets),
+        &in_force,
+    );
+    let platform_reconciler = PlatformOperators::new(platform, &signals, &operators);
+    let operators = platform_reconciler.controller(operators, Arc::clone(&metrics), &shutdown);
+    let policies = PlatformPolicies::new(&cluster, &signals, &in_force, &policies).controller(
+        policies,
+        Arc::clone(&metrics),
+        &shutdown,
+    );
+    let catalogs = Arc::clone(&catalog_reconciler).controller(catalogs, Arc::clone(&metrics), &shutdown);
+    let deployments = BundleDeployments::controller(&installer, deployments, metrics, &shutdown);
+    let worker = Worker::new(&cluster, &known, &decisions);
     tracing::info!("the controller runs");
     let ended = tokio::select! {
         _ = futures::future::join3(
             futures::future::join3(classes.run(), catalogs.run(), deployments.run()),
-            futures::future::join(resolutions.run(), platform.run()),
+            futures::future::join(resolutions.run(), operators.run()),
             policies.run(),
         ) => Ended::Shutdown,
         () = watch_approvals => Ended::Shutdown,
-        () = housekeeping::run(&context) => Ended::Shutdown,
-        () = polls::run(&context) => Ended::Shutdown,
-        () = registries::run(&context) => Ended::Shutdown,
-        () = grants::run(&context) => Ended::Shutdown,
-        () = Box::pin(decision_maps::run(&context)) => Ended::Shutdown,
+        () = housekeeping::run(&installer, &catalog_states) => Ended::Shutdown,
+        () = follow_inputs(&installer) => Ended::Shutdown,
+        () = Box::pin(worker.run()) => Ended::Shutdown,
         () = Box::pin(cluster_operators.run()) => Ended::Shutdown,
         () = Box::pin(mirrors.run()) => Ended::Shutdown,
         () = Box::pin(olm_catalogs) => Ended::Shutdown,
-        () = context.cluster_info.run(context.options.cluster_poll_interval) => Ended::Shutdown,
-        () = close_slots(&context, shutdown) => Ended::Shutdown,
+        () = cluster.info.run(options.cluster_poll_interval) => Ended::Shutdown,
+        () = close_slots(&installer, shutdown) => Ended::Shutdown,
         // Reconciles are dropped where they are, as in a crash: all that they do can be interrupted.
         object = rewound(&rewinds, not_before) => Ended::Rewound(object),
         Err(error) = serving => return Err(error.into()),
     };
-    context.memory.preparing.end_all();
-    context.memory.collisions.end_all();
-    context.memory.values.end_all();
+    installer.end();
     tracing::info!("the controller stopped");
     Ok(ended)
+}
+
+/// Wakes BundleDeployments when something outside of the cluster's watches changes that they wait for: a source that moved, a registry that
+/// responds again, a permission. Never completes.
+async fn follow_inputs(installer: &Installer) {
+    let Installer { preparer, cluster, informers, memory, signals, deployments, backoff, .. } = installer;
+    let polls = bundle_deployment::poll(preparer);
+    let registries = registries::run(&memory.registries, preparer.images.returns(), |name| {
+        signals.send(Signal::DeploymentInputChanged(name));
+    });
+    let grants = grants::run(&memory.grants, cluster, informers, |name| {
+        // The API server may know of the change a moment later than its watches: the next try comes soon.
+        backoff.succeeded(name);
+        deployments.wake(name);
+    });
+    futures::future::join3(polls, registries, grants).await;
 }
 
 fn listing(what: &'static str) -> impl FnOnce(kube::Error) -> ControllerError {
@@ -219,17 +293,18 @@ fn listing(what: &'static str) -> impl FnOnce(kube::Error) -> ControllerError {
 /// Serves content until shutdown, if a listener is given, and then waits for the reconciles in progress. Completes only with a failure.
 fn serve(
     listener: Option<Listener>,
-    context: &Arc<Context>,
-    catalogs: &Catalogs,
+    held: Held,
+    indexes: &Indexes,
     shutdown: Shutdown,
 ) -> impl Future<Output = Result<Infallible, ServeError>> + use<> {
+    let installer = Arc::clone(&held.installer);
     let served = Served {
-        client: context.client.clone(),
-        holdings: Arc::new(Held(Arc::clone(context))),
-        store: context.images.store().clone(),
-        indexes: catalogs.indexes().clone(),
+        client: installer.cluster.client.clone(),
+        holdings: Arc::new(held),
+        store: installer.preparer.images.store().clone(),
+        indexes: indexes.clone(),
     };
-    let deployments = context.deployments.clone();
+    let deployments = installer.deployments.clone();
     async move {
         if let Some(listener) = listener {
             // Before the watch has brought them, BundleDeployments would seem not to exist. An error means that the controller is stopping.
@@ -243,9 +318,9 @@ fn serve(
 
 /// Ends the wait for slots on shutdown: kube's controller waits for all reconciles that it has called, of which many may wait for
 /// a slot. Never completes.
-async fn close_slots(context: &Context, shutdown: Shutdown) {
+async fn close_slots(installer: &Installer, shutdown: Shutdown) {
     shutdown.await;
-    context.slots.close();
+    installer.slots.close();
     std::future::pending::<()>().await;
 }
 
@@ -261,15 +336,16 @@ fn installation(options: &Options) -> Installation {
     }
 }
 
-pub(crate) fn context(
-    client: Client,
-    availability: Availability,
-    options: Options,
-    approvals: Approvals,
-    deployments: &Reflector<BundleDeployment>,
-    catalogs: &Reflector<Catalog>,
-    resolutions: ResolutionWakes,
-) -> Result<Context, ControllerError> {
+/// What pulls images and files.
+pub(crate) struct Pulls {
+    pub(crate) components: Components,
+    /// Catalogs are larger than bundles.
+    catalog_sources: Sources,
+}
+
+/// Opens the cache of content, and sets up the engine.
+pub(crate) fn pulls(cluster: &Cluster) -> Result<Pulls, ControllerError> {
+    let Cluster { client, options, .. } = cluster;
     let store = Store::open(&options.cache_directory.join("content"), chandler_content::Limits::default())?;
     let plain_http_registries = options.plain_http_registries.clone();
     let registries = RegistrySettings::new(options.registries.clone(), options.registry_certificates.clone());
@@ -279,66 +355,50 @@ pub(crate) fn context(
         compiler: options.compiler.clone(),
         ..EngineOptions::default()
     })?;
-    let installation = installation(&options);
-    let rollout = chandler_rollout::Options { installation, ..chandler_rollout::Options::default() };
+    let catalog_images = Images::new(store.with_limits(chandler_content::Limits::for_catalogs()), images.clone());
+    let images = Images::new(store, images);
+    let system =
+        SystemNamespace::new(client.clone(), options.system_namespace.clone(), options.require_pull_secret_grant)
+            .with_pull_secrets_of(options.pull_secrets_of.clone());
+    let sources = Sources::new(images.clone(), system.clone()).with_image_rules(options.image_rules.clone());
+    let catalog_sources = Sources::new(catalog_images, system).with_image_rules(options.image_rules.clone());
+    Ok(Pulls { components: Components { engine, images, sources }, catalog_sources })
+}
+
+fn installer(preparer: Arc<Preparer>, approvals: Approvals, deployments: &Reflector<BundleDeployment>) -> Installer {
+    let Cluster { client, availability, options, .. } = preparer.cluster.as_ref();
     let own_writes = deployments.own_writes();
     let written = own_writes.clone();
+    let rollout =
+        chandler_rollout::Options { installation: installation(options), ..chandler_rollout::Options::default() };
     let rollout = Rollout::new(client.clone(), rollout).notifying_of_parents(move |parent| {
         match BundleDeployment::deserialize(parent) {
             Ok(deployment) => written.marks(deployment, PARENT_MARKS, TEARDOWN_FINALIZER),
             Err(error) => tracing::debug!(%error, "the response to the write of a BundleDeployment cannot be decoded"),
         }
     });
-    let releases = Releases::open(&options.cache_directory.join("releases"), options.releases)?;
-    let catalog_images = Images::new(store.with_limits(chandler_content::Limits::for_catalogs()), images.clone());
-    let images = Images::new(store, images);
-    let system =
-        SystemNamespace::new(client.clone(), options.system_namespace.clone(), options.require_pull_secret_grant)
-            .with_pull_secrets_of(options.pull_secrets_of.clone());
     let watching =
         chandler_informers::Options { availability: availability.clone(), ..chandler_informers::Options::default() };
     let informers = informers(client.clone(), watching, {
-        let triggers = deployments.triggers();
-        // A trigger without a receiver means that the controller is stopping.
-        move |owner| {
-            let _ = triggers.send(ObjectRef::new(owner));
-        }
+        let known = preparer.deployments.clone();
+        move |owner| known.wake(owner)
     });
-    Ok(Context {
-        sources: Sources::new(images.clone(), system.clone()).with_image_rules(options.image_rules.clone()),
-        catalog_sources: Sources::new(catalog_images, system).with_image_rules(options.image_rules.clone()),
-        images,
-        classes: Classes::new(
-            Provisioners::new(engine.clone()),
-            options.ceiling.clone(),
-            options.watch_selector.clone(),
-        ),
-        catalogs: CatalogStates::new(catalogs.cache(), catalogs.triggers()),
-        resolutions,
-        decisions: DecisionWakes::default(),
-        platform: PlatformWakes::default(),
-        policies: Policies::default(),
-        cluster_operators: ClusterOperatorWakes::default(),
+    Installer {
         approvals,
-        engine,
-        releases,
-        records: Records::new(&client, &options.system_namespace),
         rollout: rollout.with_informers(&informers),
-        cluster_info: ClusterInfoWatch::new(client.clone(), availability.clone()),
         informers,
-        triggers: deployments.triggers(),
-        events: Events::new(client.clone(), "chandler"),
-        backoff: Backoff::default(),
-        memory: Memory::default(),
+        preparations: Preparations::default(),
         generations: GenerationTracker::default(),
+        backoff: Backoff::default(),
         slots: Slots::new(options.concurrency, Capacity::new("reconciles", capacities::RECONCILES)),
-        capacities: Capacities::default(),
-        deployments: deployments.cache(),
         own_writes,
-        client,
-        availability,
-        options,
-    })
+        cluster: Arc::clone(&preparer.cluster),
+        signals: Arc::clone(&preparer.signals),
+        deployments: preparer.deployments.clone(),
+        records: Arc::clone(&preparer.records),
+        memory: Arc::clone(&preparer.memory),
+        preparer,
+    }
 }
 
 #[cfg(test)]

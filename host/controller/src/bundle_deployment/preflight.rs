@@ -13,14 +13,13 @@ use kube::ResourceExt as _;
 
 use super::{
     decide::{drift, owner},
-    handles::CertificateHandles,
+    installer::Installer,
     steps::{
         certificates,
         prepare::{self, PrepareError},
         render::RenderError,
     },
 };
-use crate::{account_grant::Asker, context::Context};
 
 /// The UID of a BundleDeployment that does not exist yet. No object has it, so that none counts as owned.
 const NOT_STORED: &str = "00000000-0000-0000-0000-000000000000";
@@ -59,15 +58,15 @@ impl NotPlanned {
 
 impl Planned {
     /// Fetches and renders a BundleDeployment as it is to be.
-    pub(crate) async fn render(context: &Arc<Context>, wanted: BundleDeployment) -> Result<Self, NotPlanned> {
+    pub(crate) async fn render(installer: &Arc<Installer>, wanted: BundleDeployment) -> Result<Self, NotPlanned> {
         let name = wanted.name_any();
-        let mut deployment = planned(wanted, context.deployment(&name));
+        let mut deployment = planned(wanted, installer.deployments.get(&name));
         // As in a reconcile, the history is that of the record: a client that may write the status chooses no class.
-        let record = context.records.known(&name).map(|record| record.state());
+        let record = installer.records.known(&name).map(|record| record.state());
         if let Some(status) = &mut deployment.status {
             status.history = record.map(|state| state.history.clone()).unwrap_or_default();
         }
-        let prepared = Box::pin(prepare::described_now(deployment.clone(), Arc::clone(context))).await;
+        let prepared = Box::pin(prepare::described_now(deployment.clone(), Arc::clone(&installer.preparer))).await;
         let (release, shares) = prepared.map_err(|failure| NotPlanned::of(&failure.error))?;
         Ok(Self { deployment, release, _shares: shares })
     }
@@ -76,27 +75,27 @@ impl Planned {
     /// it are served.
     pub(crate) async fn preview(
         &self,
-        context: &Context,
+        installer: &Installer,
         before: &DefinedKinds,
         resolution: &str,
     ) -> Result<Preview, String> {
         let Self { deployment, release, .. } = self;
         let (name, namespace) = (deployment.name_any(), deployment.spec.install_namespace.as_str());
-        let owner =
-            owner::owner(deployment, namespace, &context.options.accounts).map_err(|error| error.to_string())?;
+        let owner = owner::owner(deployment, namespace, &installer.cluster.options.accounts)
+            .map_err(|error| error.to_string())?;
         let ignored = drift::ignored_fields(&deployment.spec).map_err(|error| error.to_string())?;
-        let owner = owner.with_approved_upgrades(context.approvals.upgrades(deployment)).ignoring(ignored);
-        let owner = owner.granted_by(Asker::member(context, deployment, resolution));
-        let owner = match context.records.known(&name) {
+        let owner = owner.with_approved_upgrades(installer.approvals.upgrades(deployment)).ignoring(ignored);
+        let owner = owner.granted_by(installer.preparer.grants.member(deployment, resolution));
+        let owner = match installer.records.known(&name) {
             Some(record) => owner.recorded_in(Arc::<Record>::clone(&record)),
             None => owner,
         };
-        let handles = CertificateHandles::of(context);
+        let handles = installer.certificates();
         let completed = certificates::complete(handles, deployment, &owner, release).await;
         let completed = completed.map_err(|error| error.to_string())?;
         let request = RolloutRequest::new(&owner, &completed.release).after(before);
         let request = request.drift(drift::policy_now(deployment));
-        context.rollout.preview(&request).await.map_err(|error| error.to_string())
+        installer.rollout.preview(&request).await.map_err(|error| error.to_string())
     }
 }
 

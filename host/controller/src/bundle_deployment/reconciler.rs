@@ -13,60 +13,64 @@ use k8s_openapi::{
 use kube::{
     Api, ResourceExt as _,
     core::{PartialObjectMeta, error_boundary::InvalidObject},
-    runtime::{controller::Action, watcher},
+    runtime::{controller::Action, reflector::ObjectRef, watcher},
 };
 
-use super::{Guarded, ReconcileError, handles::StatusHandles, reconcile, steps::undecodable};
-use crate::{context::Context, provisioner_class::may_use};
+use super::{ReconcileError, installer::Installer, reconcile, steps::undecodable};
+use crate::{cluster::Cluster, deployments::Guarded, provisioner_class::may_use, signals::Signal};
 
 /// The reconciler of BundleDeployments.
-pub(crate) struct BundleDeployments(Arc<Context>);
+pub(crate) struct BundleDeployments(Arc<Installer>);
 
 impl BundleDeployments {
     /// The controller, with everything that triggers a reconcile.
     pub(crate) fn controller(
-        context: &Arc<Context>,
+        installer: &Arc<Installer>,
         reflector: Reflector<BundleDeployment>,
         metrics: Arc<dyn Metrics>,
         shutdown: &Shutdown,
     ) -> KindController<Self> {
-        let (client, selector) = (context.client.clone(), &context.options.watch_selector);
-        let system = &context.options.system_namespace;
+        let Cluster { client, options, info, .. } = installer.cluster.as_ref();
+        let (selector, system) = (&options.watch_selector, &options.system_namespace);
         let api = Api::all(client.clone());
-        let reconciler = Arc::new(Self(Arc::clone(context)));
+        let reconciler = Arc::new(Self(Arc::clone(installer)));
         KindController::new(reflector, api, selector.watch(), reconciler, metrics, shutdown)
             .watches(Api::<PartialObjectMeta<ProvisionerClass>>::all(client.clone()), selector.watch(), {
-                let context = Arc::clone(context);
-                move |class| context.helped(|deployment| may_use(deployment, &class.name_any()))
+                let installer = Arc::clone(installer);
+                move |class| concerned(&installer, |deployment| may_use(deployment, &class.name_any()))
             })
             // One watch of each kind in the system namespace serves Catalogs, Resolutions and decisions as well.
             .watches(
                 Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), system),
                 watcher::Config::default(),
                 {
-                    let context = Arc::clone(context);
+                    let installer = Arc::clone(installer);
                     move |map| {
-                        context.resolutions.config_map_changed(&map);
-                        context.decisions.config_map_changed(&map);
+                        installer.signals.send(Signal::ConfigMapChanged(&map));
                         let map = SystemReference::ConfigMap(map.name_any());
-                        context.catalogs.changed(&map);
-                        context.helped(|deployment| depends_on(deployment, &map))
+                        concerned(&installer, |deployment| depends_on(deployment, &map))
                     }
                 },
             )
-            .watches(Api::<PartialObjectMeta<Secret>>::namespaced(client, system), unmanaged_secrets(), {
-                let context = Arc::clone(context);
+            .watches(Api::<PartialObjectMeta<Secret>>::namespaced(client.clone(), system), unmanaged_secrets(), {
+                let installer = Arc::clone(installer);
                 move |secret| {
-                    let secret = SystemReference::Secret(secret.name_any());
-                    context.catalogs.changed(&secret);
-                    context.helped(|deployment| depends_on(deployment, &secret))
+                    let name = secret.name_any();
+                    installer.signals.send(Signal::SecretChanged(&name));
+                    let secret = SystemReference::Secret(name);
+                    concerned(&installer, |deployment| depends_on(deployment, &secret))
                 }
             })
-            .reconcile_all_on(context.cluster_info.changes().map({
-                let context = Arc::clone(context);
-                move |cluster| context.memory.cluster_changed(&cluster)
+            .reconcile_all_on(info.changes().map({
+                let installer = Arc::clone(installer);
+                move |cluster| installer.cluster_changed(&cluster)
             }))
     }
+}
+
+/// The BundleDeployments that a change concerns. Their candidates are tried again.
+fn concerned(installer: &Installer, is_concerned: impl Fn(&BundleDeployment) -> bool) -> Vec<ObjectRef<Guarded>> {
+    installer.try_concerned(is_concerned).iter().map(|name| ObjectRef::new(name)).collect()
 }
 
 impl Reconciler for BundleDeployments {
@@ -78,7 +82,7 @@ impl Reconciler for BundleDeployments {
     }
 
     async fn undecodable(&self, guarded: &Guarded, invalid: &InvalidObject) -> Result<(), ReconcileError> {
-        undecodable::report(StatusHandles::of(&self.0), guarded, invalid).await
+        undecodable::report(self.0.report(), guarded, invalid).await
     }
 
     fn backoff(&self) -> &Backoff {
@@ -86,31 +90,26 @@ impl Reconciler for BundleDeployments {
     }
 
     fn answers_again(&self, name: &str) {
-        self.0.memory.try_again(name);
+        self.0.try_again(name);
     }
 
     fn observed(&self, deployment: &BundleDeployment) {
-        self.0.resolutions.deployment_changed(deployment);
-        self.0.decisions.deployment_changed(deployment);
-        self.0.platform.deployment_changed(&deployment.name_any());
-        self.0.cluster_operators.changed();
+        self.0.signals.send(Signal::DeploymentChanged(deployment));
         self.0.generations.observe(deployment);
     }
 
     /// Cancels the reconcile in progress of a BundleDeployment that is no longer selected, or was deleted before it had our finalizer,
     /// and drops its state. Others that are deleted end by the finalizer.
     fn removed(&self, deployment: &ObjectMeta) {
-        self.0.cluster_operators.changed();
-        self.0.resolutions.deployment_gone(deployment.name.as_deref().unwrap_or_default());
-        self.0.decisions.deployment_gone(deployment.name.as_deref().unwrap_or_default());
-        self.0.platform.deployment_changed(deployment.name.as_deref().unwrap_or_default());
-        let Some(name) = deployment.name.as_deref().filter(|_| deployment.deletion_timestamp.is_none()) else { return };
-        let context = &self.0;
+        let Some(name) = deployment.name.as_deref() else { return };
+        self.0.signals.send(Signal::DeploymentGone(name));
+        if deployment.deletion_timestamp.is_some() {
+            return;
+        }
         tracing::info!(deployment = name, "the BundleDeployment is gone or no longer selected");
-        context.generations.cancel(name);
-        context.memory.forget(name);
-        context.records.forget(name);
-        context.informers.forget(name);
+        self.0.generations.cancel(name);
+        self.0.forget(name);
+        self.0.records.forget(name);
     }
 }
 

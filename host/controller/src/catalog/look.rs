@@ -34,7 +34,7 @@ impl Catalogs {
     pub(super) fn parse(&self, catalog: &Catalog) -> Result<(Source, Duration), String> {
         let source = Source::parse(&catalog.spec.source).map_err(|error| error.to_string())?;
         let interval = catalog.spec.poll_interval().map_err(|error| error.to_string())?;
-        Ok((source, interval.unwrap_or(self.context.options.image_poll_interval)))
+        Ok((source, interval.unwrap_or(self.cluster.options.image_poll_interval)))
     }
 
     async fn update(&self, catalog: &Catalog, source: &Source, interval: Duration) -> Result<(), Failed> {
@@ -49,14 +49,14 @@ impl Catalogs {
             interval: Some(interval),
             in_use: None,
         };
-        let verdict = match self.context.catalog_sources.obtain(&wanted).await {
+        let verdict = match self.sources.obtain(&wanted).await {
             Ok(obtained) => self.put_into_use(catalog, obtained).await,
             Err(failed) if failed.resolved => Err(unpack(&failed.error)),
             Err(failed) => Err(resolve(&failed.error)),
         };
         let is_final = verdict.as_ref().err().is_none_or(|failed| failed.problem.terminal);
         if let Some(resolution) = self.resolutions.last(&name, source).filter(|_| is_final) {
-            self.context.catalogs.judge(&name, resolution.pinned, verdict.clone());
+            self.states.judge(&name, resolution.pinned, verdict.clone());
         }
         verdict
     }
@@ -72,17 +72,17 @@ impl Catalogs {
         let now = if self.resolutions.recent(name, source, interval).is_some() {
             Some(asked.pinned)
         } else {
-            let checked = self.context.catalog_sources.check(Grantee::Catalog(name), &asked).await;
+            let checked = self.sources.check(Grantee::Catalog(name), &asked).await;
             let now = checked.map_err(|error| resolve(&error))?;
             self.resolutions.renew(name, &asked, now.clone());
             now
         };
-        Ok(now.and_then(|pinned| self.context.catalogs.verdict(name, &pinned)))
+        Ok(now.and_then(|pinned| self.states.verdict(name, &pinned)))
     }
 
     /// Builds and checks the index of content, and puts it into use.
     async fn put_into_use(&self, catalog: &Catalog, obtained: Obtained) -> Result<(), Failed> {
-        let (name, states) = (catalog.name_any(), &self.context.catalogs);
+        let (name, states) = (catalog.name_any(), &self.states);
         // One index is built at a time: that bounds memory, and no index is removed before it is in use.
         let _one = self.indexing.lock().await;
         let (digest, resolved_source) = (obtained.tree.digest().to_string(), without_certificates(&obtained.pinned));
@@ -90,7 +90,7 @@ impl Catalogs {
         let content = if let Some(content) = same {
             InUse { resolved_source, ..content }
         } else {
-            let (indexes, most_bytes) = (self.indexes.clone(), self.context.options.catalog_index_bytes);
+            let (indexes, most_bytes) = (self.indexes.clone(), self.cluster.options.catalog_index_bytes);
             let checked = tokio::task::spawn_blocking(move || index::index(&indexes, &obtained.tree, most_bytes));
             let checked = checked.await.unwrap_or_else(|error| {
                 Err(Problem::transient(Reason::InternalError, format!("the check of the catalog failed: {error}")))

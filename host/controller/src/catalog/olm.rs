@@ -9,7 +9,7 @@ use futures::future::select_all;
 use kube::{Api, ResourceExt as _, api::DynamicObject};
 
 use super::{reconciler::Catalogs, status::Outcome};
-use crate::dynamic;
+use crate::{dynamic, signals::Signal};
 
 /// The pause before something that failed is tried again.
 const AGAIN: Duration = Duration::from_mins(1);
@@ -20,7 +20,7 @@ type Watched = BTreeMap<OlmCatalogs, Option<String>>;
 impl Catalogs {
     /// Keeps the catalogs of OLM in use. Never ends.
     pub(crate) async fn follow_olm(self: Arc<Self>) {
-        let kinds = &self.context.options.catalogs_from;
+        let kinds = &self.cluster.options.catalogs_from;
         if kinds.is_empty() {
             return std::future::pending().await;
         }
@@ -44,11 +44,11 @@ impl Catalogs {
     pub(super) async fn list_olm(&self, watched: &mut Watched) -> Result<Vec<Catalog>, kube::Error> {
         let mut found: BTreeMap<String, Catalog> = BTreeMap::new();
         for (kind, version) in watched {
-            let (objects, at) = dynamic::list(&self.olm(kind), &self.context.options.watch_selector.list()).await?;
+            let (objects, at) = dynamic::list(&self.olm(kind), &self.cluster.options.watch_selector.list()).await?;
             *version = at;
             for catalog in objects.iter().map(|object| kind.catalog(object)) {
                 let name = catalog.name_any();
-                if found.contains_key(&name) || self.context.catalogs.is_catalog(&name) {
+                if found.contains_key(&name) || self.states.is_catalog(&name) {
                     tracing::warn!(catalog = name, %kind, "another catalog has its name, so that it is not used");
                 } else {
                     found.insert(name, catalog);
@@ -60,14 +60,14 @@ impl Catalogs {
 
     /// Puts into use what the catalogs name now. Returns when to look again.
     async fn look_at_all(&self, catalogs: Vec<Catalog>) -> Duration {
-        let mut again = self.context.options.image_poll_interval;
+        let mut again = self.cluster.options.image_poll_interval;
         let catalogs = readable(catalogs);
-        for gone in self.context.catalogs.keep_foreign(&catalogs) {
+        for gone in self.states.keep_foreign(&catalogs) {
             self.forget(&gone);
         }
         for catalog in catalogs {
             let name = catalog.name_any();
-            let before = self.context.catalogs.digest_in_use(&name);
+            let before = self.states.digest_in_use(&name);
             let failed = match self.look(&catalog).await {
                 Outcome::Looked(Err(failed)) => Some(failed.problem),
                 _ => None,
@@ -76,9 +76,9 @@ impl Catalogs {
                 tracing::warn!(catalog = name, reason = %problem.reason, error = problem.message, "a catalog of OLM cannot be used");
                 again = again.min(AGAIN.max(problem.retry_after));
             }
-            let changed = self.context.catalogs.set_stale(&name, failed.is_some());
-            if changed || self.context.catalogs.digest_in_use(&name) != before {
-                self.context.resolutions.all();
+            let changed = self.states.set_stale(&name, failed.is_some());
+            if changed || self.states.digest_in_use(&name) != before {
+                self.signals.send(Signal::CatalogsChanged);
             }
         }
         again
@@ -92,11 +92,11 @@ impl Catalogs {
                 Err(error) => tracing::debug!(%kind, %error, "the watch was interrupted"),
             }
         }
-        self.context.availability.pause(AGAIN, AGAIN).await;
+        self.cluster.availability.pause(AGAIN, AGAIN).await;
     }
 
     fn olm(&self, kind: &OlmCatalogs) -> Api<DynamicObject> {
-        let (client, resource) = (self.context.client.clone(), kind.resource());
+        let (client, resource) = (self.cluster.client.clone(), kind.resource());
         match kind.namespace() {
             Some(namespace) => Api::namespaced_with(client, namespace, &resource),
             None => Api::all_with(client, &resource),

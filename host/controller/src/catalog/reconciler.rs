@@ -7,7 +7,7 @@ use chandler_catalog::{Indexes, StoreError};
 use chandler_runtime::{
     Backoff, GenerationTracker, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, status_patch,
 };
-use chandler_source::Resolutions;
+use chandler_source::{Resolutions, Sources};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{Api, ResourceExt as _, runtime::controller::Action};
 use serde::{Deserialize, Serialize};
@@ -15,10 +15,16 @@ use tokio::sync::Mutex;
 
 use super::{
     olm::readable,
-    states::{Guarded, InUse},
+    states::{CatalogStates, Guarded, InUse},
     status::{self, Failed, Outcome},
 };
-use crate::{context::Context, events, registries::SCOUT, sealed_files::SealedFiles};
+use crate::{
+    cluster::Cluster,
+    events,
+    registries::SCOUT,
+    sealed_files::SealedFiles,
+    signals::{Signal, Signals},
+};
 
 /// Separates the records of Catalogs from others.
 const PURPOSE: &[u8] = b"catalog";
@@ -47,7 +53,10 @@ impl chandler_runtime::ReconcileError for ReconcileError {
 
 /// The reconciler of Catalogs.
 pub(crate) struct Catalogs {
-    pub(super) context: Arc<Context>,
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) signals: Arc<Signals>,
+    pub(super) states: Arc<CatalogStates>,
+    pub(super) sources: Sources,
     pub(super) indexes: Indexes,
     pub(super) resolutions: Resolutions,
     /// Locked while an index is built or removed.
@@ -72,14 +81,22 @@ impl Catalogs {
     ///
     /// # Errors
     /// The cache directory cannot be used.
-    pub(crate) fn open(context: &Arc<Context>, reflector: &Reflector<Catalog>) -> Result<Self, CatalogCacheError> {
+    pub(crate) fn open(
+        cluster: &Arc<Cluster>,
+        signals: &Arc<Signals>,
+        states: &Arc<CatalogStates>,
+        sources: Sources,
+        reflector: &Reflector<Catalog>,
+    ) -> Result<Self, CatalogCacheError> {
         // The command line keeps indexes for itself in `catalogs`, where the cache is that of a user.
-        let directory = context.options.cache_directory.join("cluster-catalogs");
+        let directory = cluster.options.cache_directory.join("cluster-catalogs");
         let indexes = Indexes::open(&directory)?;
         let records = SealedFiles::open(&directory.join("records"), PURPOSE)?;
-        let context = Arc::clone(context);
         Ok(Self {
-            context,
+            cluster: Arc::clone(cluster),
+            signals: Arc::clone(signals),
+            states: Arc::clone(states),
+            sources,
             indexes,
             resolutions: Resolutions::default(),
             indexing: Arc::default(),
@@ -95,23 +112,23 @@ impl Catalogs {
     /// # Errors
     /// The API server cannot list the Catalogs.
     pub(crate) async fn recall(&self) -> Result<(), kube::Error> {
-        let catalogs = Api::<Guarded>::all(self.context.client.clone());
-        let catalogs = catalogs.list(&self.context.options.watch_selector.list()).await?;
+        let catalogs = Api::<Guarded>::all(self.cluster.client.clone());
+        let catalogs = catalogs.list(&self.cluster.options.watch_selector.list()).await?;
         let mut all: BTreeMap<String, Option<String>> =
             catalogs.items.iter().map(|guarded| (guarded.name_any(), guarded.uid())).collect();
-        let mut watched = self.context.options.catalogs_from.iter().map(|kind| (kind.clone(), None)).collect();
+        let mut watched = self.cluster.options.catalogs_from.iter().map(|kind| (kind.clone(), None)).collect();
         let olm = readable(self.list_olm(&mut watched).await?);
         for catalog in &olm {
             all.entry(catalog.name_any()).or_insert_with(|| catalog.uid());
         }
-        self.context.catalogs.keep_foreign(&olm);
+        self.states.keep_foreign(&olm);
         for (name, now) in &all {
             let Some(Record { uid, content }) = self.records.read(name) else { continue };
             let is_same = now.as_ref() == Some(&uid);
             let digest = content.digest.parse().ok().filter(|_| is_same);
             let is_indexed = digest.is_some_and(|digest| matches!(self.indexes.get(&digest), Ok(Some(_))));
             if is_indexed {
-                self.context.catalogs.put_into_use(name, content);
+                self.states.put_into_use(name, content);
             }
         }
         self.records.retain(&all.into_keys().collect());
@@ -131,8 +148,8 @@ impl Catalogs {
         metrics: Arc<dyn Metrics>,
         shutdown: &Shutdown,
     ) -> KindController<Self> {
-        let api = Api::all(self.context.client.clone());
-        let selection = self.context.options.watch_selector.watch();
+        let api = Api::all(self.cluster.client.clone());
+        let selection = self.cluster.options.watch_selector.watch();
         KindController::new(reflector, api, selection, self, metrics, shutdown)
     }
 
@@ -147,11 +164,10 @@ impl Catalogs {
 
     /// Removes the indexes that no Catalog uses, once none is being built.
     pub(super) fn remove_unused(&self) {
-        let (indexes, context, indexing) =
-            (self.indexes.clone(), Arc::clone(&self.context), Arc::clone(&self.indexing));
+        let (indexes, states, indexing) = (self.indexes.clone(), Arc::clone(&self.states), Arc::clone(&self.indexing));
         tokio::spawn(async move {
             let _none = indexing.lock().await;
-            let used = context.catalogs.content_in_use();
+            let used = states.content_in_use();
             match tokio::task::spawn_blocking(move || indexes.retain(&used)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::warn!(%error, "failed to remove unused indexes of catalogs"),
@@ -161,18 +177,18 @@ impl Catalogs {
     }
 
     pub(super) fn forget(&self, name: &str) {
-        self.context.catalogs.forget(name);
+        self.states.forget(name);
         self.resolutions.forget(name);
         self.backoff.succeeded(name);
         self.records.remove(name);
         self.remove_unused();
-        self.context.catalogs_changed();
+        self.signals.send(Signal::CatalogsChanged);
     }
 
     /// Ends a reconcile since the spec is another one, or the Catalog is gone.
     fn superseded(&self, catalog: &Catalog) -> Action {
         let name = catalog.name_any();
-        if !self.context.catalogs.exists(&name, catalog.uid().as_deref()) {
+        if !self.states.exists(&name, catalog.uid().as_deref()) {
             self.forget(&name);
         }
         Action::await_change()
@@ -204,33 +220,33 @@ impl Reconciler for Catalogs {
     type Error = ReconcileError;
 
     async fn reconcile(&self, catalog: &Catalog) -> Result<Action, ReconcileError> {
-        let (name, context) = (catalog.name_any(), &self.context);
+        let name = catalog.name_any();
         if catalog.metadata.deletion_timestamp.is_some() {
             self.forget(&name);
             return Ok(Action::await_change());
         }
-        let before = context.catalogs.digest_in_use(&name);
+        let before = self.states.digest_in_use(&name);
         let outcome = tokio::select! {
             outcome = self.look(catalog) => outcome,
             // Files may take minutes to come. The watch has requested the reconcile of the newer spec, if there is one.
             () = self.generations.newer_than(catalog) => return Ok(self.superseded(catalog)),
         };
-        if context.catalogs.digest_in_use(&name) != before {
-            context.catalogs_changed();
+        if self.states.digest_in_use(&name) != before {
+            self.signals.send(Signal::CatalogsChanged);
         }
-        let status = status::derive(catalog, &outcome, context.catalogs.in_use(&name).as_ref(), Timestamp::now());
-        let api: Api<Catalog> = Api::all(context.client.clone());
+        let status = status::derive(catalog, &outcome, self.states.in_use(&name).as_ref(), Timestamp::now());
+        let api: Api<Catalog> = Api::all(self.cluster.client.clone());
         let written = status_patch::write(&api, &name, catalog.status.as_ref(), &status).await;
-        if !context.catalogs.exists(&name, catalog.uid().as_deref()) {
+        if !self.states.exists(&name, catalog.uid().as_deref()) {
             // It was deleted in the meantime.
             self.forget(&name);
         }
         if let Some(written) = written? {
             self.own_writes.status(written, &status);
             // Whether it is stale is part of their status.
-            context.catalogs_changed();
+            self.signals.send(Signal::CatalogsChanged);
             let old = catalog.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-            events::publish(&context.events, catalog, old, &status.conditions).await;
+            events::publish(&self.cluster.events, catalog, old, &status.conditions).await;
         }
         Ok(self.next(catalog, &outcome))
     }
@@ -250,6 +266,6 @@ impl Reconciler for Catalogs {
     }
 
     fn listed(&self) {
-        self.context.catalogs.gone().iter().for_each(|name| self.forget(name));
+        self.states.gone().iter().for_each(|name| self.forget(name));
     }
 }

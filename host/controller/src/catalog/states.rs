@@ -7,13 +7,14 @@ use std::{
 
 use chandler_api::{BundleSource, Catalog, CatalogContents, ConditionType, Reason, SystemReference, find_condition};
 use chandler_core::Digest;
-use chandler_runtime::{Cache, Triggers};
+use chandler_runtime::{Cache, Reflector, Triggers};
 use chandler_source::Pinned;
 use k8s_openapi::jiff::Timestamp;
 use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
 use serde::{Deserialize, Serialize};
 
 use super::status::Failed;
+use crate::signals::{Signal, Subscriber};
 
 /// A Catalog that may not decode.
 pub(super) type Guarded = chandler_runtime::Guarded<Catalog>;
@@ -71,8 +72,9 @@ fn is_stale(catalog: &Catalog) -> bool {
 }
 
 impl CatalogStates {
-    /// Nothing is known of the Catalogs that a watch brings.
-    pub(crate) fn new(objects: Cache<Guarded>, triggers: Triggers<Catalog>) -> Self {
+    /// The Catalogs that this reflector watches. Nothing is known of them yet.
+    pub(crate) fn new(reflector: &Reflector<Catalog>) -> Self {
+        let (objects, triggers) = (reflector.cache(), reflector.triggers());
         Self { objects, triggers, foreign: Mutex::default(), known: Mutex::default() }
     }
 
@@ -138,8 +140,8 @@ impl CatalogStates {
         self.lock().values().filter_map(|known| known.in_use.as_ref()?.digest.parse().ok()).collect()
     }
 
-    /// Has the Catalogs reconciled that depend on an object of the system namespace.
-    pub(crate) fn changed(&self, object: &SystemReference) {
+    /// Reconciles the Catalogs that depend on an object of the system namespace.
+    fn changed(&self, object: &SystemReference) {
         for guarded in self.objects.state() {
             let Ok(catalog) = &guarded.0 else { continue };
             if catalog.spec.source.references().contains(object) {
@@ -195,5 +197,22 @@ impl CatalogStates {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Subscriber for CatalogStates {
+    fn receive(&self, signal: Signal<'_>) {
+        match signal {
+            Signal::ConfigMapChanged(map) => self.changed(&SystemReference::ConfigMap(map.name_any())),
+            Signal::SecretChanged(name) => self.changed(&SystemReference::Secret(name.to_owned())),
+            Signal::DeploymentChanged(_)
+            | Signal::DeploymentGone(_)
+            | Signal::DeploymentInputChanged(_)
+            | Signal::ResolutionChanged(_)
+            | Signal::PlatformOperatorChanged
+            | Signal::PolicyChanged
+            | Signal::CatalogsChanged
+            | Signal::ClassGone(_) => {}
+        }
     }
 }

@@ -5,7 +5,7 @@ use chandler_cluster_operators::{Package, Platform};
 use chandler_runtime::{Cache, Guarded, cluster_info::CLUSTER_VERSION};
 use kube::ResourceExt as _;
 
-use crate::context::Context;
+use crate::{cluster::Cluster, deployments::Deployments, resolution::ResolutionStates};
 
 /// What the ClusterOperators report of.
 pub(super) struct Observed {
@@ -16,12 +16,16 @@ pub(super) struct Observed {
     pub(super) resolution: Option<String>,
 }
 
-pub(super) async fn observe(context: &Context, operators: &Cache<Guarded<PlatformOperator>>) -> Observed {
-    let deprecations = context.resolutions.deprecations();
+pub(super) async fn observe(
+    cluster: &Cluster,
+    (deployments, resolutions): (&Deployments, &ResolutionStates),
+    operators: &Cache<Guarded<PlatformOperator>>,
+) -> Observed {
+    let deprecations = resolutions.deprecations();
     let package = |guarded: &Guarded<PlatformOperator>| match &guarded.0 {
         Ok(operator) => {
             let active = operator.status.as_ref().and_then(|status| status.active_bundle_deployment.as_ref());
-            let deployment = active.and_then(|active| context.deployment(&active.name));
+            let deployment = active.and_then(|active| deployments.get(&active.name));
             let deprecated = active.and_then(|active| deprecations.get(&active.name)).map(String::as_str);
             Package::of(operator, deployment.as_ref(), deprecated)
         }
@@ -31,16 +35,15 @@ pub(super) async fn observe(context: &Context, operators: &Cache<Guarded<Platfor
     packages.sort_by(|one, other| one.operator.cmp(&other.operator));
     // Only packages that were never installed make a difference.
     let is_pending = packages.iter().any(|package| !package.is_installed);
-    let is_installing = is_pending && context.cluster_info.is_openshift_installing().await;
-    let info = context.cluster_info.get().await;
+    let is_installing = is_pending && cluster.info.is_openshift_installing().await;
+    let info = cluster.info.get().await;
     let platform = Platform {
         is_openshift: info.serves(CLUSTER_VERSION),
         openshift: info.openshift_version.clone(),
         kubernetes: Some(info.kubernetes_version.clone()).filter(|version| !version.is_empty()),
         is_installing,
-        deprecated_blocks: context.options.cluster_operators.deprecated_blocks_upgrades,
+        deprecated_blocks: cluster.options.cluster_operators.deprecated_blocks_upgrades,
     };
-    let resolution =
-        Some(context.options.platform_resolution.clone()).filter(|name| context.resolutions.get(name).is_some());
+    let resolution = Some(cluster.options.platform_resolution.clone()).filter(|name| resolutions.get(name).is_some());
     Observed { packages, platform, resolution }
 }

@@ -6,23 +6,23 @@ use chandler_api::{BundleDeployment, PlatformOperator, Resolution};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::context::Context;
+use crate::cluster::Cluster;
 
 /// Why a kind cannot be listed; none if all can.
-pub(super) async fn problem(context: &Context) -> Option<String> {
+pub(super) async fn problem(cluster: &Cluster) -> Option<String> {
     let (operators, resolutions, deployments) = tokio::join!(
-        list::<PlatformOperator>(context),
-        list::<Resolution>(context),
-        list::<BundleDeployment>(context),
+        list::<PlatformOperator>(cluster),
+        list::<Resolution>(cluster),
+        list::<BundleDeployment>(cluster),
     );
     operators.or(resolutions).or(deployments)
 }
 
-async fn list<K>(context: &Context) -> Option<String>
+async fn list<K>(cluster: &Cluster) -> Option<String>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
-    let parameters = context.options.watch_selector.list().limit(1);
-    let listed = Api::<K>::all(context.client.clone()).list_metadata(&parameters).await;
+    let parameters = cluster.options.watch_selector.list().limit(1);
+    let listed = Api::<K>::all(cluster.client.clone()).list_metadata(&parameters).await;
     listed.err().map(|error| format!("{} cannot be listed: {}", K::plural(&()), chandler_source::api_message(&error)))
 }

@@ -13,6 +13,7 @@ use kube::{
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
+    changes::ClusterOperatorChanges,
     kept::Kept,
     observe::observe,
     probe,
@@ -20,7 +21,7 @@ use super::{
     wanted::{Input, Memories},
     write::Writer,
 };
-use crate::context::Context;
+use crate::{cluster::Cluster, deployments::Deployments, resolution::ResolutionStates};
 
 /// The kind, as the cluster info lists it.
 const KIND: &str = "config.openshift.io/v1/ClusterOperator";
@@ -33,7 +34,10 @@ const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
 /// Keeps the ClusterOperators as they are to be.
 pub(crate) struct Proxy {
-    context: Arc<Context>,
+    cluster: Arc<Cluster>,
+    deployments: Deployments,
+    resolutions: Arc<ResolutionStates>,
+    changes: Arc<ClusterOperatorChanges>,
     operators: Cache<Guarded<PlatformOperator>>,
     writer: Writer,
     kept: Kept,
@@ -47,11 +51,16 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     /// Makes no request yet.
-    pub(crate) fn new(context: &Arc<Context>, operators: Cache<Guarded<PlatformOperator>>) -> Self {
-        let options = &context.options;
+    pub(crate) fn new(
+        cluster: &Arc<Cluster>,
+        (deployments, resolutions): (&Deployments, &Arc<ResolutionStates>),
+        operators: Cache<Guarded<PlatformOperator>>,
+        changes: &Arc<ClusterOperatorChanges>,
+    ) -> Self {
+        let options = &cluster.options;
         Self {
             writer: Writer {
-                api: Api::all(context.client.clone()),
+                api: Api::all(cluster.client.clone()),
                 system_namespace: options.system_namespace.clone(),
                 labels: options.watch_selector.implied(),
             },
@@ -61,19 +70,22 @@ impl Proxy {
             held: BTreeMap::new(),
             backoff: Backoff::default(),
             operators,
-            context: Arc::clone(context),
+            cluster: Arc::clone(cluster),
+            deployments: deployments.clone(),
+            resolutions: Arc::clone(resolutions),
+            changes: Arc::clone(changes),
         }
     }
 
     /// Runs while the cluster serves the kind. Never ends.
     pub(crate) async fn run(mut self) {
-        if self.context.options.cluster_operators.mode == ClusterOperatorMode::None || !self.is_ready().await {
+        if self.cluster.options.cluster_operators.mode == ClusterOperatorMode::None || !self.is_ready().await {
             return std::future::pending().await;
         }
-        let context = Arc::clone(&self.context);
-        let mut changes = context.cluster_info.changes();
+        let cluster = Arc::clone(&self.cluster);
+        let mut changes = cluster.info.changes();
         loop {
-            if context.cluster_info.get().await.serves(KIND) {
+            if cluster.info.get().await.serves(KIND) {
                 self.serve(&mut changes).await;
             } else if changes.next().await.is_none() {
                 return std::future::pending().await;
@@ -83,20 +95,19 @@ impl Proxy {
 
     /// Waits until the caches hold what there is. False if the controller is stopping.
     async fn is_ready(&self) -> bool {
-        let context = &self.context;
-        self.operators.ready().await && context.deployments.ready().await && context.resolutions.ready().await
+        self.operators.ready().await && self.deployments.ready().await && self.resolutions.ready().await
     }
 
     /// Keeps the ClusterOperators until the cluster does not serve the kind any more.
     async fn serve(&mut self, changes: &mut (impl Stream<Item = Arc<ClusterInfo>> + Unpin)) {
-        let context = Arc::clone(&self.context);
+        let cluster = Arc::clone(&self.cluster);
         let api = self.writer.api.clone();
         let watch = move || watcher(api.clone(), watcher::Config::default());
-        let mut events = Box::pin(reconnecting(watch, context.availability.clone()));
-        let interval = context.options.cluster_poll_interval;
+        let mut events = Box::pin(reconnecting(watch, cluster.availability.clone()));
+        let interval = cluster.options.cluster_poll_interval;
         let mut next_probe = Instant::now() + interval;
         let mut deadline = None;
-        self.kept = Kept::new(context.options.cluster_operators.names.clone());
+        self.kept = Kept::new(cluster.options.cluster_operators.names.clone());
         loop {
             let due = deadline.unwrap_or_else(|| Instant::now() + LONGEST_WAIT);
             let is_due = tokio::select! {
@@ -109,10 +120,10 @@ impl Proxy {
                     Some(_) => return,
                     None => return std::future::pending().await,
                 },
-                () = context.cluster_operators.wait() => true,
+                () = self.changes.wait() => true,
                 () = sleep_until(due) => true,
                 () = sleep_until(next_probe) => {
-                    self.problem = probe::problem(&context).await;
+                    self.problem = probe::problem(&cluster).await;
                     let pause = if self.problem.is_some() { interval.min(FAILED_PROBE) } else { interval };
                     next_probe = Instant::now() + pause;
                     true
@@ -131,13 +142,13 @@ impl Proxy {
 
     /// Writes what differs. Returns when to do so again although nothing changed.
     async fn reconcile(&mut self) -> Option<Instant> {
-        let context = Arc::clone(&self.context);
-        let observed = observe(&context, &self.operators).await;
+        let cluster = Arc::clone(&self.cluster);
+        let observed = observe(&cluster, (&self.deployments, &self.resolutions), &self.operators).await;
         let input = Input {
             observed: &observed,
             problem: self.problem.as_deref(),
-            settings: &context.options.cluster_operators,
-            system_namespace: &context.options.system_namespace,
+            settings: &cluster.options.cluster_operators,
+            system_namespace: &cluster.options.system_namespace,
         };
         let now = Timestamp::now();
         let wanted = self.memories.derive(&input, |name| self.kept.before(name), now);

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::pending,
+    sync::Arc,
     time::Duration,
 };
 
@@ -19,10 +20,12 @@ use super::{
     annotations::{CREATED, Refusal, deployment_name, is_set_name},
     claims::{Candidate, Claims, Map, Note},
     plan::{Known, Plan, plan},
+    queue::DecisionQueue,
 };
 use crate::{
     absent::{self, ignore_absent},
-    context::Context,
+    cluster::Cluster,
+    deployments::Deployments,
 };
 
 /// The longest wait before a set is tried again whose requests fail.
@@ -39,26 +42,11 @@ enum SetError {
     Json(#[from] serde_json::Error),
 }
 
-/// Looks at each set that changed. Never ends.
-pub(crate) async fn run(context: &Context) {
-    // Before the first list, a BundleDeployment is not known to be selected.
-    if !context.deployments.ready().await {
-        return pending().await;
-    }
-    let mut worker = Worker::new(context);
-    loop {
-        match worker.pass().await {
-            None => context.decisions.changed().await,
-            Some(again) => tokio::select! {
-                () = context.decisions.changed() => {}
-                _ = context.availability.pause(again, LONGEST) => {}
-            },
-        }
-    }
-}
-
-struct Worker<'a> {
-    context: &'a Context,
+/// Writes the sets that ConfigMaps decide.
+pub(crate) struct Worker {
+    cluster: Arc<Cluster>,
+    known: Deployments,
+    queue: Arc<DecisionQueue>,
     maps: Api<ConfigMap>,
     deployments: Api<BundleDeployment>,
     backoff: Backoff,
@@ -66,21 +54,42 @@ struct Worker<'a> {
     reported: BTreeMap<String, String>,
 }
 
-impl<'a> Worker<'a> {
-    fn new(context: &'a Context) -> Self {
-        let client = &context.client;
+impl Worker {
+    /// Sends no request yet.
+    pub(crate) fn new(cluster: &Arc<Cluster>, known: &Deployments, queue: &Arc<DecisionQueue>) -> Self {
+        let Cluster { client, options, .. } = cluster.as_ref();
         Self {
-            context,
-            maps: Api::namespaced(client.clone(), &context.options.system_namespace),
+            maps: Api::namespaced(client.clone(), &options.system_namespace),
             deployments: Api::all(client.clone()),
+            cluster: Arc::clone(cluster),
+            known: known.clone(),
+            queue: Arc::clone(queue),
             backoff: Backoff::default(),
             reported: BTreeMap::new(),
         }
     }
 
+    /// Looks at each set that changed. Never ends.
+    pub(crate) async fn run(mut self) {
+        // Before the first list, a BundleDeployment is not known to be selected.
+        if !self.known.ready().await {
+            return pending().await;
+        }
+        loop {
+            let again = self.pass().await;
+            match again {
+                None => self.queue.changed().await,
+                Some(again) => tokio::select! {
+                    () = self.queue.changed() => {}
+                    _ = self.cluster.availability.pause(again, LONGEST) => {}
+                },
+            }
+        }
+    }
+
     /// Looks at the sets that changed. Returns when to try those again that failed.
     async fn pass(&mut self) -> Option<Duration> {
-        let sets = self.context.decisions.take();
+        let sets = self.queue.take();
         if sets.is_empty() {
             return None;
         }
@@ -89,7 +98,7 @@ impl<'a> Worker<'a> {
             Err(error) => {
                 tracing::debug!(%error, "failed to list the ConfigMaps of the system namespace");
                 let again = self.backoff.failed("");
-                self.context.decisions.again(sets);
+                self.queue.again(sets);
                 return Some(again);
             }
         };
@@ -97,7 +106,7 @@ impl<'a> Worker<'a> {
         self.forget_absent(&all);
         let mut again = Vec::new();
         for set in sets {
-            let selector = &self.context.options.watch_selector;
+            let selector = &self.cluster.options.watch_selector;
             let claims = Claims::of(&set, &all, |labels| selector.matches(labels));
             match self.reconcile(&set, &claims, Note::of(&set, &all)).await {
                 Ok(()) => self.backoff.succeeded(&set),
@@ -107,7 +116,7 @@ impl<'a> Worker<'a> {
                         self.report(newest.map, EventType::Warning, "DecisionFailed", &error.to_string()).await;
                     }
                     again.push(self.backoff.failed(&set));
-                    self.context.decisions.again([set]);
+                    self.queue.again([set]);
                 }
             }
         }
@@ -117,7 +126,7 @@ impl<'a> Worker<'a> {
     fn forget_absent(&mut self, all: &[Map]) {
         let names: BTreeSet<&str> = all.iter().filter_map(|map| map.metadata.name.as_deref()).collect();
         let uids: BTreeSet<&str> = all.iter().filter_map(|map| map.metadata.uid.as_deref()).collect();
-        self.context.decisions.retain(|name| names.contains(name));
+        self.queue.retain(|name| names.contains(name));
         self.reported.retain(|uid, _| uids.contains(uid.as_str()));
     }
 
@@ -128,7 +137,7 @@ impl<'a> Worker<'a> {
         if !is_set_name(set) {
             return Ok(());
         }
-        if !self.context.options.decisions_from_config_maps {
+        if !self.cluster.options.decisions_from_config_maps {
             if let Some(newest) = claims.candidates.first() {
                 self.refuse(newest.map, &Refusal::Disabled).await;
             }
@@ -142,7 +151,7 @@ impl<'a> Worker<'a> {
             chosen,
             claimed: claims.exist,
             existing: existing.as_ref(),
-            selected: existing.as_ref().is_some_and(|it| self.context.options.watch_selector.matches(it.labels())),
+            selected: existing.as_ref().is_some_and(|it| self.cluster.options.watch_selector.matches(it.labels())),
             note,
         };
         match (plan(&known)?, chosen, &existing) {
@@ -182,7 +191,7 @@ impl<'a> Worker<'a> {
                 Some(map) if map.uid() != candidate.map.uid() => {}
                 Some(map) if map.immutable == Some(true) => return Ok(Some(candidate)),
                 Some(_) => {
-                    let namespace = self.context.options.system_namespace.clone();
+                    let namespace = self.cluster.options.system_namespace.clone();
                     self.refuse(candidate.map, &Refusal::Mutable { name, namespace }).await;
                 }
                 None => {}
@@ -199,7 +208,7 @@ impl<'a> Worker<'a> {
     ) -> Result<String, kube::Error> {
         let mut deployment = BundleDeployment::new(&deployment_name(set), spec);
         // Other labels of the ConfigMap could make it look like a member of another set.
-        let labels = self.context.options.watch_selector.needed(decision.map.labels());
+        let labels = self.cluster.options.watch_selector.needed(decision.map.labels());
         deployment.metadata.labels = Some(labels).filter(|labels| !labels.is_empty());
         let created = self.deployments.create(&PostParams::default(), &deployment).await?;
         Ok(created.uid().unwrap_or_default())
@@ -240,6 +249,6 @@ impl<'a> Worker<'a> {
             return;
         }
         self.reported.insert(uid, message.to_owned());
-        self.context.events.publish(map, Notice { type_, reason, action: "Install", message }).await;
+        self.cluster.events.publish(map, Notice { type_, reason, action: "Install", message }).await;
     }
 }

@@ -12,6 +12,7 @@ use chandler_api::{
 use chandler_catalog::Indexes;
 use chandler_permissions::{Account, AccountPolicy};
 use chandler_platform::{InForce, Plan, Refused, Settings, Wanted, plan::plan, resolution};
+use chandler_records::RecordError;
 use chandler_resolution::{installation::ready, manifests};
 use chandler_rollout::impersonating;
 use chandler_runtime::GenerationTracker;
@@ -21,15 +22,45 @@ use kube::{
 };
 use tokio::sync::Mutex;
 
-use super::{namespace_removal, namespaces::Namespaces, reconciler::ReconcileError};
-use crate::{absent, context::Context, resolution::Membership};
+use super::{namespace_removal, namespaces::Namespaces, states::PlatformOperatorStates};
+use crate::{
+    absent,
+    catalog::CatalogStates,
+    cluster::Cluster,
+    deployments::Deployments,
+    platform_policy::Policies,
+    resolution::{Membership, ResolutionStates, Sets},
+};
+
+/// A request to the API server failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReconcileError {
+    /// A request for a PlatformOperator, its Resolution or its namespace.
+    #[error("failed to write a PlatformOperator, its Resolution or its namespace: {}", chandler_source::api_message(.0))]
+    Request(#[from] kube::Error),
+    /// The record of the set.
+    #[error("failed to read the record of the set: {0}")]
+    Record(#[from] RecordError),
+}
+
+impl chandler_runtime::ReconcileError for ReconcileError {
+    fn is_conflict(&self) -> bool {
+        matches!(self, Self::Request(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found())
+    }
+}
 
 /// How many BundleDeployments between a PlatformOperator and a member of the set are looked at. Labels can name each other in a circle.
 const MOST_OWNERS: usize = 16;
 
 /// What all reconciles of PlatformOperators share.
-pub(super) struct Platform {
-    pub(super) context: Arc<Context>,
+pub(crate) struct Platform {
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) deployments: Deployments,
+    pub(super) states: Arc<PlatformOperatorStates>,
+    catalogs: Arc<CatalogStates>,
+    resolutions: Arc<ResolutionStates>,
+    sets: Arc<Sets>,
+    policies: Arc<Policies>,
     pub(super) generations: GenerationTracker,
     namespaces: Namespaces,
     /// Locked while the Resolution is planned and written. Whether this controller has created it, and the watch has not brought it yet.
@@ -56,9 +87,21 @@ pub(super) struct Planned {
 }
 
 impl Platform {
-    pub(super) fn new(context: &Arc<Context>, indexes: &Indexes) -> Self {
+    pub(crate) fn new(
+        (cluster, deployments): (&Arc<Cluster>, &Deployments),
+        states: &Arc<PlatformOperatorStates>,
+        (catalogs, indexes): (&Arc<CatalogStates>, &Indexes),
+        (resolutions, sets): (&Arc<ResolutionStates>, &Arc<Sets>),
+        policies: &Arc<Policies>,
+    ) -> Self {
         Self {
-            context: Arc::clone(context),
+            cluster: Arc::clone(cluster),
+            deployments: deployments.clone(),
+            states: Arc::clone(states),
+            catalogs: Arc::clone(catalogs),
+            resolutions: Arc::clone(resolutions),
+            sets: Arc::clone(sets),
+            policies: Arc::clone(policies),
             generations: GenerationTracker::default(),
             namespaces: Namespaces::new(indexes),
             writing: Mutex::default(),
@@ -68,20 +111,19 @@ impl Platform {
     /// Waits for the first lists: before them nothing would seem to be installed, and no catalog to exist. False means that the controller
     /// is stopping.
     pub(super) async fn ready(&self) -> bool {
-        let context = &self.context;
-        context.deployments.ready().await
-            && context.catalogs.ready().await
-            && context.resolutions.ready().await
-            && context.policies.ready().await
+        self.deployments.ready().await
+            && self.catalogs.ready().await
+            && self.resolutions.ready().await
+            && self.policies.ready().await
     }
 
     /// Plans the Resolution, and writes what differs.
     pub(super) async fn apply(&self) -> Result<Planned, ReconcileError> {
         let mut is_created = self.writing.lock().await;
-        let guarded = self.context.platform.operators();
+        let guarded = self.states.operators();
         let operators: Vec<&PlatformOperator> = guarded.iter().filter_map(|it| it.0.as_ref().ok()).collect();
-        let name = &self.context.options.platform_resolution;
-        let existing = self.context.resolutions.get(name);
+        let name = &self.cluster.options.platform_resolution;
+        let existing = self.resolutions.get(name);
         if existing.is_some() {
             *is_created = false;
         }
@@ -94,12 +136,12 @@ impl Platform {
             members: BTreeMap::new(),
             is_current: false,
             blocked: None,
-            policy: self.context.policies.in_force(),
+            policy: self.policies.in_force(),
             failed: BTreeMap::new(),
         };
         planned.plan.restrict(&operators, &planned.policy, planned.resolution.as_ref());
         if let Some(resolution) = &planned.resolution {
-            planned.membership = Membership::read(&self.context, resolution).await?;
+            planned.membership = Membership::read(&self.sets, resolution).await?;
             planned.members = self.members(&planned.membership);
         }
         let namespaces = self.place(&operators, &mut planned).await;
@@ -126,8 +168,8 @@ impl Platform {
         planned: &mut Planned,
         is_created: &mut bool,
     ) -> Result<(), kube::Error> {
-        let api: Api<Resolution> = Api::all(self.context.client.clone());
-        let name = &self.context.options.platform_resolution;
+        let api: Api<Resolution> = Api::all(self.cluster.client.clone());
+        let name = &self.cluster.options.platform_resolution;
         match (planned.resolution.as_ref(), wanted) {
             (None, None) => planned.is_current = true,
             (Some(existing), _) if existing.metadata.deletion_timestamp.is_some() => {}
@@ -156,7 +198,7 @@ impl Platform {
 
     /// The BundleDeployments of the set by package, whatever their names are. A label would not prove that the set created them.
     fn members(&self, membership: &Membership) -> BTreeMap<String, BundleDeployment> {
-        let all = self.context.deployments.state();
+        let all = self.deployments.all();
         let deployments = all.iter().filter_map(|guarded| guarded.0.as_ref().ok());
         let members = deployments.filter(|deployment| manifests::is_named(deployment) && membership.has(deployment));
         members.map(|member| (manifests::package(member), member.clone())).collect()
@@ -165,7 +207,7 @@ impl Platform {
     /// Whether a member of the set installs a PlatformOperator, itself or by way of BundleDeployments that it installs. Labels are enough to
     /// know that: an author who forges one has only the author's own PlatformOperator deleted before its package is.
     pub(super) fn is_bundled(&self, membership: &Membership, operator: &PlatformOperator) -> bool {
-        let owner = |labels: &BTreeMap<String, String>| self.context.deployment(labels.get(OWNER_NAME_LABEL)?);
+        let owner = |labels: &BTreeMap<String, String>| self.deployments.get(labels.get(OWNER_NAME_LABEL)?);
         let owners = successors(owner(operator.labels()), |it| owner(it.labels()));
         owners.take(MOST_OWNERS).any(|it| membership.has(&it))
     }
@@ -180,17 +222,17 @@ impl Platform {
         let is_wanted = planned.resolution.as_ref().is_some_and(|it| resolution::uses_namespace(it, name, package));
         let is_named =
             |it: &PlatformOperator| it.spec.install_namespace.as_ref() == Some(name) && it.uid() != operator.uid();
-        let operators = self.context.platform.operators();
-        let deployments = self.context.deployments.state();
+        let operators = self.states.operators();
+        let deployments = self.deployments.all();
         let is_used = is_wanted
             || operators.iter().any(|it| it.0.as_ref().map_or(true, is_named))
             || deployments.iter().any(|it| it.0.as_ref().map_or(true, |it| it.spec.install_namespace == *name));
-        let options = &self.context.options;
+        let options = &self.cluster.options;
         if is_used || *name == options.system_namespace || *name == options.platform_resolution {
             return;
         }
         let Some(installer) = self.installer() else { return };
-        match namespace_removal::remove_if_empty(&self.context.client, &installer, name, package).await {
+        match namespace_removal::remove_if_empty(&self.cluster.client, &installer, name, package).await {
             Ok(true) => {
                 tracing::info!(name, package, "deleted the empty namespace of a package that is uninstalled");
                 self.namespaces.missing(name);
@@ -204,7 +246,7 @@ impl Platform {
 
     /// The client of whatever installs packages: its permissions decide what may be deleted.
     fn installer(&self) -> Option<Client> {
-        let (client, options) = (&self.context.client, &self.context.options);
+        let (client, options) = (&self.cluster.client, &self.cluster.options);
         match (&options.platform_account, &options.accounts) {
             (Some(name), _) => {
                 let account = Account { namespace: options.system_namespace.clone(), name: name.clone() };
@@ -216,7 +258,7 @@ impl Platform {
     }
 
     fn settings(&self, operators: &[&PlatformOperator]) -> Settings {
-        let options = &self.context.options;
+        let options = &self.cluster.options;
         let account = options.platform_account.as_ref().map(|name| ServiceAccountReference {
             name: name.clone(),
             namespace: Some(options.system_namespace.clone()),
@@ -229,7 +271,7 @@ impl Platform {
 
     /// The namespace of each package. One that is in no catalog is refused, unless it was there before: then the resolver decides.
     async fn place(&self, operators: &[&PlatformOperator], planned: &mut Planned) -> BTreeMap<String, String> {
-        let (catalogs, rules) = (self.context.catalogs.known(), &self.context.options.platform_packages);
+        let (catalogs, rules) = (self.catalogs.known(), &self.cluster.options.platform_packages);
         self.namespaces.retain(&catalogs);
         let (mut namespaces, mut refused) = (BTreeMap::new(), BTreeMap::<String, Refused>::new());
         let elsewhere = installed_elsewhere(planned);
@@ -281,7 +323,7 @@ impl Platform {
         // A package that no PlatformOperator names any more stays where it is as well, if others need it.
         for (package, member) in &planned.members {
             let namespace = &member.spec.install_namespace;
-            if planned.plan.wanted(package).is_none() && *namespace != self.context.options.platform_resolution {
+            if planned.plan.wanted(package).is_none() && *namespace != self.cluster.options.platform_resolution {
                 namespaces.insert(package.clone(), namespace.clone());
             }
         }
@@ -304,7 +346,7 @@ impl Platform {
                 self.namespaces.missing(namespace);
             }
             if let Err(error) =
-                self.namespaces.ensure(&self.context.client, namespace, &package, &settings.labels).await
+                self.namespaces.ensure(&self.cluster.client, namespace, &package, &settings.labels).await
             {
                 tracing::debug!(namespace, %error, "the namespace could not be created");
                 planned.failed.insert(package, error);

@@ -3,51 +3,38 @@
 use std::sync::Arc;
 
 use chandler_api::{PlatformOperator, names::TEARDOWN_FINALIZER};
-use chandler_catalog::Indexes;
 use chandler_platform::{
     Outcome,
     removal::{Removal, is_complete},
     status,
 };
-use chandler_records::RecordError;
 use chandler_runtime::{
     Backoff, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, finalizers, status_patch,
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
-use super::platform::{Planned, Platform};
-use crate::{absent::ignore_absent, context::Context, events};
-
-/// A request to the API server failed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ReconcileError {
-    /// A request for a PlatformOperator, its Resolution or its namespace.
-    #[error("failed to write a PlatformOperator, its Resolution or its namespace: {}", chandler_source::api_message(.0))]
-    Request(#[from] kube::Error),
-    /// The record of the set.
-    #[error("failed to read the record of the set: {0}")]
-    Record(#[from] RecordError),
-}
-
-impl chandler_runtime::ReconcileError for ReconcileError {
-    fn is_conflict(&self) -> bool {
-        matches!(self, Self::Request(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found())
-    }
-}
+use super::platform::{Planned, Platform, ReconcileError};
+use crate::{
+    absent::ignore_absent,
+    cluster::Cluster,
+    events,
+    signals::{Signal, Signals},
+};
 
 /// The reconciler of PlatformOperators.
 pub(crate) struct PlatformOperators {
     platform: Arc<Platform>,
+    signals: Arc<Signals>,
     own_writes: OwnWrites<PlatformOperator>,
     backoff: Backoff,
 }
 
 impl PlatformOperators {
-    /// The reconciler, with the indexes of catalogs.
-    pub(crate) fn new(context: &Arc<Context>, indexes: &Indexes, reflector: &Reflector<PlatformOperator>) -> Self {
-        let platform = Arc::new(Platform::new(context, indexes));
-        Self { platform, own_writes: reflector.own_writes(), backoff: Backoff::default() }
+    /// The reconciler.
+    pub(crate) fn new(platform: Platform, signals: &Arc<Signals>, reflector: &Reflector<PlatformOperator>) -> Self {
+        let (platform, signals) = (Arc::new(platform), Arc::clone(signals));
+        Self { platform, signals, own_writes: reflector.own_writes(), backoff: Backoff::default() }
     }
 
     /// The controller.
@@ -57,17 +44,17 @@ impl PlatformOperators {
         metrics: Arc<dyn Metrics>,
         shutdown: &Shutdown,
     ) -> KindController<Self> {
-        let selection = self.context().options.watch_selector.watch();
-        let api = Api::all(self.context().client.clone());
+        let selection = self.cluster().options.watch_selector.watch();
+        let api = Api::all(self.cluster().client.clone());
         KindController::new(reflector, api, selection, Arc::new(self), metrics, shutdown)
     }
 
-    fn context(&self) -> &Context {
-        &self.platform.context
+    fn cluster(&self) -> &Cluster {
+        &self.platform.cluster
     }
 
     fn api(&self) -> Api<PlatformOperator> {
-        Api::all(self.context().client.clone())
+        Api::all(self.cluster().client.clone())
     }
 
     /// Adds the finalizer, without which the package of a PlatformOperator would stay.
@@ -87,7 +74,7 @@ impl PlatformOperators {
         if let Some(written) = status_patch::write(&api, &name, operator.status.as_ref(), &status).await? {
             self.own_writes.status(written, &status);
             let old = operator.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-            events::publish(&self.context().events, operator, old, &status.conditions).await;
+            events::publish(&self.cluster().events, operator, old, &status.conditions).await;
         }
         Ok(())
     }
@@ -114,7 +101,7 @@ impl PlatformOperators {
         let members = planned.resolution.iter().filter_map(|it| it.status.as_ref()).flat_map(|status| &status.members);
         let name = members.into_iter().find(|it| it.package == *package).and_then(|it| it.bundle_deployment.as_ref());
         let deployment = match name {
-            Some(name) => self.context().deployment(name),
+            Some(name) => self.platform.deployments.get(name),
             None => planned.members.get(package).cloned(),
         };
         let resolution = planned.resolution.as_ref().filter(|_| planned.is_current);
@@ -152,8 +139,8 @@ impl PlatformOperators {
 
     /// A PlatformOperator is gone: what it wanted is not wanted any more.
     fn plan_without(&self) {
-        if !self.context().platform.operators().is_empty() {
-            return self.context().platform.all();
+        if !self.platform.states.operators().is_empty() {
+            return self.platform.states.wake_all();
         }
         let platform = Arc::clone(&self.platform);
         tokio::spawn(async move {
@@ -203,12 +190,12 @@ impl Reconciler for PlatformOperators {
     }
 
     fn observed(&self, operator: &PlatformOperator) {
-        self.context().cluster_operators.changed();
+        self.signals.send(Signal::PlatformOperatorChanged);
         self.platform.generations.observe(operator);
     }
 
     fn removed(&self, operator: &ObjectMeta) {
-        self.context().cluster_operators.changed();
+        self.signals.send(Signal::PlatformOperatorChanged);
         let name = operator.name.as_deref().unwrap_or_default();
         self.platform.generations.cancel(name);
         self.backoff.succeeded(name);
@@ -216,8 +203,8 @@ impl Reconciler for PlatformOperators {
     }
 
     fn listed(&self) {
-        self.context().cluster_operators.changed();
-        if self.context().platform.operators().is_empty() {
+        self.signals.send(Signal::PlatformOperatorChanged);
+        if self.platform.states.operators().is_empty() {
             self.plan_without();
         }
     }

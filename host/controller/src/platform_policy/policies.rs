@@ -10,11 +10,8 @@ use kube::{Resource as _, ResourceExt as _, runtime::reflector::ObjectRef};
 /// A PlatformPolicy that may not decode.
 pub(super) type Guarded = chandler_runtime::Guarded<PlatformPolicy>;
 
-/// The PlatformPolicy that this controller reads. The default reads none.
-#[derive(Default)]
-pub(crate) struct Policies(Option<Named>);
-
-struct Named {
+/// The PlatformPolicy that this controller reads.
+pub(crate) struct Policies {
     objects: Cache<Guarded>,
     name: String,
     read: Mutex<Option<(Version, Arc<InForce>)>>,
@@ -29,23 +26,19 @@ impl Policies {
     /// Reads the policy with this name.
     pub(crate) fn new(reflector: &Reflector<PlatformPolicy>, name: &str) -> Self {
         let (objects, name) = (reflector.cache(), name.to_owned());
-        Self(Some(Named { objects, name, read: Mutex::default(), announced: Mutex::default() }))
+        Self { objects, name, read: Mutex::default(), announced: Mutex::default() }
     }
 
     /// Waits for the first list: before it, everything would seem to be allowed. False means that the controller is stopping.
     pub(crate) async fn ready(&self) -> bool {
-        match &self.0 {
-            Some(named) => named.objects.ready().await,
-            None => true,
-        }
+        self.objects.ready().await
     }
 
     /// The policy as the watch brought it last. One that cannot be decoded is invalid.
     pub(crate) fn in_force(&self) -> Arc<InForce> {
-        let Some(named) = &self.0 else { return Arc::new(Ok(None)) };
-        let object = named.object();
+        let object = self.object();
         let version = version(object.as_deref());
-        let mut known = named.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, in_force)) = known.as_ref().filter(|(known, _)| *known == version) {
             return Arc::clone(in_force);
         }
@@ -54,7 +47,7 @@ impl Policies {
             Some(Ok(policy)) => Policy::read(policy).map(Some),
             Some(Err(invalid)) => {
                 let what = format!("it cannot be decoded: {}", invalid.error);
-                Err(InvalidPolicy { policy: named.name.clone(), what })
+                Err(InvalidPolicy { policy: self.name.clone(), what })
             }
         });
         *known = Some((version, Arc::clone(&in_force)));
@@ -63,14 +56,11 @@ impl Policies {
 
     /// Whether the policy is another one than when this was asked last.
     pub(super) fn take_changed(&self) -> bool {
-        let Some(named) = &self.0 else { return false };
-        let now = version(named.object().as_deref());
-        let mut announced = named.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = version(self.object().as_deref());
+        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
         announced.replace(now.clone()) != Some(now)
     }
-}
 
-impl Named {
     fn object(&self) -> Option<Arc<Guarded>> {
         self.objects.get(&ObjectRef::new(&self.name))
     }

@@ -14,8 +14,12 @@ use chandler_runtime::{
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{Api, ResourceExt as _, core::error_boundary::InvalidObject, runtime::controller::Action};
 
-use super::policies::Guarded;
-use crate::{context::Context, events};
+use super::policies::{Guarded, Policies};
+use crate::{
+    cluster::Cluster,
+    events,
+    signals::{Signal, Signals},
+};
 
 /// The status of a PlatformPolicy could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -30,14 +34,23 @@ impl chandler_runtime::ReconcileError for ReconcileError {
 
 /// The reconciler of PlatformPolicies.
 pub(crate) struct PlatformPolicies {
-    context: Arc<Context>,
+    cluster: Arc<Cluster>,
+    signals: Arc<Signals>,
+    policies: Arc<Policies>,
     own_writes: OwnWrites<PlatformPolicy>,
     backoff: Backoff,
 }
 
 impl PlatformPolicies {
-    pub(crate) fn new(context: &Arc<Context>, reflector: &Reflector<PlatformPolicy>) -> Self {
-        Self { context: Arc::clone(context), own_writes: reflector.own_writes(), backoff: Backoff::default() }
+    /// The reconciler, which announces changes of `policies`.
+    pub(crate) fn new(
+        cluster: &Arc<Cluster>,
+        signals: &Arc<Signals>,
+        policies: &Arc<Policies>,
+        reflector: &Reflector<PlatformPolicy>,
+    ) -> Self {
+        let (cluster, signals, policies) = (Arc::clone(cluster), Arc::clone(signals), Arc::clone(policies));
+        Self { cluster, signals, policies, own_writes: reflector.own_writes(), backoff: Backoff::default() }
     }
 
     /// The controller. It watches all PlatformPolicies whatever its selector is: a limit that lacks a label must not be ineffective, and the
@@ -48,25 +61,20 @@ impl PlatformPolicies {
         metrics: Arc<dyn Metrics>,
         shutdown: &Shutdown,
     ) -> KindController<Self> {
-        let api = Api::all(self.context.client.clone());
+        let api = Api::all(self.cluster.client.clone());
         KindController::new(reflector, api, WatchSelector::default().watch(), Arc::new(self), metrics, shutdown)
     }
 
-    /// Wakes everything that the policy limits, if it is another one.
+    /// Announces the policy that is in force, if it is another one.
     fn changed(&self) {
-        let (context, name) = (&self.context, &self.context.options.platform_resolution);
-        if !context.policies.take_changed() {
-            return;
+        if self.policies.take_changed() {
+            self.signals.send(Signal::PolicyChanged);
         }
-        if context.resolutions.get(name).is_some() {
-            context.resolutions.wake(name);
-        }
-        context.platform.all();
     }
 
     /// What the status of a policy says; `None` if it may be the policy of another controller.
     fn accepted(&self, policy: &PlatformPolicy) -> Option<NewCondition> {
-        let options = &self.context.options;
+        let options = &self.cluster.options;
         let (name, read) = (policy.name_any(), &options.platform_resolution);
         if name != *read {
             let message = format!(
@@ -89,12 +97,12 @@ impl Reconciler for PlatformPolicies {
 
     async fn reconcile(&self, policy: &PlatformPolicy) -> Result<Action, ReconcileError> {
         let Some(accepted) = self.accepted(policy) else { return Ok(Action::await_change()) };
-        let (api, name) = (Api::<PlatformPolicy>::all(self.context.client.clone()), policy.name_any());
+        let (api, name) = (Api::<PlatformPolicy>::all(self.cluster.client.clone()), policy.name_any());
         let status = derive(policy, accepted, Timestamp::now());
         if let Some(written) = status_patch::write(&api, &name, policy.status.as_ref(), &status).await? {
             self.own_writes.status(written, &status);
             let old = policy.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-            events::publish(&self.context.events, policy, old, &status.conditions).await;
+            events::publish(&self.cluster.events, policy, old, &status.conditions).await;
         }
         self.backoff.succeeded(&name);
         Ok(Action::await_change())

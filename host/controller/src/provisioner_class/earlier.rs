@@ -14,8 +14,10 @@ use chandler_core::Digest;
 use chandler_engine::{LoadError, Provisioner};
 use chandler_source::Grantee;
 
-use super::{classes::Class, load::COMPONENT_BYTES};
-use crate::context::Context;
+use super::{
+    classes::{Class, Classes},
+    components::{COMPONENT_BYTES, Components},
+};
 
 /// How many components stay in memory. Loading another one again costs a read of the cache.
 const KEPT: usize = 16;
@@ -74,7 +76,8 @@ impl EarlierComponents {
 /// A class with the component that rendered a release, which may be another one than the class has now. The limits and the credentials are
 /// those that the class has now.
 pub(crate) async fn component_of(
-    context: &Context,
+    classes: &Classes,
+    components: &Components,
     class: &Class,
     wanted: &ProvisionerInUse,
 ) -> Result<Class, EarlierError> {
@@ -82,7 +85,7 @@ pub(crate) async fn component_of(
     if class.provisioner.digest().as_str() == wanted.digest {
         return Ok(class.clone());
     }
-    let earlier = context.classes.earlier();
+    let earlier = classes.earlier();
     if let Some(known) = earlier.get(&wanted.digest) {
         return Ok(with(known));
     }
@@ -90,9 +93,9 @@ pub(crate) async fn component_of(
     let reference: ImageReference = image.parse().map_err(EarlierError::Reference)?;
     let digest = reference.digest().ok_or(EarlierError::NotNamed)?.clone();
     let secret = class.artifact.as_ref().and_then(|artifact| artifact.pull_secret.as_deref());
-    let access = context.sources.image_access(Grantee::ProvisionerClass(&wanted.class), secret, &reference).await;
+    let access = components.sources.image_access(Grantee::ProvisionerClass(&wanted.class), secret, &reference).await;
     let resolved = ResolvedImage::new(reference, digest);
-    let wasm = context
+    let wasm = components
         .images
         .fetch_component(&resolved, &access.map_err(|error| EarlierError::Access(error.to_string()))?, COMPONENT_BYTES)
         .await;
@@ -100,7 +103,7 @@ pub(crate) async fn component_of(
     if Digest::of(&wasm).as_str() != wanted.digest {
         return Err(EarlierError::Differs(image.to_owned()));
     }
-    let provisioner = context.engine.load(&wasm).await.map_err(EarlierError::Load)?;
+    let provisioner = components.engine.load(&wasm).await.map_err(EarlierError::Load)?;
     earlier.keep(provisioner.clone(), wasm.len() as u64);
     Ok(with(provisioner))
 }

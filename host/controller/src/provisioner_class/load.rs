@@ -9,12 +9,10 @@ use kube::ResourceExt as _;
 
 use super::{
     classes::{Artifact, Class, Classes},
+    components::COMPONENT_BYTES,
     reconciler::ProvisionerClasses,
 };
 use crate::problem::{Problem, content};
-
-/// The largest component that is pulled.
-pub(super) const COMPONENT_BYTES: u64 = 64 << 20;
 
 /// The step at which loading failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,7 +62,7 @@ enum Wanted {
 impl ProvisionerClasses {
     /// Loads the component of a class and puts it into use. With `again`, one that is quarantined is compiled, too.
     pub(super) async fn load(&self, class: &ProvisionerClass, again: bool) -> LoadOutcome {
-        let (name, classes) = (class.name_any(), &self.context.classes);
+        let (name, classes) = (class.name_any(), &self.classes);
         classes.announce(&name, class.spec.priority);
         let loaded = if Classes::is_builtin(&name) {
             let message = format!("{name} is a built-in class and cannot be redefined: choose another name");
@@ -95,7 +93,7 @@ impl ProvisionerClasses {
         let Some(last) = self.served.last(class) else { return false };
         match self.load_artifact(class, Wanted::Last(last), false).await {
             Ok((usable, _)) => {
-                self.context.classes.define(&class.name_any(), usable);
+                self.classes.define(&class.name_any(), usable);
                 true
             }
             Err((_, problem)) => {
@@ -111,23 +109,22 @@ impl ProvisionerClasses {
         wanted: Wanted,
         again: bool,
     ) -> Result<(Class, Component), (LoadStep, Problem)> {
-        let context = &self.context;
         let at = |step: LoadStep| move |problem: Problem| (step, problem);
-        let limits = limits(class, &context.options.ceiling).map_err(at(LoadStep::Resolve))?;
+        let limits = limits(class, &self.cluster.options.ceiling).map_err(at(LoadStep::Resolve))?;
         let (pinned, wasm) = self.pull(class, wanted).await.map_err(at(LoadStep::Resolve))?;
-        if !context.options.allow_unsigned {
+        if !self.cluster.options.allow_unsigned {
             let message = "the component is not signed by anybody whom this controller trusts: signatures are not verified by \
                            this version, so the controller must run with --allow-unsigned";
             return Err((LoadStep::Verify, Problem::terminal(Reason::ProvisionerNotReady, message)));
         }
         let digest = Digest::of(&wasm);
-        let provisioner = match context.classes.in_use(&class.name_any()) {
+        let provisioner = match self.classes.in_use(&class.name_any()) {
             Some(used) if *used.provisioner.digest() == digest => used.provisioner,
             _ => {
                 if again {
-                    context.engine.release_from_quarantine(&digest).await;
+                    self.components.engine.release_from_quarantine(&digest).await;
                 }
-                let loaded = context.engine.load(&wasm).await;
+                let loaded = self.components.engine.load(&wasm).await;
                 loaded.map_err(|error| (LoadStep::of(&error), Problem::from(&error)))?
             }
         };
@@ -148,18 +145,17 @@ impl ProvisionerClasses {
     }
 
     async fn pull(&self, class: &ProvisionerClass, wanted: Wanted) -> Result<(ImageReference, Vec<u8>), Problem> {
-        let context = &self.context;
         let failed = |error| content(Reason::ImageNotResolved, &error);
         let reference: ImageReference =
             class.spec.image.parse().map_err(|error| failed(ContentError::Reference(error)))?;
         let (name, secret) = (class.name_any(), class.spec.pull_secret.as_deref());
-        let access = context.sources.image_access(Grantee::ProvisionerClass(&name), secret, &reference).await;
+        let access = self.components.sources.image_access(Grantee::ProvisionerClass(&name), secret, &reference).await;
         let access = access.map_err(|error| Problem::transient(Reason::ImageNotResolved, error.to_string()))?;
         let resolved = match wanted {
-            Wanted::Newest => context.images.resolve(&reference, &access).await.map_err(failed)?,
+            Wanted::Newest => self.components.images.resolve(&reference, &access).await.map_err(failed)?,
             Wanted::Last(last) => last,
         };
-        let wasm = context.images.fetch_component(&resolved, &access, COMPONENT_BYTES).await.map_err(failed)?;
+        let wasm = self.components.images.fetch_component(&resolved, &access, COMPONENT_BYTES).await.map_err(failed)?;
         Ok((resolved.pinned(), wasm))
     }
 }

@@ -19,13 +19,12 @@ impl ProvisionerClasses {
     /// # Errors
     /// The API server cannot list the classes.
     pub(crate) async fn preload(&self) -> Result<(), kube::Error> {
-        let context = &self.context;
-        let classes = Api::<Guarded>::all(context.client.clone());
-        let classes = classes.list(&context.options.watch_selector.list()).await?;
+        let classes = Api::<Guarded>::all(self.cluster.client.clone());
+        let classes = classes.list(&self.cluster.options.watch_selector.list()).await?;
         let loads = classes.items.iter().map(|guarded| async move {
             match decode(guarded) {
                 Ok(class) => {
-                    context.classes.announce(&class.name_any(), class.spec.priority);
+                    self.classes.announce(&class.name_any(), class.spec.priority);
                     if !self.load_last(class).await {
                         self.load(class, false).await;
                     }
@@ -33,7 +32,7 @@ impl ProvisionerClasses {
                 Err(invalid) => self.define_undecodable(guarded, invalid),
             }
         });
-        let loads = join(join_all(loads), context.classes.load_builtin());
+        let loads = join(join_all(loads), self.classes.load_builtin());
         if tokio::time::timeout(TIMEOUT, loads).await.is_err() {
             tracing::warn!("some provisioners are still loading; the controller starts without them");
         }
@@ -45,13 +44,15 @@ impl ProvisionerClasses {
 mod tests {
     use std::sync::Arc;
 
+    use chandler_builtin::Provisioners;
     use chandler_client::Availability;
-    use chandler_runtime::{Reconciler as _, Reflector};
+    use chandler_engine::Limits;
+    use chandler_runtime::{ClusterInfoWatch, Events, Reconciler as _, Reflector, WatchSelector};
     use kube::{Client, client::Body};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Options, bundle_deployment::Approvals, resolution::ResolutionWakes, run};
+    use crate::{Options, cluster::Cluster, deployments::Deployments, provisioner_class::Classes, run};
 
     /// An API server with the same response to every request.
     fn client(response: &Value) -> Client {
@@ -75,23 +76,28 @@ mod tests {
                                     "metadata": {}, "items": items}));
         let directory = tempfile::tempdir().expect("a directory");
         let options = Options { cache_directory: directory.path().to_owned(), ..Options::default() };
-        let deployments = Reflector::new(Availability::default());
-        let (approvals, _watch) = Approvals::new(client.clone(), Availability::default(), deployments.triggers());
-        let catalogs = Reflector::new(Availability::default());
-        let resolutions = Reflector::new(Availability::default());
-        let wakes = ResolutionWakes::new(resolutions.cache(), resolutions.triggers());
-        let context = run::context(client, Availability::default(), options, approvals, &deployments, &catalogs, wakes);
-        let context = Arc::new(context.expect("a context"));
-        let classes =
-            ProvisionerClasses::open(&context, &Reflector::new(Availability::default())).expect("a directory");
+        let cluster = Arc::new(Cluster {
+            events: Events::new(client.clone(), "chandler"),
+            info: ClusterInfoWatch::new(client.clone(), Availability::default()),
+            client,
+            availability: Availability::default(),
+            options,
+        });
+        let (deployments, signals) = (Deployments::new(&Reflector::new(Availability::default())), Arc::default());
+        let components = run::pulls(&cluster).expect("a cache").components;
+        let built_in = Provisioners::new(components.engine.clone());
+        let defined = Arc::new(Classes::new(built_in, Limits::default(), WatchSelector::default()));
+        let reflector = Reflector::new(Availability::default());
+        let classes = ProvisionerClasses::open(&cluster, &signals, &deployments, (&defined, &components), &reflector);
+        let classes = classes.expect("a directory");
         classes.preload().await.expect("the start continues");
-        let message = async |name: &str| context.classes.get(name).await.err().map(|problem| problem.message);
+        let message = async |name: &str| defined.get(name).await.err().map(|problem| problem.message);
         let odd = message("odd").await.unwrap_or_default();
         assert!(odd.starts_with("ProvisionerClass odd: its specification cannot be decoded: "), "{odd}");
         let plain = message("plain").await.unwrap_or_default();
         assert!(plain.contains("not a reference"), "{plain}");
-        assert_eq!(context.classes.defined(), ["odd", "plain"]);
+        assert_eq!(defined.defined(), ["odd", "plain"]);
         classes.listed();
-        assert!(context.classes.defined().is_empty(), "neither is in the list of the watch");
+        assert!(defined.defined().is_empty(), "neither is in the list of the watch");
     }
 }

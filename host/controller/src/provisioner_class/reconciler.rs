@@ -13,8 +13,14 @@ use kube::{
     runtime::{controller::Action, reflector::ObjectRef},
 };
 
-use super::{load::LoadOutcome, served::ServedArtifacts, status, users::may_use};
-use crate::{context::Context, events, registries::SCOUT};
+use super::{classes::Classes, components::Components, load::LoadOutcome, served::ServedArtifacts, status};
+use crate::{
+    cluster::Cluster,
+    deployments::Deployments,
+    events,
+    registries::SCOUT,
+    signals::{Signal, Signals},
+};
 
 /// How often the controller checks whether a deleted class is still in use.
 const IN_USE_INTERVAL: Duration = Duration::from_secs(5);
@@ -34,7 +40,11 @@ impl chandler_runtime::ReconcileError for ReconcileError {
 
 /// The reconciler of ProvisionerClasses.
 pub(crate) struct ProvisionerClasses {
-    pub(super) context: Arc<Context>,
+    pub(super) cluster: Arc<Cluster>,
+    signals: Arc<Signals>,
+    pub(super) deployments: Deployments,
+    pub(super) classes: Arc<Classes>,
+    pub(super) components: Components,
     pub(super) served: ServedArtifacts,
     store: Cache<Guarded>,
     pub(super) own_writes: OwnWrites<ProvisionerClass>,
@@ -49,10 +59,26 @@ impl ProvisionerClasses {
     ///
     /// # Errors
     /// The cache directory cannot be used.
-    pub(crate) fn open(context: &Arc<Context>, reflector: &Reflector<ProvisionerClass>) -> io::Result<Self> {
-        let served = ServedArtifacts::open(&context.options.cache_directory.join("classes"))?;
+    pub(crate) fn open(
+        cluster: &Arc<Cluster>,
+        signals: &Arc<Signals>,
+        deployments: &Deployments,
+        (classes, components): (&Arc<Classes>, &Components),
+        reflector: &Reflector<ProvisionerClass>,
+    ) -> io::Result<Self> {
+        let served = ServedArtifacts::open(&cluster.options.cache_directory.join("classes"))?;
         let (store, own_writes) = (reflector.cache(), reflector.own_writes());
-        Ok(Self { context: Arc::clone(context), served, store, own_writes, backoff: Backoff::default() })
+        Ok(Self {
+            cluster: Arc::clone(cluster),
+            signals: Arc::clone(signals),
+            deployments: deployments.clone(),
+            classes: Arc::clone(classes),
+            components: components.clone(),
+            served,
+            store,
+            own_writes,
+            backoff: Backoff::default(),
+        })
     }
 
     /// The controller.
@@ -62,14 +88,14 @@ impl ProvisionerClasses {
         metrics: Arc<dyn Metrics>,
         shutdown: &Shutdown,
     ) -> KindController<Self> {
-        let api = Api::all(self.context.client.clone());
-        let selection = self.context.options.watch_selector.watch();
+        let api = Api::all(self.cluster.client.clone());
+        let selection = self.cluster.options.watch_selector.watch();
         KindController::new(reflector, api, selection, Arc::new(self), metrics, shutdown)
     }
 
     /// Reports a class that could not be decoded to the BundleDeployments that name it. An earlier component stays in use.
     pub(super) fn define_undecodable(&self, class: &Guarded, invalid: &InvalidObject) {
-        let (name, classes) = (class.name_any(), &self.context.classes);
+        let (name, classes) = (class.name_any(), &self.classes);
         if classes.in_use(&name).is_none() {
             classes.define_failed(&name, format!("its specification cannot be decoded: {}", invalid.error));
         }
@@ -82,11 +108,11 @@ impl ProvisionerClasses {
         users: &[String],
     ) -> Result<Option<ProvisionerClass>, ReconcileError> {
         let name = class.name_any();
-        if self.context.classes.in_use(&name).is_some() || !status::promises_a_component(class) {
+        if self.classes.in_use(&name).is_some() || !status::promises_a_component(class) {
             return Ok(None);
         }
         let status = status::derive(class, &LoadOutcome::Loading, users, Timestamp::now());
-        let api: Api<ProvisionerClass> = Api::all(self.context.client.clone());
+        let api: Api<ProvisionerClass> = Api::all(self.cluster.client.clone());
         let written = status_patch::write(&api, &name, class.status.as_ref(), &status).await?;
         if let Some(written) = written {
             self.own_writes.status(written, &status);
@@ -96,14 +122,11 @@ impl ProvisionerClasses {
 
     /// Takes a class out of use, and triggers the BundleDeployments that name it or have their class detected.
     pub(super) fn forget(&self, name: &str) {
-        let context = &self.context;
-        if !context.classes.remove(name) {
+        if !self.classes.remove(name) {
             return;
         }
         tracing::info!(class = %name, "the ProvisionerClass was deleted");
-        for user in context.helped(|deployment| may_use(deployment, name)) {
-            context.wake(&user.name);
-        }
+        self.signals.send(Signal::ClassGone(name));
         self.served.forget(name);
     }
 }
@@ -113,7 +136,7 @@ impl Reconciler for ProvisionerClasses {
     type Error = ReconcileError;
 
     async fn reconcile(&self, class: &ProvisionerClass) -> Result<Action, ReconcileError> {
-        let (name, context) = (class.name_any(), &self.context);
+        let name = class.name_any();
         let Some(users) = self.retain(class).await? else {
             return Ok(Action::await_change());
         };
@@ -138,11 +161,11 @@ impl Reconciler for ProvisionerClasses {
         if let Some(request) = requested {
             status.last_handled_reconcile_at = Some(request.to_owned());
         }
-        let api: Api<ProvisionerClass> = Api::all(context.client.clone());
+        let api: Api<ProvisionerClass> = Api::all(self.cluster.client.clone());
         if let Some(written) = status_patch::write(&api, &name, class.status.as_ref(), &status).await? {
             self.own_writes.status(written, &status);
             let old = class.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-            events::publish(&context.events, class, old, &status.conditions).await;
+            events::publish(&self.cluster.events, class, old, &status.conditions).await;
         }
         Ok(match &outcome {
             // There are few classes, and many wait for each.
@@ -152,7 +175,7 @@ impl Reconciler for ProvisionerClasses {
             LoadOutcome::Failed { problem, .. } if !problem.terminal => Action::requeue(self.backoff.failed(&name)),
             _ => {
                 self.backoff.succeeded(&name);
-                let interval = context.options.image_poll_interval;
+                let interval = self.cluster.options.image_poll_interval;
                 Action::requeue(if users.is_empty() { interval } else { interval.min(IN_USE_INTERVAL) })
             }
         })
@@ -174,6 +197,6 @@ impl Reconciler for ProvisionerClasses {
     fn listed(&self) {
         let known = self.store.state();
         let is_gone = |name: &String| known.iter().all(|class| class.name_any() != *name);
-        self.context.classes.defined().iter().filter(|name| is_gone(name)).for_each(|name| self.forget(name));
+        self.classes.defined().iter().filter(|name| is_gone(name)).for_each(|name| self.forget(name));
     }
 }

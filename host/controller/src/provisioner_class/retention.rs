@@ -2,13 +2,13 @@
 
 use chandler_api::{ProvisionerClass, WhileInUse, names::IN_USE_FINALIZER};
 use chandler_runtime::finalizers;
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _};
 
 use super::{
     reconciler::{ProvisionerClasses, ReconcileError},
     users::uses,
 };
-use crate::context::Context;
+use crate::deployments::Deployments;
 
 /// The phase of a class.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,10 +25,10 @@ impl ProvisionerClasses {
     /// Adds or removes the finalizer of a class, as its spec and its users require. Returns the users that a deleted class waits
     /// for; none where the class is no longer in use.
     pub(super) async fn retain(&self, class: &ProvisionerClass) -> Result<Option<Vec<String>>, ReconcileError> {
-        let (name, context) = (class.name_any(), &self.context);
+        let name = class.name_any();
         let users = match class.metadata.deletion_timestamp {
             None => Vec::new(),
-            Some(_) => users(&name, context).await,
+            Some(_) => users(&name, &self.deployments).await,
         };
         let phase = phase(class, &users);
         if phase == Phase::Removed {
@@ -37,7 +37,7 @@ impl ProvisionerClasses {
         }
         let wanted = phase == Phase::Retained || phase == Phase::Active && waits_for_users(class);
         if wanted != has_finalizer(class) {
-            let written = write(class, wanted, context).await?;
+            let written = write(class, wanted, &self.cluster.client).await?;
             if let Some(written) = written.filter(|_| wanted) {
                 self.own_writes.finalizers(written);
             }
@@ -65,12 +65,12 @@ fn phase(class: &ProvisionerClass, users: &[String]) -> Phase {
 }
 
 /// The BundleDeployments that use a class.
-async fn users(class: &str, context: &Context) -> Vec<String> {
+async fn users(class: &str, deployments: &Deployments) -> Vec<String> {
     // Before the first list is complete, any BundleDeployment may use it.
-    if !context.deployments.ready().await {
+    if !deployments.ready().await {
         return vec!["(the controller is shutting down)".to_owned()];
     }
-    let all = context.deployments.state();
+    let all = deployments.all();
     let mut users: Vec<String> = all
         .iter()
         // One that cannot be decoded may use it.
@@ -85,14 +85,14 @@ async fn users(class: &str, context: &Context) -> Vec<String> {
 async fn write(
     class: &ProvisionerClass,
     with_ours: bool,
-    context: &Context,
+    client: &Client,
 ) -> Result<Option<ProvisionerClass>, ReconcileError> {
     let mut names = class.finalizers().to_vec();
     names.retain(|name| name != IN_USE_FINALIZER);
     if with_ours {
         names.push(IN_USE_FINALIZER.to_owned());
     }
-    match finalizers::write(&Api::all(context.client.clone()), class, &names).await {
+    match finalizers::write(&Api::all(client.clone()), class, &names).await {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         written => Ok(Some(written?)),
     }

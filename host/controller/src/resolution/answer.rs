@@ -93,7 +93,7 @@ impl Resolutions {
         };
         let spec = &resolution.spec;
         let selects = question::selected(spec.catalogs.as_ref());
-        let known = self.context.catalogs.known();
+        let known = self.catalogs.known();
         let selected: Vec<KnownCatalog> =
             known.into_iter().filter(|it| selects.matches(&it.source.name, &it.source.labels)).collect();
         let missing: Vec<&str> =
@@ -209,8 +209,8 @@ impl Resolutions {
 
     /// The policy for a Resolution: the one of PlatformOperators has a policy, also if a user created it.
     pub(super) fn policy(&self, resolution: &Resolution) -> Arc<InForce> {
-        if resolution.name_any() == self.context.options.platform_resolution {
-            return self.context.policies.in_force();
+        if resolution.name_any() == self.cluster.options.platform_resolution {
+            return self.policies.in_force();
         }
         Arc::new(Ok(None))
     }
@@ -219,14 +219,14 @@ impl Resolutions {
     pub(super) fn requester(&self, resolution: &Resolution) -> Requester {
         match set_output(resolution.spec.output.as_ref()) {
             Some(ResolveSetOutput { service_account, install_namespace, .. }) => {
-                requester_of(service_account.as_ref(), install_namespace, &self.context.options.accounts)
+                requester_of(service_account.as_ref(), install_namespace, &self.cluster.options.accounts)
             }
             None => Requester::new("", &resolution.name_any()),
         }
     }
 
     async fn cluster(&self) -> Cluster {
-        let info = self.context.cluster_info.get().await;
+        let info = self.cluster.info.get().await;
         let kubernetes = Some(info.kubernetes_version.clone()).filter(|version| !version.is_empty());
         // A version that cannot be read limits nothing; the resolver would refuse the question.
         let openshift = info.openshift_version.clone().filter(|version| OpenShift::parse(version).is_some());

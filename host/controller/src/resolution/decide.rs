@@ -92,7 +92,7 @@ impl Resolutions {
         let (mut round, mut again) = (Round::default(), None);
         loop {
             let Reply { answer, catalogs, again: paced } = self.chosen(subject, &round, decisions, memory).await;
-            let handovers = &self.context.resolutions.handovers;
+            let handovers = &self.states.handovers;
             handovers.answered(&subject.resolution.name_any(), &answer);
             if let Some(current) = subject.current {
                 let rests_on = || self.rests_on(subject.resolution, &current.members());
@@ -170,7 +170,7 @@ impl Resolutions {
     ) -> Result<Result<Target, Answer>, ReconcileError> {
         let Subject { resolution, output, current } = subject;
         let before = current.or_else(|| decisions.newest()).map(|decision| &decision.manifests);
-        let others = membership::members_of_others(&self.context, &set::deployment_name(&resolution.name_any()));
+        let others = membership::members_of_others(&self.deployments, &set::deployment_name(&resolution.name_any()));
         let mut manifests = match Manifests::of(plan.set(), output, resolution.labels(), before, &others) {
             Ok(manifests) => manifests,
             Err(error) => {
@@ -241,30 +241,30 @@ impl Resolutions {
         window: Option<Waits>,
         manifests: &Manifests,
     ) -> Result<Option<Waits>, ReconcileError> {
-        let membership = Membership::read(&self.context, subject.resolution).await?;
+        let membership = Membership::read(&self.sets, subject.resolution).await?;
         let taken_over = self.taken_over(subject.resolution).await?;
-        let refusals = membership.taken(&self.context, manifests, &taken_over);
+        let refusals = membership.taken(&self.deployments, manifests, &taken_over);
         if !refusals.is_empty() {
             let (reason, message) = (Reason::PreflightFailed, checks::summary(&refusals));
             return Ok(Some(Waits { reason, message, again: Some(CHECK_AGAIN), refusals }));
         }
-        let (name, context) = (subject.resolution.name_any(), Arc::clone(&self.context));
+        let (name, states) = (subject.resolution.name_any(), Arc::clone(&self.states));
         let occasion = Occasion {
             requested: subject.resolution.annotations().get(REQUESTED_AT_ANNOTATION).cloned(),
-            kinds: Some(Digest::of_json(&context.cluster_info.get().await.api_kinds)),
+            kinds: Some(Digest::of_json(&self.cluster.info.get().await.api_kinds)),
         };
         let check =
             Check { resolution: &name, round: round.number, manifests, occasion: &occasion, taken_over: &taken_over };
-        let handovers = &self.context.resolutions.handovers;
+        let handovers = &self.states.handovers;
         // Outside of the windows, only what was refused before is checked, so that it stays left out, and what others wait for.
-        if window.is_some() && taken_over.is_empty() && !self.preflights.is_refused(&self.context, check) {
+        if window.is_some() && taken_over.is_empty() && !self.preflights.is_refused(&self.installer, check) {
             return Ok(window);
         }
         let wake = {
             let name = name.clone();
-            move || context.resolutions.wake(&name)
+            move || states.wake(&name)
         };
-        Ok(match self.preflights.check(&self.context, check, wake).await {
+        Ok(match self.preflights.check(&self.installer, check, wake).await {
             Preflight::Passed => {
                 handovers.checked(&name, taken_over.keys(), |_| false);
                 window

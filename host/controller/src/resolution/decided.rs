@@ -8,12 +8,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use chandler_api::{BundleDeployment, Resolution, names::OWNER_NAME_LABEL};
+use chandler_api::{BundleDeployment, Resolution};
 use chandler_core::Digest;
 use kube::{Api, ResourceExt as _};
 
-use super::{decisions::Decisions, membership::Membership, set};
-use crate::context::Context;
+use super::decisions::Decisions;
+use crate::cluster::Cluster;
 
 /// What the decisions of each Resolution say of its members, by the name of the Resolution. It is read when it is first needed, and when it
 /// does not answer: decisions never change.
@@ -33,13 +33,13 @@ impl DecidedMembers {
     }
 
     /// Whether a decision of a Resolution has this member as it is.
-    async fn has(&self, context: &Context, resolution: &Resolution, member: &BundleDeployment) -> bool {
+    pub(super) async fn has(&self, cluster: &Cluster, resolution: &Resolution, member: &BundleDeployment) -> bool {
         let (name, uid, wanted) = (resolution.name_any(), resolution.uid(), identity(member));
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned();
         if known.is_some_and(|known| known.uid == uid && known.known.contains(&wanted)) {
             return true;
         }
-        let maps = Api::namespaced(context.client.clone(), &context.options.system_namespace);
+        let maps = Api::namespaced(cluster.client.clone(), &cluster.options.system_namespace);
         let decisions = match Decisions::read(&maps, resolution).await {
             Ok(decisions) => decisions,
             Err(error) => {
@@ -67,29 +67,6 @@ fn identity(member: &BundleDeployment) -> (String, Digest) {
         spec.collision_protection,
     );
     (member.name_any(), Digest::of_json(&said))
-}
-
-/// The Resolution that had the controller write a BundleDeployment: its set, or a member of that.
-pub(crate) async fn resolution_of(context: &Context, deployment: &BundleDeployment) -> Option<String> {
-    if let Some(resolution) = of_set(context, deployment) {
-        return Some(resolution.name_any());
-    }
-    let set = context.deployment(deployment.labels().get(OWNER_NAME_LABEL)?)?;
-    let resolution = of_set(context, &set)?;
-    let membership = Membership::read(context, &resolution).await;
-    let membership = membership.inspect_err(|error| {
-        tracing::debug!(set = %set.name_any(), %error, "the record of a set cannot be read, so that no member is known");
-    });
-    let is_member = membership.is_ok_and(|membership| membership.has(deployment))
-        && context.resolutions.decided.has(context, &resolution, deployment).await;
-    is_member.then(|| resolution.name_any())
-}
-
-/// The Resolution whose set a BundleDeployment is: its bundle is one of the decisions of this very Resolution.
-fn of_set(context: &Context, deployment: &BundleDeployment) -> Option<Resolution> {
-    let name = deployment.name_any();
-    let resolution = context.resolutions.get(set::resolution_of(&name)?)?;
-    set::is_set(deployment, &resolution).then_some(resolution)
 }
 
 #[cfg(test)]

@@ -17,10 +17,7 @@ use chandler_rollout::{ChangeKind, DefinedKinds, Preview};
 use futures::StreamExt as _;
 use kube::ResourceExt as _;
 
-use crate::{
-    bundle_deployment::{NotPlanned, Planned, changes},
-    context::Context,
-};
+use crate::bundle_deployment::{Installer, NotPlanned, Planned, changes};
 
 /// How many members are fetched and rendered at once.
 const AT_ONCE: usize = 4;
@@ -37,11 +34,11 @@ pub(super) struct Unsettled {
 
 /// The members that are not installed as their manifests say, and those that are taken over. Empty if nothing has to be written or taken over.
 pub(super) fn unsettled(
-    context: &Context,
+    installer: &Installer,
     manifests: &Manifests,
     taken_over: &BTreeMap<String, Placement>,
 ) -> Vec<Unsettled> {
-    let unsettled = |member: BundleDeployment| match context.deployment(&member.name_any()) {
+    let unsettled = |member: BundleDeployment| match installer.deployments.get(&member.name_any()) {
         Some(stored) if !taken_over.contains_key(&stored.name_any()) && !changes(&member, &stored) => {
             (!is_ready(&stored)).then_some(Unsettled { member, is_changed: false })
         }
@@ -53,24 +50,24 @@ pub(super) fn unsettled(
 
 /// Why members of the set of a Resolution would be refused. Each is rendered twice, the second time from the cache: the releases of a large set do not fit into memory
 /// together.
-pub(super) async fn refusals(context: Arc<Context>, resolution: String, members: Vec<Unsettled>) -> Vec<Refusal> {
+pub(super) async fn refusals(installer: Arc<Installer>, resolution: String, members: Vec<Unsettled>) -> Vec<Refusal> {
     let mut refusals = Vec::new();
-    let (kinds, members) = defined_kinds(&context, members, &mut refusals).await;
-    let created = created(&context, &resolution, members, &Arc::new(kinds), &mut refusals).await;
+    let (kinds, members) = defined_kinds(&installer, members, &mut refusals).await;
+    let created = created(&installer, &resolution, members, &Arc::new(kinds), &mut refusals).await;
     refusals.extend(shared(&created));
     refusals
 }
 
 /// The kinds that the members define, and the members that can be rendered and have to be written.
 async fn defined_kinds(
-    context: &Arc<Context>,
+    installer: &Arc<Installer>,
     members: Vec<Unsettled>,
     refusals: &mut Vec<Refusal>,
 ) -> (DefinedKinds, Vec<(Member, BundleDeployment)>) {
     let rendered = members.into_iter().map(|Unsettled { member, is_changed }| {
-        let context = Arc::clone(context);
+        let installer = Arc::clone(installer);
         async move {
-            let result = Box::pin(Planned::render(&context, member.clone())).await;
+            let result = Box::pin(Planned::render(&installer, member.clone())).await;
             // The release goes here, with its share of the memory: results wait for those of the members before them, which may need it.
             let result = result.map(|planned| {
                 let mut kinds = DefinedKinds::default();
@@ -98,15 +95,15 @@ async fn defined_kinds(
 
 /// The objects that each member would create. The kinds of all members count as served: whichever needs another one is installed after it.
 async fn created(
-    context: &Arc<Context>,
+    installer: &Arc<Installer>,
     resolution: &str,
     members: Vec<(Member, BundleDeployment)>,
     kinds: &Arc<DefinedKinds>,
     refusals: &mut Vec<Refusal>,
 ) -> Vec<(Member, Vec<ObjectKey>)> {
     let previews = members.into_iter().map(|(member, deployment)| {
-        let (context, kinds) = (Arc::clone(context), Arc::clone(kinds));
-        async move { (member, preview(&context, resolution, deployment, &kinds).await) }
+        let (installer, kinds) = (Arc::clone(installer), Arc::clone(kinds));
+        async move { (member, preview(&installer, resolution, deployment, &kinds).await) }
     });
     let mut previews = futures::stream::iter(previews).buffered(AT_ONCE);
     let mut created = Vec::new();
@@ -124,13 +121,13 @@ async fn created(
 }
 
 async fn preview(
-    context: &Arc<Context>,
+    installer: &Arc<Installer>,
     resolution: &str,
     deployment: BundleDeployment,
     kinds: &DefinedKinds,
 ) -> Result<Preview, String> {
-    let planned = Box::pin(Planned::render(context, deployment)).await.map_err(|error| error.message)?;
-    Box::pin(planned.preview(context, kinds, resolution)).await
+    let planned = Box::pin(Planned::render(installer, deployment)).await.map_err(|error| error.message)?;
+    Box::pin(planned.preview(installer, kinds, resolution)).await
 }
 
 /// A member of the set.

@@ -11,8 +11,8 @@ use chandler_resolution::{Claim, Manifests, checks::Refusal, installation::Place
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::json;
 
-use super::set;
-use crate::context::Context;
+use super::{set, sets::Sets};
+use crate::deployments::Deployments;
 
 /// The BundleDeployments of a set.
 #[derive(Debug, Default)]
@@ -25,10 +25,10 @@ pub(crate) struct Membership {
 
 impl Membership {
     /// Reads the record of the set of a Resolution.
-    pub(crate) async fn read(context: &Context, resolution: &Resolution) -> Result<Self, RecordError> {
-        let set = context.deployment(&set::deployment_name(&resolution.name_any()));
+    pub(crate) async fn read(sets: &Sets, resolution: &Resolution) -> Result<Self, RecordError> {
+        let set = sets.deployments.get(&set::deployment_name(&resolution.name_any()));
         let Some(set) = set.filter(|set| set::is_owned(set, resolution)) else { return Ok(Self::default()) };
-        let state = context.records.read(&set.name_any(), &set.uid().unwrap_or_default()).await?;
+        let state = sets.records.read(&set.name_any(), &set.uid().unwrap_or_default()).await?;
         Ok(Self { set: Some(set), state })
     }
 
@@ -45,8 +45,8 @@ impl Membership {
 
     /// Whether the set has taken an object over from another set: its record lists the object, and the object is labelled as its own. Before
     /// that, an interrupted rollout may still need the entry in `spec.adopt`.
-    pub(super) fn has_taken_over(&self, context: &Context, object: &AdoptedObject) -> bool {
-        let stored = context.deployment(&object.name).filter(|stored| stored.uid().as_ref() == Some(&object.uid));
+    pub(super) fn has_taken_over(&self, deployments: &Deployments, object: &AdoptedObject) -> bool {
+        let stored = deployments.get(&object.name).filter(|stored| stored.uid().as_ref() == Some(&object.uid));
         let set = self.set.as_ref().map(kube::ResourceExt::name_any);
         stored.is_some_and(|stored| {
             let is_labelled = stored.labels().get(OWNER_NAME_LABEL) == set.as_ref();
@@ -56,8 +56,8 @@ impl Membership {
 
     /// Whether the record lists an object that another set still has: a takeover that was begun anew before it was complete. Without its entry in
     /// `spec.adopt` the rollout forgets the object, and a new entry has it adopted.
-    pub(super) fn is_interrupted(&self, context: &Context, object: &AdoptedObject) -> bool {
-        let stored = context.deployment(&object.name).filter(|stored| stored.uid().as_ref() == Some(&object.uid));
+    pub(super) fn is_interrupted(&self, deployments: &Deployments, object: &AdoptedObject) -> bool {
+        let stored = deployments.get(&object.name).filter(|stored| stored.uid().as_ref() == Some(&object.uid));
         let set = self.set.as_ref().map(kube::ResourceExt::name_any);
         stored.is_some_and(|stored| stored.labels().get(OWNER_NAME_LABEL) != set.as_ref() && self.has(&stored))
     }
@@ -83,12 +83,12 @@ impl Membership {
     /// (`taken_over`).
     pub(super) fn taken(
         &self,
-        context: &Context,
+        deployments: &Deployments,
         manifests: &Manifests,
         taken_over: &BTreeMap<String, Placement>,
     ) -> Vec<Refusal> {
         let refusal = |member: BundleDeployment| {
-            let stored = context.deployment(&member.name_any())?;
+            let stored = deployments.get(&member.name_any())?;
             let is_given_up = taken_over.contains_key(&stored.name_any());
             let is_foreign = !is_given_up && !self.has(&stored) && !self.may_adopt(&stored);
             is_foreign.then(|| refusal(&manifests::package(&member), &stored))
@@ -99,8 +99,8 @@ impl Membership {
 
 /// The packages that other sets have, by the names of their BundleDeployments. Labels are enough to know that: a forged one only makes a new
 /// member get another name.
-pub(super) fn members_of_others(context: &Context, set: &str) -> BTreeMap<String, String> {
-    let all = context.deployments.state();
+pub(super) fn members_of_others(deployments: &Deployments, set: &str) -> BTreeMap<String, String> {
+    let all = deployments.all();
     let deployments = all.iter().filter_map(|guarded| guarded.0.as_ref().ok()).filter(|it| manifests::is_named(it));
     let is_of_other = |it: &&BundleDeployment| {
         let owner = it.labels().get(OWNER_NAME_LABEL).filter(|owner| *owner != set);

@@ -128,10 +128,10 @@ impl Resolutions {
         (current, decisions): (Option<&Decision>, &Decisions),
         catalogs: &[&KnownCatalog],
     ) -> Result<Observed, ObserveError> {
-        let membership = Membership::read(&self.context, resolution).await?;
+        let membership = Membership::read(&self.sets, resolution).await?;
         let members = current.map(Decision::members).unwrap_or_default();
         let decided = Decided::of(members, decisions.newest_first().flat_map(Decision::members));
-        let all = self.context.deployments.state();
+        let all = self.deployments.all();
         let mut facts = Vec::new();
         for deployment in all.iter().filter_map(|guarded| guarded.0.as_ref().ok()) {
             let is_member = membership.has(deployment);
@@ -148,14 +148,14 @@ impl Resolutions {
     /// The revisions of a BundleDeployment, as its record has them.
     async fn history(&self, deployment: &BundleDeployment) -> Result<Vec<Revision>, RecordError> {
         let uid = deployment.uid().unwrap_or_default();
-        let state = self.context.records.read(&deployment.name_any(), &uid).await?;
+        let state = self.records.read(&deployment.name_any(), &uid).await?;
         Ok(state.map(|state| state.history.clone()).unwrap_or_default())
     }
 
     /// What the catalogs have of packages.
     async fn listed(&self, catalogs: &[&KnownCatalog], packages: &BTreeSet<String>) -> Result<Listed, ObserveError> {
         let digests: BTreeSet<&Digest> = catalogs.iter().filter_map(|catalog| catalog.digest.as_ref()).collect();
-        let all = self.context.catalogs.known().into_iter().filter_map(|catalog| catalog.digest).collect();
+        let all = self.catalogs.known().into_iter().filter_map(|catalog| catalog.digest).collect();
         let (mut listed, missing) = self.entries.known(&digests, packages, &all);
         if !missing.is_empty() {
             let indexes = self.indexes.clone();

@@ -12,7 +12,7 @@ use chandler_runtime::Jobs;
 use kube::ResourceExt as _;
 
 use super::member_checks::{Unsettled, refusals, unsettled};
-use crate::{bundle_deployment::requester, context::Context};
+use crate::bundle_deployment::{Installer, requester};
 
 /// The most rounds of a reconcile. One or two are usually enough: a round finds all refusals of its members.
 pub(super) const ROUNDS: usize = 10;
@@ -103,19 +103,19 @@ impl Preflights {
     /// refused stays refused until a later check says otherwise.
     pub(super) async fn check(
         &self,
-        context: &Arc<Context>,
+        installer: &Arc<Installer>,
         check: Check<'_>,
         wake: impl FnOnce() + Send + 'static,
     ) -> Preflight {
-        let members = unsettled(context, check.manifests, check.taken_over);
+        let members = unsettled(installer, check.manifests, check.taken_over);
         let job = job(check.resolution, check.round);
         let Some(first) = members.first() else {
             self.refused().remove(&job);
             return Preflight::Passed;
         };
         // All members of a set have one account.
-        let requester = requester(&first.member, &context.options.accounts);
-        let inputs = inputs(context, check.manifests, &members);
+        let requester = requester(&first.member, &installer.cluster.options.accounts);
+        let inputs = inputs(installer, check.manifests, &members);
         let known = self.known(&job, &inputs);
         if let Some(known) = &known {
             let again = known.wait(check.occasion);
@@ -123,8 +123,8 @@ impl Preflights {
                 return Preflight::Refused { refusals: known.refusals.clone(), again };
             }
         }
-        let (context, resolution) = (Arc::clone(context), check.resolution.to_owned());
-        let work = move || refusals(context, resolution, members);
+        let (installer, resolution) = (Arc::clone(installer), check.resolution.to_owned());
+        let work = move || refusals(installer, resolution, members);
         let refusals = match self.jobs.outcome(&requester, &job, &inputs, work, wake).await {
             Some(Ok(refusals)) => refusals,
             Some(Err(_)) => vec![Refusal {
@@ -149,10 +149,10 @@ impl Preflights {
     }
 
     /// Whether the last check of the same decision refused members.
-    pub(super) fn is_refused(&self, context: &Context, check: Check<'_>) -> bool {
-        let members = unsettled(context, check.manifests, check.taken_over);
+    pub(super) fn is_refused(&self, installer: &Installer, check: Check<'_>) -> bool {
+        let members = unsettled(installer, check.manifests, check.taken_over);
         !members.is_empty()
-            && self.known(&job(check.resolution, check.round), &inputs(context, check.manifests, &members)).is_some()
+            && self.known(&job(check.resolution, check.round), &inputs(installer, check.manifests, &members)).is_some()
     }
 
     /// Ends the checks of the rounds after this one.
@@ -189,10 +189,10 @@ fn job(resolution: &str, round: usize) -> String {
 
 /// What the checks depend on, but for the objects of the cluster. The state of the members is not part of it: it changes all the time
 /// while they are installed.
-fn inputs(context: &Context, manifests: &Manifests, members: &[Unsettled]) -> Digest {
+fn inputs(installer: &Installer, manifests: &Manifests, members: &[Unsettled]) -> Digest {
     let approved = members.iter().map(|Unsettled { member, .. }| {
-        let stored = context.deployment(&member.name_any())?;
-        Some(context.approvals.upgrades(&stored)).filter(|approved| !approved.is_empty())
+        let stored = installer.deployments.get(&member.name_any())?;
+        Some(installer.approvals.upgrades(&stored)).filter(|approved| !approved.is_empty())
     });
     Digest::of_json(&(&manifests.0, approved.flatten().collect::<Vec<_>>()))
 }

@@ -11,7 +11,7 @@ use chandler_api::{
     ResolutionStatus, ResolveSetOutput, resolution::DECISIONS,
 };
 use chandler_catalog::Indexes;
-use chandler_records::RecordError;
+use chandler_records::{RecordError, Records};
 use chandler_resolution::{
     PlannedMember,
     installation::{is_ready, ready},
@@ -34,8 +34,18 @@ use super::{
     observed::Entries,
     preflight::Preflights,
     set::{self, Written},
+    sets::Sets,
+    states::ResolutionStates,
 };
-use crate::{context::Context, events};
+use crate::{
+    bundle_deployment::Installer,
+    catalog::CatalogStates,
+    cluster::Cluster,
+    deployments::Deployments,
+    events,
+    platform_policy::Policies,
+    signals::{Signal, Signals},
+};
 
 /// A request to the API server failed.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +66,16 @@ impl chandler_runtime::ReconcileError for ReconcileError {
 
 /// The reconciler of Resolutions.
 pub(crate) struct Resolutions {
-    pub(super) context: Arc<Context>,
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) signals: Arc<Signals>,
+    pub(super) deployments: Deployments,
+    pub(super) records: Arc<Records>,
+    pub(super) states: Arc<ResolutionStates>,
+    pub(super) sets: Arc<Sets>,
+    pub(super) catalogs: Arc<CatalogStates>,
+    pub(super) policies: Arc<Policies>,
+    /// Checks members before they are written.
+    pub(super) installer: Arc<Installer>,
     pub(super) indexes: Indexes,
     pub(super) entries: Entries,
     pub(super) own_writes: OwnWrites<Resolution>,
@@ -98,9 +117,23 @@ impl Memory {
 
 impl Resolutions {
     /// The reconciler, with the indexes of catalogs.
-    pub(crate) fn new(context: &Arc<Context>, indexes: &Indexes, reflector: &Reflector<Resolution>) -> Self {
+    pub(crate) fn new(
+        installer: &Arc<Installer>,
+        sets: &Arc<Sets>,
+        (catalogs, indexes): (&Arc<CatalogStates>, &Indexes),
+        policies: &Arc<Policies>,
+        reflector: &Reflector<Resolution>,
+    ) -> Self {
         Self {
-            context: Arc::clone(context),
+            cluster: Arc::clone(&installer.cluster),
+            signals: Arc::clone(&installer.signals),
+            deployments: installer.deployments.clone(),
+            records: Arc::clone(&installer.records),
+            states: Arc::clone(&sets.resolutions),
+            sets: Arc::clone(sets),
+            catalogs: Arc::clone(catalogs),
+            policies: Arc::clone(policies),
+            installer: Arc::clone(installer),
             indexes: indexes.clone(),
             entries: Entries::default(),
             own_writes: reflector.own_writes(),
@@ -119,13 +152,13 @@ impl Resolutions {
         metrics: Arc<dyn Metrics>,
         shutdown: &Shutdown,
     ) -> KindController<Self> {
-        let api = Api::all(self.context.client.clone());
-        let selection = self.context.options.watch_selector.watch();
+        let api = Api::all(self.cluster.client.clone());
+        let selection = self.cluster.options.watch_selector.watch();
         // The answer depends on the versions and the kinds of the cluster.
-        let cluster_changed = self.context.cluster_info.changes().map(drop);
-        let bundles_changed = stream::unfold((Arc::clone(&self.context), None), async |(context, mut last)| {
-            context.resolutions.bundles_changed(&mut last).await;
-            Some(((), (context, last)))
+        let cluster_changed = self.cluster.info.changes().map(drop);
+        let bundles_changed = stream::unfold((Arc::clone(&self.states), None), async |(states, mut last)| {
+            states.bundles_changed(&mut last).await;
+            Some(((), (states, last)))
         });
         KindController::new(reflector, api, selection, Arc::new(self), metrics, shutdown)
             .reconcile_all_on(cluster_changed)
@@ -133,17 +166,17 @@ impl Resolutions {
     }
 
     pub(super) fn api(&self) -> Api<Resolution> {
-        Api::all(self.context.client.clone())
+        Api::all(self.cluster.client.clone())
     }
 
     pub(super) fn config_maps(&self) -> Api<ConfigMap> {
-        Api::namespaced(self.context.client.clone(), &self.context.options.system_namespace)
+        Api::namespaced(self.cluster.client.clone(), &self.cluster.options.system_namespace)
     }
 
     pub(super) fn forget(&self, name: &str) {
         self.preflights.end(name);
-        self.context.resolutions.decided.forget(name);
-        self.context.resolutions.handovers.forget(name);
+        self.sets.decided.forget(name);
+        self.states.handovers.forget(name);
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
         self.backoff.succeeded(name);
     }
@@ -181,7 +214,7 @@ impl Resolutions {
         if let Some(written) = written {
             self.own_writes.status(written, &status);
             let old = resolution.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-            events::publish(&self.context.events, resolution, old, &status.conditions).await;
+            events::publish(&self.cluster.events, resolution, old, &status.conditions).await;
         }
         Ok(())
     }
@@ -201,13 +234,13 @@ impl Resolutions {
         };
         self.finalize(resolution).await?;
         let maps = self.config_maps();
-        let is_stale = self.context.resolutions.take_stale(&resolution.name_any());
+        let is_stale = self.states.take_stale(&resolution.name_any());
         let mut decisions = match memory.decisions.take().filter(|_| !is_stale) {
             Some(decisions) => decisions,
             None => Decisions::read(&maps, resolution).await?,
         };
         let name = set::deployment_name(&resolution.name_any());
-        let deployment = self.context.deployment(&name);
+        let deployment = self.deployments.get(&name);
         let is_noted = deployment.as_ref().is_some_and(|it| decisions.has_created(it.uid().as_deref()));
         let is_taken = |deployment: &BundleDeployment| {
             let is_ours = is_noted || set::is_as_created(deployment, resolution, output, decisions.newest_first());
@@ -249,18 +282,18 @@ impl Resolutions {
         }
         let (mut is_current, mut created) = (false, None);
         if let Some(decision) = target.number.and_then(|number| decisions.find(number)) {
-            let api = Api::all(self.context.client.clone());
+            let api = Api::all(self.cluster.client.clone());
             let live = deployment.as_ref().filter(|it| it.metadata.deletion_timestamp.is_none());
             // One that is being deleted is created again once it is gone.
             if live.is_some() || deployment.is_none() {
                 let adopted = self.adopted(&self.taken_over(resolution).await?);
-                let membership = Membership::read(&self.context, resolution).await?;
+                let membership = Membership::read(&self.sets, resolution).await?;
                 // A rollout that is under way needs all entries: an edit of the spec would begin it anew, without what it already recorded.
                 let is_settled = adopted.is_empty() && live.is_some_and(is_ready);
                 let collides = live.is_some_and(set::collides);
                 let is_obsolete = |it: &AdoptedObject| {
-                    is_settled && membership.has_taken_over(&self.context, it)
-                        || collides && membership.is_interrupted(&self.context, it)
+                    is_settled && membership.has_taken_over(&self.deployments, it)
+                        || collides && membership.is_interrupted(&self.deployments, it)
                 };
                 let adoption = (&*adopted, is_obsolete);
                 let written = set::write(&api, live, resolution, output, decision, adoption).await?;
@@ -303,7 +336,7 @@ impl Resolutions {
         };
         let names = members.iter().map(PlannedMember::deployment_name).chain(elsewhere);
         let state = |name: String| {
-            let deployment = self.context.deployment(&name)?;
+            let deployment = self.deployments.get(&name)?;
             Some((name, ready(&deployment)?.reason.clone()))
         };
         names.filter_map(state).collect()
@@ -344,13 +377,13 @@ impl Reconciler for Resolutions {
     type Error = ReconcileError;
 
     async fn reconcile(&self, resolution: &Resolution) -> Result<Action, ReconcileError> {
-        let (name, context) = (resolution.name_any(), &self.context);
+        let name = resolution.name_any();
         // Before the first lists, nothing would seem to be installed, and no catalog to exist.
-        if !context.deployments.ready().await || !context.catalogs.ready().await {
+        if !self.deployments.ready().await || !self.catalogs.ready().await {
             return Ok(Action::await_change());
         }
         // Everything would seem to be allowed.
-        if name == context.options.platform_resolution && !context.policies.ready().await {
+        if name == self.cluster.options.platform_resolution && !self.policies.ready().await {
             return Ok(Action::await_change());
         }
         if resolution.metadata.deletion_timestamp.is_some() {
@@ -359,7 +392,7 @@ impl Reconciler for Resolutions {
         let mut memory = self.recall(resolution);
         let resolved = Box::pin(self.resolve(resolution, &mut memory)).await;
         // Whatever came of it: others wait until each Resolution was looked at once.
-        context.resolutions.handovers.answered(&name, &Answer::None);
+        self.states.handovers.answered(&name, &Answer::None);
         let action = match resolved {
             Ok(action) => action,
             Err(error) => {
@@ -367,7 +400,7 @@ impl Reconciler for Resolutions {
                 return Err(error);
             }
         };
-        if context.resolutions.exists(&name, resolution.uid().as_deref()) {
+        if self.states.exists(&name, resolution.uid().as_deref()) {
             self.remember(&name, memory);
         }
         self.backoff.succeeded(&name);
@@ -379,16 +412,14 @@ impl Reconciler for Resolutions {
     }
 
     fn observed(&self, resolution: &Resolution) {
-        self.context.cluster_operators.changed();
         self.generations.observe(resolution);
-        self.context.platform.resolution_changed(&resolution.name_any());
+        self.signals.send(Signal::ResolutionChanged(&resolution.name_any()));
     }
 
     fn removed(&self, resolution: &ObjectMeta) {
-        self.context.cluster_operators.changed();
         let name = resolution.name.as_deref().unwrap_or_default();
         self.generations.cancel(name);
         self.forget(name);
-        self.context.platform.resolution_changed(name);
+        self.signals.send(Signal::ResolutionChanged(name));
     }
 }

@@ -37,7 +37,7 @@ impl Resolutions {
 
     /// Deletes the BundleDeployment of a set, unless another one has its name by now.
     pub(super) async fn delete_set(&self, deployment: &BundleDeployment) -> Result<(), kube::Error> {
-        absent::delete(&Api::all(self.context.client.clone()), deployment).await
+        absent::delete(&Api::all(self.cluster.client.clone()), deployment).await
     }
 
     /// Deletes the BundleDeployment of the set, then the decisions, then the finalizer.
@@ -49,7 +49,7 @@ impl Resolutions {
         }
         if !self.generations.is_orphaning(resolution) {
             let deployment = set::deployment_name(&name);
-            let deployments: Api<BundleDeployment> = Api::all(self.context.client.clone());
+            let deployments: Api<BundleDeployment> = Api::all(self.cluster.client.clone());
             let existing = deployments.get_opt(&deployment).await?;
             if let Some(existing) = existing.filter(|existing| set::is_owned(existing, resolution)) {
                 let (mut held, mut again) = (None, LOOK_AGAIN);

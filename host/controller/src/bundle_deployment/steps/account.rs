@@ -1,7 +1,5 @@
 //! The ServiceAccount on whose behalf objects are read: it must exist, and grant its use.
 
-use std::sync::Arc;
-
 use chandler_api::{BundleDeployment, BundleSource, Reason};
 use chandler_permissions::Account;
 use chandler_rollout::{AccountGrant, RolloutError, impersonating};
@@ -9,8 +7,11 @@ use chandler_source::api_message;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, Client, ResourceExt as _};
 
-use super::super::decide::{account::account, spec_error::SpecError};
-use crate::{account_grant::Asker, context::Context, problem::Problem};
+use super::super::{
+    decide::{account::account, spec_error::SpecError},
+    preparer::Preparer,
+};
+use crate::problem::Problem;
 
 /// Nothing is read on behalf of the ServiceAccount.
 #[derive(Debug, thiserror::Error)]
@@ -31,13 +32,13 @@ pub(crate) enum AccountError {
 /// Refuses to fetch a source that names Secrets or ConfigMaps of the system namespace for a BundleDeployment whose ServiceAccount does not grant
 /// its use: their grants go by the name of the BundleDeployment, which others than their owner may have taken.
 pub(super) async fn may_fetch(
-    context: &Arc<Context>,
+    preparer: &Preparer,
     deployment: &BundleDeployment,
     source: &BundleSource,
 ) -> Result<(), AccountError> {
-    let account = account(deployment, &context.options.accounts)?;
+    let account = account(deployment, &preparer.cluster.options.accounts)?;
     match account.filter(|_| !source.references().is_empty()) {
-        Some(account) => granted(&context.client, &account, &*Asker::of(context, deployment)).await,
+        Some(account) => granted(&preparer.cluster.client, &account, &*preparer.grants.asker(deployment)).await,
         None => Ok(()),
     }
 }

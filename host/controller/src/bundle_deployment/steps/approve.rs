@@ -17,12 +17,12 @@ use super::{
             spec_error::SpecError,
             updates,
         },
-        handles::{ApproveHandles, PrepareHandles},
+        handles::ApproveHandles,
         subject::Subject,
     },
     certificates::{self, CertificatesError},
     choose::Chosen,
-    prepare::Update,
+    prepare::{PrepareHandles, Update},
     restore::{self, Restored},
 };
 use crate::problem::Problem;

@@ -14,10 +14,9 @@ use super::{
             revisions::{self, Candidate, Cause},
             spec_error::SpecError,
         },
-        handles::PrepareHandles,
         subject::Subject,
     },
-    prepare::{self, PrepareFailure, Prepared, Update},
+    prepare::{self, PrepareFailure, PrepareHandles, Prepared, Update},
     restore::{self, RestoreError, Restored},
 };
 use crate::problem::Problem;

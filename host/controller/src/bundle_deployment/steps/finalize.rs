@@ -6,22 +6,38 @@ use chandler_api::{
     BundleDeployment, Reason,
     names::{CLEANUP_UNPACK_CACHE_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, TEARDOWN_FINALIZER},
 };
-use chandler_records::{Record, Subject as RecordSubject};
-use chandler_rollout::{RolloutError, Teardown, deletion_plan::held};
-use chandler_runtime::finalizers;
-use kube::{Api, ResourceExt as _, runtime::controller::Action};
+use chandler_informers::Informers;
+use chandler_permissions::AccountPolicy;
+use chandler_records::{Record, Records, Subject as RecordSubject};
+use chandler_rollout::{Rollout, RolloutError, Teardown, deletion_plan::held};
+use chandler_runtime::{Backoff, GenerationTracker, OwnWrites, finalizers};
+use kube::{Api, Client, ResourceExt as _, runtime::controller::Action};
 
 use super::{
     super::{
         ReconcileError,
         assessment::{Assessment, ReconcileOutcome},
         decide::{intent::has_finalizer, spec_error::SpecError},
-        handles::FinalizeHandles,
         subject::Subject,
     },
+    prepare::Preparations,
     rollout::line,
 };
-use crate::problem::Problem;
+use crate::{memory::Memory, problem::Problem};
+
+/// What opening the record and finalizing a BundleDeployment use.
+pub(in super::super) struct FinalizeHandles<'a> {
+    pub(in super::super) client: &'a Client,
+    pub(in super::super) own_writes: &'a OwnWrites<BundleDeployment>,
+    pub(in super::super) rollout: &'a Rollout,
+    pub(in super::super) records: &'a Records,
+    pub(in super::super) accounts: &'a AccountPolicy,
+    pub(in super::super) memory: &'a Memory,
+    pub(in super::super) preparations: &'a Preparations,
+    pub(in super::super) informers: &'a Informers,
+    pub(in super::super) generations: &'a GenerationTracker,
+    pub(in super::super) backoff: &'a Backoff,
+}
 
 /// The objects of a release could not be deleted or orphaned.
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +130,7 @@ pub(in super::super) async fn remove_finalizer(
     }
     handles.records.close(&name, &subject.record).await?;
     handles.memory.forget(&name);
+    handles.preparations.end(&name);
     handles.informers.forget(&name);
     handles.generations.forget(&name);
     handles.backoff.succeeded(&name);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use chandler_api::{BundleDeployment, BundleWarning, ProvisionerInUse, Reason, Revision};
 use chandler_content::Tree;
 use chandler_core::{Digest, Release};
-use chandler_releases::Made;
-use chandler_runtime::{Capacity, Jobs, NotFree, Panicked, Share};
+use chandler_releases::{Made, Releases as ReleaseCache};
+use chandler_runtime::{Capacity, Jobs, NotFree, Panicked, Share, Slot};
 use chandler_values::Values;
 use kube::ResourceExt as _;
 
@@ -22,7 +22,8 @@ use super::{
             spec_error::SpecError,
             updates,
         },
-        handles::{DetectHandles, PrepareHandles, RenderHandles, ValuesHandles},
+        handles::{DetectHandles, RenderHandles},
+        preparer::Preparer,
     },
     account::{self, AccountError},
     class::{self, ClassError, ResolvedClass},
@@ -34,7 +35,7 @@ use super::{
     values::{self, ReadValuesError},
 };
 use crate::{
-    context::Context,
+    memory::ReleasesInUse,
     problem::Problem,
     provisioner_class::{self, Class},
 };
@@ -44,6 +45,16 @@ use crate::{
 pub(crate) struct Preparations {
     candidates: Jobs<Result<Prepared, Box<PrepareFailure>>>,
     revisions: Jobs<(Result<Rerendered, RerenderError>, Option<Share>)>,
+}
+
+/// What preparing a release in the background uses.
+pub(in super::super) struct PrepareHandles<'a> {
+    /// Shared, since a preparation outlives the reconcile that began it.
+    pub(in super::super) preparer: &'a Arc<Preparer>,
+    pub(in super::super) preparations: &'a Preparations,
+    pub(in super::super) releases: &'a ReleaseCache,
+    pub(in super::super) in_use: &'a ReleasesInUse,
+    pub(in super::super) slot: &'a Slot,
 }
 
 impl Preparations {
@@ -129,14 +140,14 @@ pub(super) async fn described(
     let name = deployment.name_any();
     let (jobs, requested) = (&handles.preparations.candidates, revisions::requested(deployment));
     let work = || {
-        let (deployment, context) = (deployment.clone(), Arc::clone(handles.context));
+        let (deployment, preparer) = (deployment.clone(), Arc::clone(handles.preparer));
         async move {
-            let capacity = context.capacities.preparations.clone();
-            Box::pin(describe(deployment, context, &capacity)).await
+            let capacity = preparer.capacities.preparations.clone();
+            Box::pin(describe(deployment, preparer, &capacity)).await
         }
     };
-    let on_behalf = requester(deployment, &handles.context.options.accounts);
-    let outcome = jobs.outcome(&on_behalf, &name, &requested, work, wake(&name, handles.context));
+    let on_behalf = requester(deployment, &handles.preparer.cluster.options.accounts);
+    let outcome = jobs.outcome(&on_behalf, &name, &requested, work, wake(&name, handles.preparer));
     let described = match handles.slot.lend(outcome).await? {
         Ok(described) => described,
         Err(Panicked) => Err(PrepareError::from(PreparationPanicked).into()),
@@ -155,20 +166,20 @@ pub(super) async fn rerendered(
     revision: &Revision,
 ) -> Option<Result<Result<Rerendered, RerenderError>, PreparationPanicked>> {
     let work = || {
-        let (deployment, revision, context) = (deployment.clone(), revision.clone(), Arc::clone(handles.context));
+        let (deployment, revision, preparer) = (deployment.clone(), revision.clone(), Arc::clone(handles.preparer));
         async move {
-            let requester = requester(&deployment, &context.options.accounts);
-            let size = context.memory.sizes.of(&deployment.name_any());
-            let share = context.capacities.preparations.acquire(&requester, size).await;
-            (rerender::rerender(&context, &deployment, &revision).await, share)
+            let requester = requester(&deployment, &preparer.cluster.options.accounts);
+            let size = preparer.memory.sizes.of(&deployment.name_any());
+            let share = preparer.capacities.preparations.acquire(&requester, size).await;
+            (rerender::rerender(&preparer, &deployment, &revision).await, share)
         }
     };
     let (name, number) = (deployment.name_any(), revision.number);
     let requested = revisions::requested(deployment);
     let requested = Digest::of([requested.as_str(), &revision.release_digest].join(" ").as_bytes());
     let (jobs, job) = (&handles.preparations.revisions, format!("{name}/{number}"));
-    let on_behalf = requester(deployment, &handles.context.options.accounts);
-    let outcome = jobs.outcome(&on_behalf, &job, &requested, work, wake(&name, handles.context));
+    let on_behalf = requester(deployment, &handles.preparer.cluster.options.accounts);
+    let outcome = jobs.outcome(&on_behalf, &job, &requested, work, wake(&name, handles.preparer));
     let Ok((rerendered, share)) = handles.slot.lend(outcome).await? else { return Some(Err(PreparationPanicked)) };
     if let Ok(rerendered) = &rerendered {
         handles.slot.exchange(rerendered.rendered.release.memory()).await;
@@ -178,38 +189,38 @@ pub(super) async fn rerendered(
 }
 
 /// Triggers a reconcile of a BundleDeployment, later.
-fn wake(name: &str, context: &Arc<Context>) -> impl FnOnce() + Send + 'static {
-    let (name, context) = (name.to_owned(), Arc::clone(context));
-    move || context.wake(&name)
+fn wake(name: &str, preparer: &Arc<Preparer>) -> impl FnOnce() + Send + 'static {
+    let (name, preparer) = (name.to_owned(), Arc::clone(preparer));
+    move || preparer.deployments.wake(&name)
 }
 
 /// The release of a BundleDeployment, outside of a reconcile of it, with its share of the memory for checks.
 pub(in super::super) async fn described_now(
     deployment: BundleDeployment,
-    context: Arc<Context>,
+    preparer: Arc<Preparer>,
 ) -> Result<(Arc<Release>, Vec<Share>), Box<PrepareFailure>> {
-    let capacity = context.capacities.checks.clone();
-    let Prepared { release, shares, .. } = Box::pin(describe(deployment, context, &capacity)).await?;
+    let capacity = preparer.capacities.checks.clone();
+    let Prepared { release, shares, .. } = Box::pin(describe(deployment, preparer, &capacity)).await?;
     Ok((release, shares))
 }
 
 async fn describe(
     deployment: BundleDeployment,
-    context: Arc<Context>,
+    preparer: Arc<Preparer>,
     capacity: &Capacity,
 ) -> Result<Prepared, Box<PrepareFailure>> {
     let spec = &deployment.spec;
     let named = match spec.provisioner_class_name.as_str() {
         "" => None,
-        class => Some(class::resolve(&context.classes, class).await.map_err(PrepareError::from)?),
+        class => Some(class::resolve(&preparer.classes, class).await.map_err(PrepareError::from)?),
     };
-    let granted = account::may_fetch(&context, &deployment, &spec.source).await;
+    let granted = account::may_fetch(&preparer, &deployment, &spec.source).await;
     granted.map_err(PrepareError::from)?;
     let UnpackedContent { tree, facts } =
-        unpack::unpack(&SourceHandles::of(&context, &deployment), &deployment).await.map_err(PrepareError::from)?;
+        unpack::unpack(&SourceHandles::of(&preparer, &deployment), &deployment).await.map_err(PrepareError::from)?;
     let resolved = match named {
         Some(class) => Ok(DetectedClass { class, warning: None }),
-        None => detect::detect(&DetectHandles::of(&context), &deployment, &tree).await,
+        None => detect::detect(&DetectHandles::of(&preparer), &deployment, &tree).await,
     };
     let DetectedClass { class: ResolvedClass { class, in_use }, warning } = resolved.map_err(|error| {
         let (unpacked, error) = (Some(facts.clone()), error.into());
@@ -219,11 +230,11 @@ async fn describe(
         let (unpacked, provisioner) = (Some(facts.clone()), Some(in_use.clone()));
         Box::new(PrepareFailure { unpacked, provisioner, error })
     };
-    let values = values::read(&ValuesHandles::of(&context), &deployment).await;
+    let values = values::read(&preparer, &deployment).await;
     let values = values.map_err(|error| failed(error.into()))?;
     let config = Config::layered(&in_use.class, &class.defaults, &values, spec.config.as_ref());
     let config = config.map_err(|error| failed(error.into()))?;
-    let inputs = Inputs { context: &context, deployment: &deployment, tree, facts: &facts, values: &values };
+    let inputs = Inputs { preparer: &preparer, deployment: &deployment, tree, facts: &facts, values: &values };
     let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
     let of = updates::Inputs {
         provisioner: &in_use,
@@ -233,13 +244,13 @@ async fn describe(
     };
     let held = updates::held(class.updates, history, &of);
     let warnings: Vec<BundleWarning> = warning.into_iter().collect();
-    let (name, requester) = (deployment.name_any(), requester(&deployment, &context.options.accounts));
-    let mut size = context.memory.sizes.of(&name);
+    let (name, requester) = (deployment.name_any(), requester(&deployment, &preparer.cluster.options.accounts));
+    let mut size = preparer.memory.sizes.of(&name);
     loop {
         let mut shares: Vec<Share> = capacity.acquire(&requester, size).await.into_iter().collect();
         let releases = Box::pin(inputs.releases((&class, &in_use, &config), held)).await.map_err(failed)?;
         let taken = memory(&releases.described.release, releases.update.as_ref());
-        context.memory.sizes.note(&name, taken);
+        preparer.memory.sizes.note(&name, taken);
         match capacity.more(&requester, &shares, taken) {
             Ok(more) => shares.extend(more),
             // Once there is memory for them, they come from the cache.
@@ -270,7 +281,7 @@ fn memory(release: &Release, update: Option<&Update>) -> usize {
 
 /// What a release is rendered from, besides a class.
 struct Inputs<'a> {
-    context: &'a Arc<Context>,
+    preparer: &'a Arc<Preparer>,
     deployment: &'a BundleDeployment,
     tree: Tree,
     facts: &'a Unpacked,
@@ -310,7 +321,7 @@ impl Inputs<'_> {
         let (name, spec) = (self.deployment.name_any(), &self.deployment.spec);
         let install_namespace = spec.install_namespace.as_str();
         let input = RenderInput { name: &name, install_namespace, class, tree: self.tree.clone(), config };
-        let Rendered { made, release } = render::render(&RenderHandles::of(self.context), input).await?;
+        let Rendered { made, release } = render::render(&RenderHandles::of(self.preparer), input).await?;
         let candidate = Candidate {
             cause: Cause::Spec,
             source: self.facts.resolved_source.clone(),
@@ -328,7 +339,7 @@ impl Inputs<'_> {
 
     /// What the newest component of a class makes of the bundle. One that failed a moment ago is not asked again.
     async fn update(&self, class: &Class, newest: &ProvisionerInUse, config: &Config) -> Result<Update, String> {
-        let (name, failed) = (self.deployment.name_any(), &self.context.memory.failed_updates);
+        let (name, failed) = (self.deployment.name_any(), &self.preparer.memory.failed_updates);
         let requested = revisions::requested(self.deployment);
         let inputs = (&requested, &self.facts.content_digest, &newest.digest, config.digest());
         let inputs = Digest::of_json(&inputs);
@@ -355,7 +366,13 @@ impl Inputs<'_> {
         let config = self.deployment.spec.config.as_ref();
         let config = Config::of_revision(revision, &class.defaults, self.values, config);
         let config = config.ok_or("the configuration that it had was not kept".to_owned());
-        let earlier = provisioner_class::component_of(self.context, class, &revision.provisioner).await;
+        let earlier = provisioner_class::component_of(
+            &self.preparer.classes,
+            &self.preparer.components,
+            class,
+            &revision.provisioner,
+        )
+        .await;
         let earlier = earlier.map_err(|error| error.to_string());
         let unavailable = match config.and_then(|config| Ok((config, earlier?))) {
             Ok((config, earlier)) => {
@@ -378,8 +395,8 @@ impl Inputs<'_> {
     /// The release of the current revision, as the record has it.
     async fn kept(&self, revision: &Revision) -> Option<Arc<Release>> {
         let name = self.deployment.name_any();
-        let record = self.context.records.known(&name)?;
-        match restore::kept(revision, &record, &self.context.releases).await {
+        let record = self.preparer.records.known(&name)?;
+        match restore::kept(revision, &record, &self.preparer.releases).await {
             Ok(kept) => kept,
             Err(error) => {
                 tracing::warn!(deployment = %name, %error, "a kept release cannot be read");

@@ -9,20 +9,14 @@ use chandler_core::{Digest, Fact};
 use chandler_values::Values;
 
 use super::{
-    super::{
-        decide::config::Config,
-        handles::{RenderHandles, ValuesHandles},
-    },
+    super::{decide::config::Config, handles::RenderHandles, preparer::Preparer},
     account::{self, AccountError},
     class::{self, ClassError, ResolvedClass},
     render::{self, RenderError, RenderInput, Rendered},
     unpack::{self, SourceHandles, UnpackError},
     values::{self, ReadValuesError},
 };
-use crate::{
-    context::Context,
-    provisioner_class::{self, EarlierError},
-};
+use crate::provisioner_class::{self, EarlierError};
 
 /// A revision's release, with the configuration that it was rendered with.
 pub(crate) struct Rerendered {
@@ -68,26 +62,27 @@ pub(crate) enum RerenderCause {
     Differs(String),
 }
 
-/// Renders the release of a revision again. It runs in the background, so it carves its handles out of the context.
+/// Renders the release of a revision again. It runs in the background, so it carves its handles out of the preparer.
 pub(super) async fn rerender(
-    context: &Arc<Context>,
+    preparer: &Arc<Preparer>,
     deployment: &BundleDeployment,
     revision: &Revision,
 ) -> Result<Rerendered, RerenderError> {
-    let result = rerendered(context, deployment, revision).await;
+    let result = rerendered(preparer, deployment, revision).await;
     result.map_err(|cause| RerenderError { revision: revision.number, cause })
 }
 
 async fn rerendered(
-    context: &Arc<Context>,
+    preparer: &Arc<Preparer>,
     deployment: &BundleDeployment,
     revision: &Revision,
 ) -> Result<Rerendered, RerenderCause> {
-    let (source, handles) = (SourceHandles::of(context, deployment), &RenderHandles::of(context));
-    let values = &ValuesHandles::of(context);
-    let ResolvedClass { class, in_use } = class::resolve(&context.classes, &revision.provisioner.class).await?;
+    let (source, handles) = (SourceHandles::of(preparer, deployment), &RenderHandles::of(preparer));
+    let ResolvedClass { class, in_use } = class::resolve(&preparer.classes, &revision.provisioner.class).await?;
     let (class, in_use, unavailable) =
-        match provisioner_class::component_of(context, &class, &revision.provisioner).await {
+        match provisioner_class::component_of(&preparer.classes, &preparer.components, &class, &revision.provisioner)
+            .await
+        {
             Ok(earlier) => (earlier, revision.provisioner.clone(), None),
             // The component that the class has now may render the same release.
             Err(error) => {
@@ -95,10 +90,10 @@ async fn rerendered(
                 (class, ProvisionerInUse { format, ..in_use }, Some(error))
             }
         };
-    let values = if revision.config.is_some() { Values::default() } else { values::read(values, deployment).await? };
+    let values = if revision.config.is_some() { Values::default() } else { values::read(preparer, deployment).await? };
     let config = Config::of_revision(revision, &class.defaults, &values, deployment.spec.config.as_ref())
         .ok_or_else(|| not_kept(revision))?;
-    account::may_fetch(context, deployment, &revision.source).await?;
+    account::may_fetch(preparer, deployment, &revision.source).await?;
     let tree = unpack::unpack_again(&source, deployment, revision).await?;
     let (name, install_namespace) = (kube::ResourceExt::name_any(deployment), revision.install_namespace.as_str());
     let target = render::target(&name, install_namespace, handles.cluster_info).await;

@@ -11,10 +11,9 @@ use super::{
     super::{
         assessment::ReleaseFacts,
         decide::revisions::{Candidate, Cause, Config},
-        handles::PrepareHandles,
         subject::Subject,
     },
-    prepare::{self, PreparationPanicked},
+    prepare::{self, PreparationPanicked, PrepareHandles},
     rerender::{RerenderError, Rerendered},
 };
 

@@ -7,9 +7,10 @@ use super::{
     super::{
         assessment::{RolloutFindings, Running},
         decide::{bundle, revisions::Cause},
-        handles::{PrepareHandles, RolloutHandles},
+        handles::RolloutHandles,
         subject::Subject,
     },
+    prepare::PrepareHandles,
     restore,
     rollout::{self, RolledOut, RolloutState},
 };

@@ -11,11 +11,9 @@ use kube::ResourceExt as _;
 use super::super::{
     assessment::Unpacked,
     decide::{account::requester, revisions},
+    preparer::Preparer,
 };
-use crate::{
-    context::Context,
-    problem::{self, Problem},
-};
+use crate::problem::{self, Problem};
 
 /// Content that was fetched and verified.
 pub(super) struct UnpackedContent {
@@ -37,8 +35,9 @@ pub(super) struct SourceHandles<'a> {
 }
 
 impl<'a> SourceHandles<'a> {
-    pub(super) fn of(context: &'a Context, deployment: &BundleDeployment) -> Self {
-        let Context { sources, images, memory, options, .. } = context;
+    pub(super) fn of(preparer: &'a Preparer, deployment: &BundleDeployment) -> Self {
+        let Preparer { sources, images, memory, cluster, .. } = preparer;
+        let options = &cluster.options;
         Self {
             sources: sources.on_behalf_of(requester(deployment, &options.accounts)),
             store: images.store(),

@@ -15,13 +15,13 @@ use kube::ResourceExt as _;
 use super::{
     super::{
         decide::{account::account, spec_error::SpecError},
-        handles::ValuesHandles,
+        preparer::Preparer,
     },
     account::{AccountError, acting},
 };
 use crate::{
-    account_grant::Asker,
     problem::Problem,
+    signals::Signal,
     values::{self, Place},
 };
 
@@ -45,38 +45,33 @@ pub(crate) enum ReadValuesError {
 }
 
 /// Reads the values of a BundleDeployment, and watches their objects from now on.
-pub(super) async fn read(
-    handles: &ValuesHandles<'_>,
-    deployment: &BundleDeployment,
-) -> Result<Values, ReadValuesError> {
-    let context = handles.context;
+pub(super) async fn read(preparer: &Arc<Preparer>, deployment: &BundleDeployment) -> Result<Values, ReadValuesError> {
     let (name, spec) = (deployment.name_any(), &deployment.spec);
     let (namespace, references) = (&spec.install_namespace, spec.values_from.as_slice());
     if references.is_empty() {
         let place = Place { namespace: String::new(), account: None };
-        context.memory.values.watch(&name, place, Objects::default().versions(), |_| std::future::ready(()));
+        preparer.memory.values.watch(&name, place, Objects::default().versions(), |_| std::future::ready(()));
         return Ok(Values::default());
     }
-    let account = account(deployment, &context.options.accounts)?;
+    let account = account(deployment, &preparer.cluster.options.accounts)?;
     let client = match &account {
-        Some(account) => acting(&context.client, account, &*Asker::of(context, deployment)).await?,
-        None => context.client.clone(),
+        Some(account) => acting(&preparer.cluster.client, account, &*preparer.grants.asker(deployment)).await?,
+        None => preparer.cluster.client.clone(),
     };
     let read = chandler_values::read(&client, namespace, references).await;
     let mut objects = read.map_err(|error| refused(error, &name, account.as_ref()))?;
     let place = Place { namespace: namespace.clone(), account: account.clone() };
-    context.memory.values.watch(&name, place, objects.versions(), |expected| {
-        let (context, name, namespace) = (Arc::clone(context), name.clone(), namespace.clone());
+    preparer.memory.values.watch(&name, place, objects.versions(), |expected| {
+        let (preparer, name, namespace) = (Arc::clone(preparer), name.clone(), namespace.clone());
         async move {
-            let availability = context.availability.clone();
+            let availability = preparer.cluster.availability.clone();
             values::watch(client, availability, namespace, expected, || {
-                context.memory.try_again(&name);
-                context.wake(&name);
+                preparer.signals.send(Signal::DeploymentInputChanged(&name));
             })
             .await;
         }
     });
-    let is_restricted = account.is_none() && *namespace == context.options.system_namespace;
+    let is_restricted = account.is_none() && *namespace == preparer.cluster.options.system_namespace;
     let grantee = Grantee::BundleDeployment(&name);
     if is_restricted {
         objects.retain(|metadata| grantee.may_name(metadata, true));
@@ -88,7 +83,7 @@ pub(super) async fn read(
         }
         _ => error,
     })?;
-    context.memory.values.hide(&name, values.redactor());
+    preparer.memory.values.hide(&name, values.redactor());
     Ok(values)
 }
 

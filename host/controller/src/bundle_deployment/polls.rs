@@ -10,12 +10,12 @@ use chandler_permissions::AccountPolicy;
 use chandler_source::{Resolution, Source};
 use chandler_turns::{Requester, Rotation};
 use futures::{StreamExt as _, stream};
-use kube::runtime::reflector::ObjectRef;
 
-use crate::{
-    bundle_deployment::{account, requester},
-    context::Context,
+use super::{
+    decide::account::{account, requester},
+    preparer::Preparer,
 };
+use crate::signals::Signal;
 
 /// How many sources are polled at the same time: enough that unresponsive servers leave room for the others, since few
 /// requests to one server run at once.
@@ -24,20 +24,19 @@ const CONCURRENCY: usize = 64;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Polls at the interval for images. Never ends.
-pub(crate) async fn run(context: &Context) {
+pub(crate) async fn run(preparer: &Preparer) {
     loop {
-        let (due, next) = context.memory.resolutions.due(context.options.image_poll_interval);
+        let (due, next) = preparer.memory.resolutions.due(preparer.cluster.options.image_poll_interval);
         // Requesters take turns, so that the unresponsive servers of one delay the others by one poll each.
         let mut queue = Rotation::default();
         for (name, resolution) in due {
-            let requester = requester_of(&name, context);
+            let requester = requester_of(&name, preparer);
             queue.push(&requester, (name, resolution));
         }
         stream::iter(std::iter::from_fn(|| queue.pop()))
             .for_each_concurrent(CONCURRENCY, |(name, resolution)| async move {
-                if poll(&name, &resolution, context).await {
-                    context.memory.try_again(&name);
-                    context.wake(&name);
+                if poll(&name, &resolution, preparer).await {
+                    preparer.signals.send(Signal::DeploymentInputChanged(&name));
                 }
             })
             .await;
@@ -46,26 +45,27 @@ pub(crate) async fn run(context: &Context) {
 }
 
 /// Polls one source. Returns whether its BundleDeployment must be reconciled.
-async fn poll(name: &str, asked: &Resolution, context: &Context) -> bool {
-    let resolutions = &context.memory.resolutions;
-    if !is_wanted(name, asked, context) {
+async fn poll(name: &str, asked: &Resolution, preparer: &Preparer) -> bool {
+    let resolutions = &preparer.memory.resolutions;
+    if !is_wanted(name, asked, preparer) {
         resolutions.renew(name, asked, None);
         return false;
     }
-    context.sources.on_behalf_of(requester_of(name, context)).poll(name, asked, resolutions).await
+    preparer.sources.on_behalf_of(requester_of(name, preparer)).poll(name, asked, resolutions).await
 }
 
 /// On whose behalf the source of a BundleDeployment is polled. One that is gone is not polled.
-fn requester_of(name: &str, context: &Context) -> Requester {
-    let deployment = context.deployment(name);
-    deployment.map_or_else(Requester::controller, |deployment| requester(&deployment, &context.options.accounts))
+fn requester_of(name: &str, preparer: &Preparer) -> Requester {
+    let deployment = preparer.deployments.get(name);
+    deployment
+        .map_or_else(Requester::controller, |deployment| requester(&deployment, &preparer.cluster.options.accounts))
 }
 
 /// Whether a BundleDeployment still has this source.
-fn is_wanted(name: &str, asked: &Resolution, context: &Context) -> bool {
-    let guarded = context.deployments.get(&ObjectRef::new(name));
+fn is_wanted(name: &str, asked: &Resolution, preparer: &Preparer) -> bool {
+    let guarded = preparer.deployments.guarded(name);
     let deployment = guarded.as_ref().and_then(|guarded| guarded.0.as_ref().ok());
-    deployment.is_some_and(|deployment| wants(deployment, &asked.source, &context.options.accounts))
+    deployment.is_some_and(|deployment| wants(deployment, &asked.source, &preparer.cluster.options.accounts))
 }
 
 /// Whether a BundleDeployment has this source, and is neither suspended nor refused because it names no ServiceAccount.

@@ -11,10 +11,11 @@ use kube::ResourceExt;
 use tokio::sync::Notify;
 
 use super::annotations::{set_named_by, set_of};
+use crate::signals::{Signal, Subscriber};
 
-/// Collects the sets that have to be looked at.
+/// The sets that have to be looked at.
 #[derive(Default)]
-pub(crate) struct DecisionWakes {
+pub(crate) struct DecisionQueue {
     state: Mutex<State>,
     changed: Notify,
 }
@@ -29,9 +30,9 @@ struct State {
     deployments: BTreeMap<String, (Option<String>, Option<i64>, bool)>,
 }
 
-impl DecisionWakes {
+impl DecisionQueue {
     /// A ConfigMap of the system namespace is new, changed or gone.
-    pub(crate) fn config_map_changed(&self, map: &impl ResourceExt) {
+    fn config_map_changed(&self, map: &impl ResourceExt) {
         let (name, now) = (map.name_any(), set_of(map).map(str::to_owned));
         let mut state = self.state();
         let before = match &now {
@@ -43,7 +44,7 @@ impl DecisionWakes {
     }
 
     /// A BundleDeployment is new or changed.
-    pub(crate) fn deployment_changed(&self, deployment: &BundleDeployment) {
+    fn deployment_changed(&self, deployment: &BundleDeployment) {
         let name = deployment.name_any();
         let Some(set) = set_named_by(&name).map(str::to_owned) else { return };
         let metadata = &deployment.metadata;
@@ -55,7 +56,7 @@ impl DecisionWakes {
     }
 
     /// A BundleDeployment is gone.
-    pub(crate) fn deployment_gone(&self, name: &str) {
+    fn deployment_gone(&self, name: &str) {
         let Some(set) = set_named_by(name).map(str::to_owned) else { return };
         let mut state = self.state();
         state.deployments.remove(name);
@@ -95,6 +96,23 @@ impl DecisionWakes {
     }
 }
 
+impl Subscriber for DecisionQueue {
+    fn receive(&self, signal: Signal<'_>) {
+        match signal {
+            Signal::ConfigMapChanged(map) => self.config_map_changed(map),
+            Signal::DeploymentChanged(deployment) => self.deployment_changed(deployment),
+            Signal::DeploymentGone(name) => self.deployment_gone(name),
+            Signal::DeploymentInputChanged(_)
+            | Signal::ResolutionChanged(_)
+            | Signal::PlatformOperatorChanged
+            | Signal::PolicyChanged
+            | Signal::CatalogsChanged
+            | Signal::ClassGone(_)
+            | Signal::SecretChanged(_) => {}
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use chandler_api::{BundleDeploymentSpec, BundleDeploymentStatus};
@@ -102,7 +120,7 @@ mod tests {
 
     use super::{super::claims::tests::map, *};
 
-    fn woken(wakes: &DecisionWakes) -> Vec<String> {
+    fn woken(wakes: &DecisionQueue) -> Vec<String> {
         let changed = wakes.changed().now_or_never().is_some();
         let sets: Vec<String> = wakes.take().into_iter().collect();
         assert_eq!(changed, !sets.is_empty());
@@ -111,7 +129,7 @@ mod tests {
 
     #[test]
     fn only_decisions_and_notes_concern_a_set() {
-        let wakes = DecisionWakes::default();
+        let wakes = DecisionQueue::default();
         let mut decision = map("one", "1", 1);
         wakes.config_map_changed(&decision);
         assert_eq!(woken(&wakes), ["shop"]);
@@ -127,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_status_of_a_bundle_deployment_concerns_no_set() {
-        let wakes = DecisionWakes::default();
+        let wakes = DecisionQueue::default();
         let mut deployment = BundleDeployment::new("decidedset-shop", BundleDeploymentSpec::default());
         deployment.metadata.generation = Some(1);
         wakes.deployment_changed(&deployment);

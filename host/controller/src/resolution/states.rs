@@ -1,4 +1,4 @@
-//! Which changes of other objects concern a Resolution.
+//! The Resolutions as their watch delivered them last, and which changes of other objects concern one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,12 +11,13 @@ use chandler_resolution::{
     Claim,
     installation::{is_ready, ready},
 };
-use chandler_runtime::{Cache, Triggers};
+use chandler_runtime::{Cache, Reflector, Triggers};
 use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
 
 use tokio::{sync::Notify, time::Instant};
 
-use super::{decided::DecidedMembers, decisions::NAME_LABEL, handover::Handovers, set};
+use super::{decisions::NAME_LABEL, handovers::Handovers, set};
+use crate::signals::{Signal, Subscriber};
 
 /// The shortest time between two rounds in which all Resolutions are reconciled because a BundleDeployment has another bundle. While a
 /// set is installed, each of its members is such a change.
@@ -25,10 +26,12 @@ const PACE: Duration = Duration::from_secs(2);
 /// A Resolution that may not decode.
 pub(super) type Guarded = chandler_runtime::Guarded<Resolution>;
 
-/// Triggers reconciles of Resolutions.
-pub(crate) struct ResolutionWakes {
+/// All Resolutions. Triggers the reconciles of those that a change concerns.
+pub(crate) struct ResolutionStates {
     objects: Cache<Guarded>,
     triggers: Triggers<Resolution>,
+    /// The name of the Resolution for PlatformOperators, which a PlatformPolicy limits.
+    platform: String,
     /// What each BundleDeployment had when it last changed.
     installed: Mutex<BTreeMap<String, Bundle>>,
     /// The reason of the condition Ready of each BundleDeployment, which statuses of Resolutions repeat.
@@ -37,8 +40,6 @@ pub(crate) struct ResolutionWakes {
     stale: Mutex<BTreeSet<String>>,
     /// A BundleDeployment has another bundle than before.
     bundles: Notify,
-    /// What the decisions say of members.
-    pub(super) decided: DecidedMembers,
     /// Members that pass from one set to another.
     pub(super) handovers: Handovers,
 }
@@ -64,23 +65,24 @@ impl Bundle {
     }
 }
 
-impl ResolutionWakes {
-    pub(crate) fn new(objects: Cache<Guarded>, triggers: Triggers<Resolution>) -> Self {
+impl ResolutionStates {
+    /// The Resolutions that this reflector watches. `platform` is the name of the one for PlatformOperators.
+    pub(crate) fn new(reflector: &Reflector<Resolution>, platform: &str) -> Self {
         Self {
-            objects,
-            triggers,
+            objects: reflector.cache(),
+            triggers: reflector.triggers(),
+            platform: platform.to_owned(),
             installed: Mutex::default(),
             states: Mutex::default(),
             stale: Mutex::default(),
             bundles: Notify::new(),
-            decided: DecidedMembers::default(),
             handovers: Handovers::default(),
         }
     }
 
     /// A BundleDeployment is new or changed. One of a set concerns its Resolution at once; what is installed concerns all
     /// ([`Self::bundles_changed`]).
-    pub(crate) fn deployment_changed(&self, deployment: &BundleDeployment) {
+    fn deployment_changed(&self, deployment: &BundleDeployment) {
         let name = deployment.name_any();
         self.owner(&name, deployment.labels().get(OWNER_NAME_LABEL));
         self.state_changed(deployment);
@@ -113,7 +115,7 @@ impl ResolutionWakes {
     }
 
     /// A BundleDeployment is gone.
-    pub(crate) fn deployment_gone(&self, name: &str) {
+    fn deployment_gone(&self, name: &str) {
         self.owner(name, None);
         self.states.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
         self.handovers.deployment_gone(name);
@@ -133,7 +135,7 @@ impl ResolutionWakes {
     }
 
     /// A ConfigMap of the system namespace is new, changed or gone. A decision that someone deletes is read again.
-    pub(crate) fn config_map_changed(&self, map: &impl kube::ResourceExt) {
+    fn config_map_changed(&self, map: &impl kube::ResourceExt) {
         if let Some(resolution) = map.labels().get(NAME_LABEL) {
             self.stale.lock().unwrap_or_else(PoisonError::into_inner).insert(resolution.clone());
             self.wake(resolution);
@@ -145,8 +147,8 @@ impl ResolutionWakes {
         self.stale.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
     }
 
-    /// The catalogs that can be read are others than before, or all Resolutions have to look again.
-    pub(crate) fn all(&self) {
+    /// Reconciles all Resolutions again.
+    fn wake_all(&self) {
         for resolution in self.objects.state() {
             self.wake(&resolution.name_any());
         }
@@ -199,10 +201,30 @@ impl ResolutionWakes {
     }
 }
 
+impl Subscriber for ResolutionStates {
+    fn receive(&self, signal: Signal<'_>) {
+        match signal {
+            Signal::DeploymentChanged(deployment) => self.deployment_changed(deployment),
+            Signal::DeploymentGone(name) => self.deployment_gone(name),
+            Signal::ConfigMapChanged(map) => self.config_map_changed(map),
+            Signal::CatalogsChanged => self.wake_all(),
+            Signal::PolicyChanged => {
+                if self.get(&self.platform).is_some() {
+                    self.wake(&self.platform);
+                }
+            }
+            Signal::DeploymentInputChanged(_)
+            | Signal::ResolutionChanged(_)
+            | Signal::PlatformOperatorChanged
+            | Signal::ClassGone(_)
+            | Signal::SecretChanged(_) => {}
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use chandler_client::Availability;
-    use chandler_runtime::Reflector;
     use futures::FutureExt as _;
 
     use super::*;
@@ -212,7 +234,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let guard = runtime.enter();
         let reflector = Reflector::<Resolution>::new(Availability::default());
-        let wakes = ResolutionWakes::new(reflector.cache(), reflector.triggers());
+        let wakes = ResolutionStates::new(&reflector, "platform-operators");
         let completes = |last: &mut Option<Instant>| wakes.bundles_changed(last).now_or_never().is_some();
         let mut last = None;
         assert!(!completes(&mut last), "nothing changed");
@@ -235,7 +257,7 @@ mod tests {
     #[test]
     fn what_is_not_another_bundle_wakes_nobody() {
         let reflector = Reflector::<Resolution>::new(Availability::default());
-        let wakes = ResolutionWakes::new(reflector.cache(), reflector.triggers());
+        let wakes = ResolutionStates::new(&reflector, "platform-operators");
         wakes.deployment_changed(&installed("a", "1.0.0"));
         assert!(wakes.bundles.notified().now_or_never().is_some());
         let mut same = installed("a", "1.0.0");

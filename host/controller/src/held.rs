@@ -1,0 +1,59 @@
+//! What the content service may show.
+
+use std::sync::Arc;
+
+use chandler_core::Digest;
+use chandler_serve::{Holding, Holdings, Target};
+use kube::ResourceExt as _;
+
+use crate::{bundle_deployment::Installer, catalog::CatalogStates, signals::Signal};
+
+/// The content of BundleDeployments and Catalogs.
+pub(crate) struct Held {
+    pub(crate) installer: Arc<Installer>,
+    pub(crate) catalogs: Arc<CatalogStates>,
+}
+
+impl Held {
+    /// The content in the status, as before a restart, if it is that of a revision in the record: others may write a status.
+    fn recorded(&self, name: &str) -> Option<Digest> {
+        let guarded = self.installer.deployments.guarded(name)?;
+        let described = guarded.0.as_ref().ok()?.status.as_ref()?.content_digest.clone()?;
+        let state = self.installer.records.known(name)?.state();
+        let is_recorded = state.history.iter().any(|revision| revision.content_digest == described);
+        described.parse().ok().filter(|_| is_recorded)
+    }
+}
+
+impl Holdings for Held {
+    fn bundle(&self, name: &str) -> Holding {
+        let noted = self.installer.memory.contents.get(name);
+        if matches!(noted, Holding::Content(_)) {
+            return noted;
+        }
+        match self.recorded(name) {
+            Some(content) => Holding::Content(content),
+            None if self.installer.deployments.guarded(name).is_none() => Holding::Nothing,
+            None => noted,
+        }
+    }
+
+    fn catalog(&self, name: &str) -> Option<Digest> {
+        self.catalogs.digest_in_use(name)
+    }
+
+    fn target(&self, name: &str) -> Target {
+        let guarded = self.installer.deployments.guarded(name);
+        let Some(deployment) = guarded.as_ref().and_then(|guarded| guarded.0.as_ref().ok()) else {
+            return Target::Absent;
+        };
+        match &deployment.spec.source.upload {
+            Some(upload) => Target::Upload { uid: deployment.uid().unwrap_or_default(), digest: upload.digest.clone() },
+            None => Target::Other(deployment.spec.source.kind.clone()),
+        }
+    }
+
+    fn uploaded(&self, name: &str) {
+        self.installer.signals.send(Signal::DeploymentInputChanged(name));
+    }
+}
