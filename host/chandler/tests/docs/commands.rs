@@ -6,9 +6,12 @@ use clap::CommandFactory as _;
 
 use crate::page::Page;
 
-/// The commands of the README's table that do not exist, and the commands that are not in it.
-pub(crate) fn missing_in_table(readme: &str) -> Vec<String> {
-    let table = readme.lines().skip_while(|line| *line != "## Commands").skip_while(|line| !line.starts_with('|'));
+/// The page with the list of all commands.
+pub(crate) const PAGE: &str = "docs/commands.md";
+
+/// The commands in the table of [`PAGE`] that do not exist, and the commands that are missing in it.
+pub(crate) fn missing_in_table(page: &str) -> Vec<String> {
+    let table = page.lines().skip_while(|line| *line != "## Commands").skip_while(|line| !line.starts_with('|'));
     let cells = table.take_while(|line| line.starts_with('|')).filter_map(|line| line.split(" | ").next());
     let spans: Vec<String> = cells.flat_map(spans).collect();
     let named: BTreeSet<&str> = spans
@@ -21,11 +24,11 @@ pub(crate) fn missing_in_table(readme: &str) -> Vec<String> {
     let missing = commands
         .iter()
         .filter(|command| !named.contains(command.get_name()))
-        .map(|command| format!("README.md: the table has no `chandler {}`", command.get_name()));
+        .map(|command| format!("{PAGE}: the table has no `chandler {}`", command.get_name()));
     let unknown = named
         .iter()
         .filter(|name| root.find_subcommand(name).is_none())
-        .map(|name| format!("README.md: the table has `chandler {name}`, which does not exist"));
+        .map(|name| format!("{PAGE}: the table has `chandler {name}`, which does not exist"));
     missing.chain(unknown).collect()
 }
 

@@ -82,9 +82,9 @@ fn commands_in_the_pages_exist() {
 }
 
 #[test]
-fn the_readme_names_every_command() {
-    let readme = Page::read(&page::root().join("README.md"));
-    none(&commands::missing_in_table(&readme.text));
+fn the_page_of_commands_lists_every_command() {
+    let page = Page::read(&page::root().join(commands::PAGE));
+    none(&commands::missing_in_table(&page.text));
 }
 
 #[test]

@@ -1,34 +1,12 @@
 //! The pages of the documentation name only files and tests that exist: a reviewer of docs/security.md follows them.
 
-#![expect(clippy::unwrap_used, reason = "a test reads its own sources")]
+use std::{collections::BTreeSet, fs, path::Path};
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
+use crate::files;
 
 /// Directories with sources, and the files with prose.
 const SOURCES: &[&str] = &["docs", "host", "plugins", "sdk", "tests", "xtask"];
 const PAGES: &[&str] = &["docs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// Every file below a directory that has this extension.
-fn files(path: &Path, extension: &str, found: &mut Vec<PathBuf>) {
-    if path.is_dir() {
-        for entry in fs::read_dir(path).unwrap() {
-            let entry = entry.unwrap();
-            if entry.file_name() != "target" {
-                files(&entry.path(), extension, found);
-            }
-        }
-    } else if path.extension().is_some_and(|found| found == extension) {
-        found.push(path.to_owned());
-    }
-}
 
 /// The names of the functions of a source. A case of the conformance suite is a function, too.
 fn functions(text: &str) -> impl Iterator<Item = &str> {
@@ -37,14 +15,7 @@ fn functions(text: &str) -> impl Iterator<Item = &str> {
 
 /// The texts between backticks of a page, outside of code blocks.
 fn quoted(page: &str) -> Vec<String> {
-    let mut block = false;
-    let prose = page.lines().filter(|line| {
-        let fence = line.trim_start().starts_with("```");
-        block ^= fence;
-        !block && !fence
-    });
-    let prose: Vec<&str> = prose.collect();
-    prose.join("\n").split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    files::prose(page).join("\n").split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 /// Whether a quoted text is the name of a test: a path of identifiers whose last has several underscores and no capital.
@@ -64,12 +35,12 @@ fn source_path(quoted: &str) -> Option<&str> {
 
 #[test]
 fn pages_name_only_files_and_tests_that_exist() {
-    let (root, mut sources, mut pages) = (root(), Vec::new(), Vec::new());
+    let (root, mut sources, mut pages) = (files::root(), Vec::new(), Vec::new());
     for directory in SOURCES {
-        files(&root.join(directory), "rs", &mut sources);
+        files::find(&root.join(directory), "rs", &mut sources);
     }
     for page in PAGES {
-        files(&root.join(page), "md", &mut pages);
+        files::find(&root.join(page), "md", &mut pages);
     }
     let code: Vec<String> = sources.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
     let known: BTreeSet<&str> = code.iter().flat_map(|text| functions(text)).collect();
