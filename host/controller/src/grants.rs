@@ -68,7 +68,9 @@ async fn watch_all(grants: &Grants, cluster: &Cluster, informers: &Informers, re
         loop {
             changed.notified().await;
             let waiting: Vec<String> = grants.0.borrow().iter().cloned().collect();
-            waiting.iter().for_each(|name| retry(name));
+            for name in &waiting {
+                retry(name);
+            }
             let count = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
             tokio::time::sleep(PAUSE.max(PAUSE_FOR_EACH.saturating_mul(count))).await;
         }

@@ -155,7 +155,9 @@ pub(crate) async fn run(registries: &Registries, mut returns: Receiver<String>, 
             },
             _ = tick.tick() => registries.with(RegistryWaits::new_scouts),
         };
-        waiting.iter().for_each(|name| retry(name));
+        for name in &waiting {
+            retry(name);
+        }
     }
 }
 

@@ -65,7 +65,9 @@ impl Installer {
         let all = self.deployments.all();
         let concerned = all.iter().filter_map(|guarded| guarded.0.as_ref().ok()).filter(|it| is_concerned(it));
         let names: Vec<String> = concerned.filter_map(|deployment| deployment.metadata.name.clone()).collect();
-        names.iter().for_each(|name| self.try_again(name));
+        for name in &names {
+            self.try_again(name);
+        }
         names
     }
 
