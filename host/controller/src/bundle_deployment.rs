@@ -65,7 +65,7 @@ use self::{
     errors::Halted,
     steps::{
         approve::{self, Approved},
-        choose, failure, finalize, report,
+        choose, finalize, report,
         rollout::{self, RolledOut},
         running,
     },
@@ -133,16 +133,7 @@ async fn reconcile_in_slot(
 ) -> Result<Action, ReconcileError> {
     // The runtime reports an object that cannot be decoded when the watch delivers it.
     let Ok(deployment) = &guarded.0 else { return Ok(Action::await_change()) };
-    let reconciled = Box::pin(reconcile_deployment(deployment, slot, installer)).await;
-    if let Err(error) = &reconciled {
-        let failures = installer.backoff.failures(&deployment.name_any());
-        // The reconcile may have written a status before it failed.
-        let newest = installer.own_writes.newest(Arc::clone(guarded));
-        let deployment = newest.0.as_ref().unwrap_or(deployment);
-        let redactor = installer.memory.values.redactor(deployment);
-        failure::report(installer.report(), deployment, error, (failures, &redactor)).await;
-    }
-    reconciled
+    Box::pin(reconcile_deployment(deployment, slot, installer)).await
 }
 
 async fn reconcile_deployment(

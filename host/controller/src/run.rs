@@ -203,7 +203,7 @@ async fn reconcile_until_rewind(
     let selector = &options.watch_selector;
     let provisioner_classes = ProvisionerClasses::open(&cluster, &signals, &known, (&defined, &components), &classes)
         .map_err(ControllerError::Cache)?;
-    let catalog_reconciler = Arc::new(Catalogs::open(&cluster, &signals, &catalog_states, catalog_sources, &catalogs)?);
+    let catalog_reconciler = Arc::new(Catalogs::open(&cluster, &signals, &catalog_states, catalog_sources)?);
     // The records of a BundleDeployment that is not selected belong to another controller.
     patiently(|| records.load(selector.selects_all()), RecordError::is_transient).await?;
     patiently(|| provisioner_classes.preload(), is_momentary).await.map_err(listing("ProvisionerClasses"))?;
@@ -237,11 +237,8 @@ async fn reconcile_until_rewind(
     );
     let platform_reconciler = PlatformOperators::new(platform, &signals, &operators);
     let operators = platform_reconciler.controller(operators, Arc::clone(&metrics), &shutdown);
-    let policies = PlatformPolicies::new(&cluster, &signals, &in_force, &policies).controller(
-        policies,
-        Arc::clone(&metrics),
-        &shutdown,
-    );
+    let policies =
+        PlatformPolicies::new(&cluster, &signals, &in_force).controller(policies, Arc::clone(&metrics), &shutdown);
     let catalogs = Arc::clone(&catalog_reconciler).controller(catalogs, Arc::clone(&metrics), &shutdown);
     let deployments = BundleDeployments::controller(&installer, deployments, metrics, &shutdown);
     let worker = Worker::new(&cluster, &known, &decisions);

@@ -22,11 +22,11 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Backoff, Cache, Guarded, Metrics, Outcome, OwnWrites, Reflector, Shutdown, Triggers, cache::Filler, decode,
-    reconnect::reconnecting, reflector::reflect,
+    Backoff, Cache, Guarded, Metrics, Outcome, OwnWrites, Reflector, Report, Shutdown, Triggers, cache::Filler, decode,
+    reconnect::reconnecting, reflector::reflect, status_patch,
 };
 
 /// How long the events of one object are collected before it is reconciled.
@@ -35,13 +35,33 @@ const DEBOUNCE: Duration = Duration::from_millis(50);
 /// Reconciles the objects of one kind. The implementor is the state of the reconciler.
 pub trait Reconciler: Send + Sync + 'static {
     /// The kind.
-    type Object: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static;
-    /// Why a reconcile failed without a report in the status.
+    type Object: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Debug + Send + Sync + 'static;
+    /// The status of the kind.
+    type Status: Clone + Default + Serialize + Send + Sync + 'static;
+    /// Why a reconcile failed.
     type Error: ReconcileError;
 
-    /// Reconciles one object, and returns when to do so again. Two reconciles of one object never overlap. The object is the newest
-    /// one at the start; after a wait, read it again from the cache, with [`OwnWrites::newest`].
-    fn reconcile(&self, object: &Self::Object) -> impl Future<Output = Result<Action, Self::Error>> + Send;
+    /// Reconciles one object, and returns what its status is to be and when to reconcile it again. Two reconciles of one object never
+    /// overlap. The object is the newest one at the start; after a wait, read it again from the cache, with [`OwnWrites::newest`].
+    fn reconcile(
+        &self,
+        object: &Self::Object,
+    ) -> impl Future<Output = Result<Report<Self::Status>, Self::Error>> + Send;
+
+    /// What the status is to be after a reconcile that failed, or `None` if the next reconcile is likely to succeed, or if the status is
+    /// what cannot be written. `failures` is the number of failed reconciles in a row before this one.
+    fn failed(&self, object: &Self::Object, error: &Self::Error, failures: u32) -> Option<Self::Status>;
+
+    /// The stored status.
+    fn status(object: &Self::Object) -> Option<&Self::Status>;
+
+    /// The runtime wrote this status over the stored one: publishes what changed.
+    fn written(
+        &self,
+        object: &Self::Object,
+        stored: Option<&Self::Status>,
+        status: &Self::Status,
+    ) -> impl Future<Output = ()> + Send;
 
     /// The delays between retries of failed reconciles.
     fn backoff(&self) -> &Backoff;
@@ -73,6 +93,9 @@ pub trait ReconcileError: std::error::Error + Send + 'static {
     /// Whether the reconcile wrote an object that had changed since it was read, or was deleted. The watch delivers what became of it, so
     /// this is not reported as a failure.
     fn is_conflict(&self) -> bool;
+
+    /// The error of a status that could not be written.
+    fn of_status(error: kube::Error) -> Self;
 }
 
 /// The controller of one kind.
@@ -86,6 +109,8 @@ pub struct KindController<R: Reconciler> {
 
 struct Context<R: Reconciler> {
     reconciler: Arc<R>,
+    /// Writes the status.
+    api: Api<R::Object>,
     metrics: Arc<dyn Metrics>,
     own_writes: OwnWrites<R::Object>,
     triggers: Triggers<R::Object>,
@@ -108,12 +133,13 @@ impl<R: Reconciler> KindController<R> {
         let watched =
             Watched { cache: cache.clone(), own_writes: own_writes.clone(), reconciler: Arc::clone(&reconciler) };
         let availability = reflector.availability;
+        let statuses = Api::all(api.clone().into_client());
         let events = watch(reflector.filler, api, config, availability.clone(), watched);
         let controller = Controller::for_stream(events.map(Ok), cache.store())
             .with_config(Config::default().debounce(DEBOUNCE))
             .graceful_shutdown_on(shutdown.clone())
             .reconcile_on(reflector.requests.map(|object| ObjectRef::new(&object.name)));
-        let context = Arc::new(Context { reconciler, metrics, own_writes, triggers });
+        let context = Arc::new(Context { reconciler, api: statuses, metrics, own_writes, triggers });
         Self { controller, cache, availability, shutdown: shutdown.clone(), context }
     }
 
@@ -244,12 +270,7 @@ async fn reconcile<R: Reconciler>(
     let started = Instant::now();
     let guarded = context.own_writes.newest(guarded);
     let (result, completed) = match decode(&guarded) {
-        Ok(object) => {
-            // An error means that the controller has stopped.
-            let again = || context.triggers.send(ObjectRef::new(&object.name_any())).unwrap_or_default();
-            let _in_progress = context.own_writes.begin(object, again);
-            (context.reconciler.reconcile(object).await, Outcome::Completed)
-        }
+        Ok(object) => (context.reconcile(&guarded, object).await, Outcome::Completed),
         Err(invalid) => {
             let handled = context.reconciler.undecodable(&guarded, invalid).await;
             (handled.map(|()| Action::await_change()), Outcome::Undecodable)
@@ -262,6 +283,53 @@ async fn reconcile<R: Reconciler>(
     };
     context.metrics.reconciled(&R::Object::kind(&()), outcome, started.elapsed());
     result
+}
+
+impl<R: Reconciler> Context<R> {
+    /// Reconciles an object, and writes to its status what was found, also if the reconcile failed.
+    async fn reconcile(&self, guarded: &Arc<Guarded<R::Object>>, object: &R::Object) -> Result<Action, R::Error> {
+        let name = object.name_any();
+        // An error means that the controller has stopped.
+        let again = || self.triggers.send(ObjectRef::new(&name)).unwrap_or_default();
+        let _in_progress = self.own_writes.begin(object, again);
+        let error = match self.reconciler.reconcile(object).await {
+            Ok(Report { status, next }) => {
+                if let Some(status) = status {
+                    self.write(guarded, object, &status).await.map_err(R::Error::of_status)?;
+                }
+                return Ok(next.action(&name, self.reconciler.backoff()));
+            }
+            Err(error) => error,
+        };
+        let failures = self.reconciler.backoff().failures(&name);
+        // The reconcile may have written the status before it failed.
+        let newest = self.own_writes.newest(Arc::clone(guarded));
+        let status = self.reconciler.failed(newest.0.as_ref().unwrap_or(object), &error, failures);
+        if let Some(status) = status.filter(|_| !error.is_conflict())
+            && let Err(unwritten) = self.write(guarded, object, &status).await
+        {
+            let kind = R::Object::kind(&());
+            tracing::warn!(%kind, name, error = %unwritten, "the status does not report why the reconcile failed");
+        }
+        Err(error)
+    }
+
+    /// Writes a status where it differs from what the reconcile itself or the watch wrote last.
+    async fn write(
+        &self,
+        guarded: &Arc<Guarded<R::Object>>,
+        object: &R::Object,
+        status: &R::Status,
+    ) -> Result<(), kube::Error> {
+        let newest = self.own_writes.newest(Arc::clone(guarded));
+        let newest = newest.0.as_ref().unwrap_or(object);
+        let (stored, name) = (R::status(newest), object.name_any());
+        if let Some(written) = status_patch::write(&self.api, &name, stored, status).await? {
+            self.own_writes.status(written, status);
+            self.reconciler.written(newest, stored, status).await;
+        }
+        Ok(())
+    }
 }
 
 /// The longest pause after a conflict. The write that came between has ended, so a long pause is of no use.

@@ -9,6 +9,7 @@
 //! | [`cache`](mod@cache) | the objects of a watched kind in memory | no |
 //! | [`reflector`] | watches that fill caches | watches |
 //! | `reconnect` | watches that are tried again | no |
+//! | [`report`] | what a reconcile found, and when the next one is due | no |
 //! | [`triggers`] | requests to reconcile an object | no |
 //! | [`guard`] | objects that may not decode | no |
 //! | [`leadership`] | leader election and shutdown | the election's |
@@ -42,6 +43,7 @@ pub mod own_writes;
 pub mod probe;
 mod reconnect;
 pub mod reflector;
+pub mod report;
 pub mod slots;
 pub mod status_patch;
 pub mod triggers;
@@ -62,6 +64,7 @@ pub use own_writes::OwnWrites;
 pub use probe::{is_momentary, patiently, probe};
 pub use reconnect::reconnecting;
 pub use reflector::{Reflector, reflect_related};
+pub use report::{Next, Report};
 pub use slots::{Slot, Slots};
 pub use triggers::Triggers;
 pub use watch_selector::{SelectorError, WatchSelector};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use chandler_api::{BundleDeployment, ProvisionerClass, SystemReference};
+use chandler_api::{BundleDeployment, BundleDeploymentStatus, ProvisionerClass, SystemReference};
 use chandler_records::MANAGED_BY;
-use chandler_runtime::{Backoff, KindController, Metrics, Reconciler, Reflector, Shutdown};
+use chandler_runtime::{Backoff, KindController, Metrics, Next, Reconciler, Reflector, Report, Shutdown};
 use futures::StreamExt as _;
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Secret},
@@ -13,10 +13,15 @@ use k8s_openapi::{
 use kube::{
     Api, ResourceExt as _,
     core::{PartialObjectMeta, error_boundary::InvalidObject},
-    runtime::{controller::Action, reflector::ObjectRef, watcher},
+    runtime::{reflector::ObjectRef, watcher},
 };
 
-use super::{ReconcileError, installer::Installer, reconcile, steps::undecodable};
+use super::{
+    ReconcileError,
+    installer::Installer,
+    reconcile,
+    steps::{failure, report, undecodable},
+};
 use crate::{cluster::Cluster, deployments::Guarded, provisioner_class::may_use, signals::Signal};
 
 /// The reconciler of BundleDeployments.
@@ -75,10 +80,35 @@ fn concerned(installer: &Installer, is_concerned: impl Fn(&BundleDeployment) -> 
 
 impl Reconciler for BundleDeployments {
     type Object = BundleDeployment;
+    type Status = BundleDeploymentStatus;
     type Error = ReconcileError;
 
-    async fn reconcile(&self, deployment: &BundleDeployment) -> Result<Action, ReconcileError> {
-        reconcile(&deployment.name_any(), &self.0).await
+    /// Writes the status itself: the record comes before it, and both belong into the slot of the reconcile.
+    async fn reconcile(&self, deployment: &BundleDeployment) -> Result<Report<BundleDeploymentStatus>, ReconcileError> {
+        let action = reconcile(&deployment.name_any(), &self.0).await?;
+        Ok(Report { status: None, next: Next::Decided(action) })
+    }
+
+    fn failed(
+        &self,
+        deployment: &BundleDeployment,
+        error: &ReconcileError,
+        failures: u32,
+    ) -> Option<BundleDeploymentStatus> {
+        failure::status(deployment, error, (failures, &self.0.memory.values.redactor(deployment)))
+    }
+
+    fn status(deployment: &BundleDeployment) -> Option<&BundleDeploymentStatus> {
+        deployment.status.as_ref()
+    }
+
+    async fn written(
+        &self,
+        deployment: &BundleDeployment,
+        stored: Option<&BundleDeploymentStatus>,
+        status: &BundleDeploymentStatus,
+    ) {
+        report::publish(&self.0.cluster.events, deployment, stored, status).await;
     }
 
     async fn undecodable(&self, guarded: &Guarded, invalid: &InvalidObject) -> Result<(), ReconcileError> {
@@ -116,6 +146,10 @@ impl Reconciler for BundleDeployments {
 impl chandler_runtime::ReconcileError for ReconcileError {
     fn is_conflict(&self) -> bool {
         Self::is_conflict(self)
+    }
+
+    fn of_status(error: kube::Error) -> Self {
+        Self::Status(error)
     }
 }
 

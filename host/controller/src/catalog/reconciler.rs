@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use chandler_api::Catalog;
+use chandler_api::{Catalog, CatalogStatus};
 use chandler_catalog::{Indexes, StoreError};
 use chandler_runtime::{
-    Backoff, GenerationTracker, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, status_patch,
+    Backoff, GenerationTracker, KindController, Metrics, Next, Reconciler, Reflector, Report, Shutdown,
 };
 use chandler_source::{Resolutions, Sources};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use kube::{Api, ResourceExt as _, runtime::controller::Action};
+use kube::{Api, ResourceExt as _};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
@@ -49,6 +49,10 @@ impl chandler_runtime::ReconcileError for ReconcileError {
     fn is_conflict(&self) -> bool {
         matches!(&self.0, kube::Error::Api(status) if status.is_conflict() || status.is_not_found())
     }
+
+    fn of_status(error: kube::Error) -> Self {
+        Self(error)
+    }
 }
 
 /// The reconciler of Catalogs.
@@ -63,7 +67,6 @@ pub(crate) struct Catalogs {
     pub(super) indexing: Arc<Mutex<()>>,
     /// Which content each Catalog used last, across restarts.
     records: SealedFiles,
-    own_writes: OwnWrites<Catalog>,
     generations: GenerationTracker,
     backoff: Backoff,
 }
@@ -86,7 +89,6 @@ impl Catalogs {
         signals: &Arc<Signals>,
         states: &Arc<CatalogStates>,
         sources: Sources,
-        reflector: &Reflector<Catalog>,
     ) -> Result<Self, CatalogCacheError> {
         // The command line keeps indexes for itself in `catalogs`, where the cache is that of a user.
         let directory = cluster.options.cache_directory.join("cluster-catalogs");
@@ -101,7 +103,6 @@ impl Catalogs {
             resolutions: Resolutions::default(),
             indexing: Arc::default(),
             records,
-            own_writes: reflector.own_writes(),
             generations: GenerationTracker::default(),
             backoff: Backoff::default(),
         })
@@ -186,44 +187,40 @@ impl Catalogs {
     }
 
     /// Ends a reconcile since the spec is another one, or the Catalog is gone.
-    fn superseded(&self, catalog: &Catalog) -> Action {
+    fn superseded(&self, catalog: &Catalog) -> Report<CatalogStatus> {
         let name = catalog.name_any();
         if !self.states.exists(&name, catalog.uid().as_deref()) {
             self.forget(&name);
         }
-        Action::await_change()
+        Report::nothing()
     }
 
     /// When to reconcile again.
-    fn next(&self, catalog: &Catalog, outcome: &Outcome) -> Action {
-        let name = catalog.name_any();
+    fn next(&self, catalog: &Catalog, outcome: &Outcome) -> Next {
         if let Outcome::Looked(Err(Failed { problem, .. })) = outcome
             && !problem.terminal
         {
-            let pause = match &problem.silent_registry {
-                // There are few Catalogs, and many wait for each.
-                Some(_) => self.backoff.failed_at_most(&name, SCOUT),
-                None => self.backoff.failed(&name),
-            };
-            return Action::requeue(pause.max(problem.retry_after));
+            // There are few Catalogs, and many wait for each.
+            let at_most = problem.silent_registry.as_ref().map(|_| SCOUT);
+            return Next::Retry { at_least: problem.retry_after, at_most };
         }
-        self.backoff.succeeded(&name);
         match self.parse(catalog) {
-            Ok((source, interval)) if source.can_move() && *outcome != Outcome::Suspended => Action::requeue(interval),
-            _ => Action::await_change(),
+            Ok((source, interval)) if source.can_move() && *outcome != Outcome::Suspended => Next::After(interval),
+            _ => Next::Change,
         }
     }
 }
 
 impl Reconciler for Catalogs {
     type Object = Catalog;
+    type Status = CatalogStatus;
     type Error = ReconcileError;
 
-    async fn reconcile(&self, catalog: &Catalog) -> Result<Action, ReconcileError> {
+    async fn reconcile(&self, catalog: &Catalog) -> Result<Report<CatalogStatus>, ReconcileError> {
         let name = catalog.name_any();
         if catalog.metadata.deletion_timestamp.is_some() {
             self.forget(&name);
-            return Ok(Action::await_change());
+            return Ok(Report::nothing());
         }
         let before = self.states.digest_in_use(&name);
         let outcome = tokio::select! {
@@ -235,20 +232,28 @@ impl Reconciler for Catalogs {
             self.signals.send(Signal::CatalogsChanged);
         }
         let status = status::derive(catalog, &outcome, self.states.in_use(&name).as_ref(), Timestamp::now());
-        let api: Api<Catalog> = Api::all(self.cluster.client.clone());
-        let written = status_patch::write(&api, &name, catalog.status.as_ref(), &status).await;
         if !self.states.exists(&name, catalog.uid().as_deref()) {
             // It was deleted in the meantime.
             self.forget(&name);
+            return Ok(Report::nothing());
         }
-        if let Some(written) = written? {
-            self.own_writes.status(written, &status);
-            // Whether it is stale is part of their status.
-            self.signals.send(Signal::CatalogsChanged);
-            let old = catalog.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-            events::publish(&self.cluster.events, catalog, old, &status.conditions).await;
-        }
-        Ok(self.next(catalog, &outcome))
+        Ok(Report { status: Some(status), next: self.next(catalog, &outcome) })
+    }
+
+    /// Only the status itself can fail to be written.
+    fn failed(&self, _: &Catalog, _: &ReconcileError, _: u32) -> Option<CatalogStatus> {
+        None
+    }
+
+    fn status(catalog: &Catalog) -> Option<&CatalogStatus> {
+        catalog.status.as_ref()
+    }
+
+    async fn written(&self, catalog: &Catalog, stored: Option<&CatalogStatus>, status: &CatalogStatus) {
+        // Whether it is stale is part of its status.
+        self.signals.send(Signal::CatalogsChanged);
+        let old = stored.map(|status| status.conditions.as_slice()).unwrap_or_default();
+        events::publish(&self.cluster.events, catalog, old, &status.conditions).await;
     }
 
     fn backoff(&self) -> &Backoff {

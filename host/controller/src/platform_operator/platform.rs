@@ -38,14 +38,34 @@ pub(crate) enum ReconcileError {
     /// A request for a PlatformOperator, its Resolution or its namespace.
     #[error("failed to write a PlatformOperator, its Resolution or its namespace: {}", chandler_source::api_message(.0))]
     Request(#[from] kube::Error),
+    /// The namespace of its package.
+    #[error("failed to create the namespace: {}", chandler_source::api_message(.0))]
+    Namespace(#[source] kube::Error),
     /// The record of the set.
     #[error("failed to read the record of the set: {0}")]
     Record(#[from] RecordError),
 }
 
+impl ReconcileError {
+    /// What the status reports, or `None` if the watch brings what comes next.
+    pub(super) fn reported(&self) -> Option<String> {
+        match self {
+            Self::Request(request @ kube::Error::Api(_)) => Some(chandler_source::api_message(request)),
+            // The API server did not respond: the status cannot be written, either.
+            Self::Request(_) => None,
+            Self::Namespace(_) => Some(self.to_string()),
+            Self::Record(error) => (!error.is_transient()).then(|| self.to_string()),
+        }
+    }
+}
+
 impl chandler_runtime::ReconcileError for ReconcileError {
     fn is_conflict(&self) -> bool {
         matches!(self, Self::Request(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found())
+    }
+
+    fn of_status(error: kube::Error) -> Self {
+        Self::Request(error)
     }
 }
 

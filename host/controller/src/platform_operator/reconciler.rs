@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use chandler_api::{PlatformOperator, names::TEARDOWN_FINALIZER};
+use chandler_api::{PlatformOperator, PlatformOperatorStatus, names::TEARDOWN_FINALIZER};
 use chandler_platform::{
     Outcome,
     removal::{Removal, is_complete},
     status,
 };
 use chandler_runtime::{
-    Backoff, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, finalizers, status_patch,
+    Backoff, KindController, Metrics, Next, OwnWrites, Reconciler, Reflector, Report, Shutdown, finalizers,
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use kube::{Api, ResourceExt as _, runtime::controller::Action};
+use kube::{Api, ResourceExt as _};
 
 use super::platform::{Planned, Platform, ReconcileError};
 use crate::{
@@ -67,36 +67,28 @@ impl PlatformOperators {
         Ok(())
     }
 
-    /// Writes the status and publishes what changed.
-    async fn report(&self, operator: &PlatformOperator, outcome: &Outcome<'_>) -> Result<(), ReconcileError> {
-        let status = status::derive(operator, outcome, Timestamp::now());
-        let (api, name) = (self.api(), operator.name_any());
-        if let Some(written) = status_patch::write(&api, &name, operator.status.as_ref(), &status).await? {
-            self.own_writes.status(written, &status);
-            let old = operator.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-            events::publish(&self.cluster().events, operator, old, &status.conditions).await;
-        }
-        Ok(())
+    /// What the status is to be.
+    fn report(operator: &PlatformOperator, outcome: &Outcome<'_>) -> Report<PlatformOperatorStatus> {
+        Report::settled(status::derive(operator, outcome, Timestamp::now()))
     }
 
     /// Reports what became of a PlatformOperator.
-    async fn settle(&self, operator: &PlatformOperator, mut planned: Planned) -> Result<(), ReconcileError> {
+    fn settle(
+        &self,
+        operator: &PlatformOperator,
+        mut planned: Planned,
+    ) -> Result<Report<PlatformOperatorStatus>, ReconcileError> {
         let package = &operator.spec.package.name;
         if let Some(refused) = planned.plan.refused.get(&operator.name_any()) {
-            return self.report(operator, &Outcome::Refused(refused.to_string())).await;
+            return Ok(Self::report(operator, &Outcome::Refused(refused.to_string())));
         }
         if let Some(blocked) = planned.blocked {
-            return self.report(operator, &Outcome::Failed(blocked)).await;
+            return Ok(Self::report(operator, &Outcome::Failed(blocked)));
         }
         // What the package needs may be in the namespace that all share, which has no name of a package.
         let failed = planned.failed.remove(package).or_else(|| planned.failed.remove(""));
         if let Some(error) = failed {
-            self.report(
-                operator,
-                &Outcome::Failed(format!("failed to create the namespace: {}", chandler_source::api_message(&error))),
-            )
-            .await?;
-            return Err(error.into());
+            return Err(ReconcileError::Namespace(error));
         }
         let members = planned.resolution.iter().filter_map(|it| it.status.as_ref()).flat_map(|status| &status.members);
         let name = members.into_iter().find(|it| it.package == *package).and_then(|it| it.bundle_deployment.as_ref());
@@ -106,13 +98,17 @@ impl PlatformOperators {
         };
         let resolution = planned.resolution.as_ref().filter(|_| planned.is_current);
         let (deployment, policy) = (deployment.as_ref(), &*planned.policy);
-        self.report(operator, &Outcome::Asked { resolution, deployment, policy }).await
+        Ok(Self::report(operator, &Outcome::Asked { resolution, deployment, policy }))
     }
 
     /// Removes the finalizer once the package is uninstalled, or something else needs it.
-    async fn tear_down(&self, operator: &PlatformOperator, planned: &Planned) -> Result<(), ReconcileError> {
+    async fn tear_down(
+        &self,
+        operator: &PlatformOperator,
+        planned: &Planned,
+    ) -> Result<Report<PlatformOperatorStatus>, ReconcileError> {
         if !has_finalizer(operator) {
-            return Ok(());
+            return Ok(Report { status: None, next: Next::Change });
         }
         let package = operator.spec.package.name.as_str();
         let deployment = planned.members.get(package).filter(|_| planned.blocked.is_none());
@@ -126,7 +122,7 @@ impl PlatformOperators {
         };
         if !is_complete(&removal) {
             let invalid = planned.policy.as_ref().as_ref().err();
-            return self.report(operator, &Outcome::Deleting { deployment, invalid }).await;
+            return Ok(Self::report(operator, &Outcome::Deleting { deployment, invalid }));
         }
         if removal.deployment.is_none() && !removal.is_wanted && !removal.is_orphaned {
             Box::pin(self.platform.remove_namespace(operator, planned)).await;
@@ -134,7 +130,7 @@ impl PlatformOperators {
         let mut names = operator.finalizers().to_vec();
         names.retain(|finalizer| finalizer != TEARDOWN_FINALIZER);
         ignore_absent(finalizers::write(&self.api(), operator, &names).await)?;
-        Ok(())
+        Ok(Report { status: None, next: Next::Change })
     }
 
     /// A PlatformOperator is gone: what it wanted is not wanted any more.
@@ -155,34 +151,41 @@ impl PlatformOperators {
 
 impl Reconciler for PlatformOperators {
     type Object = PlatformOperator;
+    type Status = PlatformOperatorStatus;
     type Error = ReconcileError;
 
-    async fn reconcile(&self, operator: &PlatformOperator) -> Result<Action, ReconcileError> {
+    async fn reconcile(&self, operator: &PlatformOperator) -> Result<Report<PlatformOperatorStatus>, ReconcileError> {
         if !self.platform.ready().await {
-            return Ok(Action::await_change());
+            return Ok(Report::nothing());
         }
+        if operator.metadata.deletion_timestamp.is_some() {
+            let planned = self.platform.apply().await?;
+            return self.tear_down(operator, &planned).await;
+        }
+        self.finalize(operator).await?;
+        let planned = self.platform.apply().await?;
+        self.settle(operator, planned)
+    }
+
+    fn failed(&self, operator: &PlatformOperator, error: &ReconcileError, _: u32) -> Option<PlatformOperatorStatus> {
+        let message = error.reported()?;
         let is_deleted = operator.metadata.deletion_timestamp.is_some();
-        if !is_deleted {
-            self.finalize(operator).await?;
-        }
-        let planned = match self.platform.apply().await {
-            Ok(planned) => planned,
-            Err(error) => {
-                if let (ReconcileError::Request(request @ kube::Error::Api(status)), false) = (&error, is_deleted)
-                    && !status.is_conflict()
-                {
-                    self.report(operator, &Outcome::Failed(chandler_source::api_message(request))).await?;
-                }
-                return Err(error);
-            }
-        };
-        if is_deleted {
-            self.tear_down(operator, &planned).await?;
-        } else {
-            Box::pin(self.settle(operator, planned)).await?;
-        }
-        self.backoff.succeeded(&operator.name_any());
-        Ok(Action::await_change())
+        let message = if is_deleted { format!("the package cannot be uninstalled now: {message}") } else { message };
+        Some(status::derive(operator, &Outcome::Failed(message), Timestamp::now()))
+    }
+
+    fn status(operator: &PlatformOperator) -> Option<&PlatformOperatorStatus> {
+        operator.status.as_ref()
+    }
+
+    async fn written(
+        &self,
+        operator: &PlatformOperator,
+        stored: Option<&PlatformOperatorStatus>,
+        status: &PlatformOperatorStatus,
+    ) {
+        let old = stored.map(|status| status.conditions.as_slice()).unwrap_or_default();
+        events::publish(&self.cluster().events, operator, old, &status.conditions).await;
     }
 
     fn backoff(&self) -> &Backoff {

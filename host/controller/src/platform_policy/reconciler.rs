@@ -8,11 +8,9 @@ use chandler_api::{
     set_condition,
 };
 use chandler_platform::Policy;
-use chandler_runtime::{
-    Backoff, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, WatchSelector, status_patch,
-};
+use chandler_runtime::{Backoff, KindController, Metrics, Reconciler, Reflector, Report, Shutdown, WatchSelector};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use kube::{Api, ResourceExt as _, core::error_boundary::InvalidObject, runtime::controller::Action};
+use kube::{Api, ResourceExt as _, core::error_boundary::InvalidObject};
 
 use super::policies::{Guarded, Policies};
 use crate::{
@@ -30,6 +28,10 @@ impl chandler_runtime::ReconcileError for ReconcileError {
     fn is_conflict(&self) -> bool {
         matches!(&self.0, kube::Error::Api(status) if status.is_conflict() || status.is_not_found())
     }
+
+    fn of_status(error: kube::Error) -> Self {
+        Self(error)
+    }
 }
 
 /// The reconciler of PlatformPolicies.
@@ -37,20 +39,14 @@ pub(crate) struct PlatformPolicies {
     cluster: Arc<Cluster>,
     signals: Arc<Signals>,
     policies: Arc<Policies>,
-    own_writes: OwnWrites<PlatformPolicy>,
     backoff: Backoff,
 }
 
 impl PlatformPolicies {
     /// The reconciler, which announces changes of `policies`.
-    pub(crate) fn new(
-        cluster: &Arc<Cluster>,
-        signals: &Arc<Signals>,
-        policies: &Arc<Policies>,
-        reflector: &Reflector<PlatformPolicy>,
-    ) -> Self {
+    pub(crate) fn new(cluster: &Arc<Cluster>, signals: &Arc<Signals>, policies: &Arc<Policies>) -> Self {
         let (cluster, signals, policies) = (Arc::clone(cluster), Arc::clone(signals), Arc::clone(policies));
-        Self { cluster, signals, policies, own_writes: reflector.own_writes(), backoff: Backoff::default() }
+        Self { cluster, signals, policies, backoff: Backoff::default() }
     }
 
     /// The controller. It watches all PlatformPolicies whatever its selector is: a limit that lacks a label must not be ineffective, and the
@@ -93,19 +89,31 @@ impl PlatformPolicies {
 
 impl Reconciler for PlatformPolicies {
     type Object = PlatformPolicy;
+    type Status = PlatformPolicyStatus;
     type Error = ReconcileError;
 
-    async fn reconcile(&self, policy: &PlatformPolicy) -> Result<Action, ReconcileError> {
-        let Some(accepted) = self.accepted(policy) else { return Ok(Action::await_change()) };
-        let (api, name) = (Api::<PlatformPolicy>::all(self.cluster.client.clone()), policy.name_any());
-        let status = derive(policy, accepted, Timestamp::now());
-        if let Some(written) = status_patch::write(&api, &name, policy.status.as_ref(), &status).await? {
-            self.own_writes.status(written, &status);
-            let old = policy.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-            events::publish(&self.cluster.events, policy, old, &status.conditions).await;
-        }
-        self.backoff.succeeded(&name);
-        Ok(Action::await_change())
+    async fn reconcile(&self, policy: &PlatformPolicy) -> Result<Report<PlatformPolicyStatus>, ReconcileError> {
+        let Some(accepted) = self.accepted(policy) else { return Ok(Report::nothing()) };
+        Ok(Report::settled(derive(policy, accepted, Timestamp::now())))
+    }
+
+    /// Only the status itself can fail to be written.
+    fn failed(&self, _: &PlatformPolicy, _: &ReconcileError, _: u32) -> Option<PlatformPolicyStatus> {
+        None
+    }
+
+    fn status(policy: &PlatformPolicy) -> Option<&PlatformPolicyStatus> {
+        policy.status.as_ref()
+    }
+
+    async fn written(
+        &self,
+        policy: &PlatformPolicy,
+        stored: Option<&PlatformPolicyStatus>,
+        status: &PlatformPolicyStatus,
+    ) {
+        let old = stored.map(|status| status.conditions.as_slice()).unwrap_or_default();
+        events::publish(&self.cluster.events, policy, old, &status.conditions).await;
     }
 
     fn backoff(&self) -> &Backoff {

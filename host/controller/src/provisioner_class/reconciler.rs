@@ -2,16 +2,12 @@
 
 use std::{io, pin::pin, sync::Arc, time::Duration};
 
-use chandler_api::ProvisionerClass;
+use chandler_api::{ProvisionerClass, ProvisionerClassStatus, Reason};
 use chandler_runtime::{
-    Backoff, Cache, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, status_patch,
+    Backoff, Cache, KindController, Metrics, Next, OwnWrites, Reconciler, Reflector, Report, Shutdown, status_patch,
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use kube::{
-    Api, ResourceExt as _,
-    core::error_boundary::InvalidObject,
-    runtime::{controller::Action, reflector::ObjectRef},
-};
+use kube::{Api, ResourceExt as _, core::error_boundary::InvalidObject, runtime::reflector::ObjectRef};
 
 use super::{classes::Classes, components::Components, load::LoadOutcome, served::ServedArtifacts, status};
 use crate::{
@@ -35,6 +31,10 @@ pub(crate) struct ReconcileError(#[from] kube::Error);
 impl chandler_runtime::ReconcileError for ReconcileError {
     fn is_conflict(&self) -> bool {
         matches!(&self.0, kube::Error::Api(status) if status.is_conflict() || status.is_not_found())
+    }
+
+    fn of_status(error: kube::Error) -> Self {
+        Self(error)
     }
 }
 
@@ -133,12 +133,13 @@ impl ProvisionerClasses {
 
 impl Reconciler for ProvisionerClasses {
     type Object = ProvisionerClass;
+    type Status = ProvisionerClassStatus;
     type Error = ReconcileError;
 
-    async fn reconcile(&self, class: &ProvisionerClass) -> Result<Action, ReconcileError> {
+    async fn reconcile(&self, class: &ProvisionerClass) -> Result<Report<ProvisionerClassStatus>, ReconcileError> {
         let name = class.name_any();
         let Some(users) = self.retain(class).await? else {
-            return Ok(Action::await_change());
+            return Ok(Report::nothing());
         };
         let requested = status::request(class);
         let (outcome, reported) = {
@@ -155,30 +156,46 @@ impl Reconciler for ProvisionerClasses {
         if !exists {
             // It was deleted while its component was loaded, which put it into use again.
             self.forget(&name);
-            return Ok(Action::await_change());
+            return Ok(Report::nothing());
         }
         let mut status = status::derive(class, &outcome, &users, Timestamp::now());
         if let Some(request) = requested {
             status.last_handled_reconcile_at = Some(request.to_owned());
         }
-        let api: Api<ProvisionerClass> = Api::all(self.cluster.client.clone());
-        if let Some(written) = status_patch::write(&api, &name, class.status.as_ref(), &status).await? {
-            self.own_writes.status(written, &status);
-            let old = class.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-            events::publish(&self.cluster.events, class, old, &status.conditions).await;
-        }
-        Ok(match &outcome {
+        let next = match &outcome {
             // There are few classes, and many wait for each.
             LoadOutcome::Failed { problem, .. } if problem.silent_registry.is_some() => {
-                Action::requeue(self.backoff.failed_at_most(&name, SCOUT).max(problem.retry_after))
+                Next::Retry { at_least: problem.retry_after, at_most: Some(SCOUT) }
             }
-            LoadOutcome::Failed { problem, .. } if !problem.terminal => Action::requeue(self.backoff.failed(&name)),
+            LoadOutcome::Failed { problem, .. } if !problem.terminal => {
+                Next::Retry { at_least: Duration::ZERO, at_most: None }
+            }
             _ => {
-                self.backoff.succeeded(&name);
                 let interval = self.cluster.options.image_poll_interval;
-                Action::requeue(if users.is_empty() { interval } else { interval.min(IN_USE_INTERVAL) })
+                Next::After(if users.is_empty() { interval } else { interval.min(IN_USE_INTERVAL) })
             }
-        })
+        };
+        Ok(Report { status: Some(status), next })
+    }
+
+    fn failed(&self, class: &ProvisionerClass, error: &ReconcileError, _: u32) -> Option<ProvisionerClassStatus> {
+        let ReconcileError(kube::Error::Api(answer)) = error else { return None };
+        let reason = if answer.code == 403 { Reason::Forbidden } else { Reason::Retrying };
+        Some(status::interrupted(class, reason, &error.to_string(), Timestamp::now()))
+    }
+
+    fn status(class: &ProvisionerClass) -> Option<&ProvisionerClassStatus> {
+        class.status.as_ref()
+    }
+
+    async fn written(
+        &self,
+        class: &ProvisionerClass,
+        stored: Option<&ProvisionerClassStatus>,
+        status: &ProvisionerClassStatus,
+    ) {
+        let old = stored.map(|status| status.conditions.as_slice()).unwrap_or_default();
+        events::publish(&self.cluster.events, class, old, &status.conditions).await;
     }
 
     fn backoff(&self) -> &Backoff {

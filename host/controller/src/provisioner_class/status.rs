@@ -95,6 +95,29 @@ pub(super) fn derive(
     status
 }
 
+/// The status after a reconcile that a request to the API server ended. A component in use stays in use; nothing else is known of the class.
+pub(super) fn interrupted(
+    class: &ProvisionerClass,
+    reason: Reason,
+    message: &str,
+    now: Timestamp,
+) -> ProvisionerClassStatus {
+    let mut status = class.status.clone().unwrap_or_default();
+    let (generation, now) = (class.metadata.generation, whole_seconds(now));
+    status.observed_generation = generation;
+    set_condition(
+        &mut status.conditions,
+        NewCondition::is_true(Type::Reconciling, reason, message),
+        generation,
+        now.clone(),
+    );
+    remove_condition(&mut status.conditions, Type::Stalled);
+    if status.component.is_none() {
+        set_condition(&mut status.conditions, NewCondition::is_false(Type::Ready, reason, message), generation, now);
+    }
+    status
+}
+
 /// The request for a reconcile that the controller has not handled yet.
 pub(super) fn request(class: &ProvisionerClass) -> Option<&str> {
     let asked = class.annotations().get(REQUESTED_AT_ANNOTATION)?.as_str();
@@ -138,6 +161,23 @@ mod tests {
             format!("{}={}/{}", condition.type_, condition.status, condition.reason)
         };
         status.conditions.iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_refused_request_is_reported_and_a_component_stays_in_use() {
+        let reported = |status: ProvisionerClassStatus| {
+            let class = ProvisionerClass { status: Some(status), ..ProvisionerClass::default() };
+            let status = interrupted(&class, Reason::Forbidden, "may not write finalizers", Timestamp::UNIX_EPOCH);
+            let line = |it: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
+                format!("{}={}/{}", it.type_, it.status, it.reason)
+            };
+            status.conditions.iter().map(line).collect::<Vec<_>>()
+        };
+        let without = reported(ProvisionerClassStatus::default());
+        assert_eq!(without, ["Reconciling=True/Forbidden", "Ready=False/Forbidden"]);
+        let component = Some(Component::default());
+        let with = reported(ProvisionerClassStatus { component, ..ProvisionerClassStatus::default() });
+        assert_eq!(with, ["Reconciling=True/Forbidden"]);
     }
 
     #[test]

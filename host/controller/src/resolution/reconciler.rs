@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
     thread,
+    time::Duration,
 };
 
 use chandler_api::{
@@ -18,12 +19,12 @@ use chandler_resolution::{
     status::{self, Answer, Found, Set},
 };
 use chandler_runtime::{
-    Backoff, GenerationTracker, KindController, Metrics, OwnWrites, Reconciler, Reflector, Shutdown, status_patch,
+    Backoff, GenerationTracker, KindController, Metrics, Next, OwnWrites, Reconciler, Reflector, Report, Shutdown,
 };
 use chandler_turns::Turns;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use kube::{Api, ResourceExt as _, runtime::controller::Action};
+use kube::{Api, ResourceExt as _};
 
 use super::{
     answer::{Answered, Reply},
@@ -61,6 +62,10 @@ pub(crate) enum ReconcileError {
 impl chandler_runtime::ReconcileError for ReconcileError {
     fn is_conflict(&self) -> bool {
         matches!(self, Self::Request(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found())
+    }
+
+    fn of_status(error: kube::Error) -> Self {
+        Self::Request(error)
     }
 }
 
@@ -192,35 +197,17 @@ impl Resolutions {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), memory);
     }
 
-    /// Writes the status and publishes what changed.
-    pub(super) async fn report(&self, resolution: &Resolution, found: &Found<'_>) -> Result<(), ReconcileError> {
-        self.write_status(resolution, status::derive(resolution, found, Timestamp::now())).await
-    }
-
-    /// Reports that the API server refused a request. Conflicts and the like pass by themselves.
-    async fn report_refusal(&self, resolution: &Resolution, error: &ReconcileError) -> Result<(), ReconcileError> {
-        let ReconcileError::Request(kube::Error::Api(answer)) = error else { return Ok(()) };
-        if chandler_runtime::ReconcileError::is_conflict(error) {
-            return Ok(());
-        }
-        let reason = if answer.code == 403 { Reason::Forbidden } else { Reason::Retrying };
-        let status = status::interrupted(resolution, reason, &error.to_string(), Timestamp::now());
-        self.write_status(resolution, status).await
-    }
-
-    async fn write_status(&self, resolution: &Resolution, status: ResolutionStatus) -> Result<(), ReconcileError> {
-        let (api, name) = (self.api(), resolution.name_any());
-        let written = status_patch::write(&api, &name, resolution.status.as_ref(), &status).await?;
-        if let Some(written) = written {
-            self.own_writes.status(written, &status);
-            let old = resolution.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-            events::publish(&self.cluster.events, resolution, old, &status.conditions).await;
-        }
-        Ok(())
+    /// What the status is to be.
+    pub(super) fn report(resolution: &Resolution, found: &Found<'_>, next: Next) -> Report<ResolutionStatus> {
+        Report { status: Some(status::derive(resolution, found, Timestamp::now())), next }
     }
 
     /// Decides, and installs the decision if the output is a set.
-    async fn resolve(&self, resolution: &Resolution, memory: &mut Memory) -> Result<Action, ReconcileError> {
+    async fn resolve(
+        &self,
+        resolution: &Resolution,
+        memory: &mut Memory,
+    ) -> Result<Report<ResolutionStatus>, ReconcileError> {
         let Some(output) = set_output(resolution.spec.output.as_ref()) else {
             let Reply { answer, catalogs, again } = if resolution.spec.suspend {
                 Reply::of(Answer::Suspended)
@@ -229,8 +216,8 @@ impl Resolutions {
                 self.answer(resolution, (None, &nothing), &Round::default(), memory.answered_in(0)).await
             };
             let alternatives = memory.alternatives();
-            self.report(resolution, &Found { answer, catalogs, alternatives, ..Found::default() }).await?;
-            return Ok(again.map_or_else(Action::await_change, Action::requeue));
+            let found = Found { answer, catalogs, alternatives, ..Found::default() };
+            return Ok(Self::report(resolution, &found, due(again)));
         };
         self.finalize(resolution).await?;
         let maps = self.config_maps();
@@ -251,9 +238,8 @@ impl Resolutions {
                 "BundleDeployment {name} exists, and this Resolution did not create it: delete it, or give the Resolution another name"
             );
             let answer = Answer::Failed { reason: Reason::ObjectCollision, message };
-            self.report(resolution, &Found { answer, ..Found::default() }).await?;
             memory.decisions = Some(decisions);
-            return Ok(Action::await_change());
+            return Ok(Self::report(resolution, &Found { answer, ..Found::default() }, Next::Change));
         }
         if let Some(uid) = deployment.as_ref().filter(|_| !is_noted).and_then(kube::ResourceExt::uid) {
             decisions.note_created(&maps, &uid).await?;
@@ -268,17 +254,17 @@ impl Resolutions {
             if !awaited.is_empty() {
                 let answer = noting(answer, &awaited);
                 let states = self.states(&[], &answer);
-                self.report(resolution, &Found { answer, catalogs, states, alternatives, ..Found::default() }).await?;
                 memory.decisions = Some(decisions);
-                return Ok(Action::requeue(LOOK_AGAIN));
+                let found = Found { answer, catalogs, states, alternatives, ..Found::default() };
+                return Ok(Self::report(resolution, &found, Next::After(LOOK_AGAIN)));
             }
             if let Some(deployment) = deployment.filter(|it| it.metadata.deletion_timestamp.is_none()) {
                 self.delete_set(&deployment).await?;
             }
             let states = self.states(&[], &answer);
-            self.report(resolution, &Found { answer, catalogs, states, alternatives, ..Found::default() }).await?;
             memory.decisions = Some(decisions);
-            return Ok(target.again.map_or_else(Action::await_change, Action::requeue));
+            let found = Found { answer, catalogs, states, alternatives, ..Found::default() };
+            return Ok(Self::report(resolution, &found, due(target.again)));
         }
         let (mut is_current, mut created) = (false, None);
         if let Some(decision) = target.number.and_then(|number| decisions.find(number)) {
@@ -323,9 +309,10 @@ impl Resolutions {
         });
         let states = set.as_ref().map(|set| self.states(&set.members, &answer)).unwrap_or_default();
         let pending = target.pending.or_else(|| observed.and_then(approval));
-        self.report(resolution, &Found { answer, catalogs, set, states, pending, alternatives, held: None }).await?;
+        let found = Found { answer, catalogs, set, states, pending, alternatives, held: None };
+        let report = Self::report(resolution, &found, due(target.again));
         memory.decisions = Some(decisions);
-        Ok(target.again.map_or_else(Action::await_change, Action::requeue))
+        Ok(report)
     }
 
     /// The reason of the condition Ready of each BundleDeployment that the status names.
@@ -341,6 +328,11 @@ impl Resolutions {
         };
         names.filter_map(state).collect()
     }
+}
+
+/// When to look again: after a time, or when something changes.
+fn due(again: Option<Duration>) -> Next {
+    again.map_or(Next::Change, Next::After)
 }
 
 /// How many questions the resolver answers at once: each may take seconds of a processor, and a hundred megabytes.
@@ -374,17 +366,18 @@ fn approval(deployment: &BundleDeployment) -> Option<PendingDecision> {
 
 impl Reconciler for Resolutions {
     type Object = Resolution;
+    type Status = ResolutionStatus;
     type Error = ReconcileError;
 
-    async fn reconcile(&self, resolution: &Resolution) -> Result<Action, ReconcileError> {
+    async fn reconcile(&self, resolution: &Resolution) -> Result<Report<ResolutionStatus>, ReconcileError> {
         let name = resolution.name_any();
         // Before the first lists, nothing would seem to be installed, and no catalog to exist.
         if !self.deployments.ready().await || !self.catalogs.ready().await {
-            return Ok(Action::await_change());
+            return Ok(Report::nothing());
         }
         // Everything would seem to be allowed.
         if name == self.cluster.options.platform_resolution && !self.policies.ready().await {
-            return Ok(Action::await_change());
+            return Ok(Report::nothing());
         }
         if resolution.metadata.deletion_timestamp.is_some() {
             return self.tear_down(resolution).await;
@@ -393,18 +386,31 @@ impl Reconciler for Resolutions {
         let resolved = Box::pin(self.resolve(resolution, &mut memory)).await;
         // Whatever came of it: others wait until each Resolution was looked at once.
         self.states.handovers.answered(&name, &Answer::None);
-        let action = match resolved {
-            Ok(action) => action,
-            Err(error) => {
-                self.report_refusal(resolution, &error).await?;
-                return Err(error);
-            }
-        };
+        let report = resolved?;
         if self.states.exists(&name, resolution.uid().as_deref()) {
             self.remember(&name, memory);
         }
-        self.backoff.succeeded(&name);
-        Ok(action)
+        Ok(report)
+    }
+
+    fn failed(&self, resolution: &Resolution, error: &ReconcileError, _: u32) -> Option<ResolutionStatus> {
+        let reason = match error {
+            ReconcileError::Request(kube::Error::Api(answer)) if answer.code == 403 => Reason::Forbidden,
+            ReconcileError::Request(kube::Error::Api(_)) => Reason::Retrying,
+            ReconcileError::Record(error) if !error.is_transient() => Reason::RecordUnavailable,
+            // The API server did not respond: the status cannot be written, either.
+            ReconcileError::Request(_) | ReconcileError::Record(_) => return None,
+        };
+        Some(status::interrupted(resolution, reason, &error.to_string(), Timestamp::now()))
+    }
+
+    fn status(resolution: &Resolution) -> Option<&ResolutionStatus> {
+        resolution.status.as_ref()
+    }
+
+    async fn written(&self, resolution: &Resolution, stored: Option<&ResolutionStatus>, status: &ResolutionStatus) {
+        let old = stored.map(|status| status.conditions.as_slice()).unwrap_or_default();
+        events::publish(&self.cluster.events, resolution, old, &status.conditions).await;
     }
 
     fn backoff(&self) -> &Backoff {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use chandler_api::{BundleDeployment, Resolution, names::TEARDOWN_FINALIZER};
+use chandler_api::{BundleDeployment, Resolution, ResolutionStatus, names::TEARDOWN_FINALIZER};
 use chandler_resolution::status::{Answer, Found, Set};
-use chandler_runtime::finalizers;
+use chandler_runtime::{Next, Report, finalizers};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, ResourceExt as _,
@@ -41,11 +41,11 @@ impl Resolutions {
     }
 
     /// Deletes the BundleDeployment of the set, then the decisions, then the finalizer.
-    pub(super) async fn tear_down(&self, resolution: &Resolution) -> Result<Action, ReconcileError> {
+    pub(super) async fn tear_down(&self, resolution: &Resolution) -> Result<Report<ResolutionStatus>, ReconcileError> {
         let name = resolution.name_any();
         if !has_finalizer(resolution) {
             self.forget(&name);
-            return Ok(Action::await_change());
+            return Ok(Report::nothing());
         }
         if !self.generations.is_orphaning(resolution) {
             let deployment = set::deployment_name(&name);
@@ -62,8 +62,7 @@ impl Resolutions {
                 }
                 let set = Set { deployment, observed: Some(&existing), ..Set::default() };
                 let found = Found { answer: Answer::None, set: Some(set), held, ..Found::default() };
-                self.report(resolution, &found).await?;
-                return Ok(Action::requeue(again));
+                return Ok(Self::report(resolution, &found, Next::Decided(Action::requeue(again))));
             }
             let maps: Api<ConfigMap> = self.config_maps();
             let selected = ListParams::default().labels(&format!("{NAME_LABEL}={name}"));
@@ -75,7 +74,7 @@ impl Resolutions {
         names.retain(|finalizer| finalizer != TEARDOWN_FINALIZER);
         ignore_absent(finalizers::write(&self.api(), resolution, &names).await)?;
         self.forget(&name);
-        Ok(Action::await_change())
+        Ok(Report::nothing())
     }
 }
 

@@ -2,13 +2,13 @@ use std::{collections::BTreeSet, convert::Infallible, future::pending};
 
 use futures::FutureExt as _;
 use http::{Request, Response};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, NamespaceStatus, Secret};
 use kube::{Client, client::Body};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use super::*;
-use crate::LogMetrics;
+use crate::{LogMetrics, Next};
 
 /// Reports every call.
 struct Recorder {
@@ -37,16 +37,32 @@ impl ReconcileError for Failure {
     fn is_conflict(&self) -> bool {
         self.is_conflict
     }
+
+    fn of_status(_: kube::Error) -> Self {
+        Self { is_conflict: false }
+    }
 }
 
 impl Reconciler for Recorder {
     type Object = ConfigMap;
+    /// Kinds without a status have none to write.
+    type Status = ();
     type Error = Failure;
 
-    async fn reconcile(&self, object: &ConfigMap) -> Result<Action, Failure> {
+    async fn reconcile(&self, object: &ConfigMap) -> Result<Report<()>, Failure> {
         self.record(format!("reconcile {}", object.name_any()));
-        Ok(Action::await_change())
+        Ok(Report::nothing())
     }
+
+    fn failed(&self, _: &ConfigMap, _: &Failure, _: u32) -> Option<()> {
+        None
+    }
+
+    fn status(_: &ConfigMap) -> Option<&()> {
+        None
+    }
+
+    async fn written(&self, _: &ConfigMap, _: Option<&()>, (): &()) {}
 
     fn backoff(&self) -> &Backoff {
         &self.backoff
@@ -186,6 +202,7 @@ async fn a_failed_reconcile_is_retried_with_backoff() {
     let reconciler = Arc::new(Recorder::new().0);
     let context = Arc::new(Context {
         reconciler: Arc::clone(&reconciler),
+        api: Api::all(client()),
         metrics: Arc::new(LogMetrics),
         own_writes: OwnWrites::default(),
         triggers: Triggers::new().0,
@@ -206,8 +223,8 @@ async fn what_failed_is_reconciled_when_the_api_server_answers_again() {
         reconciler.backoff.failed("a");
     }
     let (triggers, requests) = Triggers::new();
-    let (own_writes, metrics) = (OwnWrites::default(), Arc::new(LogMetrics));
-    let context = Arc::new(Context { reconciler: Arc::new(reconciler), metrics, own_writes, triggers });
+    let (own_writes, metrics, api) = (OwnWrites::default(), Arc::new(LogMetrics), Api::all(client()));
+    let context = Arc::new(Context { reconciler: Arc::new(reconciler), api, metrics, own_writes, triggers });
     let returns = stream::iter([()]).chain(stream::pending());
     let retrying = retry_all(returns, Arc::clone(&context));
     let mut requests = Box::pin(requests);
@@ -217,4 +234,101 @@ async fn what_failed_is_reconciled_when_the_api_server_answers_again() {
     }
     assert_eq!(received.try_recv().as_deref(), Ok("answers again for a"));
     assert_eq!(context.reconciler.backoff.failures("a"), 0);
+}
+
+/// Reports a phase, or fails.
+struct Phases {
+    result: Result<Next, Failure>,
+    written: mpsc::UnboundedSender<String>,
+    backoff: Backoff,
+}
+
+impl Reconciler for Phases {
+    type Object = Namespace;
+    type Status = NamespaceStatus;
+    type Error = Failure;
+
+    async fn reconcile(&self, _: &Namespace) -> Result<Report<NamespaceStatus>, Failure> {
+        match &self.result {
+            Ok(next) => Ok(Report { status: Some(phase("Active")), next: next.clone() }),
+            Err(Failure { is_conflict }) => Err(Failure { is_conflict: *is_conflict }),
+        }
+    }
+
+    fn failed(&self, _: &Namespace, _: &Failure, failures: u32) -> Option<NamespaceStatus> {
+        Some(phase(&format!("Failed after {failures}")))
+    }
+
+    fn status(namespace: &Namespace) -> Option<&NamespaceStatus> {
+        namespace.status.as_ref()
+    }
+
+    async fn written(&self, _: &Namespace, stored: Option<&NamespaceStatus>, status: &NamespaceStatus) {
+        let phase = |status: &NamespaceStatus| status.phase.clone().unwrap_or_default();
+        self.written.send(format!("{:?} -> {}", stored.map(phase), phase(status))).unwrap_or_default();
+    }
+
+    fn backoff(&self) -> &Backoff {
+        &self.backoff
+    }
+}
+
+fn phase(phase: &str) -> NamespaceStatus {
+    NamespaceStatus { phase: Some(phase.to_owned()), ..NamespaceStatus::default() }
+}
+
+/// Reconciles a Namespace once, of which two reconciles failed, against an API server that accepts a status, or refuses it. Returns the
+/// result, the statuses that were written, and the failures in a row.
+async fn reconciled(result: Result<Next, Failure>, stored: &str, accepts: bool) -> (bool, Vec<String>, u32) {
+    let service = tower::service_fn(move |request: Request<Body>| async move {
+        assert_eq!(request.uri().path(), "/api/v1/namespaces/a/status");
+        let body = http_body_util::BodyExt::collect(request.into_body()).await.unwrap().to_bytes();
+        let patch: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let (code, answer) = if accepts {
+            (
+                200,
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}, "status": patch["status"]}),
+            )
+        } else {
+            (500, json!({"kind": "Status", "status": "Failure", "reason": "InternalError", "code": 500}))
+        };
+        let answer = Body::from(answer.to_string().into_bytes());
+        Ok::<_, Infallible>(Response::builder().status(code).body(answer).unwrap())
+    });
+    let (sender, mut written) = mpsc::unbounded_channel();
+    let reconciler = Phases { result, written: sender, backoff: Backoff::default() };
+    reconciler.backoff.failed("a");
+    reconciler.backoff.failed("a");
+    let context = Arc::new(Context {
+        reconciler: Arc::new(reconciler),
+        api: Api::all(Client::new(service, "default")),
+        metrics: Arc::new(LogMetrics),
+        own_writes: OwnWrites::default(),
+        triggers: Triggers::new().0,
+    });
+    let metadata = ObjectMeta { name: Some("a".to_owned()), ..ObjectMeta::default() };
+    let namespace = Namespace { metadata, status: Some(phase(stored)), ..Namespace::default() };
+    let result = reconcile(Arc::new(kube::core::DeserializeGuard(Ok(namespace))), Arc::clone(&context)).await;
+    let statuses = std::iter::from_fn(|| written.try_recv().ok()).collect();
+    (result.is_ok(), statuses, context.reconciler.backoff.failures("a"))
+}
+
+#[tokio::test]
+async fn what_a_reconcile_found_is_written_and_only_then_it_succeeded() {
+    let ok = |next: Next| Ok(next);
+    let written = || vec![r#"Some("Old") -> Active"#.to_owned()];
+    assert_eq!(reconciled(ok(Next::Change), "Old", true).await, (true, written(), 0));
+    assert_eq!(reconciled(ok(Next::Change), "Active", true).await, (true, vec![], 0), "it does not differ");
+    let retry = Next::Retry { at_least: Duration::ZERO, at_most: None };
+    assert_eq!(reconciled(ok(retry), "Old", true).await, (true, written(), 3));
+    assert_eq!(reconciled(ok(Next::Change), "Old", false).await, (false, vec![], 2), "the failures still count");
+}
+
+#[tokio::test]
+async fn a_failure_is_written_to_the_status_unless_the_object_changed_meanwhile() {
+    let failed = |is_conflict| Err(Failure { is_conflict });
+    let written = vec![r#"Some("Old") -> Failed after 2"#.to_owned()];
+    assert_eq!(reconciled(failed(false), "Old", true).await, (false, written, 2));
+    assert_eq!(reconciled(failed(true), "Old", true).await, (false, vec![], 2));
+    assert_eq!(reconciled(failed(false), "Old", false).await, (false, vec![], 2));
 }

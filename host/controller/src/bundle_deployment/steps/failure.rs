@@ -1,36 +1,27 @@
 //! What the status reports about a reconcile that could not be finished: a finalizer or a record that cannot be written.
 
-use chandler_api::{BundleDeployment, Reason};
+use chandler_api::{BundleDeployment, BundleDeploymentStatus, Reason};
 use chandler_source::api_message;
 use chandler_values::Redactor;
 use k8s_openapi::jiff::Timestamp;
-use kube::ResourceExt as _;
 
-use super::{
-    super::{
-        ReconcileError, TRANSIENT_FAILURES,
-        assessment::{Assessment, ReconcileOutcome},
-        decide::{redaction, status},
-        handles::StatusHandles,
-    },
-    report,
+use super::super::{
+    ReconcileError, TRANSIENT_FAILURES,
+    assessment::{Assessment, ReconcileOutcome},
+    decide::{redaction, status},
 };
 use crate::problem::Problem;
 
-/// Writes the cause of a reconcile that ended with an error to the status, where the status can and should report it. `failures` is how
-/// many failed before it in a row.
-pub(in super::super) async fn report(
-    handles: StatusHandles<'_>,
+/// The status after a reconcile that ended with an error, where it can and should report the cause. `failures` is how many failed before it
+/// in a row.
+pub(in super::super) fn status(
     deployment: &BundleDeployment,
     error: &ReconcileError,
     (failures, redactor): (u32, &Redactor),
-) {
-    let Some(outcome) = conclusion(error, failures) else { return };
+) -> Option<BundleDeploymentStatus> {
+    let outcome = conclusion(error, failures)?;
     let status = status::derive(deployment, &Assessment::early(outcome), Timestamp::now());
-    let status = redaction::hide(redactor, status);
-    if let Err(error) = report::write(handles, deployment, deployment.status.as_ref(), &status).await {
-        tracing::warn!(deployment = %deployment.name_any(), %error, "the status does not report why the reconcile failed");
-    }
+    Some(redaction::hide(redactor, status).into_inner())
 }
 
 /// What the status reports about an error, after so many failures in a row. None for an error that the next reconcile is likely

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus};
-use chandler_runtime::status_patch;
+use chandler_runtime::{Events, status_patch};
 use chandler_source::Source;
 use chandler_values::Redactor;
 use k8s_openapi::jiff::Timestamp;
@@ -76,14 +76,24 @@ pub(in super::super) async fn write(
     let written = status_patch::write(&api, &deployment.name_any(), stored, status).await;
     if let Some(written) = written.map_err(ReconcileError::Status)? {
         own_writes.status(written, status);
-        let old = stored.cloned().unwrap_or_default();
-        events::publish(events, deployment, &old.conditions, &status.conditions).await;
-        events::publish_approval(events, deployment, &old.history, &status.history).await;
-        events::publish_warnings(events, deployment, "RenderedWithWarnings", &old.warnings, &status.warnings).await;
-        let of = |status: &BundleDeploymentStatus| status.release.clone().unwrap_or_default().warnings;
-        events::publish_warnings(events, deployment, "UpgradedWithWarnings", &of(&old), &of(status)).await;
+        publish(events, deployment, stored, status).await;
     }
     Ok(())
+}
+
+/// Publishes the Events about a status that was written over the stored one.
+pub(in super::super) async fn publish(
+    events: &Events,
+    deployment: &BundleDeployment,
+    stored: Option<&BundleDeploymentStatus>,
+    status: &BundleDeploymentStatus,
+) {
+    let old = stored.cloned().unwrap_or_default();
+    events::publish(events, deployment, &old.conditions, &status.conditions).await;
+    events::publish_approval(events, deployment, &old.history, &status.history).await;
+    events::publish_warnings(events, deployment, "RenderedWithWarnings", &old.warnings, &status.warnings).await;
+    let of = |status: &BundleDeploymentStatus| status.release.clone().unwrap_or_default().warnings;
+    events::publish_warnings(events, deployment, "UpgradedWithWarnings", &of(&old), &of(status)).await;
 }
 
 /// How long it is until the next reconcile without a trigger; none where the controller waits for a change.
