@@ -130,7 +130,7 @@ async fn foreign(client: &Client) -> anyhow::Result<Vec<String>> {
     Ok(found)
 }
 
-/// The objects of a kind that do not belong to a test; none if the kind is not served.
+/// The objects of a kind that do not belong to a test. Empty if the kind is not served.
 async fn not_created_by_tests<K>(
     client: &Client,
     belongs_to_test: impl Fn(&ObjectMeta) -> bool,

@@ -60,7 +60,7 @@ impl Provisioners {
         &self.engine
     }
 
-    /// The provisioner of a built-in class; none if the class is not built in.
+    /// The provisioner of a built-in class, or `None` if the class is not built in.
     pub async fn get(&self, class: &str) -> Result<Option<Provisioner>, LoadError> {
         let Some((builtin, cell)) = self.loaded.iter().find(|(builtin, _)| builtin.class == class) else {
             return Ok(None);

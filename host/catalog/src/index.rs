@@ -160,7 +160,7 @@ impl Index {
         })
     }
 
-    /// All documents of a package; none if there is no such package. No other package is read.
+    /// All documents of a package, or `None` if there is no such package. No other package is read.
     pub fn package(&self, name: &str) -> Result<Option<PackageBlobs>, IndexError> {
         if name.is_empty() {
             return Ok(None);

@@ -114,7 +114,7 @@ pub struct Property {
     /// The type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The value; none if it stays in the file ([`PROPERTY_OBJECT`], [`PROPERTY_CSV_METADATA`]).
+    /// The value, or `None` if it stays in the file ([`PROPERTY_OBJECT`], [`PROPERTY_CSV_METADATA`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// The line.

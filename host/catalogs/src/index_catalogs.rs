@@ -23,7 +23,7 @@ pub struct IndexCatalogs {
     packages: Mutex<Packages>,
 }
 
-/// Packages by catalog and name; none where the catalog has no such package.
+/// Packages by catalog and name, or `None` if the catalog has no such package.
 type Packages = BTreeMap<(String, String), Option<Arc<Package>>>;
 
 impl IndexCatalogs {

@@ -110,7 +110,7 @@ pub fn packages(catalog: &str, index: &Index) -> Result<Vec<PackageOverview>, In
     Ok(packages)
 }
 
-/// A package of a catalog; none if the catalog does not define it.
+/// A package of a catalog, or `None` if the catalog does not define it.
 pub fn package(catalog: &str, name: &str, index: &Index) -> Result<Option<PackageOverview>, IndexError> {
     let blobs = index.package(name)?;
     Ok(blobs.filter(|blobs| !blobs.packages.is_empty()).map(|blobs| PackageOverview::new(catalog, name, &blobs)))

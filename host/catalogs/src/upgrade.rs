@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::IndexCatalogs;
 
-/// The bundle that the next step of an upgrade within one catalog leads to, dependencies aside; none if the installed bundle stays.
+/// The bundle that the next step of an upgrade within one catalog leads to, dependencies aside, or `None` if the installed bundle stays.
 ///
 /// # Errors
 /// If the version of the installed bundle is malformed, or the index cannot be read.
@@ -35,7 +35,7 @@ pub struct Newer {
     pub steps: Vec<String>,
 }
 
-/// The newest version that the upgrades of the catalogs lead to, dependencies aside; none if the installed bundle stays.
+/// The newest version that the upgrades of the catalogs lead to, dependencies aside, or `None` if the installed bundle stays.
 ///
 /// # Errors
 /// If the version of the installed bundle is malformed, the choice is ambiguous, or an index cannot be read.
@@ -49,8 +49,8 @@ pub fn newest(catalogs: &IndexCatalogs, installed: Installed) -> Result<Option<N
     }))
 }
 
-/// What the resolver chooses for the package of an installed bundle, dependencies aside; none if it refuses. Without channels, those of
-/// the installed bundle are taken.
+/// The resolver's choice for the package of an installed bundle, dependencies aside, or `None` if it refuses. Without channels, the
+/// installed bundle's channels are used.
 fn upgraded(
     catalogs: &IndexCatalogs,
     installed: Installed,

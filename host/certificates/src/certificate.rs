@@ -32,7 +32,7 @@ impl fmt::Debug for Certificate {
 }
 
 impl Certificate {
-    /// Parses DER; none if it is not a certificate.
+    /// Parses DER. Returns `None` if it is not a certificate.
     pub(crate) fn read(der: Vec<u8>) -> Option<Self> {
         let (rest, parsed) = X509Certificate::from_der(&der).ok()?;
         if !rest.is_empty() {

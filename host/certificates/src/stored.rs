@@ -111,7 +111,7 @@ pub enum Unusable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub(crate) served: Result<Pair, Unusable>,
-    /// The announced pair; none if it cannot be parsed.
+    /// The announced pair, or `None` if it cannot be parsed.
     pub(crate) next: Option<Pair>,
     pub(crate) authorities: Vec<Certificate>,
     /// The last rotation request that was handled.

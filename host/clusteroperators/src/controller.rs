@@ -17,7 +17,7 @@ const EXCEEDED: &str = "ExceededUnavailabilityThreshold";
 pub struct Controller<'a> {
     /// Its version.
     pub version: &'a str,
-    /// Why it cannot read what it reconciles; none if it can.
+    /// Why it cannot read what it reconciles, or `None` if it can.
     pub problem: Option<&'a str>,
     /// How long something is wrong until it is reported.
     pub thresholds: Thresholds,

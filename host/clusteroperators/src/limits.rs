@@ -22,9 +22,9 @@ const CSV_METADATA: &str = "olm.csv.metadata";
 pub struct Platform {
     /// Whether the cluster serves ClusterVersions: then it is OpenShift.
     pub is_openshift: bool,
-    /// The version of OpenShift; none where it is not known.
+    /// The version of OpenShift, or `None` if it is not known.
     pub openshift: Option<String>,
-    /// The version of Kubernetes; none where it is not known.
+    /// The version of Kubernetes, or `None` if it is not known.
     pub kubernetes: Option<String>,
     /// Whether OpenShift itself is being installed: no version of it was ever complete.
     pub is_installing: bool,

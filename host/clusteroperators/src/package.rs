@@ -25,7 +25,7 @@ pub struct Package {
     pub state: State,
     /// Whether a release of the package was complete and healthy once.
     pub is_installed: bool,
-    /// Why what is installed does not work; none if it does, or if nothing is installed yet.
+    /// Why the installed package does not work, or `None` if it works or is not installed yet.
     pub outage: Option<String>,
     /// What the installed bundle forbids.
     pub limits: Limits,

@@ -22,7 +22,7 @@ pub struct Shallow {
 }
 
 impl Shallow {
-    /// The next piece with such values replaced; none if the piece is unchanged.
+    /// The next piece with such values replaced, or `None` if the piece is unchanged.
     pub fn next(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
         let mut output: Option<Vec<u8>> = None;
         // The start of the bytes to copy.

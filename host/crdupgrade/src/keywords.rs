@@ -35,7 +35,7 @@ pub(crate) fn compare(old: &Map<String, Value>, new: &Map<String, Value>, opaque
     changes
 }
 
-/// The value of a keyword; none if it equals the default.
+/// The value of a keyword, or `None` if it equals the default.
 fn said<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a Value> {
     let value = schema.get(keyword)?;
     let silent = match value {

@@ -172,7 +172,7 @@ impl Storage {
         Ok(())
     }
 
-    /// The sorted tags of a repository; none if the repository does not exist.
+    /// The sorted tags of a repository, or `None` if the repository does not exist.
     pub(crate) fn tags(&self, name: &str) -> Option<Vec<String>> {
         Some(self.repositories.get(name)?.tags.keys().cloned().collect())
     }

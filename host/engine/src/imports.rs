@@ -96,7 +96,7 @@ pub(crate) fn missing_interfaces(imports: &[String]) -> Vec<MissingImport> {
     missing.collect()
 }
 
-/// How to resolve a missing interface; none if the host provides it.
+/// How to resolve a missing interface, or `None` if the host provides it.
 fn remedy(name: &str) -> Option<&'static str> {
     let (path, version) = name.split_once('@').unwrap_or((name, ""));
     let (package, interface) = path.split_once('/').unwrap_or((path, ""));

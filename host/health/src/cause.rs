@@ -39,7 +39,7 @@ pub fn has_causes(group: &str, kind: &str) -> bool {
     )
 }
 
-/// The cause for an unhealthy object, as a sentence fragment; none if nothing below it explains its health.
+/// The cause for an unhealthy object, as a sentence fragment, or `None` if nothing below it explains its health.
 pub fn cause(object: &Value, below: &Below) -> Option<String> {
     find(object, &below.objects, &below.events).map(|finding| bounded(&finding.text))
 }

@@ -27,7 +27,7 @@ pub enum Observed {
 /// What earlier observations left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Debounce {
-    /// The health that was reported; none if there is no valid report.
+    /// The health that was reported, or `None` if there is no valid report.
     pub reported: Option<bool>,
     /// Since when observed health has differed from reported health, on any monotonic clock.
     pub differs_since: Option<Duration>,
@@ -40,7 +40,7 @@ pub struct Decision {
     pub healthy: bool,
     /// The state for the next observation.
     pub next: Debounce,
-    /// When to observe again if no change is seen before; none if there is nothing to wait for.
+    /// When to observe again if no change is seen before, or `None` if there is nothing to wait for.
     pub recheck_after: Option<Duration>,
 }
 

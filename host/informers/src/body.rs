@@ -35,7 +35,7 @@ impl Body {
         }
     }
 
-    /// The object; none if memory is corrupt.
+    /// The object, or `None` if memory is corrupt.
     pub(crate) fn read(&self) -> Option<Value> {
         match self {
             Self::Plain(json) => serde_json::from_slice(json).ok(),

@@ -244,7 +244,7 @@ impl Reader {
         Writing { informers, kind: kind.clone(), id, set: set.map(str::to_owned), is_open: true }
     }
 
-    /// An object whose state was unknown was read; none if it does not exist.
+    /// Stores an object whose state was unknown, as it was read: `None` if it does not exist.
     pub fn confirm(&self, kind: &ApiResource, id: &Id, object: Option<&Value>) {
         let labels = self.informers.labels;
         self.informers.each(kind, id, |informer, same_version| {

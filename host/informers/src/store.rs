@@ -353,7 +353,7 @@ impl Store {
         }
     }
 
-    /// An object that was unknown was read; none if it does not exist.
+    /// Stores an object that was unknown, as it was read: `None` if it does not exist.
     pub(crate) fn confirm(&mut self, id: &Id, seen: Option<Seen>) {
         let Some(entry) = self.objects.get(id).filter(|entry| entry.body.is_none()) else { return };
         match seen {

@@ -49,7 +49,7 @@ pub struct Installation {
     pub platform: Option<Account>,
     /// The kinds of catalogs of OLM that are used like Catalogs.
     pub catalogs_from: Vec<OlmCatalogs>,
-    /// The namespace of the controller; none if it is unknown.
+    /// The namespace of the controller, or `None` if it is unknown.
     pub system_namespace: Option<String>,
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn needs(items: &[Item<'_>], installation: &Installation, own: &Accou
         .collect()
 }
 
-/// What an object of ours makes Chandler do; none if its spec cannot be decoded.
+/// The actions that an object of ours requests from Chandler, or `None` if its spec cannot be decoded.
 fn of_own(own: OwnKind, item: &Item<'_>, installation: &Installation) -> Option<Vec<Delegation>> {
     Some(match own {
         OwnKind::BundleDeployment => of_bundle_deployment(&spec(item)?, installation),
@@ -292,7 +292,7 @@ fn of_platform_operator(spec: &PlatformOperatorSpec, installation: &Installation
     }
 }
 
-/// Whose permissions install a bundle; none if the controller rejects it.
+/// Whose permissions install a bundle, or `None` if the controller rejects it.
 fn installs(
     account: Option<&ServiceAccountReference>,
     install_namespace: &str,

@@ -85,7 +85,7 @@ pub fn kept(existing: Option<&Resolution>, orphaned: &BTreeSet<String>, all: boo
     existing.spec.packages.iter().filter(stays).map(of).collect()
 }
 
-/// The Resolution of a plan; none if nothing is wanted. `namespaces` has those of the packages of the plan.
+/// The Resolution of a plan, or `None` if nothing is wanted. `namespaces` has the namespaces of the plan's packages.
 pub fn wanted(
     plan: &Plan,
     kept: &[Kept],
@@ -129,8 +129,8 @@ pub fn wanted(
     Some(resolution)
 }
 
-/// The merge patch that gives a Resolution what a wanted one has; none where it has it. All other fields are those of administrators, such
-/// as `suspend`, `approval` and `maintenanceWindows`.
+/// The merge patch that gives a Resolution the fields of the desired one, or `None` if it has them. All other fields, such as `suspend`,
+/// `approval` and `maintenanceWindows`, belong to administrators.
 ///
 /// # Errors
 /// A field cannot be written as JSON.
@@ -183,7 +183,7 @@ fn output_change(existing: &Resolution, wanted: &Resolution) -> Result<Option<Va
     })
 }
 
-/// The merge patch (RFC 7386) from a value to another one; none where they are equal.
+/// The merge patch (RFC 7386) from a value to another one, or `None` if they are equal.
 fn difference(old: Option<&Value>, new: Option<&Value>) -> Option<Value> {
     match (old, new) {
         _ if old == new => None,

@@ -44,7 +44,7 @@ pub struct Record {
 struct Known {
     state: Arc<State>,
     holdings: Arc<Holdings>,
-    /// The resource version of the Secret; none if it does not exist.
+    /// The resource version of the Secret, or `None` if it does not exist.
     version: Option<String>,
     ahead: Ahead,
 }
@@ -160,7 +160,7 @@ impl Record {
         state.releases.contains_key(digest) && !state.is_surplus(digest)
     }
 
-    /// Reads a stored release; none if it is not stored.
+    /// Reads a stored release. Returns `None` if it is not stored.
     ///
     /// # Errors
     /// The release cannot be read, or is corrupt.

@@ -164,7 +164,7 @@ impl Records {
         self.cached().remove(name);
     }
 
-    /// The cached record of a BundleDeployment, without a request; none if it was not opened.
+    /// The cached record of a BundleDeployment, without a request, or `None` if it was not opened.
     pub fn known(&self, name: &str) -> Option<Arc<Record>> {
         self.cached().get(name).cloned()
     }
@@ -280,8 +280,7 @@ impl Secrets {
         Ok((state, secret.metadata.resource_version.clone().unwrap_or_default()))
     }
 
-    /// Creates a record, or replaces the one with this version. Returns the new version; none if another version
-    /// exists.
+    /// Creates a record, or replaces the one with this version. Returns the new version, or `None` if another version exists.
     pub(crate) async fn write(&self, state: &State, version: Option<&str>) -> Result<Option<String>, RecordError> {
         let name = names::record(&state.name);
         let bytes = format::encode(state).map_err(|error| self.broken("write", &name, error.to_string()))?;

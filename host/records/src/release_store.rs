@@ -42,7 +42,7 @@ pub(crate) async fn store(
     Ok(count)
 }
 
-/// Reads a release of this many parts; none if a part is missing.
+/// Reads a release of this many parts. Returns `None` if a part is missing.
 pub(crate) async fn read(
     secrets: &Secrets,
     uid: &str,

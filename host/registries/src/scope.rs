@@ -90,7 +90,7 @@ impl Scope {
         }
     }
 
-    /// The location that a table has by default; none where images keep their names.
+    /// The location that a table has by default, or `None` if images keep their names.
     pub(crate) fn location(&self) -> Option<&Location> {
         match self {
             Self::Subdomains(_) => None,

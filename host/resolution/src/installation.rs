@@ -58,7 +58,7 @@ pub struct Claim {
     pub package: String,
     /// The version.
     pub version: String,
-    /// Its properties; none if not all of them are known: an incomplete list would be taken for what the bundle does not need.
+    /// Its properties, or `None` if not all of them are known: an incomplete list would hide some of the bundle's requirements.
     pub properties: Vec<Value>,
 }
 

@@ -87,7 +87,7 @@ pub struct NoImage {
     bundle: String,
 }
 
-/// What of a decision is to be installed now: the first step of each upgrade, and none where the BundleDeployment is not healthy.
+/// The part of a decision to install now: the first step of each upgrade, but no step for a BundleDeployment that is not healthy.
 ///
 /// # Errors
 /// A bundle that is to be installed has no image.

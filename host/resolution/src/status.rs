@@ -165,7 +165,7 @@ pub(crate) fn lines(all: &[String], most: usize) -> Vec<String> {
     lines
 }
 
-/// The members for the status; none if the last ones stand.
+/// The members for the status, or `None` if the last reported ones stay.
 fn members(found: &Found<'_>) -> Option<Vec<ResolvedMember>> {
     let members: Vec<&PlannedMember> = match (&found.answer, &found.set) {
         (Answer::Plan(plan), Some(set)) if set.rolled_back || found.pending.is_some() => {

@@ -151,7 +151,7 @@ impl Comparison {
     }
 }
 
-/// Whether a version is in a range in the syntax of blang/semver; none if the range has a form that is rare.
+/// Whether a version is in a range in the syntax of blang/semver, or `None` if the range has a rare form.
 fn in_skip_range(range: &str, version: &Version) -> Option<bool> {
     let mut any = false;
     for all in range.split("||") {
@@ -252,7 +252,7 @@ impl<'a> Question<'a> {
         .unwrap()
     }
 
-    /// Whether some channel that counts has an edge from what is installed; none if a range has a form that is rare.
+    /// Whether some channel that counts has an edge from what is installed, or `None` if a range has a rare form.
     fn succeeds(&self, package: &Package, bundle: &Bundle, installed: &Bundle) -> Option<bool> {
         for (channel, entries) in &package.channels {
             if !self.channels.is_empty() && !self.channels.contains(channel) {

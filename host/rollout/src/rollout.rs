@@ -114,7 +114,7 @@ impl Rollout {
         }
     }
 
-    /// The access review for the owner's ServiceAccount; none if the owner names no account.
+    /// The access review for the owner's ServiceAccount, or `None` if the owner names no account.
     fn access_review<'a>(&'a self, actor: &'a Cluster, owner: &'a Owner) -> Option<AccessReview<'a>> {
         let account = owner.account.as_ref()?;
         let Self { cluster, discovery, recent, installation, .. } = self;

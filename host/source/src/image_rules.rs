@@ -145,7 +145,7 @@ impl ImageRules {
         Ok(self)
     }
 
-    /// The signatures that an image must have, for a source with this policy; none if neither demands one.
+    /// The signatures that an image must have, for a source with this policy, or `None` if neither demands one.
     pub(crate) fn required(
         &self,
         image: &ImageReference,

@@ -40,7 +40,7 @@ pub trait SourceKind: Clone + Debug + PartialEq + Send + Sync + Sized {
     /// A short text for people, such as `image quay.io/example/harbour:v1`.
     fn describe(spec: &Self::Spec) -> String;
 
-    /// Where the content is, in one word; none if no single name says so.
+    /// Where the content is, in one word, or `None` if no single name says so.
     fn location(&self) -> Option<&str> {
         None
     }
@@ -63,8 +63,8 @@ pub trait SourceKind: Clone + Debug + PartialEq + Send + Sync + Sized {
         environment: Environment<'_>,
     ) -> impl Future<Output = Result<Self::Pin, SourceError>> + Send;
 
-    /// Finds out whether the source still names a pin, for a poll: none if it names, or may name, other content that only a fetch
-    /// identifies. A poll must be cheap, since the source of every BundleDeployment is polled.
+    /// Finds out whether the source still names a pin, for a poll: `None` if it names, or may name, other content that only a fetch can
+    /// identify. A poll must be cheap, since the source of every BundleDeployment is polled.
     fn poll(
         &self,
         _pin: &Self::Pin,

@@ -110,8 +110,8 @@ impl Sources {
         source.is_verified(&self.rules)
     }
 
-    /// Finds out whether a source still resolves to what it did, with as few requests as possible: none if it resolves, or may
-    /// resolve, to other content.
+    /// Finds out whether a source still resolves to what it did, with as few requests as possible: `None` if it resolves, or may resolve,
+    /// to other content.
     pub async fn check(&self, grantee: Grantee<'_>, asked: &Resolution) -> Result<Option<Pinned>, SourceError> {
         asked.source.check(asked, self.environment(grantee)).await
     }

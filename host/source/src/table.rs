@@ -45,7 +45,7 @@ macro_rules! kinds {
                 match self { $(Self::$variant(kind) => kind.can_move(),)+ }
             }
 
-            /// Where the content is, in one word; none if no single name says so.
+            /// Where the content is, in one word, or `None` if no single name says so.
             pub fn location(&self) -> Option<&str> {
                 match self { $(Self::$variant(kind) => kind.location(),)+ }
             }

@@ -77,7 +77,7 @@ impl FromStr for KnownHosts {
     }
 }
 
-/// A line; none if its key is of a type that is not used.
+/// A line, or `None` if its key is of a type that is not used.
 fn line(number: usize, text: &str) -> Result<Option<Line>, &'static str> {
     let mut words = text.split([' ', '\t']).filter(|word| !word.is_empty());
     let mut first = words.next().unwrap_or_default();

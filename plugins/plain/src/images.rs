@@ -28,8 +28,8 @@ impl Replacements {
         self.0.is_empty()
     }
 
-    /// The text with all references replaced, and whether it still contains a repository in a form that cannot be
-    /// replaced; none if it contains no repository.
+    /// The text with all references replaced, and whether it still contains a repository in a form that cannot be replaced, or `None` if it
+    /// contains no repository.
     pub(crate) fn replace(&self, text: &str) -> Option<(String, bool)> {
         self.0.iter().any(|(source, _)| text.contains(source.as_str())).then(|| self.rewrite(text))
     }

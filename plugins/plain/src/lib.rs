@@ -170,7 +170,7 @@ fn no_objects() -> Diagnostic {
     Diagnostic::error("NoObjects", message).at(MANIFESTS).help(help)
 }
 
-/// The objects after replacement; none if nothing is replaced, so that they stay unchanged.
+/// The objects after replacement. Empty if nothing is replaced; then the objects stay unchanged.
 fn substitute(
     objects: &[Manifest],
     substitution: &Substitution<'_>,

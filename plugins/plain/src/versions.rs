@@ -36,7 +36,7 @@ impl Versions {
         self.release.is_none() && self.components.is_empty()
     }
 
-    /// The text with all versions replaced, and the placeholders without a version; none if it contains no placeholder.
+    /// The text with all versions replaced, and the placeholders without a version, or `None` if it contains no placeholder.
     pub(crate) fn replace(&self, text: &str) -> Option<(String, Vec<Missing>)> {
         text.contains(SNAPSHOT).then(|| self.rewrite(text))
     }
@@ -86,7 +86,7 @@ enum Reference<'a> {
     Unnamed,
 }
 
-/// The placeholder, by the text after it; none if it is the beginning of a longer word.
+/// The placeholder, by the text after it, or `None` if it is the beginning of a longer word.
 fn reference(behind: &str) -> Option<Reference<'_>> {
     let Some(name) = behind.strip_prefix('-') else {
         return (!behind.starts_with(is_word)).then_some(Reference::Release);
@@ -112,8 +112,8 @@ pub(crate) fn is_component(name: &str) -> bool {
     name.len() >= 2 && name.chars().all(is_part_of_name) && !name.starts_with('-') && !name.ends_with('-')
 }
 
-/// A semantic version without its build metadata, which versions of releases do not have (it is invalid in a label);
-/// none if the text is not a semantic version.
+/// A semantic version without its build metadata, which versions of releases do not have (it is invalid in a label), or `None` if the text
+/// is not a semantic version.
 pub(crate) fn semantic(text: &str) -> Option<&str> {
     let (version, build) = text.split_once('+').map_or((text, None), |(version, build)| (version, Some(build)));
     let (core, pre_release) = version.split_once('-').map_or((version, None), |(core, rest)| (core, Some(rest)));

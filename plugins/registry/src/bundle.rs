@@ -58,7 +58,7 @@ impl Place {
 /// A bundle.
 #[derive(Debug)]
 pub(crate) struct Bundle {
-    /// Its package; none if its file cannot be parsed.
+    /// Its package, or `None` if its file cannot be parsed.
     pub(crate) package: Option<Package>,
     /// Its ClusterServiceVersion.
     pub(crate) csv: Csv,

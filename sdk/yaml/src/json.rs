@@ -10,7 +10,7 @@ use crate::{
 /// More warnings than this are not kept for one document.
 const MOST_WARNINGS: usize = 100;
 
-/// The values of a stream of JSON; none if it is not JSON (it may be YAML in flow style) or exceeds a limit.
+/// The values of a stream of JSON, or `None` if it is not JSON (it may be YAML in flow style) or exceeds a limit.
 pub(crate) fn load(text: &str, limits: &Limits) -> Option<Vec<Document>> {
     let mut reader = Reader { text, at: 0, line: 1, column: 1, counted: 0, nodes: 0, warnings: Vec::new(), limits };
     let mut documents = Vec::new();

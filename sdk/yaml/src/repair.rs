@@ -27,7 +27,7 @@ impl Added {
     }
 }
 
-/// The text with one more repair; none if go-yaml refuses it as well, or if the text would grow by more than `room`
+/// The text with one more repair, or `None` if go-yaml refuses it as well, or if the text would grow by more than `room`
 /// bytes.
 pub(crate) fn repair(text: &str, error: &ScanError, added: &mut Added, room: usize) -> Option<String> {
     let at = error.marker();

@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf};
 
 use chandler_yaml::{Limits, parse};
 
-/// The files below a directory of the fixtures; none if they are not available.
+/// The files below a directory of the fixtures. Empty if the fixtures are not available.
 fn files(directory: &str) -> Vec<PathBuf> {
     let Some(root) = chandler_test_needs::fixture(directory) else { return Vec::new() };
     let (mut files, mut directories) = (Vec::new(), vec![root]);

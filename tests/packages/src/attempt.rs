@@ -58,7 +58,7 @@ fn command<'a>(verb: &'a str, name: &'a str, bundle: &'a str) -> Vec<&'a str> {
     words
 }
 
-/// Does what the output advises; none if there is nothing that can be done here.
+/// Runs the command that the output suggests. Returns `None` if no suggestion can be followed here.
 async fn follow(
     plane: &Plane,
     verb: &str,

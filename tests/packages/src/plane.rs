@@ -56,7 +56,7 @@ pub struct Plane {
 /// What a command printed.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// The exit code; none if the command did not end by itself.
+    /// The exit code, or `None` if the command did not end by itself.
     pub code: Option<i32>,
     /// Standard output, then standard error.
     pub text: String,

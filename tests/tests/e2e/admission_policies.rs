@@ -189,7 +189,7 @@ fn approval(name: &str, deployment: &str, by: &str) -> Value {
                     "change": format!("sha256:{}", "0".repeat(64)), "approvedBy": by}})
 }
 
-/// A request, its user, and the policy that denies it; none if it is allowed.
+/// A request, its user, and the policy that denies it, or `None` if it is allowed.
 type Case<'a> = (&'a Client, Request, Option<&'static str>);
 
 fn about_accounts<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {

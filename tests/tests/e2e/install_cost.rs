@@ -57,7 +57,7 @@ impl Counted {
         Client::new(service, "default")
     }
 
-    /// What a request is about; none where it is not counted here.
+    /// What a request is about, or `None` if it is not counted here.
     fn kind(&self, method: &str, uri: &http::Uri, body: &str) -> Option<&'static str> {
         let path = uri.path();
         let deployment = path.contains(&format!("/bundledeployments/{}", self.name));

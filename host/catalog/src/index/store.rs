@@ -53,7 +53,7 @@ impl Indexes {
         Ok(Self { directory })
     }
 
-    /// The index of a catalog; none if it was not built yet, or is damaged.
+    /// The index of a catalog, or `None` if it was not built yet, or is damaged.
     pub fn get(&self, digest: &Digest) -> Result<Option<Index>, StoreError> {
         match Index::open(&self.path(digest)) {
             Ok(index) if index.reader.footer.digest == build::hash(digest) => Ok(Some(index)),

@@ -103,7 +103,7 @@ fn command() -> clap::Command {
     })
 }
 
-/// What the value of an argument names; none if it is no name of something that exists.
+/// The object that an argument's value names, or `None` if no such object exists.
 fn named(argument: &Arg) -> Option<Named> {
     if argument.is_positional() {
         let names = argument.get_value_names()?;

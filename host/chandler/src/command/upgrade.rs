@@ -112,7 +112,7 @@ impl Upgrade {
         }
     }
 
-    /// The version of a package to upgrade to; none if the best one is installed.
+    /// The version of a package to upgrade to, or `None` if the best one is installed.
     async fn newer(
         &self,
         text: &str,

@@ -82,14 +82,14 @@ pub struct Migration {
     pub from: ForeignObject,
     /// The name of the BundleDeployment or Resolution.
     pub name: String,
-    /// The BundleDeployment that installs the same version; none where nothing is installed or it cannot be translated, and a note
+    /// The BundleDeployment that installs the same version, or `None` if nothing is installed or it cannot be translated, and a note
     /// has the reason. Its source is empty while the image is unknown.
     pub spec: Option<BundleDeploymentSpec>,
     /// Where a catalog has the image: it is looked up there, and one that is known is compared.
     pub image: Option<CatalogImage>,
     /// Why nothing but the objects of the installation says that the image is the one of its catalog.
     pub unconfirmed: Option<String>,
-    /// The Resolution that asks for the same package; none if the object names no package.
+    /// The Resolution that asks for the same package, or `None` if the object names no package.
     pub resolution: Option<ResolutionSpec>,
     /// What has no equivalent, and what users should know.
     pub notes: Vec<String>,

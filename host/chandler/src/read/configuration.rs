@@ -78,7 +78,7 @@ impl Configuration {
     }
 }
 
-/// The configuration of the arguments alone; none where they set nothing. Findings refer to the lines of the file, if it is one.
+/// The configuration of the arguments alone, or `None` if they set nothing. Findings refer to the lines of the file, if it is one.
 pub fn given(arguments: &ConfigurationArguments) -> Result<Option<Configuration>, CommandError> {
     if arguments.is_empty() {
         return Ok(None);

@@ -142,7 +142,7 @@ where
     }
 }
 
-/// All objects of a kind; none if the user may not list them or the cluster does not serve the kind.
+/// All objects of a kind, or an empty list if the user may not list them or the cluster does not serve the kind.
 async fn all<K>(client: &Client, kind: &str) -> Result<Vec<K>, CommandError>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope> + Clone + DeserializeOwned,

@@ -29,7 +29,7 @@ impl ForeignKind {
     }
 }
 
-/// All objects of a kind that have these labels; none if the cluster does not serve the kind.
+/// All objects of a kind that have these labels, or `None` if the cluster does not serve the kind.
 pub async fn list(
     client: &Client,
     kind: ForeignKind,
@@ -67,7 +67,7 @@ pub async fn get(client: &Client, key: &ObjectKey) -> Result<Option<Value>, Comm
     Ok(found.map(|object| serde_json::to_value(object).unwrap_or_default()))
 }
 
-/// All objects that are selected, read page by page; none if the cluster does not serve the kind.
+/// All objects that are selected, read page by page, or `None` if the cluster does not serve the kind.
 pub(super) async fn pages(
     api: &Api<DynamicObject>,
     selected: ListParams,

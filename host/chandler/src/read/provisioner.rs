@@ -116,7 +116,7 @@ pub async fn detect(
     recognised(provisioners, content).await?.ok_or_else(|| unrecognised::error(content.as_ref()))
 }
 
-/// The same; none where no built-in provisioner detects the format.
+/// Like [`detect`], but `None` if no built-in provisioner detects the format.
 pub async fn recognised(
     provisioners: &Provisioners,
     content: &Arc<dyn Content>,

@@ -71,7 +71,7 @@ fn current(resolution: &Resolution) -> Option<i64> {
     resolution.status.as_ref()?.decision
 }
 
-/// How the decision is installed; none if it is only reported.
+/// How the decision is installed, or `None` if it is only reported.
 fn set(resolution: &Resolution) -> Option<&ResolveSetOutput> {
     let output = resolution.spec.output.as_ref()?;
     output.resolve_set.as_ref().filter(|_| output.kind == OutputType::ResolveSet)

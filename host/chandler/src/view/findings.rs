@@ -21,7 +21,7 @@ pub struct Findings<'a> {
     crd_upgrades: &'a [Upgrade],
 }
 
-/// The digest by which all refused upgrades are approved; none if none is refused.
+/// The digest by which all refused upgrades are approved, or `None` if none is refused.
 pub fn refused(upgrades: &[Upgrade]) -> Option<String> {
     digest(upgrades).map(|digest| digest.to_string())
 }

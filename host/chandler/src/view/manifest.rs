@@ -51,7 +51,7 @@ pub fn values(deployment: &BundleDeployment) -> Map<String, Value> {
     deployment.spec.config.clone().unwrap_or_default()
 }
 
-/// Warnings about the bundle and its release, one per line; none if there are none.
+/// Warnings about the bundle and its release, one per line. Empty if there are none.
 pub fn notes(deployment: &BundleDeployment) -> Vec<String> {
     let status = deployment.status.clone().unwrap_or_default();
     let of_release = status.release.map(|release| release.warnings).unwrap_or_default();

@@ -97,7 +97,7 @@ pub struct Followed<'a> {
     pub installed: Option<&'a str>,
     /// The version that the set has.
     pub in_set: Option<&'a str>,
-    /// The best version on the way; none if it is that of the set.
+    /// The best version on the upgrade path, or `None` if the set already has it.
     pub best: Option<&'a str>,
     /// The reason for which a change of this package is not in the set yet.
     pub waits: Option<Reason>,
@@ -146,8 +146,8 @@ pub fn followed<'a>(member: &'a ResolvedMember, installed: Option<&'a str>, reso
     }
 }
 
-/// The phase of the InstallPlan of the current decision; none if there is nothing to install: OLM reports packages that do not fit in a
-/// condition of the Subscription, and creates no InstallPlan.
+/// The phase of the InstallPlan of the current decision, or `None` if there is nothing to install: OLM reports packages that do not fit in
+/// a condition of the Subscription, and creates no InstallPlan.
 pub fn install_plan(resolution: &Resolution) -> Option<InstallPlan> {
     let output = resolution.spec.output.as_ref().filter(|output| output.kind == chandler_api::OutputType::ResolveSet);
     output?;

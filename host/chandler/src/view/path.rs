@@ -35,7 +35,7 @@ impl Found {
         self.deployments.get(self.resolution.as_ref()?.status.as_ref()?.bundle_deployment.as_deref()?)
     }
 
-    /// The package that the question is about; none if it is about all of them.
+    /// The package that the question is about, or `None` if it is about all packages.
     fn focus(&self) -> Option<&str> {
         if let Some(operator) = &self.operator {
             return Some(&operator.spec.package.name);

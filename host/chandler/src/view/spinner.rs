@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 /// The status line that is drawn; a command has at most one.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Notes the status line that is drawn from here on; none where none is.
+/// Records the status line that is drawn from here on; `None` if no line is drawn.
 pub fn show(spinner: Option<&ProgressBar>) {
     *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = spinner.cloned();
 }

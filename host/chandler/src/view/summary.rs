@@ -11,7 +11,7 @@ pub fn provisioner(provisioner: &ProvisionerInUse) -> String {
     if name.is_empty() { provisioner.class.clone() } else { format!("{} ({name})", provisioner.class) }
 }
 
-/// The provisioner of the installed release and another one, with their digests; none where they are the same.
+/// The provisioner of the installed release and another one, with their digests, or `None` if they are the same.
 pub fn provisioners(installed: &ProvisionerInUse, new: &ProvisionerInUse) -> Option<String> {
     if (&installed.class, &installed.digest) == (&new.class, &new.digest) {
         return None;

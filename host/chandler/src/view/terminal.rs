@@ -83,7 +83,7 @@ impl Terminal {
         self.width
     }
 
-    /// The columns that a table may use; none where there is no terminal, and so no limit.
+    /// The columns that a table may use, or `None` if there is no terminal, and so no limit.
     pub fn columns(&self) -> Option<usize> {
         self.columns
     }

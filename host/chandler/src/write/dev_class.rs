@@ -59,7 +59,7 @@ impl ComponentFile {
         })
     }
 
-    /// When the file was written; none while a build replaces it.
+    /// When the file was written, or `None` while a build replaces it.
     pub fn written(&self) -> Option<SystemTime> {
         std::fs::metadata(&self.path).and_then(|metadata| metadata.modified()).ok()
     }

@@ -46,7 +46,7 @@ impl<'a> Download<'a> {
         self.0.successful(self.0.send(HeaderMap::new()).await?)
     }
 
-    /// Requests the archive if it is not the known one; none if it is.
+    /// Requests the archive. Returns `None` if the server still has the known one.
     pub(super) async fn get_if_changed(&self, known: &Latest) -> Result<Option<Response>, ContentError> {
         let conditions = conditions(known);
         if conditions.is_empty() {

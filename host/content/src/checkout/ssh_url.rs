@@ -31,7 +31,7 @@ pub(super) fn is_user(name: &str) -> bool {
 }
 
 impl SshUrl {
-    /// Reads a URL for SSH; none if the text is another.
+    /// Parses a URL for SSH. Returns `None` if the text is not one.
     pub(super) fn parse(text: &str) -> Option<Result<Self, RepositoryUrlError>> {
         let long = ["ssh://", "git+ssh://", "ssh+git://"].iter().find_map(|scheme| text.strip_prefix(scheme));
         if let Some(rest) = long {

@@ -315,7 +315,7 @@ impl Client {
         (!text.is_empty()).then_some(text)
     }
 
-    /// The whole body, or none if it is larger than `limit`.
+    /// The whole body, or `None` if it is larger than `limit`.
     pub(super) async fn read(&self, response: Response, limit: u64) -> Result<Option<Vec<u8>>, RegistryError> {
         self.connection.read(response, limit).await.map_err(|error| self.failed(error))
     }

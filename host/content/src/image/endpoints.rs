@@ -72,7 +72,7 @@ impl fmt::Debug for RegistrySettings {
 
 /// The credentials for images that a mirror has. What a source names is for its own registry only.
 pub trait Keyring: fmt::Debug + Send + Sync {
-    /// The credentials for an image; none if there are none for its registry. May block.
+    /// The credentials for an image, or `None` if there are none for its registry. May block.
     ///
     /// # Errors
     /// There are some, and they cannot be read.

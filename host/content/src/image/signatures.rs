@@ -205,7 +205,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A manifest or a list; none if it cannot be read, which is noted.
+    /// A manifest or a list, or `None` if it cannot be read, which is noted.
     async fn listing(&mut self, response: Response, what: &str) -> Result<Option<Listing>, ContentError> {
         let text = self.client.read(response, SIGNATURE_BYTES).await?;
         let listing = match text {

@@ -71,7 +71,7 @@ pub(crate) struct Reader(String);
 pub(crate) struct Asking {
     /// The credentials.
     pub(crate) reader: Reader,
-    /// The digest of the policy and of the trusted root; none if no signature is required.
+    /// The digest of the policy and of the trusted root, or `None` if no signature is required.
     pub(crate) proof: Option<Digest>,
 }
 
@@ -157,7 +157,7 @@ impl Store {
         self.inner.root.join("images").join(Digest::of(name.as_bytes()).hex())
     }
 
-    /// The record in a file; none if the file does not exist, or this cache did not write it.
+    /// The record in a file, or `None` if the file does not exist, or this cache did not write it.
     fn record(&self, path: &PathBuf) -> Result<Option<Record>, StoreError> {
         let text = self.tagged(path, RECORD)?;
         Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
@@ -206,7 +206,7 @@ impl Store {
         self.write_tagged(path, LATEST, &record)
     }
 
-    /// The content of a file, after its tag; none if the file does not exist, or this cache did not write it.
+    /// The content of a file, after its tag, or `None` if the file does not exist, or this cache did not write it.
     pub(super) fn tagged(&self, path: &PathBuf, purpose: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let bytes = match chandler_cache::read(path, RECORD_BYTES) {
             Ok(bytes) => bytes,

@@ -161,7 +161,7 @@ impl Connection {
             || response.remote_addr().is_some_and(|address| reach(address.ip()) == Reach::Public)
     }
 
-    /// The whole body, or none if it is larger than `limit`.
+    /// The whole body, or `None` if it is larger than `limit`.
     pub(crate) async fn read(&self, mut response: Response, limit: u64) -> Result<Option<Vec<u8>>, ConnectionError> {
         let mut body = Vec::new();
         let mut pace = self.pace();

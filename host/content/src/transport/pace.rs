@@ -50,7 +50,7 @@ mod tests {
 
     const WINDOW: Duration = Duration::from_secs(30);
 
-    /// How long a body lasts that sends so many bytes each time after so many seconds; none where it goes on.
+    /// How long a body lasts that sends so many bytes after each interval of so many seconds, or `None` if it does not end.
     fn lasts(seconds: f64, bytes: usize) -> Option<f64> {
         let mut pace = Pace::new(1024, WINDOW);
         let pause = Duration::from_secs_f64(seconds);

@@ -103,7 +103,7 @@ impl Lazy {
 }
 
 impl ObjectCheck {
-    /// The check for replacing one CRD by another; none if no object can become invalid.
+    /// The check for replacing one CRD by another, or `None` if no object can become invalid.
     pub fn plan(old: &Value, new: &Value, policy: &Policy) -> Option<Self> {
         let (old, new) = (Crd::read(old), Crd::read(new));
         let limit = policy::sample_size(policy, new.name);
@@ -168,7 +168,7 @@ impl ObjectCheck {
         &self.resource
     }
 
-    /// The number of objects in the next page; none if enough were checked.
+    /// The number of objects in the next page, or `None` if enough were checked.
     pub fn next_page(&self) -> Option<u32> {
         let left = self.limit.saturating_sub(self.checked);
         (left > 0).then_some(left.min(PAGE))
@@ -278,7 +278,7 @@ impl ObjectCheck {
 }
 
 impl VersionCheck {
-    /// A version whose schema objects may violate; none if the schema is unchanged.
+    /// A version whose schema objects may violate, or `None` if the schema is unchanged.
     fn of(
         new: &Version<'_>,
         old: Option<&Version<'_>>,

@@ -64,7 +64,7 @@ pub(super) fn equal(left: &Value, right: &Value, meter: &Meter) -> Result<bool, 
     Ok(left == right)
 }
 
-/// The order of two values; none if one is not a number.
+/// The order of two values, or `None` if one is not a number.
 fn compare(left: &Value, right: &Value, meter: &Meter) -> Result<Option<Ordering>, EvaluationError> {
     meter.charge_comparison(left, right)?;
     let is_nan = |value: &Value| matches!(value, Value::Float(number) if number.is_nan());

@@ -39,7 +39,7 @@ const WRAPPERS: &[&str] = &[
     "Get \"",
 ];
 
-/// The cause in a message about an image; none if the message tells only that the image was not pulled.
+/// The cause in a message about an image, or `None` if the message tells only that the image was not pulled.
 pub(super) fn detail(message: &str, image: &str) -> Option<String> {
     let mut rest = message.trim();
     loop {

@@ -18,7 +18,7 @@ struct Container<'a> {
     is_init: bool,
 }
 
-/// Why a Pod does not run or is not ready; none if nothing is known to be wrong.
+/// Why a Pod does not run or is not ready, or `None` if nothing is known to be wrong.
 pub(super) fn finding(pod: Reader<'_>, events: Events<'_>) -> Option<Finding> {
     if pod.is_terminating() {
         let is_held = pod.list("/metadata/finalizers").next().is_some();

@@ -35,8 +35,8 @@ type List = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, kube::co
 #[derive(Clone)]
 pub(crate) struct Cluster {
     pub(super) client: Client,
-    /// The informers that answer reads with the rights of this client, and see every write before the caller does; none if the
-    /// cluster is always read.
+    /// The informers that answer reads with the rights of this client, and see every write before the caller does, or `None` if the cluster
+    /// is always read.
     pub(crate) reader: Option<Reader>,
 }
 
@@ -125,7 +125,7 @@ impl Cluster {
         self.all(resource, namespace, ListParams::default().limit(PAGE), Request::list_metadata).await
     }
 
-    /// The names of all objects of a kind, in one namespace or cluster-scoped; none if there are many more of them than
+    /// The names of all objects of a kind, in one namespace or cluster-scoped, or `None` if there are many more of them than
     /// `wanted`.
     pub(crate) async fn names(
         &self,

@@ -47,7 +47,7 @@ impl Default for RecentAnswers {
 }
 
 impl RecentAnswers {
-    /// The annotations of a ServiceAccount; none if it does not exist.
+    /// The annotations of a ServiceAccount, or `None` if it does not exist.
     pub(crate) async fn account(&self, own: &Cluster, account: &Account) -> Result<Option<Annotations>, ApiError> {
         let answer = self.accounts.get(account, annotations(own, account)).await?;
         if answer.as_ref().is_some_and(|answer| !answer.reused) {

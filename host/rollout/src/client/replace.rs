@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Replaces the values that the API server complains about; none if it refuses that too, or if nothing would change.
+/// Replaces the values that the API server complains about. Returns `None` if it refuses that too, or if nothing would change.
 pub(crate) async fn replace(
     cluster: &Cluster,
     desired: &Desired,

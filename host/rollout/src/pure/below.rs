@@ -7,7 +7,7 @@ use kube::core::Selector;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-/// The label selector of a workload's Pods, as a list request takes it; none if it selects nothing or everything.
+/// The label selector of a workload's Pods, as a list request takes it, or `None` if it selects nothing or everything.
 pub(crate) fn selector(object: &Value) -> Option<String> {
     let selector = object.pointer("/spec/selector")?;
     // A ReplicationController has the labels themselves.

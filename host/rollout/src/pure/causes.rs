@@ -118,7 +118,7 @@ impl Causes {
         }
     }
 
-    /// How long it is until one of these objects is looked at again; none if none is.
+    /// How long it is until one of these objects is looked at again, or `None` if none of them is.
     pub(crate) fn next(&self, owner: &str, unhealthy: &[Unhealthy], now: Duration) -> Option<Duration> {
         let known = self.0.get(owner)?;
         let of = |unhealthy: &Unhealthy| {

@@ -16,7 +16,7 @@ pub(crate) fn is_crd(key: &ObjectKey) -> bool {
     key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
 }
 
-/// The API resource of a CRD's custom resources; none if no version of it is served.
+/// The API resource of a CRD's custom resources, or `None` if no version of it is served.
 pub(crate) fn custom_resource(crd: &Value) -> Option<ApiResource> {
     let spec = crd.get("spec")?;
     let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str);

@@ -119,7 +119,7 @@ pub(crate) fn plan_deletion<T: Unwanted>(
 pub struct CrdInUse {
     /// The CRD.
     pub crd: ObjectKey,
-    /// The number of custom resources, without those that are deleted anyway; none if they cannot be counted.
+    /// The number of custom resources, without those that are deleted anyway, or `None` if they cannot be counted.
     pub count: Option<u64>,
     /// Whether more exist than were counted.
     pub more: bool,

@@ -17,7 +17,7 @@ pub(crate) fn can_be_dry_run(desired: &Desired, redefined: &BTreeSet<(&str, &str
     desired.served && !redefined.contains(&(desired.key.group.as_str(), desired.key.kind.as_str()))
 }
 
-/// The failure that a failed dry run predicts; none if the dry run itself may have caused it.
+/// The failure that a failed dry run predicts, or `None` if the dry run itself may have caused it.
 pub(crate) fn refused(desired: &Desired, action: Action, error: &ApiError) -> Option<ObjectFailure> {
     matches!(error, ApiError::Invalid(_)).then(|| object_failure(&desired.key, verb(action))(error.clone()))
 }

@@ -22,10 +22,10 @@ use crate::pure::{
 pub struct FieldChange {
     /// The path, as in `spec.template.spec.containers[name=manager].image`.
     pub path: String,
-    /// The current value; none if the field does not exist. Values of Secrets are hidden.
+    /// The current value, or `None` if the field does not exist. Values of Secrets are hidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// The new value; none if the field will not exist.
+    /// The new value, or `None` if the field will not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }
@@ -38,7 +38,7 @@ pub struct FieldDrift {
     pub path: String,
     /// Whether the field does not exist any more. No field manager is recorded for a removal.
     pub removed: bool,
-    /// The field manager that set the value; none if only Chandler is recorded.
+    /// The field manager that set the value, or `None` if only Chandler is recorded.
     pub manager: Option<Manager>,
 }
 

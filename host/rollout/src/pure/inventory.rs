@@ -64,7 +64,7 @@ pub(crate) fn resource(owner: &Owner) -> ApiResource {
     }
 }
 
-/// The kinds that the parent lists, as group and kind; none if it has no list.
+/// The kinds that the parent lists, as group and kind, or `None` if it has no list.
 pub(crate) fn group_kinds(parent: &Value) -> Option<Vec<(String, String)>> {
     live::annotation(parent, GROUP_KINDS)?;
     let listed = Inventory::read(parent).group_kinds;

@@ -66,7 +66,7 @@ pub(crate) fn refers_to(object: &Value, uid: &str) -> bool {
     references.into_iter().flatten().any(|reference| text(reference, "/uid") == uid)
 }
 
-/// The owner references of an object without that of its controller; none if it has no controller.
+/// The owner references of an object except its controller reference, or `None` if it has no controller.
 pub(crate) fn references_without_controller(object: &Value) -> Option<Vec<Value>> {
     let controller = controller(object)?;
     let references = object.pointer("/metadata/ownerReferences")?.as_array()?;
@@ -95,7 +95,7 @@ pub(crate) fn same_claims(before: &Value, now: &Value) -> bool {
         && is_terminating(before) == is_terminating(now)
 }
 
-/// The existing owner of an object; none if it belongs to this owner.
+/// The existing owner of an object, or `None` if it belongs to this owner.
 ///
 /// An object belongs to the owner if the owner's record lists it by UID, or expects it by name and the object carries the
 /// owner's mark, and if no other controller and no other ApplySet claims it. Labels and references of the object itself never

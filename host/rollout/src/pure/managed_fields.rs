@@ -11,7 +11,7 @@ use crate::pure::owner::FIELD_MANAGER;
 /// Field managers of RukPak's two binaries, which managed the same objects before.
 const RUKPAK: &[&str] = &["core", "helm"];
 
-/// The rewritten `metadata.managedFields` of an object of the owner; none if nothing has to be rewritten.
+/// The rewritten `metadata.managedFields` of an object of the owner, or `None` if nothing has to be rewritten.
 pub(crate) fn upgrade(object: &Value) -> Option<Value> {
     let entries = object.pointer("/metadata/managedFields")?.as_array()?;
     let (updates, mut rest): (Vec<&Value>, Vec<&Value>) = entries.iter().partition(|entry| is_our_update(entry));

@@ -64,7 +64,7 @@ pub struct Owner {
     pub install_namespace: String,
     /// The ServiceAccount that is impersonated for all requests about the objects; none to use the rights of the client itself.
     pub account: Option<Account>,
-    /// Whether the ServiceAccount may be used for this owner; none if any may.
+    /// Whether the ServiceAccount may be used for this owner, or `None` if any may.
     pub account_grant: Option<Arc<dyn AccountGrant>>,
     /// The policy for upgrades of its CustomResourceDefinitions.
     pub crd_upgrades: Policy,
@@ -93,7 +93,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The owner for this object; none if the object was never stored and so has no name and UID.
+    /// The owner for this object, or `None` if the object was never stored and so has no name and UID.
     pub fn of<K: Resource<DynamicType = ()>>(object: &K, install_namespace: &str) -> Option<Self> {
         let metadata = object.meta();
         Some(Self {
@@ -196,7 +196,7 @@ impl Owner {
         existing_owner.yields_to(self.collisions) || named()
     }
 
-    /// The current record; none if the owner has none.
+    /// The current record, or `None` if the owner has none.
     pub(crate) fn holdings(&self) -> Option<Arc<Holdings>> {
         self.ledger.as_ref().map(|ledger| ledger.holdings())
     }

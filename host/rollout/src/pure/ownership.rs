@@ -86,7 +86,7 @@ fn text<'a>(record: &'a Value, name: &str) -> &'a str {
     record.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// How a set of fields covers this path; none if it does not.
+/// How a set of fields covers this path, or `None` if it does not.
 fn held(fields: &Value, path: &[PathElement<'_>]) -> Option<Held> {
     let mut node = fields.as_object()?;
     for (depth, step) in path.iter().enumerate() {

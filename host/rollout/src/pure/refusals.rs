@@ -32,7 +32,7 @@ impl Refusals {
         Self { on_refusal, found: Vec::new() }
     }
 
-    /// The value of a check, or none if it was refused and the checks continue. An error which means that a check could not be
+    /// The value of a check, or `None` if it was refused and the checks continue. An error which means that a check could not be
     /// made ends the checks in any case.
     pub(crate) fn check<T>(&mut self, result: Result<T, RolloutError>) -> Result<Option<T>, RolloutError> {
         match result {

@@ -111,7 +111,7 @@ struct ResourceCount {
     own: usize,
     namespaces: BTreeSet<String>,
     examples: Vec<String>,
-    /// The number of objects after those that were read: none if unknown, zero if there are none.
+    /// The number of objects that were not read: `None` if it is unknown, zero if all were read.
     unseen: Option<u64>,
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn count_mode(owner: &Owner) -> CountMode {
     if owner.deletion.crds == CrdPolicy::WhileUnused { CountMode::Count } else { CountMode::Existence }
 }
 
-/// The plan of a teardown; none if the parent is gone.
+/// The plan of a teardown, or `None` if the parent is gone.
 pub(crate) async fn plan(
     parent: Option<Value>,
     cluster: &Cluster,

@@ -60,7 +60,7 @@ impl ReleaseDependencies {
     }
 }
 
-/// The listed objects; none if the list is not permitted.
+/// The listed objects, or `None` if the list is not permitted.
 fn allowed(found: Result<Vec<Value>, ApiError>, what: &str) -> Result<Option<Vec<Value>>, RolloutError> {
     match found {
         Ok(found) => Ok(Some(found)),

@@ -45,7 +45,7 @@ impl Parents {
         self.written().remove(&owner.uid);
     }
 
-    /// The newest parent that is known without a request; none if it must be read.
+    /// The newest parent that is known without a request, or `None` if it must be read.
     fn known(&self, owner: &Owner) -> Option<Value> {
         let watched =
             owner.parent.as_ref().filter(|parent| parent.uid() == owner.uid && !parent.version().is_empty())?;

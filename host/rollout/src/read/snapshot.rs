@@ -184,7 +184,7 @@ pub(crate) enum Lookup {
 }
 
 impl Member {
-    /// Reads the object again; none if it is gone or another object has its name.
+    /// Reads the object again. Returns `None` if it is gone or another object has its name.
     pub(crate) async fn now(&self, cluster: &Cluster) -> Result<Option<Value>, ApiError> {
         let found = cluster.get(&self.resource, self.key.namespace.as_deref(), &self.key.name).await?;
         Ok(found.filter(|found| live::uid(found) == live::uid(&self.object)))

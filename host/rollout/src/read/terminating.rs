@@ -42,7 +42,7 @@ fn contents(namespace: &Value) -> Option<String> {
     (!messages.is_empty()).then(|| messages.join("; "))
 }
 
-/// The first custom resources that remain of a CRD; none if they may not be listed.
+/// The first custom resources that remain of a CRD, or `None` if they may not be listed.
 async fn custom_resources(cluster: &Cluster, crd: &Value) -> Option<String> {
     let resource = custom_resource(crd)?;
     let page = cluster.metadata_page(&resource, LOOKED_AT, None).await.ok()?;

@@ -93,7 +93,7 @@ pub async fn dependents(client: &Client, object: &Value) -> Result<Vec<Value>, A
     below::dependents(&Cluster::new(client.clone()), object).await
 }
 
-/// Why an object is unhealthy, by its dependents and their Events; none if they do not explain it.
+/// Why an object is unhealthy, by its dependents and their Events, or `None` if they do not explain it.
 ///
 /// # Errors
 /// If the Events could not be read. Events that may not be read are none.

@@ -92,7 +92,7 @@ impl Rollout {
         actor.owner_changes(&resource, namespace, &key.name).await
     }
 
-    /// Reads an object of the owner; none if it does not exist. An object of another owner is refused, as
+    /// Reads an object of the owner. Returns `None` if it does not exist. An object of another owner is refused, as
     /// [`advance`](Self::advance) refuses it.
     pub async fn own(&self, owner: &Owner, key: &ObjectKey) -> Result<Option<Value>, RolloutError> {
         let ObjectKey { group, version, kind, .. } = key;

@@ -79,7 +79,7 @@ async fn remove_marks(
     }
 }
 
-/// The metadata change that removes the owner's marks and no other; none if the object has none.
+/// The metadata change that removes the owner's marks and no other, or `None` if the object has none.
 fn without_marks(object: &Value, owner: &Owner, marks: Marks) -> Option<Value> {
     let mut change = Map::new();
     let references = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);

@@ -74,7 +74,7 @@ impl<'a> Kinds<'a> {
         Self { request, brought: crds.chain(services).collect() }
     }
 
-    /// Whether a kind is served or will be; none if unknown.
+    /// Whether a kind is served or will be, or `None` if unknown.
     fn has(&self, wanted: &GroupVersionKind) -> Option<bool> {
         let path = path(&wanted.group, &wanted.version, &wanted.kind);
         if self.brought.contains(&path) {

@@ -36,7 +36,7 @@ fn after_fraction(text: &str) -> &str {
     digits.map_or(text, |digits| digits.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
-/// The numbers of a string, each with this many digits; all none if it has any other content.
+/// The numbers of a string, each with this many digits, or `None` for all of them if it has any other content.
 fn numbers<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> [Option<u32>; N] {
     let mut parts = text.split(separator);
     let numbers = digits.map(|digits| {

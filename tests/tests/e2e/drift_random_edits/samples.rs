@@ -19,7 +19,7 @@ pub(super) fn name(kind: &str, number: u64) -> Option<String> {
     (kind == "IPAddress").then(|| format!("10.77.{}.{}", number / 250 % 250, number % 250 + 1))
 }
 
-/// The members besides `apiVersion`, `kind` and `metadata`; none if they are generated.
+/// The members besides `apiVersion`, `kind` and `metadata`, or `None` if they are generated.
 pub(super) fn sample(kind: &str, version: &str) -> Option<Value> {
     let selector = json!({"matchLabels": {"app": "web"}});
     let pod = |restart: &str| {

@@ -60,7 +60,7 @@ pub(super) struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    /// The items of a list; none where it is no list.
+    /// The items of a list, or `None` if it is no list.
     pub(super) fn of(items: &'a Schema, list_type: &'a ListType, old: Option<&'a Value>) -> Option<Self> {
         let old = old?.as_array()?;
         let mut places = HashMap::new();

@@ -117,7 +117,7 @@ impl Database {
         }
     }
 
-    /// The format of the file; none where it is not one of this program.
+    /// The format of the file, or `None` if it is not one of this program.
     fn format(&self) -> Result<Option<u64>, redb::Error> {
         let transaction = self.database.begin_read()?;
         let facts = match transaction.open_table(FACTS) {

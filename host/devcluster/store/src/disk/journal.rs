@@ -60,7 +60,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for writes; none if the thread should end.
+    /// Waits for writes. Returns an empty list if the thread should end.
     fn next(&self) -> Vec<Committed> {
         let waits = |queue: &mut Queue| queue.pending.is_empty() && !queue.closing;
         let mut queue = self.work.wait_while(self.queue(), waits).unwrap_or_else(PoisonError::into_inner);

@@ -59,7 +59,7 @@ pub(super) fn cut_off(path: &Path, start: &[u8], length: u64) -> Option<OpenErro
     }
 }
 
-/// The length that the sizes at the beginning of the file add up to; none where they are cut off.
+/// The length that the sizes at the beginning of the file add up to, or `None` if they are cut off.
 fn expected_length(start: &[u8]) -> Option<u64> {
     let size = |number: usize| {
         let at = SIZES + 4 * number;

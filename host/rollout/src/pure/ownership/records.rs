@@ -23,7 +23,7 @@ pub(crate) struct Records<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Record<'a> {
     others: bool,
-    /// The fields below; none if the record covers a value above as a whole.
+    /// The fields below, or `None` if the record covers a value above as a whole.
     node: Option<&'a Map<String, Value>>,
 }
 
