@@ -38,7 +38,8 @@ pub struct CatalogSpec {
     /// Where the files of the catalog come from. An image needs the label operators.operatorframework.io.index.configs.v1, which
     /// names their directory. Secrets and ConfigMaps list in their annotation chandler.dev/catalogs the Catalogs that may use them.
     pub source: BundleSource,
-    /// The interval at which a source that can change, such as a tag, is resolved again: at least 1s. Default: that of the controller.
+    /// The interval at which a source that can change, such as a tag, is resolved again: at least 1s. Default: the interval of the
+    /// controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub poll_interval: Option<String>,
@@ -70,7 +71,7 @@ impl CatalogSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogStatus {
-    /// Conditions: Resolved, Unpacked and Valid describe what the source names now. Ready is True while an index is in use, also that
+    /// Conditions: Resolved, Unpacked and Valid describe what the source names now. Ready is True while an index is in use, even an index
     /// of earlier content: then the reason is CatalogStale.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]

@@ -26,10 +26,10 @@ names! {
         Healthy,
         /// BundleDeployment: the controller makes progress or retries, without user action.
         Progressing,
-        /// All: the controller is at work, or retries what time alone may fix. Absent otherwise, as kstatus expects of
-        /// a condition that is abnormal when True.
+        /// All: the controller is working, or retries after an error that may be transient. Absent otherwise, as kstatus expects of a
+        /// condition that is abnormal when True.
         Reconciling,
-        /// All: time alone will not help; a user or an administrator has to act. Absent otherwise, like Reconciling.
+        /// All: retries will not help; a user or an administrator has to act. Absent otherwise, like Reconciling.
         Stalled,
         /// BundleDeployment: objects of a complete release differ from the release and are not repaired. Absent if objects are not
         /// compared.

@@ -17,8 +17,8 @@ pub const APPLYSET_PARENT_TYPE_LABEL: &str = "applyset.kubernetes.io/is-parent-t
 /// A new value (a time, for example) requests an immediate reconcile: the controller resolves tags again, and retries a
 /// revision that failed and was rolled back.
 pub const REQUESTED_AT_ANNOTATION: &str = "reconcile.chandler.dev/requestedAt";
-/// Requests one repair of the objects of a release although spec.drift is Report or Ignore. It takes effect when its value is
-/// that of [`REQUESTED_AT_ANNOTATION`] and the controller has not handled that value yet.
+/// Requests one repair of the objects of a release although spec.drift is Report or Ignore. It takes effect when its value equals
+/// [`REQUESTED_AT_ANNOTATION`]'s and the controller has not handled that value yet.
 pub const REPAIR_AT_ANNOTATION: &str = "reconcile.chandler.dev/repairAt";
 
 /// The built-in class of plain bundles (plain+v0).

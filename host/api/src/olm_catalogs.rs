@@ -23,7 +23,7 @@ const NAMESPACE: usize = 63;
 pub enum OlmCatalogs {
     /// ClusterCatalogs of OLM v1.
     ClusterCatalogs,
-    /// CatalogSources of OLM v0 in this namespace. Whoever may write to another namespace could offer packages there under any name.
+    /// CatalogSources of OLM v0 in this namespace. Users with write access to another namespace could offer packages there under any name.
     CatalogSources(String),
 }
 

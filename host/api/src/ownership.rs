@@ -53,9 +53,9 @@ pub struct Deletion {
     pub policy: Option<DeletionPolicy>,
     /// What happens to CustomResourceDefinitions when the BundleDeployment is deleted, or when a new release no longer has
     /// them. Deleting a CRD deletes its custom resources. Keep leaves the CRDs in the cluster. Delete deletes the CRDs and
-    /// every custom resource of their kinds, before the other objects of the bundle. If this is not set, the controller
-    /// deletes CRDs only if no custom resource exists beyond those of the bundle. While one exists, it deletes nothing,
-    /// and reports their number in the status.
+    /// every custom resource of their kinds, before the other objects of the bundle. If this is not set, the controller deletes CRDs only
+    /// if no custom resource exists that is not part of the bundle. While one exists, it deletes nothing, and reports their number in the
+    /// status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "enumeration::<CrdDeletion>")]
     pub crds: Option<CrdDeletion>,

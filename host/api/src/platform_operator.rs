@@ -21,7 +21,7 @@ use crate::{resolution::CatalogSelector, schema};
     status = "PlatformOperatorStatus",
     derive = "Default",
     derive = "PartialEq",
-    doc = "A package for the platform: the controller chooses a version that fits with those of all other PlatformOperators, and installs it.",
+    doc = "A package for the platform: the controller chooses a version that fits with the packages of all other PlatformOperators, and installs it.",
     printcolumn = r#"{"name": "Package", "type": "string", "jsonPath": ".spec.package.name"}"#,
     printcolumn = r#"{"name": "Version", "type": "string", "jsonPath": ".status.version"}"#,
     printcolumn = r#"{"name": "Installed", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Installed\")].status"}"#,

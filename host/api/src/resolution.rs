@@ -54,7 +54,7 @@ pub struct ResolutionSpec {
     /// Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalogs: Option<CatalogSelector>,
-    /// Which upgrades are allowed. CatalogProvided, the default: those of the channels. SelfCertified: any, downgrades too.
+    /// Which upgrades are allowed. CatalogProvided, the default: upgrades along the channels. SelfCertified: any, downgrades too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::enumeration::<UpgradePolicy>")]
     pub upgrades: Option<UpgradePolicy>,
@@ -104,7 +104,7 @@ pub struct PackageRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 253)))]
     pub channels: Vec<String>,
-    /// The catalogs, by their labels, in addition to those of the spec.
+    /// The catalogs, by their labels, in addition to spec.catalogs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalogs: Option<CatalogSelector>,
     /// Whether the others are installed without this package if it does not fit. Those that come first in the list are preferred. What is
@@ -277,8 +277,8 @@ pub struct ResolveSetOutput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 20))]
     pub history_limit: Option<i32>,
-    /// What happens if a member fails within its progress deadline after a change of the set. Hold, the default: the set stays as it is,
-    /// for someone to look at it. Rollback: the controller installs the last decision that was complete and healthy.
+    /// What happens if a member fails within its progress deadline after a change of the set. Hold, the default: the set stays as it is
+    /// until a user fixes it. Rollback: the controller installs the last decision that was complete and healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::enumeration::<OnFailure>")]
     pub on_failure: Option<OnFailure>,
@@ -414,7 +414,7 @@ pub struct LeftOut {
 pub struct PendingDecision {
     /// What it waits for: Preflighting, PreflightFailed, ApprovalRequired or OutsideMaintenanceWindow.
     pub reason: String,
-    /// The same for people.
+    /// Why it waits, as a message for users.
     pub message: String,
     /// What would change: a line for each package.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -429,7 +429,7 @@ pub struct CatalogInUse {
     pub name: String,
     /// The digest of its files.
     pub digest: String,
-    /// Whether they are those of an earlier time, since the catalog is broken now or its server is away.
+    /// Whether these files are of an earlier time, since the catalog is broken now or its server is unreachable.
     #[serde(default, skip_serializing_if = "schema::is_false")]
     pub stale: bool,
 }

@@ -19,7 +19,7 @@ pub const REVISION_MESSAGE_BYTES: usize = 1024;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Revision {
-    /// The number of the revision: one more than that of the previous one.
+    /// The number of the revision: the number of the previous revision plus one.
     #[schemars(range(min = 1))]
     pub number: i64,
     /// The last generation of the spec that describes this revision.
@@ -39,16 +39,17 @@ pub struct Revision {
     pub version: Option<String>,
     /// The namespace for objects that name none.
     pub install_namespace: String,
-    /// The digest of the configuration, merged with that of the class. Values of Secrets do not count, but the versions of the Secrets.
+    /// The digest of the configuration, merged with the configuration of the class. It covers the versions of Secrets, but not their
+    /// values.
     pub config_digest: String,
-    /// The digest of the configuration without that of the class, which shows whether the BundleDeployment or the class changed it.
+    /// The digest of the configuration without the class's part, which shows whether the BundleDeployment or the class changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_config_digest: Option<String>,
     /// The objects of spec.valuesFrom, in the versions whose values are part of the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values_from: Vec<ValuesInUse>,
-    /// The configuration, merged with that of the class. It is absent if it is longer than 4096 bytes, or if values of Secrets are
-    /// part of it.
+    /// The configuration, merged with the configuration of the class. It is absent if it is longer than 4096 bytes, or if values of Secrets
+    /// are part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]
     pub config: Option<Map<String, Value>>,

@@ -147,7 +147,7 @@ pub struct ImageSource {
     /// Do not verify the registry's certificate. The connection still uses TLS. For tests only.
     #[serde(default, rename = "insecureSkipTLSVerify", skip_serializing_if = "is_false")]
     pub insecure_skip_tls_verify: bool,
-    /// PEM certificates that are trusted for this registry, in addition to those of the system.
+    /// PEM certificates that are trusted for this registry, in addition to the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_data: Option<String>,
     /// The signatures that the image must have, in the forms of cosign. An image without them is not unpacked. The rules of the administrator
@@ -171,7 +171,7 @@ pub struct GitSource {
     /// Credentials, if the server requires them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Authorization>,
-    /// PEM certificates that are trusted for this server, in addition to those of the system.
+    /// PEM certificates that are trusted for this server, in addition to the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_data: Option<String>,
 }
@@ -219,7 +219,7 @@ pub struct HttpSource {
     /// Credentials, if the server requires them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Authorization>,
-    /// PEM certificates that are trusted for this server, in addition to those of the system.
+    /// PEM certificates that are trusted for this server, in addition to the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_data: Option<String>,
 }

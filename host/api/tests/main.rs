@@ -2,7 +2,7 @@
 //!
 //! | module | tests |
 //! |---|---|
-//! | `crds` | what they hold, compared with those of rukpak and OpenShift, and `deploy/crds.yaml` |
+//! | `crds` | the contents of the CRDs, compared with rukpak's and OpenShift's, and `deploy/crds.yaml` |
 //! | `dependencies` | a program that only reads BundleDeployments compiles no expression engine |
 //! | `rules` | what the CEL rules accept and refuse |
 

@@ -36,7 +36,7 @@ impl Digest {
         Self(format!("sha256:{}", hex::encode(hash)))
     }
 
-    /// The digest of a tree of regular files: that of the lines `<path> NUL <size> NUL <hex hash of the bytes> LF`, sorted
+    /// The digest of a tree of regular files: the hash of the lines `<path> NUL <size> NUL <hex hash of the bytes> LF`, sorted
     /// by path. Modes, owners and times do not count, so that the same files have the same digest from every source.
     pub fn of_tree<'a>(files: impl IntoIterator<Item = (&'a str, u64, &'a Digest)>) -> Self {
         let mut files: Vec<_> = files.into_iter().collect();

@@ -1,6 +1,6 @@
 //! The grammar of image references.
 //!
-//! It is that of the `reference` package of the distribution project, which all container tools share.
+//! It follows the `reference` package of the distribution project, which all container tools share.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::{Digest, digest::DigestError};
 
 /// Docker Hub, as written in references.
 const DOCKER_HUB: &str = "docker.io";
-/// The same, as old references write it.
+/// Docker Hub, as old references write it.
 const DOCKER_HUB_LEGACY: &str = "index.docker.io";
 /// The part of Docker Hub with images whose names have no slash.
 const OFFICIAL_IMAGES: &str = "library";
@@ -33,7 +33,7 @@ pub struct ImageName<'a> {
     pub digest: Option<Digest>,
 }
 
-/// Why a text is not an image reference. The words are those of container tools.
+/// Why a text is not an image reference. The messages are the ones that container tools print.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageNameError {
     /// It is too long.
@@ -54,7 +54,7 @@ pub enum ImageNameError {
     /// A user name or a password is before the registry.
     #[error("an image reference has no user name and no password")]
     Credentials,
-    /// What follows the `@` is no digest.
+    /// The text after the `@` is not a digest.
     #[error(transparent)]
     Digest(#[from] DigestError),
 }

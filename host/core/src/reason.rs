@@ -46,7 +46,7 @@ names! {
         Unpacking,
         /// The content could not be fetched, verified or unpacked.
         UnpackFailed,
-        /// The image has not the signatures that it must have.
+        /// The image lacks the signatures that it must have.
         NoMatchingSignature,
         /// The content is unpacked.
         UnpackSuccessful,

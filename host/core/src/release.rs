@@ -61,7 +61,7 @@ impl Release {
         Self { digest, objects, probes, findings, description: Description::default(), memory }
     }
 
-    /// The same release with the metadata of its bundle.
+    /// This release with the metadata of its bundle.
     pub fn described(mut self, description: Description) -> Self {
         self.memory -= size::of_description(&self.description);
         self.memory += size::of_description(&description);
@@ -102,8 +102,8 @@ impl Release {
 }
 
 fn digest(objects: &[Object], probes: &[Probe]) -> Digest {
-    // The text is canonical: serde_json keeps maps sorted (the feature `preserve_order` is off), and the fields of the
-    // types below stand in the order of the alphabet.
+    // The text is canonical: serde_json keeps maps sorted (the feature `preserve_order` is off), and the fields of the types below are in
+    // alphabetical order.
     Digest::of_json(&Canonical {
         objects: objects.iter().map(|object| (object.stage, &object.value)).collect(),
         probes,

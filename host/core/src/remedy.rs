@@ -1,4 +1,4 @@
-//! What ends a condition: time alone, or an action, and whose.
+//! How a condition ends: by a retry, or by an action of a user or an administrator.
 //!
 //! The status, `chandler status` and the documentation read this table, so that they agree. A new reason does not compile without
 //! an entry.
@@ -24,7 +24,7 @@ pub enum Remedy {
 }
 
 impl Remedy {
-    /// Whether time alone may help.
+    /// Whether a retry may help.
     pub const fn time_may_help(self) -> bool {
         matches!(self, Self::Nothing | Self::Time | Self::TimeOrAction)
     }

@@ -18,7 +18,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// The same on one line: runs of white space, including line feeds, become one space.
+/// Like [`printable`] on one line: runs of white space, including line feeds, become one space.
 pub fn one_line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

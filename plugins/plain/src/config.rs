@@ -1,7 +1,7 @@
 //! The configuration of a BundleDeployment: replacements for the images and versions of the bundle.
 //!
-//! The host enforces the schema before it provisions a bundle. The same rules are checked here, so that the result does
-//! not depend on that.
+//! The host enforces the schema before it provisions a bundle. This module checks the same rules, so that the result does not depend on the
+//! host.
 
 use chandler_sdk::{Content, Diagnostic, Failure, Location, yaml::pointer_segment};
 use serde_json::{Map, Value, json};

@@ -1,6 +1,6 @@
 //! Replaces images in strings, as OpenShift's release tooling does.
 //!
-//! The rule is that of `oc adm release new` (`NewImageMapper` in `pkg/cli/admin/release/image_mapper.go`), which
+//! The rule comes from `oc adm release new` (`NewImageMapper` in `pkg/cli/admin/release/image_mapper.go`), which
 //! replaces text: the repository, with an optional tag or digest, up to white space, a quote or the end. Here it is
 //! applied to the strings of objects and not to files, so that comments and keys are not changed. Two things differ: a
 //! repository that is only the end of a longer one is not replaced, while the tooling also replaces `quay.io/a` in

@@ -1,6 +1,6 @@
 //! The plain+v0 provisioner: installs a directory of Kubernetes manifests unchanged.
 //!
-//! The rules are those of rukpak (`rukpak/pkg/provisioner/plain` and its `docs/bundles/plain.md`): all objects are in
+//! The rules come from rukpak (`rukpak/pkg/provisioner/plain` and its `docs/bundles/plain.md`): all objects are in
 //! files directly in `manifests/`, whatever their names; at least one object; no templating. Objects without a
 //! namespace are emitted without one, since only the host knows which kinds are namespaced.
 //!

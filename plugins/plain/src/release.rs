@@ -1,6 +1,6 @@
 //! Manifests of an OpenShift release: which of them are for a cluster, and in which order they are applied.
 //!
-//! The rules are those of the cluster-version operator (`pkg/manifest` in `openshift/library-go`, `pkg/payload` and
+//! The rules come from the cluster-version operator (`pkg/manifest` in `openshift/library-go`, `pkg/payload` and
 //! `lib/resourceapply` in `openshift/cluster-version-operator`). It omits what it cannot interpret; here that is an error,
 //! since an object that is silently missing is found late.
 
@@ -23,7 +23,7 @@ const CAPABILITY: &str = "capability.openshift.io/name";
 const DELETE: &str = "release.openshift.io/delete";
 const CREATE_ONLY: &str = "release.openshift.io/create-only";
 
-/// The place of an object among those of its component, for the host (`SEQUENCE_ANNOTATION` there).
+/// The position of an object among the objects of its component, for the host (`SEQUENCE_ANNOTATION` there).
 pub(crate) const SEQUENCE: &str = "chandler.dev/sequence";
 /// That an object is created and never changed, for the host (`CREATE_ONLY_ANNOTATION` there).
 const ONLY_CREATED: &str = "chandler.dev/create-only";
@@ -98,7 +98,7 @@ struct Annotations<'a> {
 }
 
 impl Annotations<'_> {
-    /// All annotations are checked, also those of a manifest that another one omits.
+    /// All annotations are checked, even on a manifest that another one omits.
     fn decide(&self, cluster: &Cluster, version: Option<&str>) -> Result<Decision, Vec<Diagnostic>> {
         let mut findings = Vec::new();
         let mut noted = |result: Result<bool, Box<Diagnostic>>| {

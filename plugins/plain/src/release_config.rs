@@ -38,7 +38,7 @@ pub(crate) struct Cluster {
     pub(crate) feature_gates: BTreeSet<String>,
     /// The enabled capabilities; `None` for all known ones.
     enabled: Option<BTreeSet<String>>,
-    /// Capabilities that are known beside those of the API.
+    /// Known capabilities that are not in the API.
     known: BTreeSet<String>,
     /// The image of the release, for the templates of a release image.
     pub(crate) release_image: Option<String>,
@@ -211,7 +211,7 @@ pub(crate) fn schema() -> Value {
             "featureSet": {"description": "The feature set of the cluster. Default by default.", "enum": sets},
             "featureGates": names("The feature gates that are on."),
             "enabledCapabilities": names("The enabled capabilities. All known ones by default."),
-            "knownCapabilities": names("Capabilities that are known beside those of OpenShift's API."),
+            "knownCapabilities": names("Known capabilities that are not in OpenShift's API."),
             "releaseImage": {
                 "description": "The image of the release, for the templates of a release image (release-manifests/).",
                 "type": ["string", "null"], "maxLength": LONGEST_IMAGE, "pattern": IMAGE,

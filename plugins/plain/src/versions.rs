@@ -1,9 +1,9 @@
 //! Replaces versions in strings, as OpenShift's release tooling does.
 //!
-//! Manifests contain the placeholders `0.0.1-snapshot` for the version of the release, and `0.0.1-snapshot-<component>`
-//! for that of a component. The rule is that of `oc adm release new` (`NewComponentVersionsMapper` in
-//! `pkg/cli/admin/release/image_mapper.go`). As with images it is applied to the strings of objects, and of two
-//! versions with one character between them both are replaced, while the tooling misses the second.
+//! Manifests contain the placeholders `0.0.1-snapshot` for the version of the release, and `0.0.1-snapshot-<component>` for the version of
+//! a component. The rule comes from `oc adm release new` (`NewComponentVersionsMapper` in `pkg/cli/admin/release/image_mapper.go`). As with
+//! images it is applied to the strings of objects, and of two versions with one character between them both are replaced, while the tooling
+//! misses the second.
 
 use std::collections::BTreeMap;
 

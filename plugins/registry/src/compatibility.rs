@@ -14,9 +14,9 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Compatibility {
-    /// The same objects, field by field, and the same refusals.
+    /// Equal objects, field by field, and equal refusals.
     Reference,
-    /// The same, except for fixes that remove nothing, and for bundles that OLM v1 refuses without need.
+    /// Like OLM v1, except for fixes that remove nothing, and for bundles that OLM v1 refuses without need.
     #[default]
     Extended,
 }

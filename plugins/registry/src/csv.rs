@@ -98,7 +98,7 @@ pub(crate) struct Permission {
     pub(crate) rules: Option<Vec<PolicyRule>>,
 }
 
-/// `rbac/v1.PolicyRule`. The order of the fields is that of the Go struct, since names are hashes of its JSON.
+/// `rbac/v1.PolicyRule`. The fields have the order of the Go struct, since names are hashes of its JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PolicyRule {

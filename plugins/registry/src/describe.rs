@@ -1,8 +1,7 @@
 //! The metadata of a bundle, in the form of OLM's file-based catalogs.
 //!
-//! The properties are those of `opm render` (`operator-registry/alpha/action/render.go` and `alpha/property`): those in
-//! `metadata/` and the ClusterServiceVersion, and those derived from the package name, the version, and the owned and
-//! required APIs.
+//! The properties are the ones that `opm render` writes (`operator-registry/alpha/action/render.go` and `alpha/property`): the ones in
+//! `metadata/` and the ClusterServiceVersion, and those derived from the package name, the version, and the owned and required APIs.
 
 use chandler_sdk::{Description, Property};
 use serde_json::{Value, json};

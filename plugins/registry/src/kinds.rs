@@ -1,6 +1,6 @@
 //! The kinds that a registry+v1 bundle may contain besides its ClusterServiceVersion and its CRDs.
 //!
-//! The list and its scopes are those of `operator-registry/pkg/lib/bundle/supported_resources.go`. Kinds are compared
+//! The list and its scopes come from `operator-registry/pkg/lib/bundle/supported_resources.go`. Kinds are compared
 //! by name alone: a Role of another API group counts as the well-known one.
 
 /// A kind that a bundle may contain.

@@ -1,9 +1,9 @@
 //! The registry+v1 provisioner: installs OLM bundles in a cluster without OLM.
 //!
 //! A registry+v1 bundle is a package name in `metadata/annotations.yaml`, one ClusterServiceVersion that describes how
-//! an operator is installed, its CustomResourceDefinitions, and a few more objects. The generated objects are those of
-//! the renderer of OLM v1 (`operator-controller/internal/operator-controller/rukpak/render`), field by field;
-//! `docs/registry-v1.md` lists the differences.
+//! an operator is installed, its CustomResourceDefinitions, and a few more objects. The generated objects equal the output of OLM v1's
+//! renderer (`operator-controller/internal/operator-controller/rukpak/render`), field by field; `docs/registry-v1.md` lists the
+//! differences.
 //!
 //! | module | holds |
 //! |---|---|

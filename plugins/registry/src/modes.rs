@@ -48,7 +48,7 @@ impl InstallModes {
         if self.all() { vec![ALL_NAMESPACES.to_owned()] } else { Vec::new() }
     }
 
-    /// Why these targets are not supported, if so. The messages are those of OLM v1.
+    /// Why these targets are not supported, if so. The messages come from OLM v1.
     pub(crate) fn check_targets(&self, install_namespace: &str, targets: &[String]) -> Result<(), String> {
         let set: BTreeSet<&str> = targets.iter().map(String::as_str).collect();
         let own_is_refused = || Err(format!("supported install modes {self} do not support targeting own namespace"));

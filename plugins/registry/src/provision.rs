@@ -2,7 +2,7 @@
 //!
 //! `load -> supported? -> config -> target -> rules -> targets -> generate -> unique -> emit`. A step with errors does
 //! not stop later ones that do not need its result, so that an author sees all findings at once. The first step with
-//! errors decides the kind of failure; the order is that of OLM v1, so that a bundle with several errors is refused for
+//! errors decides the kind of failure; the order follows OLM v1, so that a bundle with several errors is refused for
 //! the same reason.
 
 use chandler_sdk::{Content, Diagnostic, Failure, Location, Output, Request};

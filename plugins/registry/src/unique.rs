@@ -89,7 +89,7 @@ fn resolve_duplicate<'a>(
             let message =
                 format!("bundle contains {identity}, which is also generated for its webhooks; the two are merged");
             let finding = place(first.origin.clone()).warning("SharedService", message);
-            let help = "ports and selector are those of the webhooks; remove the Service, or rename it";
+            let help = "the webhooks determine its ports and selector; remove the Service, or rename it";
             let merged = merge_services(&first.json, &second.json);
             *first = Generated { json: merged.into(), ..second };
             return Ok(Some(Box::new(finding.help(help))));

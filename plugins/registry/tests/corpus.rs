@@ -1,4 +1,4 @@
-//! Compares the results for sixty real and synthetic bundles with those of OLM v1.
+//! Compares the results for sixty real and synthetic bundles with OLM v1's.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::support::{fixtures, render, values};
 
-/// Refusals with other messages: those of other libraries.
+/// Refusals with other messages, since other libraries write them.
 const OWN_WORDS: [&str; 2] = ["stat manifests", "error parsing objects in \"manifests/README.md\""];
 
 /// Compares a result, including the messages of refusals.

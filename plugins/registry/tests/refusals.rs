@@ -235,7 +235,7 @@ fn a_service_of_the_bundle_that_is_also_generated() {
         {"name": "8443", "port": 8443, "targetPort": 2},
     ]);
     assert_eq!(extended, wanted);
-    insta::assert_snapshot!(warning, @"manifests/service.yaml:1:1: bundle contains Service ns/op-main-service, which is also generated for its webhooks; the two are merged (help: ports and selector are those of the webhooks; remove the Service, or rename it)");
+    insta::assert_snapshot!(warning, @"manifests/service.yaml:1:1: bundle contains Service ns/op-main-service, which is also generated for its webhooks; the two are merged (help: the webhooks determine its ports and selector; remove the Service, or rename it)");
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn other_keys_of_the_configuration() {
     UnknownField config (/watchNamespce): unknown field "watchNamespce"
       the keys are watchNamespace, watchNamespaces, deploymentConfig, certificateProvider, compatibility, proxy and operatorConditionName
     UnknownField config (/deploymentConfig/selector): unknown field "selector"
-      the keys of deploymentConfig are those of OLM's subscription configuration but selector
+      deploymentConfig has the keys of OLM's subscription configuration, except selector
     InvalidType config (/deploymentConfig/env/0/name): invalid type for field "deploymentConfig.env.0.name": got integer, want string
       write it as in the specification of a Deployment
     InvalidValue config (/certificateProvider): invalid value for field "certificateProvider"
@@ -348,7 +348,7 @@ fn detection_uses_the_media_type_and_then_the_manifests() {
         (vec![("manifests/a.yaml", format!("kind: Secret\n---\n{csv}"))], true),
         // The CRD of OLM, in a plain bundle.
         (vec![("manifests/a.yaml", format!("kind: CustomResourceDefinition\nspec: {{names: {{{csv}}}}}"))], false),
-        // Its errors are those of a ClusterServiceVersion.
+        // It has the errors of a ClusterServiceVersion.
         (vec![("manifests/a.yaml", format!("{csv}\n  metadata: {{"))], true),
         (vec![("a.yaml", csv.to_owned())], false),
         (vec![], false),

@@ -1,4 +1,4 @@
-//! Compares the schema of the configuration with that of OLM v1.
+//! Compares the schema of the configuration with OLM v1's.
 
 #![allow(
     clippy::unwrap_used,

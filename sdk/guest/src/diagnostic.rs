@@ -51,12 +51,12 @@ impl Location {
         Self::file(path).starting_at(node.line, node.column)
     }
 
-    /// The same location, starting at this line and column.
+    /// This location, starting at this line and column.
     pub fn starting_at(self, line: u32, column: u32) -> Self {
         Self { start: Some(Position { line, column }), ..self }
     }
 
-    /// The same location, ending before this line and column.
+    /// This location, ending before this line and column.
     pub fn ending_before(self, line: u32, column: u32) -> Self {
         Self { end: Some(Position { line, column }), ..self }
     }
@@ -158,7 +158,7 @@ impl Diagnostic {
         self
     }
 
-    /// Sets line and column to those of this node.
+    /// Sets line and column to the position of this node.
     pub fn node(self, node: &Node) -> Self {
         self.position(node.line, node.column)
     }
@@ -169,8 +169,7 @@ impl Diagnostic {
         self
     }
 
-    /// Sets position and JSON pointer from this document. If nothing exists at the pointer, the position is that of the
-    /// nearest value.
+    /// Sets position and JSON pointer from this document. If nothing exists at the pointer, the position of the nearest value is used.
     pub fn within(self, document: &Node, pointer: &str) -> Self {
         self.node(document.nearest(pointer)).pointer(pointer)
     }

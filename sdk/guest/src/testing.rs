@@ -89,7 +89,7 @@ impl Content for Bundle {
     }
 }
 
-/// The limits of one call. The defaults are those of the host. An administrator may set others.
+/// The limits of one call. The defaults are the host's; an administrator may set others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one object as JSON. Default 3 MiB.
@@ -131,7 +131,7 @@ pub fn run<P: Provisioner>(content: &dyn Content, request: &Request) -> Result<R
 /// Provisions a bundle with these limits.
 ///
 /// # Errors
-/// As those of [`run`].
+/// Like [`run`].
 pub fn run_within<P: Provisioner>(
     content: &dyn Content,
     request: &Request,

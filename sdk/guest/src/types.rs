@@ -53,7 +53,7 @@ fn check_map(object: &Node, path: &str, pointer: &str, values: Values) -> Vec<Di
             (value, Values::Base64) if value.as_str().is_some_and(is_base64) => {}
             (value, Values::Base64) if value.as_str().is_some() => {
                 let plain = if pointer == "/data" { "stringData" } else { "data" };
-                let help = format!("encode it, or move it to {plain}, where text stands as it is");
+                let help = format!("encode it, or move it to {plain}, where text is written as it is");
                 findings.push(error(&at, value, "must be base64".to_owned(), &help));
             }
             (value, _) => {

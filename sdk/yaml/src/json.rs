@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
         let rest = self.rest();
         let end = rest.find(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')).unwrap_or(rest.len());
         let text = rest.get(..end)?;
-        // The grammar is JSON's; the value is that of YAML, which is the same except for numbers that are too large:
+        // The grammar is JSON's; the value follows YAML, which differs only for numbers that are too large:
         // YAML treats them as text.
         serde_json::from_str::<&serde_json::value::RawValue>(text).ok()?;
         self.at += end;

@@ -5,7 +5,7 @@ use crate::{Document, Entry, Kind, Node};
 /// The objects of all documents, with `List` kinds expanded, as in `k8s.io/cli-runtime`.
 ///
 /// A list is an object whose kind ends in `List` and whose `items` is a sequence. Items of a typed list, such as
-/// `ConfigMapList`, without kind and apiVersion take those of the list. Null items are skipped.
+/// `ConfigMapList`, without kind and apiVersion inherit them from the list. Null items are skipped.
 ///
 /// cli-runtime treats any object with a sequence `items` as a list, whatever its kind, and so loses custom resources
 /// that have such a field; this function also checks the kind.

@@ -57,7 +57,7 @@ fn read(text: &str, limits: &Limits) -> Result<Vec<Document>, ParseError> {
     }
 }
 
-/// The same error inside its line: some columns after it, there is nothing to show.
+/// Clamps the column of the error to the end of its line, so that there is text to show.
 fn inside(text: &str, error: ParseError) -> ParseError {
     let line = lines(text).nth(error.line.saturating_sub(1) as usize);
     let end = line.map_or(1, |(_, line)| count(line.chars().count() + 1));
@@ -70,7 +70,7 @@ fn end(text: &str) -> (u32, u32) {
     last.map_or((1, 1), |(number, (_, line))| (count(number + 1), count(line.chars().count() + 1)))
 }
 
-/// Parses a stream without repairs; the inner error is that of the scanner.
+/// Parses a stream without repairs; the inner error comes from the scanner.
 fn attempt(
     text: &str,
     limits: &Limits,

@@ -10,7 +10,7 @@ macro_rules! rules {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)+) => {
         /// What a new CRD is checked for.
         ///
-        /// The names and their meaning are those of `sigs.k8s.io/crdify`, which OLM v1 runs. Changes that crdify reports as
+        /// The names and meanings come from `sigs.k8s.io/crdify`, which OLM v1 runs. Changes that crdify reports as
         /// `unhandled` have separate rules here, which use the setting of [`Rule::Unhandled`] unless they have their own.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Rule { $($(#[$doc])* #[serde(rename = $name)] $variant,)+ }

@@ -206,7 +206,7 @@ fn deployment_config(root: &Node) -> Result<Option<Conversion>, Vec<Diagnostic>>
         .filter(|key| SUBSCRIPTION_CONFIG.field(key).is_none())
         .map(|key| {
             let finding = unknown_field(key, &format!("/deploymentConfig/{}", pointer_segment(key)));
-            finding.help("the keys of deploymentConfig are those of OLM's subscription configuration but selector")
+            finding.help("deploymentConfig has the keys of OLM's subscription configuration, except selector")
         })
         .collect();
     match typed::convert(node, &SUBSCRIPTION_CONFIG, Spelling::Exact) {

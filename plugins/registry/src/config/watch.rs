@@ -15,7 +15,7 @@ const NAMESPACE_HELP: &str = "a namespace name has up to 63 lower-case letters, 
 /// The maximum length of a namespace name.
 pub(super) const LONGEST: usize = 63;
 
-/// The namespaces to watch; none for the default. The messages are those of OLM v1.
+/// The namespaces to watch; none for the default. The messages come from OLM v1.
 pub(super) fn targets(
     root: &Node,
     modes: &InstallModes,

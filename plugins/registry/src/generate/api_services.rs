@@ -1,8 +1,8 @@
 //! APIServices, which add an aggregated API server of the operator to the cluster's API.
 //!
-//! OLM v1 refuses bundles that own one. The objects and their names are those of OLM v0
-//! (`pkg/controller/install/{apiservice,certresources}.go`): an APIService for each group and version, and for each
-//! Deployment behind one the two bindings that delegated authentication and authorization need.
+//! OLM v1 refuses bundles that own one. The objects and their names come from OLM v0
+//! (`pkg/controller/install/{apiservice,certresources}.go`): an APIService for each group and version, and for each Deployment behind one
+//! the two bindings that delegated authentication and authorization need.
 
 use std::collections::BTreeSet;
 

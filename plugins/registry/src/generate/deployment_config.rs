@@ -1,7 +1,7 @@
 //! `deploymentConfig`: the administrator's changes to the operator's Deployments.
 //!
-//! The rules are those of OLM v0's subscription configuration, except that volumes and mounts replace those of the same
-//! name instead of being appended. Init containers are not changed.
+//! The rules come from OLM v0's subscription configuration, except that volumes and mounts replace existing ones of the same name instead
+//! of being appended. Init containers are not changed.
 
 use serde_json::{Map, Value, json};
 

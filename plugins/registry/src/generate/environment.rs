@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::deployment_config::replace_or_append;
 use crate::config::Variable;
 
-/// Sets variables in every container of a Deployment's specification, replacing those of the same name; init containers
+/// Sets variables in every container of a Deployment's specification, replacing variables of the same name; init containers
 /// are not changed, as in OLM.
 pub(super) fn set(spec: &mut Value, variables: &[Variable]) {
     let items: Vec<Value> = variables.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();

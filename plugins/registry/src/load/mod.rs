@@ -234,7 +234,7 @@ impl Loader {
                     let place = Place::of(path, node);
                     self.typed_crd(path, &document.root, place, "apiextensions.k8s.io/v1", false);
                 }
-                // Their positions would be those of the converted text, which is not in the bundle.
+                // Their positions would refer to the converted text, which is not in the bundle.
                 let of_errors = self.errors.iter_mut().skip(errors);
                 for finding in of_errors.chain(self.warnings.iter_mut().skip(warnings)) {
                     if let Some(location) = &mut finding.location {

@@ -3,7 +3,7 @@
 //! Kubernetes 1.22 and newer serve no v1beta1. OLM v1 decodes such a CRD as v1 and so loses its schema, its columns and
 //! its subresources, and API servers reject the rest. One published bundle in twenty has some.
 //!
-//! The conversion is that of API servers which served both: fields for all versions are copied into each version, and
+//! The CRD is converted as API servers that served both versions did: fields for all versions are copied into each version, and
 //! fields that v1 renamed are renamed. In addition, v1 requires structural schemas, so that each value gets a type; and
 //! where v1beta1 preserved unknown fields, which was its default, the schema says so at each object, since they would
 //! be lost otherwise.
@@ -27,7 +27,7 @@ const APPROVED: &str = "api-approved.kubernetes.io";
 /// The marker of a schema that accepts integers and strings.
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
-/// The same CRD in v1.
+/// This CRD in v1.
 pub(super) fn upgrade(mut crd: Value) -> Value {
     if let Some(object) = crd.as_object_mut() {
         object.insert("apiVersion".to_owned(), json!("apiextensions.k8s.io/v1"));

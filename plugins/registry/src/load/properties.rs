@@ -44,7 +44,7 @@ struct Raw {
     value: Box<RawValue>,
 }
 
-/// Parses all of them, and appends the properties of the bundle to those of the ClusterServiceVersion.
+/// Parses all properties, and appends the bundle's to the ClusterServiceVersion's.
 pub(super) fn read(content: &dyn Content, csv: &mut Csv, csv_path: &str, csv_node: &Node) -> Statements {
     let mut statements = Statements::default();
     add_properties(content, csv, csv_path, csv_node, &mut statements);

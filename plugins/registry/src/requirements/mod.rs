@@ -53,11 +53,11 @@ pub(crate) fn check(bundle: &Bundle, request: &Request, config: &Config) -> Find
     findings
 }
 
-/// The available kinds: those of the cluster and those of the bundle.
+/// The available kinds of the cluster and the bundle.
 pub(super) struct Kinds<'a> {
     /// The source of the cluster's kinds.
     request: &'a Request,
-    /// `group/version/Kind` of those of the bundle.
+    /// `group/version/Kind` of the bundle's kinds.
     brought: Vec<String>,
 }
 

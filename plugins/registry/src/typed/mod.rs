@@ -99,7 +99,7 @@ impl std::fmt::Debug for Record {
     }
 }
 
-/// `NAME { "field" mark type, ... }`: declares structs. The marks are those of [`Keep`]; `[type]` is a list, `{type}` a
+/// `NAME { "field" mark type, ... }`: declares structs. The marks are the variants of [`Keep`]; `[type]` is a list, `{type}` a
 /// map from strings.
 macro_rules! records {
     ($($record:ident { $($name:literal $keep:tt $kind:tt),* $(,)? })*) => {

@@ -1,7 +1,7 @@
 //! Validates a bundle before objects are generated.
 //!
-//! All rules run and all findings are collected, each list sorted as in OLM v1; the messages are those of OLM v1, so
-//! that scripts which match them keep working. Codes, locations and help are Chandler's.
+//! All rules run and all findings are collected, each list sorted as in OLM v1; the messages come from OLM v1, so that scripts that match
+//! them keep working. Codes, locations and help are Chandler's.
 
 mod serving;
 mod webhooks;

@@ -66,13 +66,13 @@ impl Small {
         Self { csv, files: vec![("metadata/annotations.yaml".to_owned(), annotations)] }
     }
 
-    /// The same with one more file.
+    /// This bundle with one more file.
     pub(crate) fn file(mut self, path: &str, text: &str) -> Self {
         self.files.push((path.to_owned(), text.to_owned()));
         self
     }
 
-    /// The same with a webhook of this type.
+    /// This bundle with a webhook of this type.
     pub(crate) fn webhook(mut self, kind: &str, name: &str) -> Self {
         let webhook = json!({
             "type": kind,

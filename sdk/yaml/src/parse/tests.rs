@@ -289,7 +289,7 @@ fn white_space_that_only_go_accepts() {
     ] {
         assert_eq!(one(text), value, "{text:?}");
     }
-    // Positions are those of the original text.
+    // Positions refer to the original text.
     let documents = parse(b"a:\n  b: 'x\ny'\n  c: {d: 'x\n', e: 1,\nf: 2}\n", &Limits::default()).unwrap();
     let at = |pointer: &str| documents[0].root.at(pointer).map(|node| (node.line, node.column)).unwrap();
     assert_eq!([at("/a/b"), at("/a/c/d"), at("/a/c/e"), at("/a/c/f")], [(2, 6), (4, 10), (5, 7), (6, 4)]);

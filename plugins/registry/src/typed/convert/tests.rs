@@ -151,7 +151,7 @@ fn names_with_wrong_case_are_accepted_if_unambiguous() {
     assert_eq!(names(&conversion.dropped), ["/ARGS", "/Image", "/tTy"]);
 }
 
-/// Documents whose keys are often those of the types.
+/// Documents that often have the keys of the types.
 fn document() -> impl Strategy<Value = Value> {
     let key = "metadata|spec|name|versions|schema|openAPIV3Schema|properties|items|additionalProperties|enum|type|\
                maximum|install|deployments|template|containers|resources|limits|cpu|env|affinity|volumes|x";
