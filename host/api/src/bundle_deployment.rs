@@ -66,9 +66,9 @@ pub struct BundleDeploymentSpec {
     #[schemars(schema_with = "schema::free_object")]
     pub config: Option<Map<String, Value>>,
     /// Values for the configuration from ConfigMaps and Secrets of the install namespace. They are merged in this order, and config
-    /// over them: maps member by member, everything else as a whole. They are read with the permissions that install the bundle: those of
-    /// serviceAccount, if it is set. A change of an object is rolled out as a new revision. Values of Secrets are neither in the status nor
-    /// in the history.
+    /// over them: maps member by member, everything else as a whole. They are read with the permissions that install the bundle, which are
+    /// serviceAccount's if it is set. A change of an object is rolled out as a new revision. Values of Secrets are neither in the status
+    /// nor in the history.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub values_from: Vec<ValuesReference>,

@@ -51,7 +51,7 @@ impl Finding {
         Self { problem, place, other: None }
     }
 
-    /// The same finding, with another place.
+    /// This finding at another position.
     pub fn with_other(self, other: Place) -> Self {
         Self { other: Some(other), ..self }
     }
@@ -75,7 +75,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Everything that can be wrong with a catalog. The texts of the update graph are those of the operator registry.
+/// Everything that can be wrong with a catalog. The messages about the update graph come from the operator registry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 #[expect(missing_docs, reason = "the messages say what the variants and fields are")]

@@ -1,6 +1,6 @@
 //! A channel as a graph: which bundle updates which, as text and as a Mermaid flowchart. Pure.
 //!
-//! Names come from catalogs that anyone may have written: each format escapes them.
+//! Names come from untrusted catalogs: each format escapes them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -99,7 +99,7 @@ pub struct Counts {
     pub bundles: u64,
 }
 
-/// Which documents to return. Each part that is set must be equal to that of the document.
+/// Which documents to return. Each part that is set must equal the document's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Query<'a> {
     /// The schema.

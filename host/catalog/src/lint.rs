@@ -1,6 +1,6 @@
 //! The rules for catalogs, checked package by package.
 //!
-//! They are those of the operator registry (`opm validate`). It stops at the first kind of problem; this module reports all of
+//! The rules come from the operator registry (`opm validate`). It stops at the first kind of problem; this module reports all of
 //! them, each with its file and line.
 
 mod graph;

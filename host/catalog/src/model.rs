@@ -1,6 +1,6 @@
 //! What catalogs consist of.
 //!
-//! Lines are those of the file that the blob is in, counted from 1.
+//! Lines refer to the file that contains the blob, and are counted from 1.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -262,7 +262,7 @@ impl Bundle {
         }
     }
 
-    /// The kinds that the bundle provides: those of its properties, or else of its ClusterServiceVersion.
+    /// The kinds that the bundle provides, from its properties, or else from its ClusterServiceVersion.
     pub fn provides(&self) -> impl Iterator<Item = Gvk> {
         let properties = self.properties_of(PROPERTY_GVK).map(|property| {
             let text = |key| property.text(key).unwrap_or_default().to_owned();

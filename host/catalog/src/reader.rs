@@ -33,7 +33,7 @@ pub struct Span {
 pub struct Meta {
     /// The schema. Never empty.
     pub schema: String,
-    /// The package; empty if the document has none, as those of schema `olm.package`.
+    /// The package; empty if the document has none, as in documents of schema `olm.package`.
     pub package: String,
     /// The name; empty if the document has none.
     pub name: String,

@@ -69,7 +69,7 @@ impl fmt::Display for BundleVersion {
         write!(f, "{}", self.version)?;
         match self.release() {
             Some(release) if self.version.build.is_empty() => write!(f, "+{release}"),
-            // Only an explicit release stands beside build metadata.
+            // Build metadata may only be combined with an explicit release.
             Some(release) => write!(f, " release {release}"),
             None => Ok(()),
         }

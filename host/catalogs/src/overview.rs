@@ -20,7 +20,7 @@ pub struct PackageOverview {
     pub catalog: String,
     /// The name.
     pub name: String,
-    /// The name for people; that of the newest version.
+    /// The display name of the newest version.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub display_name: String,
     /// One sentence.

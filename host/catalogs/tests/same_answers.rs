@@ -41,7 +41,7 @@ fn index(indexes: &Indexes, content: &dyn Content) -> Arc<Index> {
     Arc::new(indexes.get_or_build(content, &Limits::default()).unwrap())
 }
 
-/// The same catalogs, in both ways.
+/// One set of catalogs, read both ways.
 fn both(catalogs: Vec<(Source, Vec<Value>)>) -> (MemoryCatalogs, IndexCatalogs) {
     let directory = tempfile::tempdir().unwrap();
     let indexes = Indexes::open(directory.path().join("indexes")).unwrap();

@@ -2,9 +2,9 @@
 //!
 //! The output of a provisioner is a function of the bundle, so a password in it would be the same for everyone who has
 //! the bundle. Instead, a provisioner emits a Secret with [`GENERATE`], which lists keys and the kind of value for
-//! each. Before the release is applied, the host fills in the values: those of the Secret in the cluster if it exists,
-//! else random ones from the operating system. A value is generated once and kept as long as its Secret; it is stored
-//! in the Secret and in the applied release, and nowhere else.
+//! each. Before the release is applied, the host fills in the values: the existing values if the Secret is in the cluster, else random ones
+//! from the operating system. A value is generated once and kept as long as its Secret; it is stored in the Secret and in the applied
+//! release, and nowhere else.
 
 use std::{collections::BTreeMap, io};
 

@@ -29,8 +29,8 @@ pub struct Material {
 pub struct Authority(pub(crate) Certificate);
 
 impl Material {
-    /// Collects the authorities to trust at this time, newest first and without duplicates: those of both certificates,
-    /// and previous ones that have not expired.
+    /// Collects the authorities to trust at this time, newest first and without duplicates: the authorities of both certificates, and
+    /// previous ones that have not expired.
     pub(crate) fn with_trusted_authorities(mut self, now: OffsetDateTime) -> Self {
         let needed = [Some(&self.served), self.next.as_ref()];
         let needed: Vec<Certificate> = needed.into_iter().flatten().map(|pair| pair.authority.clone()).collect();

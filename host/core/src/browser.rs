@@ -37,7 +37,7 @@ pub struct Stated<'a> {
 pub enum Foreign {
     /// The host is not a name of this machine.
     #[error(
-        "the host {0:?} is no name of this server: use a loopback address, `localhost` or the address it listens on"
+        "{0:?} is not a host name of this server: use a loopback address, `localhost` or the address it listens on"
     )]
     Host(String),
     /// A page of another origin sent the request.

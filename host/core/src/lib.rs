@@ -21,7 +21,7 @@
 //! | [`order`] | the order of kinds inside a stage |
 //! | [`pattern`] | names with `*` in them |
 //! | [`reason`] | reasons of conditions |
-//! | [`remedy`] | what ends a condition: time alone, or whose action |
+//! | [`remedy`] | how a condition ends: by a retry, or by whose action |
 //! | [`release`] | the objects that a provisioner rendered from a bundle |
 //! | [`request`] | the request to a provisioner, and the facts that it reads |
 //! | [`resource_version`] | the order of resource versions |

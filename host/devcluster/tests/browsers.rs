@@ -39,7 +39,7 @@ async fn requests_with_a_foreign_host_or_origin_are_refused() {
         assert!(!message.contains("namespaces"), "{message}");
     }
     let (_, message) = send(&cluster, &[("host", "attacker.example:6443")]).await;
-    insta::assert_snapshot!(message, @r#"the host "attacker.example:6443" is no name of this server: use a loopback address, `localhost` or the address it listens on"#);
+    insta::assert_snapshot!(message, @r#""attacker.example:6443" is not a host name of this server: use a loopback address, `localhost` or the address it listens on"#);
     let own = cluster.url().trim_start_matches("https://").to_owned();
     let origin = format!("https://{own}");
     for headers in [&[][..], &[("host", "localhost:6443")], &[("host", &own), ("origin", &origin)]] {

@@ -1,8 +1,8 @@
 //! Measures the idle controller: `cargo xtask bench --idle`.
 //!
 //! The control plane and the registry run in this process, and the controller in a separate one, so that only the controller is measured.
-//! The program installs generated bundles, or packages that Resolutions choose from a catalog. Most generated bundles are small, as those of
-//! tenants, and some have CRDs as large as those of operators. Then it measures the resource usage of the controller while all
+//! The program installs generated bundles, or packages that Resolutions choose from a catalog. Most generated bundles are small, as
+//! tenants' bundles are, and some have CRDs as large as an operator's. Then it measures the resource usage of the controller while all
 //! BundleDeployments are ready, and the cost of a restart.
 
 #![expect(clippy::print_stdout, reason = "a command line program")]

@@ -15,13 +15,13 @@ pub struct CatalogSelection {
     #[arg(long = "catalog", value_name = "[NAME=]CATALOG", env = "CHANDLER_CATALOG", hide_env_values = true)]
     pub catalogs: Vec<String>,
 
-    /// Priority of a catalog, such as `mirror=10`; the higher one wins where catalogs offer the same version. Repeatable [default: that of
-    /// the Catalog, else 0]
+    /// Priority of a catalog, such as `mirror=10`; the higher one wins where catalogs offer the same version. Repeatable [default: the
+    /// Catalog's priority, else 0]
     #[arg(long = "catalog-priority", value_name = "NAME=NUMBER", value_parser = priority)]
     pub priorities: Vec<(String, i32)>,
 
     /// Which objects of the cluster are read as its Catalogs: `catalogs` (of Chandler), `clustercatalogs` (of OLM v1), and
-    /// `catalogsources/NAMESPACE` (of OLM v0, those of one namespace that have an image). Separated by commas
+    /// `catalogsources/NAMESPACE` (of OLM v0, in one namespace, with an image). Separated by commas
     #[arg(long, value_name = "KINDS", value_delimiter = ',', default_value = "catalogs", env = "CHANDLER_CATALOGS_FROM",
           hide_env_values = true, value_parser = kind)]
     pub catalogs_from: Vec<CatalogKind>,
@@ -30,7 +30,7 @@ pub struct CatalogSelection {
 /// How a version of a package is chosen.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct PackageArguments {
-    /// Channel to choose a package from. Repeatable [default: all; for an upgrade, those of the installed bundle]
+    /// Channel to choose a package from. Repeatable [default: all; for an upgrade, the channels of the installed bundle]
     #[arg(long = "channel", value_name = "CHANNEL")]
     pub channels: Vec<String>,
 

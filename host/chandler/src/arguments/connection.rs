@@ -15,7 +15,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The current context of a kubeconfig, else that of the environment.
+    /// The current context of a kubeconfig, else the cluster of the environment.
     pub fn of(kubeconfig: Option<PathBuf>) -> Self {
         Self { kubeconfig, context: None }
     }

@@ -15,11 +15,11 @@ pub struct ContentServiceArguments {
     #[arg(long, value_name = "ADDRESS")]
     pub content_address: Option<SocketAddr>,
 
-    /// Name of the Service in front of it, and of the ConfigMap that tells clients its URL and authority
+    /// Name of the Service in front of it, and of the ConfigMap with its URL and CA for clients
     #[arg(long, value_name = "NAME", default_value = "chandler-content", requires = "content_address", value_parser = values::dns_label)]
     pub content_service: String,
 
-    /// URL under which clients reach it [default: that of the Service; on a loopback address, that address]
+    /// URL under which clients reach it [default: the Service's; on a loopback address, that address]
     #[arg(long, value_name = "URL", requires = "content_address", value_parser = base)]
     pub content_url: Option<String>,
 
@@ -47,7 +47,7 @@ pub struct ContentClientArguments {
     #[arg(long, value_name = "NAME", default_value = "chandler-content", value_parser = values::dns_label)]
     pub content_service: String,
 
-    /// URL of the content service, such as that of `kubectl port-forward` [default: that in the ConfigMap]
+    /// URL of the content service, such as the address of `kubectl port-forward` [default: from the ConfigMap]
     #[arg(long, value_name = "URL", value_parser = base)]
     pub content_url: Option<String>,
 

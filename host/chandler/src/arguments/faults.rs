@@ -21,7 +21,7 @@ fn help() -> String {
     let mut text = String::from(
         "Make requests of the controller and other clients fail or wait. Repeatable\n\n\
          A fault applies to every request that meets all of its conditions. Requests of `chandler dev` itself are exempt, and so are \
-         those of simulated workloads unless `simulation=true`. `kubectl get --raw /chandler.dev/faults` lists the faults and how \
+         requests of simulated workloads unless `simulation=true`. `kubectl get --raw /chandler.dev/faults` lists the faults and how \
          often each was injected; `kubectl create --raw` and `kubectl delete --raw` add and remove faults.\n",
     );
     for (title, rows) in [("Effects", EFFECTS), ("Conditions", CONDITIONS)] {

@@ -21,7 +21,7 @@ pub struct InstallationArguments {
     #[arg(long)]
     pub create_namespace: bool,
 
-    /// Pod Security level that a created namespace enforces (label pod-security.kubernetes.io/enforce) [default: that of the cluster]
+    /// Pod Security level that a created namespace enforces (label pod-security.kubernetes.io/enforce) [default: the cluster's]
     #[arg(long, value_enum, value_name = "LEVEL", requires = "create_namespace")]
     pub pod_security: Option<PodSecurity>,
 

@@ -13,7 +13,7 @@ pub struct RegistryArguments {
     #[arg(long = "plain-http-registry", value_name = "HOST", help_heading = HEADING)]
     pub plain_http_registries: Vec<String>,
 
-    /// File with registry credentials [default: those of podman and docker, such as ~/.docker/config.json]
+    /// File with registry credentials [default: podman's and docker's files, such as ~/.docker/config.json]
     #[arg(long, value_name = "FILE", env = "REGISTRY_AUTH_FILE", hide_env_values = true, help_heading = HEADING)]
     pub registry_config: Option<PathBuf>,
 

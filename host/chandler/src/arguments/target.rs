@@ -74,7 +74,7 @@ impl Target {
     /// Parses `NAME` or `KIND/NAME`.
     ///
     /// # Errors
-    /// The kind is unknown, or the name can be that of no object.
+    /// The kind is unknown, or no object can have the name.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (kind, name) = match text.split_once('/') {
             Some((kind, name)) => (Some(TargetKind::parse(kind).ok_or_else(|| unknown(kind))?), name),
@@ -101,7 +101,7 @@ impl Target {
         Ok(target)
     }
 
-    /// The kind; that of most commands, if none is written.
+    /// The kind. If none is written, a BundleDeployment.
     pub fn kind(&self) -> TargetKind {
         self.kind.unwrap_or(TargetKind::BundleDeployment)
     }
@@ -149,7 +149,7 @@ impl Reconciled {
     }
 }
 
-/// Parses a target into the name of its BundleDeployment, which for a Resolution is that of its set.
+/// Parses a target into the name of its BundleDeployment; for a Resolution, its set.
 ///
 /// # Errors
 /// The target cannot be parsed, or is a PlatformOperator.

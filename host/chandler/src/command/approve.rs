@@ -55,7 +55,7 @@ Examples:
   Approve the findings and the pending change that were reviewed, without confirmation:
     chandler approve my-operator --findings=sha256:… --digest sha256:… --yes")]
 pub struct Approve {
-    /// Name of the BundleDeployment; `resolution/NAME` is that of the set
+    /// Name of the BundleDeployment; `resolution/NAME` for the set of a Resolution
     #[arg(value_name = "NAME", value_parser = target::deployment)]
     pub name: String,
 

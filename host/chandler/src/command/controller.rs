@@ -45,8 +45,8 @@ pub struct Controller {
 
     /// Reconcile only BundleDeployments, ProvisionerClasses, Catalogs, Resolutions and PlatformOperators whose labels match [default: all]
     ///
-    /// The syntax is that of `kubectl --selector`: `key=value`, `key!=value`, `key in (a,b)`, `key notin (a,b)`, `key` and `!key`, separated
-    /// by commas. Several controllers can share a cluster if no object matches the selectors of two. Each needs its own cache
+    /// The syntax is the same as for `kubectl --selector`: `key=value`, `key!=value`, `key in (a,b)`, `key notin (a,b)`, `key` and `!key`,
+    /// separated by commas. Several controllers can share a cluster if no object matches the selectors of two. Each needs its own cache
     /// directory.
     #[arg(long, value_name = "SELECTOR", env = "CHANDLER_WATCH_SELECTOR", hide_env_values = true)]
     pub watch_selector: Option<WatchSelector>,
@@ -113,17 +113,18 @@ pub struct Controller {
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     pub mirrors_from: Vec<MirrorSets>,
 
-    /// Use these catalogs of OLM like Catalogs: clustercatalogs (of OLM v1), catalogsources/NAMESPACE (of OLM v0, those of one namespace that
-    /// have an image), separated by commas [default: none]
+    /// Use these catalogs of OLM like Catalogs: clustercatalogs (of OLM v1), catalogsources/NAMESPACE (of OLM v0, in one namespace, with an
+    /// image), separated by commas [default: none]
     ///
     /// The controller needs permission to list and watch them: deploy/rbac-olm-catalogs.yaml. It writes nothing to them.
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     pub catalogs_from: Vec<OlmCatalogs>,
 
-    /// Pull images whose source names no pull secret with those of this ServiceAccount in the system namespace [default: anonymously]
+    /// Pull images whose source names no pull secret with the pull secrets of this ServiceAccount in the system namespace [default:
+    /// anonymously]
     ///
-    /// Everyone who may create BundleDeployments can then install every image that these pull secrets can read. The annotations
-    /// for grants hold for them too.
+    /// Any user who may create BundleDeployments can then install every image that these pull secrets can read. The annotations for grants
+    /// also apply to them.
     #[arg(long, value_name = "SERVICEACCOUNT", value_parser = values::dns_label)]
     pub pull_secrets_of: Option<String>,
 
@@ -150,8 +151,7 @@ pub struct Controller {
     #[arg(long, value_name = "FILE")]
     pub image_verification: Option<PathBuf>,
 
-    /// Trusted root of Sigstore (trusted_root.json) that signatures are verified with [default: that of the public instance, as of this
-    /// release]
+    /// Trusted root of Sigstore (trusted_root.json) that signatures are verified with [default: the public instance's, as of this release]
     #[arg(long, value_name = "FILE")]
     pub trusted_root: Option<PathBuf>,
 
@@ -202,8 +202,8 @@ pub struct Controller {
     #[arg(long, value_name = "VERSION", env = "RELEASE_VERSION", hide_env_values = true)]
     pub release_version: Option<String>,
 
-    /// PlatformOperators without which the platform is incomplete, such as those of the release payload: until they exist and are installed,
-    /// platform-operators-aggregated reports no version, and is not available for the first time
+    /// PlatformOperators without which the platform is incomplete, such as the ones in the release payload: until they exist and are
+    /// installed, platform-operators-aggregated reports no version, and is not available for the first time
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub expected_platform_operators: Vec<String>,
 
@@ -241,7 +241,7 @@ const GRACE_PERIOD: Duration = Duration::from_secs(25);
 pub enum ClusterOperators {
     /// One for all packages, and one for the controller
     Aggregated,
-    /// The same, and one for each package
+    /// Like aggregated, and one for each package
     Each,
     /// None
     None,
@@ -397,7 +397,7 @@ fn lease_hint(code: u16, namespace: &str) -> String {
     }
 }
 
-/// The name of this host: in a pod, that of the pod.
+/// The name of this host; in a pod, the name of the pod.
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME"));
     name.map(|name| name.trim().to_owned()).ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())

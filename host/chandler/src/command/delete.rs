@@ -115,7 +115,7 @@ impl Delete {
         self.follow(deployments, deployment.metadata.uid.as_deref(), terminal).await
     }
 
-    /// The deletion options of the spec, with those of the arguments.
+    /// The deletion options of the spec, overridden by the arguments.
     fn options(&self, deployment: &BundleDeployment) -> Deletion {
         let mut options = deployment.spec.deletion.unwrap_or_default();
         if self.orphan {

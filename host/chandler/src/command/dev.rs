@@ -169,7 +169,7 @@ impl Dev {
         };
         let component = prepared.as_ref().and_then(|prepared| prepared.component.clone());
         let since = component.as_ref().and_then(ComponentFile::written);
-        // The inner result is that of the bundle. The outer one fails if the command cannot continue.
+        // The inner result is about the bundle. The outer one fails if the command cannot continue.
         let result = tokio::select! {
             result = self.install(&plane, prepared, &mut progress) => Ok(result),
             error = controller.ended() => Err(error),

@@ -64,7 +64,7 @@ pub struct Diff {
     #[command(flatten)]
     pub bundle: BundleArguments,
 
-    /// With NAME: the bundle to preview instead of that of the spec
+    /// With NAME: the bundle to preview instead of the bundle in the spec
     #[arg(index = 2, value_name = "NEW_BUNDLE", conflicts_with = "name")]
     pub new_bundle: Option<String>,
 
@@ -107,7 +107,7 @@ impl Diff {
         let name = &self.bundle.bundle;
         if is_bundle(name) {
             return Err(CommandError::usage(format!("{name:?} is a bundle, and so is {bundle:?}"))
-                .hint("`chandler diff NAME NEW_BUNDLE`: NAME is that of a BundleDeployment"));
+                .hint("`chandler diff NAME NEW_BUNDLE`: NAME must be a BundleDeployment"));
         }
         Ok(Cow::Owned(BundleArguments { bundle: bundle.clone(), name: Some(name.clone()), ..self.bundle.clone() }))
     }

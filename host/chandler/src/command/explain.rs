@@ -7,16 +7,16 @@ use crate::{
     view::{output, path::Path, terminal::Terminal},
 };
 
-/// Explain where a package stands, from the wish to its objects
+/// Explain the state of a package, from the request to its objects
 ///
 /// Follows a wish through the cluster: what was asked for, which versions were decided and why, the set, its members and their objects.
 /// It names the step that waits or has failed, what helps, and the states that OLM's Subscription, InstallPlan and
-/// ClusterServiceVersion would have. A name without a kind may be that of a BundleDeployment, a Resolution or a PlatformOperator.
+/// ClusterServiceVersion would have. A name without a kind may belong to a BundleDeployment, a Resolution or a PlatformOperator.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  The explanation on standard output. Signs: ✓ done, … working or waiting, ✗ does not go on by
-  itself, - not reached.
+  The explanation on standard output. Signs: ✓ done, … working or waiting, ✗ needs action,
+  - not reached.
 
 Exit codes: 0 success, whatever the state; 1 failed; 2 wrong usage
 

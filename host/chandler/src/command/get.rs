@@ -19,8 +19,8 @@ use crate::{
 /// Print the values, notes and objects of a BundleDeployment
 ///
 /// Prints the configuration in the spec (values), warnings about the bundle (notes), and the current objects in the cluster as manifests:
-/// without status, and without fields that the API server sets. Values of Secrets are hidden, those of
-/// spec.valuesFrom as far as you may read these Secrets.
+/// without status, and without fields that the API server sets. Values of Secrets are hidden; values from spec.valuesFrom can be hidden
+/// only if you may read these Secrets.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_missing_positional = true,

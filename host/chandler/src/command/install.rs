@@ -36,8 +36,8 @@ use crate::{
 /// is written, so that an invalid bundle or configuration is reported with its lines. Without NAME, the name is derived from BUNDLE.
 ///
 /// A BUNDLE without `/`, `:` and `.` before any `@` that is no path is a package, with the versions that are asked for: `prometheus`,
-/// `prometheus@'>=0.50'`. The command chooses the best version that fits the cluster from the Catalogs of the cluster, or from those of
-/// --catalog, says which, and installs its image. A path that exists is a bundle; `prometheus@'*'` is the package even then.
+/// `prometheus@'>=0.50'`. The command chooses the best version that fits the cluster from the Catalogs of the cluster, or from --catalog,
+/// prints it, and installs its image. A path that exists is a bundle; `prometheus@'*'` is the package even then.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_missing_positional = true,

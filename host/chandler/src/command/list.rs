@@ -33,7 +33,7 @@ Output:
   A table on standard output, which fits the terminal: namespaces, versions and states are cut and
   the age is left out where it is narrow, and the message and the source are added where it is
   wide. The states are Ready, Progressing, Failed, Suspended, Deleting and Pending (not observed
-  by the controller yet); the reason is that of the condition Ready.
+  by the controller yet); the reason comes from the condition Ready.
 
 Exit codes: 0 success, 1 failed, 2 wrong usage
 

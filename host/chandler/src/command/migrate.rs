@@ -40,7 +40,7 @@ use crate::{
 /// of the objects, and it continues. Stop the controllers of the old installer before, since they would restore what they own.
 ///
 /// With cvo, the command asks no cluster: it prints the PlatformOperator of a component, which files become its bundle, and the steps
-/// by which it moves from the release payload to a package while it goes on running.
+/// by which it moves from the release payload to a package while it keeps running.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -67,7 +67,7 @@ pub struct Migrate {
     #[arg(value_enum, value_name = "INSTALLER")]
     pub installer: Installer,
 
-    /// Objects to migrate [default: all]. With cvo: the directory of the manifests, and the name of the package [default: that of the
+    /// Objects to migrate [default: all]. With cvo: the directory of the manifests, and the name of the package [default: the name of the
     /// directory]
     #[arg(value_name = "[NAMESPACE/]NAME")]
     pub objects: Vec<String>,
@@ -93,8 +93,8 @@ pub struct Migrate {
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     pub service_account: Option<DefaultAccount>,
 
-    /// BundleDeployments without a ServiceAccount: the controller installs with its own permissions, as OLM v1 does, or with those of its
-    /// --default-service-account
+    /// BundleDeployments without a ServiceAccount: the controller installs with its own permissions, as OLM v1 does, or with the
+    /// permissions of its --default-service-account
     #[arg(long, conflicts_with = "service_account")]
     pub no_service_account: bool,
 
@@ -282,7 +282,7 @@ impl Migrate {
                 (Ok(None), _) => format!("no catalog has an image for bundle {}", wanted.bundle),
                 (Err(error), None) => format!("the image of bundle {} is not known: {error}", wanted.bundle),
                 (Err(error), Some(known)) => {
-                    format!("no catalog confirms that image {known} is that of bundle {}: {error}", wanted.bundle)
+                    format!("no catalog confirms that image {known} belongs to bundle {}: {error}", wanted.bundle)
                 }
             };
             migration.unconfirmed = migration.known_image().map(|_| problem.clone());
@@ -302,7 +302,7 @@ impl Migrate {
                 && let Some(command) = migration.rbac_command()
             {
                 migration.note(format!(
-                    "OLM v1 ignores spec.serviceAccount and installs with its own permissions, and Chandler uses those of the account alone: \
+                    "OLM v1 ignores spec.serviceAccount and installs with its own permissions, and Chandler uses only the account's permissions: \
                      `{command} | kubectl apply -f -` grants what it needs, --service-account names another one, and with \
                      --no-service-account the controller installs with its own permissions"
                 ));

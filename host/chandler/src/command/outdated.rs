@@ -22,8 +22,8 @@ use crate::{
 /// List BundleDeployments for which catalogs have a newer version
 ///
 /// A newer version is one that the upgrades of the channels lead to from the version that is installed, in the Catalogs of the cluster, or
-/// in those of --catalog. Dependencies are left aside. A bundle is looked up by its image: one that only calls itself a package of a catalog
-/// is named and left out.
+/// in --catalog. Dependencies are ignored. A bundle is looked up by its image: a bundle that only claims to be a package of a catalog is
+/// listed as skipped.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:

@@ -29,8 +29,8 @@ const CONFIGS: &str = "configs";
 /// Push a bundle or a catalog to a registry
 ///
 /// Makes an image of the files, with one layer, and pushes it. The same files make the same image, with the same digest. An image of a
-/// registry+v1 bundle has the labels of its metadata/annotations.yaml, and that of a catalog the label that names its directory, so that other
-/// tools know them too.
+/// registry+v1 bundle has the labels of its metadata/annotations.yaml, and an image of a catalog has the label that names its directory, so
+/// that other tools recognise them too.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:

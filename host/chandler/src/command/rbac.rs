@@ -209,7 +209,7 @@ impl Rbac {
         self.print_roles(&rules_by_namespace, account, &supplement_name(&name, &rules_by_namespace), terminal)
     }
 
-    /// Refuses another account than that of the spec: the status says nothing about it.
+    /// Refuses an account that is not the spec's: the status has no information about it.
     fn about(deployment: &BundleDeployment, account: &Account) -> Result<(), CommandError> {
         let name = deployment.name_any();
         let named = deployment.spec.service_account.as_ref();

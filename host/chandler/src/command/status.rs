@@ -30,7 +30,7 @@ use crate::{
 Output:
   The status on standard output; with --watch, progress on standard error.
 
-  --watch ends when the bundle is healthy, and when time alone will not help: a user or an
+  --watch ends when the bundle is healthy, and when retries will not help: a user or an
   administrator has to act.
 
 Exit codes: 0 healthy, 1 not healthy or failed, 2 wrong usage, 3 neither healthy nor failed before
@@ -52,7 +52,7 @@ pub struct Status {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
 
-    /// Follow the rollout on standard error until it is healthy or time alone will not help, then show the status
+    /// Follow the rollout on standard error until it is healthy or needs action, then show the status
     #[arg(short, long)]
     pub watch: bool,
 

@@ -25,10 +25,9 @@ use crate::{
 
 /// Upgrade a bundle, or change its configuration
 ///
-/// Changes spec.source and spec.config of a BundleDeployment, and follows the rollout. The configuration of the spec stays, with that of
-/// the arguments merged over it; --reset-config starts from an empty one. --values-from adds
-/// references to those in the spec. A rollback (spec.rollout.toRevision) ends. The installed release
-/// runs until the new one is healthy.
+/// Changes spec.source and spec.config of a BundleDeployment, and follows the rollout. The configuration of the spec stays, with the
+/// arguments' configuration merged over it; --reset-config starts from an empty one. --values-from adds references to those in the spec. A
+/// rollback (spec.rollout.toRevision) ends. The installed release runs until the new one is healthy.
 ///
 /// Of a package, the command chooses as `chandler install` does, among the versions that upgrades lead to. Where the way has several steps,
 /// it takes the first one.
@@ -251,7 +250,7 @@ impl Upgrade {
         !sets && !self.reset_config && !asks
     }
 
-    /// The references of the spec, with those of the arguments behind them.
+    /// The references of the spec, followed by the arguments'.
     fn references(&self, existing: &BundleDeployment) -> Vec<ValuesReference> {
         let mut references = if self.reset_config { Vec::new() } else { existing.spec.values_from.clone() };
         for added in &self.installation.values_from {

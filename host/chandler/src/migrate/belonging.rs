@@ -1,7 +1,7 @@
 //! Which objects belong to what another installer runs.
 //!
-//! A ClusterServiceVersion claims what it likes: everyone who may write one in a namespace names CRDs, roles and images of others in it. What
-//! counts is what its author cannot write: the live object itself, and the bundle of the catalog.
+//! A ClusterServiceVersion can claim anything: any user who may write one in a namespace can name CRDs, roles and images of other owners in
+//! it. What counts is what its author cannot write: the live object itself, and the bundle of the catalog.
 
 use std::collections::BTreeSet;
 
@@ -74,8 +74,8 @@ pub fn deployment_of(live: &Value) -> Option<String> {
 }
 
 /// Whether an object that would be created grants nothing that OLM has not granted: it is a role or a binding of the bundle, which OLM made
-/// under another name. `created` are all objects that would be created, `live` the roles and bindings of the cluster, of which those of the
-/// managers count.
+/// under another name. `created` are all objects that would be created, `live` the roles and bindings of the cluster, of which only the
+/// managers' count.
 pub fn is_granted(object: &Value, created: &[Value], live: &[Value], managers: &[ForeignObject]) -> bool {
     let of_managers: Vec<&Value> = live.iter().filter(|it| belongs(it, managers)).collect();
     match text(object, "/kind") {

@@ -135,7 +135,7 @@ impl Move {
         vec![
             format!("the bundle: put {} into the directory manifests of a bundle, with image-references if there is one; push it with `chandler push DIR IMAGE`", list(&mut self.bundle.iter())),
             format!("the catalog: add package {name} with the bundle, and its property chandler.dev/platform-operator with the value true"),
-            format!("the payload of the next release: replace these files by the PlatformOperator on standard output{stays}. Do not set {DELETE}: the cluster-version operator leaves the objects of files that are gone, so that the component goes on running"),
+            format!("the payload of the next release: replace these files by the PlatformOperator on standard output{stays}. Do not set {DELETE}: the cluster-version operator leaves the objects of files that are gone, so that the component keeps running"),
             format!("the controller in that payload: add {name} to --expected-platform-operators, so that the upgrade waits for the package"),
             "the cluster: PlatformOperator says that the objects belong to another owner. Let the set adopt them: `kubectl patch resolution platform-operators --type merge -p '{\"spec\":{\"output\":{\"resolveSet\":{\"collisionProtection\":\"None\"}}}}'`. Set it to null once the package is installed".to_owned(),
             format!("a later release: objects that the package does not have any more are deleted by a manifest with {DELETE}: \"true\""),

@@ -174,7 +174,7 @@ fn name(text: &str) -> String {
     cut.trim_end_matches('-').to_owned()
 }
 
-/// Makes the names unique: those that occur twice get their namespace as a suffix. Notes say where a name differs from that of the object.
+/// Makes the names unique: duplicate names get their namespace as a suffix. A note reports each name that differs from the object's.
 pub fn name_apart(migrations: &mut [Migration]) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for migration in migrations.iter() {

@@ -81,13 +81,13 @@ fn migration(subscription: &Value, objects: &Objects) -> Migration {
     migration
 }
 
-/// The image in the InstallPlan that installed a ClusterServiceVersion. Everyone who may write InstallPlans says what it is, until a catalog
-/// confirms it.
+/// The image in the InstallPlan that installed a ClusterServiceVersion. Any user who may write InstallPlans can choose it, so it counts
+/// only after a catalog confirms it.
 fn unpacked<'a>(namespace: &str, csv: &str, plans: &'a [Value]) -> Option<&'a str> {
     let own = plans.iter().filter(|plan| text(plan, "/metadata/namespace") == Some(namespace));
     let lookups = own.filter_map(|plan| plan.pointer("/status/bundleLookups")?.as_array()).flatten();
     let mut of_csv = lookups.filter(|lookup| text(lookup, "/identifier") == Some(csv));
-    // The path of a bundle without an image is that of a file or of the registry server.
+    // For a bundle without an image, this is the path of a file or the address of the registry server.
     of_csv.find_map(|lookup| text(lookup, "/path").filter(|path| path.contains('/') && !path.contains("://")))
 }
 
@@ -122,7 +122,7 @@ fn watched(namespace: &str, objects: &Objects, migration: &mut Migration) -> Map
     }
     if group.pointer("/spec/selector").is_some_and(|selector| selector.as_object().is_some_and(|it| !it.is_empty())) {
         migration.note(
-            "the OperatorGroup selects namespaces by labels: the configuration has those of now, and does not follow",
+            "the OperatorGroup selects namespaces by labels: the configuration lists the current ones, and will not be updated",
         );
     }
     match namespaces.as_slice() {

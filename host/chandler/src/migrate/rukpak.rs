@@ -78,14 +78,14 @@ fn migration(deployment: &Value, objects: &Objects) -> Migration {
     migration
 }
 
-/// The source of the active Bundle, as rukpak resolved it, else that of the template.
+/// The source of the active Bundle, as rukpak resolved it, else the template's source.
 fn source(deployment: &Value, objects: &Objects, migration: &mut Migration) -> Option<BundleSource> {
     let active = text(deployment, "/status/activeBundle");
     let bundle = active.and_then(|name| objects.bundles.iter().find(|it| text(it, "/metadata/name") == Some(name)));
     let resolved = bundle.and_then(|bundle| bundle.pointer("/status/resolvedSource"));
     if resolved.is_none() {
         migration.note(
-            "the version that is installed is not known (status.activeBundle): the source is that of the template",
+            "the version that is installed is not known (status.activeBundle): the source of the template is used",
         );
     }
     let source = resolved.or_else(|| deployment.pointer("/spec/template/spec/source"))?;
@@ -105,7 +105,7 @@ fn source(deployment: &Value, objects: &Objects, migration: &mut Migration) -> O
     }
 }
 
-/// The namespace that rukpak installed into: that of the Deployments, since v1alpha1 has no field for it.
+/// The namespace that rukpak installed into: the namespace of the Deployments, since v1alpha1 has no field for it.
 fn namespace(migration: &mut Migration, objects: &Objects) -> String {
     let own = objects.workloads.iter().filter(|it| text(it, OWNER) == Some(&migration.from.name));
     let mut namespaces: Vec<&str> = own.filter_map(|workload| text(workload, "/metadata/namespace")).collect();

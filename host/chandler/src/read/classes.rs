@@ -67,7 +67,7 @@ pub async fn read(client: &Client, name: &str) -> Result<ProvisionerClass, Comma
     };
     classes.get_opt(name).await.map_err(failed)?.ok_or_else(|| {
         CommandError::usage(format!("no provisioner class {name:?}"))
-            .hint(format!("`kubectl get provisionerclasses` lists those of the cluster; {}", provisioner::classes()))
+            .hint(format!("`kubectl get provisionerclasses` lists the cluster's classes; {}", provisioner::classes()))
     })
 }
 
@@ -130,7 +130,7 @@ pub fn ready_component(class: &ProvisionerClass) -> Result<String, CommandError>
     }
 }
 
-/// What a user should know before a rollback to a revision: whether its component is that of its class.
+/// A note for users before a rollback to a revision: whether its class still has the revision's component.
 ///
 /// # Errors
 /// Its component cannot be found any more, so that the rollback would be refused.

@@ -54,7 +54,7 @@ impl Configuration {
 }
 
 impl Configuration {
-    /// The text and its name, for messages; the text is empty where it is not that of one file.
+    /// The text and its name, for messages. The text is empty if the configuration is not a single file.
     pub fn named(&self) -> NamedText<'_> {
         NamedText { name: &self.name, text: &self.text }
     }

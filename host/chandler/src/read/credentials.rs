@@ -49,7 +49,7 @@ struct Helpers {
 }
 
 impl UserCredentials {
-    /// Reads the file that the arguments name, or else all default files that exist: those of podman, then those of docker.
+    /// Reads the file that the arguments name, or else all default files that exist: podman's, then docker's.
     ///
     /// # Errors
     /// A file cannot be read, is no such file, or can be written by other users.

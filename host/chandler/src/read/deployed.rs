@@ -67,8 +67,8 @@ async fn stored(name: &str, source: &Source, sources: &Sources) -> Result<Bundle
     Ok(Bundle { content: Arc::new(obtained.tree), directory: None })
 }
 
-/// Takes the namespace from the spec unless the arguments set it, and the configuration, over which that of the arguments is merged, as in
-/// an upgrade.
+/// Takes the namespace from the spec unless the arguments set it, and merges the configuration of the arguments over the spec's, as in an
+/// upgrade.
 pub async fn default_to_spec(
     client: &Client,
     arguments: &BundleArguments,

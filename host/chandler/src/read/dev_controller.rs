@@ -19,7 +19,7 @@ pub fn holds(lease: &Lease) -> bool {
 }
 
 /// The process that runs the controller of `chandler dev`, if the cluster is one of `chandler dev`. Without the permission to read the
-/// Lease there is none: on a `chandler dev` everyone who has its kubeconfig is an administrator.
+/// Lease there is none: in `chandler dev`, all users of its kubeconfig are administrators.
 pub async fn process(client: &Client, system_namespace: &str) -> Option<String> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), system_namespace);
     let lease = leases.get_opt(LEASE).await.ok()??;

@@ -1,7 +1,7 @@
 //! Kinds that bundles expect from other software: minimal CRDs of our own.
 //!
-//! The CRDs are not those of the projects. They accept any spec, so an object that is accepted here can be refused by a cluster. Nothing
-//! acts on the objects; those of cert-manager are Ready by a default, because their health depends on it.
+//! The CRDs are placeholders, not the projects' own. They accept any spec, so an object that is accepted here can be refused by a cluster.
+//! Nothing acts on the objects; cert-manager's are Ready by default, because their health depends on it.
 
 use std::path::Path;
 

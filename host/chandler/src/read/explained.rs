@@ -16,7 +16,7 @@ use crate::{
 /// Marks the Resolution that the controller makes from PlatformOperators.
 const MANAGED: &str = "platform.chandler.dev/managed";
 
-/// Finds the target. Without a kind, the name must be that of one object only.
+/// Finds the target. Without a kind, only one object may have the name.
 pub async fn find(client: &Client, target: &Target) -> Result<Found, CommandError> {
     let name = target.name.as_str();
     let kind = if let Some(kind) = target.kind {

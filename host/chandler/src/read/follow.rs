@@ -58,7 +58,7 @@ pub async fn until_settled(
                             *last = RolloutState::Waiting { message: message.clone(), reason: Some(reason.clone()) };
                         }
                         RolloutState::Failed { ref reason, ref message, is_retried: true } if !recheck.is_elapsed() => {
-                            // The message is that of the result, and may be long.
+                            // The result has this message, and it may be long.
                             progress.wait(&format!("{reason}: the controller looks again whether this still holds"));
                             *last = RolloutState::Waiting { message: message.clone(), reason: Some(reason.clone()) };
                             failed = Some(state);

@@ -132,7 +132,7 @@ pub fn call_failed(name: &str, error: &CallError, sources: &Sources<'_>) -> Comm
     call_failed_hiding(name, error, sources, &Redactor::default())
 }
 
-/// The same, without these values.
+/// Like [`call_failed`], with these values hidden.
 pub fn call_failed_hiding(name: &str, error: &CallError, sources: &Sources<'_>, redactor: &Redactor) -> CommandError {
     let mut diagnostics = error.diagnostics().to_vec();
     for diagnostic in &mut diagnostics {

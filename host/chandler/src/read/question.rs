@@ -44,7 +44,7 @@ pub fn choose_channels(required: &mut [Required], channels: &[String]) -> Result
     Ok(())
 }
 
-/// A bundle that is installed, as `PACKAGE@VERSION`. Its name is that of the bundle of this version in a catalog.
+/// A bundle that is installed, as `PACKAGE@VERSION`. Its name is the name of the catalog's bundle of this version.
 pub fn installed(text: &str, catalogs: &IndexCatalogs) -> Result<Installed, CommandError> {
     let wrong = || {
         CommandError::usage(format!("--installed {text}: this is not PACKAGE@VERSION"))

@@ -33,7 +33,7 @@ pub async fn get(client: &Client, name: &str) -> Result<Resolution, CommandError
 /// Reports progress until the set of the Resolution is complete and healthy.
 ///
 /// # Errors
-/// It does not go on by itself, or is not healthy in time.
+/// It needs action, or is not healthy in time.
 pub async fn until_ready(
     client: &Client,
     name: &str,
@@ -47,7 +47,7 @@ pub async fn until_ready(
     let target = format!("resolution/{name}");
     match (settled, last) {
         (Ok(RolloutState::Failed { reason, message, .. }), _) => {
-            let failed = CommandError::failed(format!("{target} does not go on by itself: {reason}: {message}"));
+            let failed = CommandError::failed(format!("{target} needs action: {reason}: {message}"));
             Err(advised(failed, Some(&reason), name))
         }
         (Ok(_), _) => {
@@ -95,6 +95,6 @@ fn advised(error: CommandError, reason: Option<&str>, name: &str) -> CommandErro
     let advice = reason.and_then(Reason::from_name).and_then(|reason| resolution_progress::advice(reason, name));
     match advice {
         Some(advice) => error.hint(advice),
-        None => error.hint(format!("`chandler explain resolution/{name}` shows where it stands")),
+        None => error.hint(format!("`chandler explain resolution/{name}` shows its state")),
     }
 }

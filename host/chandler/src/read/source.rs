@@ -31,7 +31,7 @@ pub async fn open(origin: &Origin, cache: &Path, registry: &RegistryArguments) -
     open_into(store(cache).await?, origin, registry).await
 }
 
-/// The same for a catalog, which may be larger.
+/// Like [`open`], for a catalog, which may be larger.
 pub async fn open_catalog(origin: &Origin, cache: &Path, registry: &RegistryArguments) -> Result<Bundle, CommandError> {
     open_into(store_with(cache, Limits::for_catalogs()).await?, origin, registry).await
 }
@@ -158,7 +158,7 @@ fn hint(error: &ContentError) -> String {
             "check the image and --registry-config; `docker login` writes the default file"
         }
         ContentError::Image { .. } | ContentError::Layer { .. } if error.class() == FailureClass::Permanent => {
-            "check that the image is a bundle, and not that of a program: its layers hold manifests/"
+            "check that the image is a bundle, and not a program: the layers of a bundle hold manifests/"
         }
         ContentError::Store(_) => "set another cache directory with --cache-directory",
         _ => "try again; the transfer was not complete",

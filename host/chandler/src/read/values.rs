@@ -11,7 +11,7 @@ pub async fn values(client: &Client, namespace: &str, references: &[ValuesRefere
     available(client, namespace, references).await?.map_err(|why| CommandError::failed(why.to_string()))
 }
 
-/// The same; the inner error is an object or a key that does not exist yet, which the controller waits for.
+/// Like [`values`]; the inner error is an object or a key that does not exist yet, which the controller waits for.
 pub async fn available(
     client: &Client,
     namespace: &str,

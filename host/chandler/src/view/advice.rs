@@ -2,7 +2,7 @@
 
 use chandler_api::Reason;
 
-/// The suggested action for a condition with this reason; `None` if nothing is wrong. Where time alone may help, it says so
+/// The suggested action for a condition with this reason; `None` if nothing is wrong. If a retry may help, it says so
 /// ([`Reason::remedy`]).
 ///
 /// `name` is the name of the BundleDeployment. A new reason does not compile without its advice.

@@ -18,7 +18,7 @@ pub fn needs_attention(condition: &Condition) -> bool {
     }
 }
 
-/// Whether time alone will not help: a user or an administrator has to act.
+/// Whether a user or an administrator has to act, since retries will not help.
 pub fn needs_action(conditions: &[Condition]) -> bool {
     if find_condition(conditions, ConditionType::Stalled).is_some_and(|stalled| stalled.status == "True") {
         return true;
@@ -30,8 +30,8 @@ pub fn needs_action(conditions: &[Condition]) -> bool {
         .is_some_and(|reason| !reason.remedy().time_may_help())
 }
 
-/// The reasons of the conditions that need attention, each once: the causes, without their consequences. A condition whose message is
-/// also that of `Progressing` is a consequence: `Progressing` has the cause as its reason.
+/// The reasons of the conditions that need attention, each once: the causes, without their consequences. A condition with the same message
+/// as `Progressing` is a consequence: `Progressing` has the cause as its reason.
 pub fn causes(conditions: &[Condition]) -> Vec<Reason> {
     let progressing = find_condition(conditions, ConditionType::Progressing);
     let is_consequence = |condition: &Condition| {

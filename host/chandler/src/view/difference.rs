@@ -149,12 +149,12 @@ pub fn hide(preview: &mut Preview, redactor: &Redactor) {
 
 /// Where one value of a field is hidden, so is the other: it may be the value before the Secret changed.
 fn hide_change(change: &mut Change, redactor: &Redactor) {
-    // The API server shows the names of objects to everyone who may list them.
+    // The API server shows the names of objects to all users who may list them.
     let Change { kind: _, object: _, fields, note } = change;
     if let Some(note) = note {
         redactor.hide(note);
     }
-    // A path has names of members and of items of lists, which tell what a value is for.
+    // A path has names of members and of items of lists, which reveal the purpose of a value.
     for FieldChange { path: _, before, after } in fields {
         hide_values([before, after], redactor);
     }

@@ -30,7 +30,7 @@ pub struct Explanation {
     pub name: String,
     /// Whether it is ready for its current generation and all objects are healthy.
     pub healthy: bool,
-    /// Whether time alone will not help: a user or an administrator has to act.
+    /// Whether a user or an administrator has to act, since retries will not help.
     pub needs_action: bool,
     /// Whether the controller has observed the current generation.
     pub up_to_date: bool,
@@ -194,7 +194,7 @@ impl Explanation {
         }
         let health = match (self.healthy, self.needs_action) {
             (true, _) => "healthy",
-            (false, true) => "not healthy, and time alone will not help",
+            (false, true) => "not healthy, needs action",
             (false, false) => "not healthy",
         };
         let suspended = if self.is_suspended() { ", and suspended: a newer spec is not rolled out" } else { "" };

@@ -6,7 +6,7 @@ use super::diagnostics::Sources;
 const CHUNK: usize = 256 << 10;
 /// Characters of a line that are kept before and after a location. Fewer are shown; white space and escapes take some of them.
 const KEPT: usize = 640;
-/// Bytes of them: those of bytes that are no text.
+/// The size of the lines, in bytes, including bytes that are not text.
 const KEPT_BYTES: usize = 8 * KEPT;
 /// A location further to the right is not looked for.
 const FARTHEST: usize = 4 << 20;
@@ -20,7 +20,7 @@ pub struct Cut {
     pub text: String,
     /// Characters of the line before it.
     pub skipped: usize,
-    /// Whether the line goes on after it.
+    /// Whether the line continues after it.
     pub goes_on: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Lines<'a> {
     file: Option<File>,
 }
 
-/// Where the search stands in a file.
+/// The position of the search in a file.
 struct File {
     path: String,
     /// The number of a line, from 0, and the position of its first byte.

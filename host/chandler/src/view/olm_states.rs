@@ -1,7 +1,7 @@
 //! The states that a Subscription, an InstallPlan and a ClusterServiceVersion of OLM v0 would have, in place of what is in the cluster.
 //!
-//! The meaning of each state is that of OLM's architecture document: a Subscription follows a package, an InstallPlan is what changes
-//! together, and a ClusterServiceVersion is one version in the cluster. docs/coming-from-olm.md has the table.
+//! Each state means what OLM's architecture document says: a Subscription follows a package, an InstallPlan is a set of changes that are
+//! made together, and a ClusterServiceVersion is one version in the cluster. docs/coming-from-olm.md has the table.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use chandler_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Serialize, Serializer};
 
-/// Declares the states of a kind, whose text form is that of OLM.
+/// Declares the states of a kind, with OLM's names as their text.
 macro_rules! states {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident,)+ }) => {
         $(#[$doc])*
@@ -84,7 +84,7 @@ states! {
 /// A version in the cluster with its phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CsvState {
-    /// The name of the bundle, which would be that of the ClusterServiceVersion; if it is unknown, the version.
+    /// The name of the bundle, which the ClusterServiceVersion would have; if it is unknown, the version.
     pub name: String,
     /// The phase.
     pub phase: Csv,
@@ -224,7 +224,7 @@ fn replaced(status: &BundleDeploymentStatus, new: &str) -> Option<String> {
     let succeeded = before.iter().rev().find(|revision| revision.outcome == Outcome::Succeeded)?;
     let (old, version) = (succeeded.version.as_ref()?, current.version.as_ref()?);
     let is_other = current.outcome == Outcome::RollingOut && old != version;
-    // A revision has no name; those of bundles end with the version.
+    // A revision has no name; bundle names end with the version.
     let named = || new.strip_suffix(version.as_str()).map_or_else(|| old.clone(), |stem| format!("{stem}{old}"));
     is_other.then(named)
 }

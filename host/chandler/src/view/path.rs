@@ -25,7 +25,7 @@ pub struct Found {
     pub resolution: Option<Resolution>,
     /// The BundleDeployment that the question is about.
     pub deployment: Option<String>,
-    /// BundleDeployments by name: that of the set, and those that have the packages.
+    /// BundleDeployments by name: the set, and the ones that have the packages.
     pub deployments: BTreeMap<String, BundleDeployment>,
 }
 

@@ -37,7 +37,7 @@ pub fn check_approvable(name: &str, pending: &PendingChange, force: bool) -> Res
         .hint(format!("fix the reasons for the refusal, or approve it anyway: `chandler approve {name} --force`")))
 }
 
-/// The provisioner of the installed release and that of the change, where it is another one.
+/// The provisioner of the installed release, and the change's, if it differs.
 fn provisioners(pending: &PendingChange) -> Option<String> {
     let change = pending.provisioner.as_ref()?;
     summary::provisioners(change.installed.as_ref()?, &change.new)

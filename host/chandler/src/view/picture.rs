@@ -1,6 +1,6 @@
 //! Trees and graphs as pictures: Mermaid for documents, SVG, and an HTML page without scripts.
 //!
-//! Names and messages come from objects that anyone may have written: each format escapes them.
+//! Names and messages come from untrusted objects: each format escapes them.
 
 use std::fmt::Write as _;
 

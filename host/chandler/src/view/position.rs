@@ -21,7 +21,7 @@ impl<'a> Positions<'a> {
         Self { sources: *sources, parsed: None }
     }
 
-    /// The line of a finding: the one that it names, else that of its pointer.
+    /// The line of a finding: the line that it names, else the line of its pointer.
     pub(super) fn of(&mut self, diagnostic: &Diagnostic) -> Option<Position> {
         let location = diagnostic.location.as_ref()?;
         match (location.line, location.pointer.as_deref()) {
@@ -56,7 +56,7 @@ fn parse(sources: &Sources<'_>, path: &str) -> Option<Document> {
     documents.pop().filter(|_| documents.is_empty())
 }
 
-/// The line and column of a JSON pointer: those of the key, else of the nearest parent that exists.
+/// The line and column of a JSON pointer: the position of the key, else of the nearest parent that exists.
 fn position(document: &Document, pointer: &str) -> Position {
     let (parent, name) = pointer.rsplit_once('/').unwrap_or((pointer, ""));
     let name = name.replace("~1", "/").replace("~0", "~");

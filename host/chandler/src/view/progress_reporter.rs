@@ -222,7 +222,7 @@ mod tests {
         set(&mut deployment, Type::Progressing, True, Reason::PermissionsMissing, "may not");
         assert_eq!(state(&deployment), waiting("may not", Some("PermissionsMissing")));
         set(&mut deployment, Type::Stalled, True, Reason::PermissionsMissing, "may not");
-        assert_eq!(state(&deployment), failed("PermissionsMissing", "may not", true), "time alone will not help");
+        assert_eq!(state(&deployment), failed("PermissionsMissing", "may not", true), "retries will not help");
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub fn state(resolution: &Resolution) -> RolloutState {
 /// The suggested action for a Resolution with this reason; `None` where the cause is in one of its BundleDeployments.
 pub fn advice(reason: Reason, name: &str) -> Option<String> {
     match reason {
-        // The change is that of the set.
+        // The change belongs to the set.
         Reason::ApprovalRequired => advice::advice(reason, &format!("resolveset-{name}")),
         Reason::NotSatisfiable
         | Reason::CatalogsNotReady

@@ -28,7 +28,7 @@ pub struct ResolutionStatusView {
     pub name: String,
     /// Whether the set is complete and healthy, and no upgrade is left.
     pub healthy: bool,
-    /// Whether time alone will not help: a user or an administrator has to act.
+    /// Whether a user or an administrator has to act, since retries will not help.
     pub needs_action: bool,
     /// The number of the decision that is installed or being installed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,7 @@ impl ResolutionStatusView {
         }
         let health = match (self.healthy, self.needs_action) {
             (true, _) => "complete and healthy",
-            (false, true) => "not ready, and time alone will not help",
+            (false, true) => "not ready, needs action",
             (false, false) => "not ready",
         };
         let _ = writeln!(text, "\n{health}; `chandler explain resolution/{name}` shows why each version was chosen");

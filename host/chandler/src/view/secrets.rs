@@ -13,7 +13,7 @@ pub fn warnings(config: &Map<String, Value>) -> Vec<String> {
     collect("", &Value::Object(config.clone()), &mut paths);
     let warning = |path: String| {
         format!(
-            "warning: {} looks like a secret; everyone who may read BundleDeployments sees it in spec.config and in status.history; \
+            "warning: {} looks like a secret; all users who may read BundleDeployments see it in spec.config and in status.history; \
              --values-from takes it from a Secret",
             one_line(&path)
         )

@@ -31,8 +31,8 @@ pub fn component(provisioner: &ProvisionerInUse) -> String {
     if name.is_empty() { digest.clone() } else { format!("{name} ({digest})") }
 }
 
-/// The provisioner class of a BundleDeployment: that of its spec or, if that names none, the one that the controller detected. None where
-/// neither is known, so that it is detected here.
+/// The provisioner class of a BundleDeployment: the spec's or, if the spec names none, the one that the controller detected. `None` if
+/// neither is known; then it is detected here.
 pub fn class(deployment: &BundleDeployment) -> Option<&str> {
     let named = Some(deployment.spec.provisioner_class_name.as_str()).filter(|name| !name.is_empty());
     let detected = || Some(deployment.status.as_ref()?.provisioner.as_ref()?.class.as_str());

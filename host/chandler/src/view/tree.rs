@@ -188,7 +188,7 @@ pub fn mark_drift(objects: &mut [ObjectStatus], drift: &Drifted) {
     }
 }
 
-/// The number of healthy objects, and of all objects: those of the release, also if they do not exist yet.
+/// The number of healthy objects, and of all objects of the release, including objects that do not exist yet.
 pub fn healthy(objects: &[ObjectStatus], release: Option<&ReleaseInUse>) -> (usize, usize) {
     let healthy = objects.iter().filter(|object| object.health == ObjectHealth::Healthy).count();
     let expected = release.and_then(|release| usize::try_from(release.objects).ok()).unwrap_or_default();

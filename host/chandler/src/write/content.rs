@@ -81,7 +81,7 @@ async fn create_each(
                 continue;
             }
             return Err(failed(config_map, &error)
-                .hint(format!("it has other content: delete it, or install under another name than that of {name}")));
+                .hint(format!("it has other content: delete it, or install {name} under another name")));
         }
         return Err(failed(config_map, &error));
     }

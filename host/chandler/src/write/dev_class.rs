@@ -24,7 +24,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub struct ComponentFile {
     /// The file.
     pub path: PathBuf,
-    /// The name of the class: that of the file.
+    /// The name of the class, which is the name of the file.
     pub class: String,
 }
 

@@ -22,7 +22,7 @@ pub(crate) async fn client(kept: &Kept) -> Client {
     Client::try_from(config).unwrap()
 }
 
-/// Creates a BundleDeployment whose objects collide with those of another one and whose change is pending approval. It is suspended, so
+/// Creates a BundleDeployment with objects that collide with another one's, and with a change that is pending approval. It is suspended, so
 /// that an approval has no effect.
 async fn create_pending(client: &Client) {
     let deployments: Api<BundleDeployment> = Api::all(client.clone());

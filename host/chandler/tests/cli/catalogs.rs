@@ -183,7 +183,7 @@ async fn a_package_of_a_catalog_of_the_cluster_is_installed() {
     session.world.finish().await;
 }
 
-/// Has the API server serve a kind of OLM, unless it does. Returns whether the test has to remove it.
+/// Creates the CRD of a kind of OLM, unless the API server has it. Returns whether the test has to remove it.
 async fn serve_kind(session: &Session, group: &str, version: &str, kind: &str, scope: &str) -> bool {
     let plural = format!("{}s", kind.to_lowercase());
     let name = format!("{plural}.{group}");

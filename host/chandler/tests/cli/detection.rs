@@ -58,7 +58,7 @@ fn commands_work_with_a_deployment_that_names_no_class() {
     let upgraded = run(&["upgrade", NAME, NEW, "--timeout", "1m"]);
     assert_eq!(upgraded.code, Some(0), "{}{}", upgraded.stdout, upgraded.stderr);
 
-    // What no built-in class recognises is left to those of the cluster, if it has any.
+    // If no built-in class recognises the content, the cluster's classes are tried, if it has any.
     let strange = tempfile::tempdir().unwrap();
     fs::write(strange.path().join("lamps.txt"), "north-head white\n").unwrap();
     let strange = strange.path().to_str().unwrap();

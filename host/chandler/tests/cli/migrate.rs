@@ -390,7 +390,7 @@ async fn an_account_that_cannot_install_is_refused_before_anything_is_detached()
     assert!(powerless.stderr.contains(&grant), "{grant}: {}", powerless.stderr);
     untouched().await;
 
-    // What the message offers, as it stands there.
+    // The command in the message, unchanged.
     let arguments: Vec<&str> = grant.split(' ').skip(1).collect();
     for mut role in documents(&session.data(&arguments).await) {
         if role["metadata"]["namespace"].is_null() {

@@ -84,7 +84,7 @@ impl Mistake {
 /// A home directory with files of mistakes, and the messages so far.
 struct Messages {
     home: tempfile::TempDir,
-    /// Texts that differ from run to run, and what stands for them in the snapshot.
+    /// Texts that differ from run to run, and their placeholders in the snapshot.
     names: BTreeMap<String, &'static str>,
     shown: String,
     wrong: Vec<String>,

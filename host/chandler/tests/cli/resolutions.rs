@@ -98,7 +98,7 @@ async fn a_resolution_is_explained_rolled_back_and_follows_the_catalogs_again() 
         path["packages"][0]["installed"].clone()
     };
     assert_eq!(version().await, "1.1.0");
-    // The name of the package is that of one object only; its explanation names the Resolution.
+    // Only one object has the name of the package; its explanation names the Resolution.
     let member = session.data(&["explain", &package]).await;
     for part in
         [&format!("BundleDeployment {package}\n"), &name, "AtLatestKnown", "Succeeded", "requested", "✓ members"]

@@ -7,13 +7,13 @@ pub(crate) struct Step {
     pub(crate) command: String,
     /// The lines that are shown.
     pub(crate) output: Vec<String>,
-    /// The exit code: that of the comment `# exits with N`, or 0.
+    /// The exit code: N of the comment `# exits with N`, or 0.
     pub(crate) exit: i32,
     /// Its line in the block, from 0.
     pub(crate) line: usize,
 }
 
-/// The steps of a block. Lines after `$ ` are commands. A command goes on in the next line after a backslash, and until the end of
+/// The steps of a block. Lines after `$ ` are commands. A command continues in the next line after a backslash, and until the end of
 /// a here-document.
 pub(crate) fn steps(block: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn steps(block: &str) -> Vec<Step> {
     steps
 }
 
-/// Whether the command goes on in the next line.
+/// Whether the command continues in the next line.
 fn is_open(command: &str) -> bool {
     if command.ends_with('\\') {
         return true;

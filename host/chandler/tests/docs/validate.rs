@@ -15,7 +15,7 @@ pub(crate) struct Schemas {
 }
 
 impl Schemas {
-    /// The types of Chandler, those of Kubernetes, and those in the bundles of the tutorial.
+    /// The types of Chandler, of Kubernetes, and of the bundles in the tutorial.
     pub(crate) fn new() -> Self {
         let tutorial = page::root().join("docs/tutorial/harbour-0.1.0/manifests/berths.crd.yaml");
         let texts = [chandler_api::crds_yaml().unwrap(), fs::read_to_string(tutorial).unwrap()];

@@ -62,7 +62,7 @@ pub struct Add {
     #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
     pub priority: i32,
 
-    /// Interval at which a tag or URL is resolved again, at least 1s [default: that of the controller]
+    /// Interval at which a tag or URL is resolved again, at least 1s [default: the controller's]
     #[arg(long, value_name = "DURATION", value_parser = poll_interval)]
     pub poll_interval: Option<String>,
 

@@ -23,7 +23,7 @@ use crate::{
 Output:
   A table on standard output, which fits the terminal; -o json and yaml have every field. The
   states of Catalogs are Ready, Stale (the index of earlier content is in use), Suspended, Failed and
-  Pending (not observed by the controller yet); AGE is that of the content.
+  Pending (not observed by the controller yet); AGE is the age of the content.
 
 Exit codes: 0 success, 1 failed, 2 wrong usage
 

@@ -19,8 +19,8 @@ use crate::{
 /// What is installed of a package.
 #[derive(Debug, clap::Args)]
 pub struct InstalledArgument {
-    /// The bundle that is installed; it and the next one are marked [default: the one that a BundleDeployment has, if the catalogs are
-    /// those of the cluster]
+    /// The bundle that is installed; it and the next one are marked [default: the one that a BundleDeployment has, if the catalogs are the
+    /// cluster's]
     #[arg(long, value_name = "BUNDLE")]
     pub installed: Option<String>,
 }
@@ -39,8 +39,8 @@ impl Marks {
 }
 
 impl InstalledArgument {
-    /// Looks up the installed bundle. Channels are those to upgrade in; none means all. The client is that of the cluster whose catalogs these
-    /// are.
+    /// Looks up the installed bundle. `channels` are the channels to upgrade in; empty means all. `client` belongs to the cluster that has
+    /// these catalogs.
     pub(super) async fn marks(
         &self,
         package: &str,
@@ -65,7 +65,7 @@ impl InstalledArgument {
             let several = count(all.len(), "BundleDeployment");
             terminal.line(format!("{several} have package {package}; the version of {name} is marked"));
         }
-        // Its image is that of a bundle of the catalogs.
+        // Its image belongs to a bundle of the catalogs.
         match found(package, catalogs, |it| it.name == installed.name).map_err(fails)? {
             Some((bundle, index)) => marks_of(package, &bundle, index, channels, terminal),
             None => Ok(Marks::default()),

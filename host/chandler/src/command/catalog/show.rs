@@ -9,7 +9,7 @@ use crate::{
 
 /// Show a package: its texts, channels and versions
 ///
-/// What the newest version provides and requires is that of its ClusterServiceVersion where the catalog has no property for it.
+/// If the catalog has no properties for what the newest version provides and requires, its ClusterServiceVersion is used.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:

@@ -88,8 +88,8 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// The migrations that have begun and go on. An annotation of the BundleDeployment lists what is deleted, and its author may have written it: the
-/// list is shown, has objects of OLM only, and without a question the user has to name what is migrated.
+/// The migrations that have begun and are not finished. An annotation of the BundleDeployment lists what is deleted, and its author may
+/// have written it: the list is shown, has objects of OLM only, and without a question the user has to name what is migrated.
 fn continued<'a>(
     arguments: &Migrate,
     begun: &'a [BundleDeployment],
@@ -101,7 +101,7 @@ fn continued<'a>(
         let managers = pending::managers(deployment).unwrap_or_default();
         if !belonging::is_own_list(&deployment.spec.install_namespace, &managers) {
             return Err(CommandError::failed(format!(
-                "the annotation {} of BundleDeployment {name} lists other objects than those of its installation; nothing was changed",
+                "the annotation {} of BundleDeployment {name} lists objects that do not belong to its installation; nothing was changed",
                 pending::ANNOTATION
             ))
             .hint("this command did not write it: find out who did, and remove the annotation"));

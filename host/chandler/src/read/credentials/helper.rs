@@ -51,7 +51,7 @@ struct Answer {
 impl FromStr for Helper {
     type Err = AccessError;
 
-    /// The name is part of that of a program, and nothing else.
+    /// The name becomes part of a program's name, and nothing else.
     fn from_str(name: &str) -> Result<Self, AccessError> {
         let is_word = |byte: u8| byte.is_ascii_alphanumeric();
         let is_name = name.bytes().next().is_some_and(is_word)

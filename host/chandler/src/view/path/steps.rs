@@ -1,4 +1,4 @@
-//! The steps of the path: where it stands, and what each step found.
+//! The steps of the path: its state, and the result of each step.
 
 use chandler_api::{
     BundleDeployment, ConditionType, LeftOut, OutputType, PackageRequest, PlatformOperator, Reason, Resolution,
@@ -29,7 +29,7 @@ pub enum StepState {
     Done,
     /// The controller works on it, or it waits.
     Working,
-    /// It does not go on by itself.
+    /// It needs action.
     Failed,
     /// An earlier step comes first.
     NotReached,
