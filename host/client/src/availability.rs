@@ -25,8 +25,8 @@ const ANSWER: Duration = Duration::from_secs(3);
 /// The time between two questions to an API server that does not answer, and the least time after a false alarm. Jitter shortens it by
 /// up to a fifth.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// A server that just started may refuse every client, since it does not know the roles yet. If it does so this often in a row, it
-/// refuses this client.
+/// A server that just started may refuse every client, since it does not know the roles yet. After this many refusals in a row, it refuses
+/// this client.
 const REFUSALS: u32 = 3;
 
 /// Whether the API server answers. Clones share their state. By default it always does.

@@ -16,7 +16,7 @@ use crate::pool::MAX_STREAMS;
 
 /// How much of a body the server may send before it is read, in bytes.
 const STREAM_WINDOW: u32 = 512 << 10;
-/// The same for all bodies of a connection: a body that is not read never delays another one.
+/// The limit for all bodies of a connection: a body that is not read never delays another one.
 #[expect(clippy::cast_possible_truncation, reason = "MAX_STREAMS is a small constant")]
 const CONNECTION_WINDOW: u32 = STREAM_WINDOW * MAX_STREAMS as u32;
 /// How often it is checked whether the server has sent its settings.

@@ -2,8 +2,8 @@
 //!
 //! A leader whose Lease is not renewed may have a successor, although it does not know. So its writes wait until it has renewed the Lease.
 //!
-//! A process that was stopped for longer than its Lease, and goes on, finds writes that passed before: they are given up before another byte
-//! of them is sent. The API server has no condition on a Lease for writes of other objects; what had left this process counts.
+//! A process that was stopped for longer than its Lease, and then continues, finds writes that passed before: they are given up before
+//! another byte of them is sent. The API server has no condition on a Lease for writes of other objects; what had left this process counts.
 
 use std::{future::poll_fn, io, pin::pin, task::Poll};
 

@@ -1,7 +1,7 @@
 //! A kube client whose requests and watches share few HTTP/2 connections to the API server.
 //!
 //! kube's own client speaks HTTP/1.1, on which every open watch takes a connection. This one offers HTTP/2 and HTTP/1.1, and the server
-//! chooses (ALPN). Everything else is that of kube's client: authentication, headers, retries, timeouts and TLS.
+//! chooses (ALPN). Everything else comes from kube's client: authentication, headers, retries, timeouts and TLS.
 //!
 //! - [`builder`] and [`client`]: from a [`kube::Config`] to a client.
 //! - `transport`: sends a request, over HTTP/2 or HTTP/1.1.

@@ -170,7 +170,7 @@ impl Service<Request<Body>> for Transport {
     }
 }
 
-/// The span of a request, like that of kube's client.
+/// The span of a request, like kube's client has it.
 fn span(request: &Request<Body>) -> Span {
     tracing::debug_span!(
         "HTTP",

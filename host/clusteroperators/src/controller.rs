@@ -24,7 +24,7 @@ pub struct Controller<'a> {
 }
 
 impl Controller<'_> {
-    /// The status. A failure is reported as Degraded after a while, and only a long one as Available=False: what is installed goes on
+    /// The status. A failure is reported as Degraded after a while, and only a long one as Available=False: installed packages keep
     /// running.
     pub fn status(
         &self,

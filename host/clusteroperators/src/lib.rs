@@ -17,7 +17,7 @@
 //! | [`judge`](mod@judge) | what the cluster-version operator makes of a ClusterOperator |
 //! | `report` | the conditions of a status, with the times at which they last changed |
 //!
-//! The contract is that of the cluster-version operator: all conditions are always there, with a reason and a message; the times change
+//! The contract comes from the cluster-version operator: all conditions are always there, with a reason and a message; the times change
 //! only with a status; Degraded does not flap, and is not set by a normal upgrade; a version is reported once all of it is rolled out.
 
 pub mod controller;

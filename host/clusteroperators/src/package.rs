@@ -43,7 +43,7 @@ pub enum State {
         /// How far it is.
         message: String,
     },
-    /// It stays as it is until someone acts, or until a time: an approval, a maintenance window.
+    /// It waits for a user or for a time: an approval, a maintenance window.
     Waiting {
         /// What it waits for.
         message: String,

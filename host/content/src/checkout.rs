@@ -1,7 +1,7 @@
 //! Files of git repositories on HTTP and SSH servers.
 //!
-//! A commit determines all files, since git names it by the hash of its content. The protocol, packs and trees are those of
-//! `chandler-git`, and SSH is that of `chandler-ssh`; here they meet connections, the store, and the rules for files of a bundle.
+//! A commit determines all files, since git names it by the hash of its content. `chandler-git` implements the protocol, packs and trees,
+//! and `chandler-ssh` SSH; this module combines them with connections, the store, and the rules for files of a bundle.
 
 mod fetch;
 mod files;

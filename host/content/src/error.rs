@@ -11,7 +11,7 @@ use crate::{
     AccessError, DownloadError, ImageError, LimitExceeded, ReferenceError, RegistryError, ServerFailure, limits::Bytes,
 };
 
-/// Why there is no tree. The same cause has the same message at each attempt. Messages contain no secrets.
+/// Why there is no tree. A cause has the same message at each attempt. Messages contain no secrets.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContentError {
@@ -345,7 +345,7 @@ pub enum EntryProblem {
     /// It is the commit of another repository.
     #[error("is a submodule; put its files into the repository, or use it as a source of its own")]
     Submodule,
-    /// It stands for a file that another server has.
+    /// It is a pointer to a file that another server has.
     #[error("is a pointer of Git LFS; put the file itself into the repository")]
     LfsPointer,
     /// It is encrypted.
@@ -357,7 +357,7 @@ pub enum EntryProblem {
     /// The header before its bytes and the directory of the archive differ. Readers disagree about which one counts.
     #[error("has a header that differs from the directory of the archive; tools disagree about which one counts")]
     HeaderDiffers,
-    /// Its bytes are those of another entry as well, in whole or in part.
+    /// It shares bytes with another entry, in whole or in part.
     #[error("shares its bytes with another entry")]
     SharedBytes,
     /// It changed between listing and opening.

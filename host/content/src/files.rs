@@ -1,4 +1,4 @@
-//! Files in memory, such as those of ConfigMaps.
+//! Files in memory, such as the files of ConfigMaps.
 
 use std::collections::BTreeMap;
 

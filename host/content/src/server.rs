@@ -37,8 +37,8 @@ pub(crate) struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    /// A client. Without TLS, the source must pin the content, or the server be on this machine or listed: anyone on the way could
-    /// replace the content.
+    /// A client. Without TLS, the source must pin the content, or the server be on this machine or listed: a server on the network path
+    /// could replace the content.
     pub(crate) fn new(asked: Asked<'a>, access: &ImageAccess, shared: &'a Inner) -> Result<Self, ContentError> {
         let name = authority(asked.url);
         let connection = Connection::new(asked.url.clone(), &name, access.trust(), &shared.options, &shared.roots)?;

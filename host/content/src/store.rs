@@ -85,7 +85,7 @@ impl Store {
         &self.limits
     }
 
-    /// The same store, with other limits for what is added to it.
+    /// This store, with other limits for content that is added to it.
     #[must_use]
     pub fn with_limits(&self, limits: Limits) -> Self {
         Self { inner: Arc::clone(&self.inner), limits: Arc::new(limits) }
@@ -120,7 +120,7 @@ impl Store {
         .await
     }
 
-    /// The tree of these files, such as those of ConfigMaps.
+    /// The tree of these files, such as the files of ConfigMaps.
     ///
     /// # Errors
     /// [`ContentError::DuplicatePath`] if two sets contain the same path, [`ContentError::Archive`] for invalid paths.

@@ -1,5 +1,5 @@
-//! Connections to servers that sources name: registries, and servers of archives and repositories. The same rules protect this network and the
-//! credentials for all of them.
+//! Connections to servers that sources name: registries, and servers of archives and repositories. All of them share the rules that protect
+//! this network and the credentials.
 //!
 //! | module | holds |
 //! |---|---|

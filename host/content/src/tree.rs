@@ -112,7 +112,7 @@ impl Tree {
             return Ok(Opened::Damaged(format!("its index has version {}", index.version)));
         }
         if index.digest() != *digest {
-            return Ok(Opened::Damaged("its index is not that of the digest".to_owned()));
+            return Ok(Opened::Damaged("its index does not have the digest".to_owned()));
         }
         let pack_path = directory.join(PACK);
         let mut pack = match File::open(&pack_path) {

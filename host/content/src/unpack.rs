@@ -1,6 +1,6 @@
 //! Archives, decompressed and read under limits.
 //!
-//! All formats share the limits, the rules of paths and links, and the duplicate check, which is that of [`Overlay`].
+//! All formats share the limits, the rules of paths and links, and the duplicate check of [`Overlay`].
 
 mod decompress;
 mod extended;

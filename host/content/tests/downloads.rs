@@ -208,7 +208,7 @@ async fn a_server_that_ignores_conditions_sends_no_second_body() {
     let url = server.url("a.tgz").parse().unwrap();
     let first = setup.archives.resolve(&url, &access).await.unwrap();
     assert!(setup.archives.is_unchanged(&first, &access).await.unwrap());
-    // Without an entity tag nothing can be told.
+    // Without an entity tag, whether it changed is unknown.
     let silent = Server::start(Then::Close, move |_| response("200 OK", "", &self::archive())).await;
     let url = silent.url("a.tgz").parse().unwrap();
     let first = setup.archives.resolve(&url, &access).await.unwrap();

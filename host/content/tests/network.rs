@@ -176,7 +176,7 @@ async fn a_password_goes_to_the_registry_alone() {
     let error = resolve(registry.address, Some(basic()), ImageOptions::default()).await.unwrap_err();
     assert_eq!(error.reason(), "ImageNotFound", "{error}");
     let sent = registry.requests();
-    // The manifest with HEAD and with GET, and the tags, which tell whether there is such a repository.
+    // The manifest with HEAD and with GET, and the tags, which show whether the repository exists.
     let expected = [false, true, false, true, false, true, false];
     assert_eq!(sent.iter().map(|request| authorized(request)).collect::<Vec<_>>(), expected, "{sent:?}");
     let stored = elsewhere.requests();
@@ -249,7 +249,7 @@ async fn a_registry_of_this_machine_may_lead_to_another_of_it() {
     let registry = Server::start(move |_, _| redirect(&format!("http://localhost:{port}/storage"))).await;
     let error = resolve(registry.address, None, ImageOptions::default()).await.unwrap_err();
     assert_eq!(error.reason(), "ImageNotFound", "{error}");
-    // The manifest with HEAD and with GET, and the tags, which tell whether there is such a repository.
+    // The manifest with HEAD and with GET, and the tags, which show whether the repository exists.
     assert_eq!(elsewhere.requests().len(), 3);
 }
 

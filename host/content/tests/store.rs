@@ -44,7 +44,7 @@ async fn config_maps_become_files() {
         set("a", "manifests", &[("x.yaml", "x"), ("y.yaml", "y")]),
         set("b", "./metadata/", &[("x.yaml", "x")]),
         set("c", "", &[("root", "")]),
-        // The same ConfigMap for the same directory.
+        // The directory again gives the same ConfigMap.
         set("a", "manifests/", &[("x.yaml", "x")]),
     ];
     let tree = store.import_files(sets).await.unwrap();
@@ -187,7 +187,7 @@ fn a_cache_of_another_user_is_refused() {
     let mut root = directory.path().join("cache");
     fs::create_dir(&root).unwrap();
     fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
-    // Only root can give a directory away; for every other user that of root is another user's.
+    // Only root can give a directory away; for all other users, a directory of root serves as another user's.
     if std::os::unix::fs::chown(&root, Some(65534), None).is_err() {
         root = PathBuf::from("/");
     }

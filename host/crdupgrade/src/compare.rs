@@ -81,7 +81,7 @@ pub fn compare(old: &Value, new: &Value, policy: &Policy) -> Report {
     report
 }
 
-/// The changes from the schema of one version to that of another.
+/// The changes from the schema of one version to the schema of another.
 fn schemas(old: &Version<'_>, new: &Version<'_>) -> Vec<Placed> {
     let none = Map::new();
     walk::compare(old.schema.unwrap_or(&none), new.schema.unwrap_or(&none))

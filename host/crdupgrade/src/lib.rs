@@ -1,7 +1,7 @@
 //! Checks that a new version of a CustomResourceDefinition does not break clients or stored objects.
 //!
-//! Pure: the live CRD and its replacement come in, findings come out. The rules are those of `sigs.k8s.io/crdify`, which OLM v1
-//! runs before an installation, with additional rules and settings for each.
+//! Pure: the live CRD and its replacement come in, findings come out. The rules come from `sigs.k8s.io/crdify`, which OLM v1 runs before an
+//! installation, with additional rules and settings for each.
 //!
 //! | module | contents |
 //! |---|---|

@@ -42,7 +42,7 @@ fn found(old: Value, new: Value) -> String {
     lines(&compare(&crd(&old), &crd(&new), &Policy::default()))
 }
 
-/// The same with a policy that reports every finding.
+/// Like [`found`], with a policy that reports every finding.
 fn everything(old: Value, new: Value) -> String {
     let rules: Vec<Value> =
         Rule::ALL.iter().map(|rule| json!({"name": rule, "enforcement": "Strict", "loosening": "Strict"})).collect();

@@ -9,7 +9,7 @@ use std::{
 use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc3339, macros::format_description};
 use tokio::{sync::watch, time::Instant};
 
-/// The time that a development cluster goes by. Clones show the same time.
+/// The clock of a development cluster. Clones show the same time.
 ///
 /// Everything that an object, a table or a timer of a controller says about time comes from here, so that a test which moves
 /// a [manual](Self::manual) clock sees the same bytes in every run. Limits of connections and requests are about the real

@@ -1,4 +1,4 @@
-//! The currently served resources: the built-in ones and those of established CRDs.
+//! The currently served resources: built-in ones and established CRDs.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -52,14 +52,14 @@ impl Service {
         Self { api, user, exposure: Exposure::Exposed, shutdown }
     }
 
-    /// The same for another user, e.g. `system:serviceaccount:default:builder`, who is in these groups and authenticated.
+    /// This service for another user, e.g. `system:serviceaccount:default:builder`, who is in these groups and authenticated.
     pub fn of_user(mut self, name: &str, groups: &[&str]) -> Self {
         let groups: Vec<&str> = groups.iter().copied().chain([AUTHENTICATED]).collect();
         self.user = User::new(name, &groups);
         self
     }
 
-    /// The same service for requests that other faults affect, or none.
+    /// This service for requests that other faults affect, or no faults.
     pub fn exposed(mut self, exposure: Exposure) -> Self {
         self.exposure = exposure;
         self

@@ -144,11 +144,7 @@ async fn rounds() {
     let mut revision = 0;
     for (round, enough) in [1, 40, 150, 400].into_iter().enumerate() {
         let mut server = Server::start(data.path());
-        assert_eq!(
-            kubeconfig.get_or_insert_with(|| server.kubeconfig.clone()),
-            &server.kubeconfig,
-            "it goes on working"
-        );
+        assert_eq!(kubeconfig.get_or_insert_with(|| server.kubeconfig.clone()), &server.kubeconfig, "it keeps working");
         let client = server.client().await;
         check(&client, &known, revision).await;
 

@@ -235,7 +235,7 @@ async fn deleting_a_crd_deletes_its_objects() {
     ok(&client, "PATCH", &format!("{WIDGETS}/held"), MERGE, json!({"metadata": {"finalizers": null}})).await;
     until_gone(&client, &crd).await;
     until_gone(&client, "/apis/example.com/v1").await;
-    // The same CRD again: no objects of the first one are left.
+    // The CRD again: no objects of the first one are left.
     establish_widgets(&client).await;
     let list = ok(&client, "GET", WIDGETS, "", Value::Null).await;
     assert_eq!(list["items"], json!([]));

@@ -121,8 +121,8 @@ fn store(loaded: &Loaded, content: Arc<dyn Content>, limits: &Limits, meter: Arc
     store
 }
 
-/// Turns the result of the guest into that of the call. A refusal by the host comes first, since it caused what the
-/// guest did next; what the guest reports comes last.
+/// Turns the result of the guest into the result of the call. A refusal by the host takes precedence, since it caused the guest's next
+/// steps; the guest's own report comes last.
 fn resolve<T>(result: Result<T, BodyError>, state: &State, log: CallLog, limits: &Limits) -> Result<T, CallError> {
     let trap = match &result {
         Err(BodyError::Trap(error)) => Some(error),

@@ -8,7 +8,7 @@ use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, Strategy, W
 /// Increment to invalidate cached code that wasmtime itself would still accept.
 const REVISION: &str = "1";
 
-/// Stack bytes that a host call may use in addition to those of the guest.
+/// Stack bytes that a host call may use in addition to the guest's.
 const HOST_STACK_BYTES: usize = 1 << 20;
 
 pub(crate) fn engine(stack_bytes: usize) -> wasmtime::Result<Engine> {

@@ -105,7 +105,8 @@ impl Engine {
         self.inner.load(wasm).await
     }
 
-    /// Has a component compiled again with the next load, although it crashed the compiler or exceeded its limits before.
+    /// Removes a component from quarantine: the next load compiles it again, although it crashed the compiler or exceeded its limits
+    /// before.
     pub async fn release_from_quarantine(&self, component: &Digest) {
         let (quarantine, digest) = (Arc::clone(&self.inner.quarantine), component.clone());
         // If this fails, the component stays quarantined, and the next load says so.

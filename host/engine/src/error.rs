@@ -107,7 +107,7 @@ pub enum CompileError {
     /// The compiler rejected the component.
     #[error("{0}")]
     Refused(String),
-    /// The compiler exceeded the wall time limit and not that of CPU time: the machine is too busy.
+    /// The compiler exceeded the wall time limit and not the CPU time limit: the machine is too busy.
     #[error(
         "the compiler did not finish within {}, and did not use up its CPU time: the machine is busy, or the compiler hangs; Chandler retries",
         seconds(*.0)

@@ -75,7 +75,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// These limits, each lowered to that of the ceiling.
+    /// These limits, each lowered to the ceiling's.
     pub fn bounded_by(&self, ceiling: &Self) -> Self {
         Self {
             time: self.time.min(ceiling.time),

@@ -45,7 +45,7 @@ pub(crate) struct Meter {
     used: AtomicU64,
     /// The thread's time when the poll began that runs now.
     since: AtomicU64,
-    /// Whether the guest was interrupted and could go on: it waits for a processor, and for nothing else.
+    /// Whether the guest was interrupted and can continue: it waits for a processor, and for nothing else.
     is_ready: AtomicBool,
 }
 
@@ -60,7 +60,7 @@ impl Meter {
         self.limit.saturating_mul(WALL)
     }
 
-    /// Whether a guest that runs may go on after it let others run. It is asked on the thread of the guest.
+    /// Whether a running guest may continue after it yielded to others. Called on the thread of the guest.
     pub(crate) fn interrupted(&self) -> Result<(), Fault> {
         let running = nanos((self.clocks.thread)()).saturating_sub(self.since.load(Ordering::Relaxed));
         if self.used().saturating_add(Duration::from_nanos(running)) >= self.limit {

@@ -1,5 +1,4 @@
-//! The threads on which guests run, separate from those of the host, so that a guest that spins delays no other work of
-//! the process.
+//! The threads on which guests run, separate from the host's threads, so that a spinning guest delays no other work of the process.
 
 use std::{future::Future, io, num::NonZeroUsize, sync::Arc};
 

@@ -319,7 +319,7 @@ async fn secure_randomness_traps_and_names_the_alternative() {
         assert_eq!(error.reason(), Reason::PluginTrapped);
         texts.insert(error.to_string());
     }
-    insta::assert_snapshot!(texts.into_iter().collect::<Vec<_>>().join("\n"), @"the provisioner crashed: it called wasi:random/random, but provisioners have no secure randomness: everyone who has the bundle gets the same output, so a secret in it would not be secret. Let Chandler generate secrets: see the annotation secrets.chandler.dev/generate in docs/generated-secrets.md. To seed hash tables, use wasi:random/insecure-seed");
+    insta::assert_snapshot!(texts.into_iter().collect::<Vec<_>>().join("\n"), @"the provisioner crashed: it called wasi:random/random, but provisioners have no secure randomness: all users of the bundle get the same output, so a secret in it would not be secret. Let Chandler generate secrets: see the annotation secrets.chandler.dev/generate in docs/generated-secrets.md. To seed hash tables, use wasi:random/insecure-seed");
 
     let header = r#"(import "wasi:random/insecure-seed@0.2.6" "insecure-seed" (func $seed (param i32)))"#;
     let body =

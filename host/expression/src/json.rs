@@ -45,10 +45,10 @@ pub fn escaped(name: &str) -> String {
     name.replace("__", "__underscores__").replace('.', "__dot__").replace('-', "__dash__").replace('/', "__slash__")
 }
 
-/// A text whose format in a schema makes it another type: a time, a duration, or bytes. None if it has not that format.
+/// A text whose format in a schema makes it another type: a time, a duration, or bytes. `None` if it is not in that format.
 pub fn formatted(format: &str, text: &str) -> Option<Value> {
     let call = |prefix, name, text: &str| {
-        // The cost is that of one text, which the caller has in memory.
+        // It costs as much as one text, which the caller has in memory.
         library::call(name, prefix, None, &[Value::from(text)], &Meter::new(u64::MAX)).ok()
     };
     match format {

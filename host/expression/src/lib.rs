@@ -1,7 +1,7 @@
 //! Untrusted expressions in the Common Expression Language: which are compiled, where, and how deep they may nest.
 //!
 //! The parser and the functions are third-party code, recurse over the text, and cannot be interrupted. Code that takes
-//! expressions from a bundle, a CRD or a spec runs them with the evaluator of this crate, and never with that of the library: a few hundred
+//! expressions from a bundle, a CRD or a spec runs them with the evaluator of this crate, and never with the library's: a few hundred
 //! bytes can make values of gigabytes.
 //!
 //! | module | contents |

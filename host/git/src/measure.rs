@@ -1,8 +1,7 @@
 //! What the objects of a pack take, before any is made.
 //!
 //! A difference of some bytes makes an object as large as the one that it refers to, and many such objects may have to be in memory at the
-//! same time. Their sizes stand at the beginning of each difference. This reads no more than that: one pass that keeps a few
-//! numbers for each difference.
+//! same time. Each difference begins with the sizes. This reads no more than that: one pass that keeps a few numbers for each difference.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

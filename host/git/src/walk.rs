@@ -175,7 +175,7 @@ impl Open {
         let rest = self.tree.get(self.read..).unwrap_or_default();
         let Some(entry) = TreeRefIter::from_bytes(rest, Kind::Sha1).next() else { return Ok(None) };
         let entry = entry.map_err(|_| damaged())?;
-        // A name with a slash could stand for a path that another entry has.
+        // A name with a slash could equal another entry's path.
         if entry.filename.is_empty() || entry.filename.contains(&b'/') {
             return Err(damaged());
         }

@@ -4,8 +4,8 @@
 //! fragment such as `ImagePullBackOff: registry.example.com/x:1: not found`. It names no Pod, so that it stays the same while
 //! Pods are replaced.
 //!
-//! The text comes from objects that anyone may have written. It is one bounded line without deceptive characters, credentials in
-//! addresses and the output of containers, which may hold secrets.
+//! The text comes from untrusted objects. It is one bounded line without deceptive characters, credentials in addresses and the output of
+//! containers, which may hold secrets.
 
 mod family;
 mod image;
@@ -44,7 +44,7 @@ pub fn cause(object: &Value, below: &Below) -> Option<String> {
     find(object, &below.objects, &below.events).map(|finding| bounded(&finding.text))
 }
 
-/// The objects whose Events would tell more than the objects do: at most [`ASKED`].
+/// The objects whose Events would add information: at most [`ASKED`].
 pub fn asks<'a>(object: &'a Value, objects: &'a [Value]) -> Vec<&'a Value> {
     if !can_be_explained(Reader(object)) || find(object, objects, &[]).is_some_and(|finding| finding.is_complete) {
         return Vec::new();
@@ -74,7 +74,7 @@ pub fn owned<'a>(owner: &Value, objects: &'a [Value]) -> Vec<&'a Value> {
 struct Finding {
     rank: Rank,
     text: String,
-    /// Whether Events would tell no more.
+    /// Whether Events would add nothing.
     is_complete: bool,
 }
 
@@ -102,7 +102,7 @@ impl Finding {
         Self { rank, text: text.into(), is_complete: true }
     }
 
-    /// Events may tell more.
+    /// Events may have more information.
     fn incomplete(self) -> Self {
         Self { is_complete: false, ..self }
     }

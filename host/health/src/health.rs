@@ -71,8 +71,8 @@ impl Health {
         self
     }
 
-    /// The same state with the cause that was found below the object. Only a permanent failure keeps its own message: it tells more
-    /// than the state.
+    /// This state with the cause that was found below the object. Only a permanent failure keeps its own message, since it is more
+    /// specific.
     #[must_use]
     pub fn because(self, cause: &str) -> Self {
         if self.is_permanent() {

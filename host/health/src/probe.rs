@@ -1,4 +1,4 @@
-//! Health rules in CEL: those of the release and those of the installer.
+//! Health rules in CEL, from the release and from the installer.
 //!
 //! A rule is an expression over `self`, the live object, with the functions that Kubernetes adds to CEL. Rules and objects are
 //! untrusted, so everything is bounded: the length and nesting of a rule, the functions that it may call (none whose result can

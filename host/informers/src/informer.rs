@@ -162,7 +162,7 @@ async fn watch_once(target: &Target, shared: &Shared, wake: &Wake, failures: &mu
     // older than what a previous process wrote; a list without a resourceVersion never is.
     let config = watcher::Config::default().labels(labels.set).page_size(PAGE);
     let mut events = watcher(api, config).boxed();
-    // A watch that went on from before an outage would be deaf if etcd was restored from a snapshot meanwhile.
+    // A watch that continued from before an outage would miss events if etcd was restored from a snapshot meanwhile.
     let mut returns = target.availability.returns().boxed();
     loop {
         let event = tokio::select! {

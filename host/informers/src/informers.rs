@@ -175,8 +175,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// The same on behalf of an owner, with a client that impersonates its ServiceAccount. The rights of the controller are still
-    /// used where it may watch a kind: an object of the owner's set is the same for both.
+    /// The reader on behalf of an owner, with a client that impersonates its ServiceAccount. The rights of the controller are still used
+    /// where it may watch a kind: an object of the owner's set is the same for both.
     pub fn on_behalf_of(&self, account: Account, client: Client, owner: String) -> Self {
         let impersonated = Some(Impersonated { account, client, owner });
         Self { informers: Arc::clone(&self.informers), impersonated }
@@ -225,7 +225,8 @@ impl Reader {
         }
     }
 
-    /// Watches a kind with the rights of the controller. On behalf of a ServiceAccount this is not tried in vain.
+    /// Watches a kind with the rights of the controller. On behalf of a ServiceAccount, it is only tried if the controller may watch the
+    /// kind.
     async fn own(&self, scope: Scope) -> State {
         let Informers { client, rights, .. } = self.informers.as_ref();
         if self.impersonated.is_some() && !rights.may_watch(client, &scope.kind).await {

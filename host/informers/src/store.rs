@@ -412,7 +412,7 @@ impl Store {
         Owners::new()
     }
 
-    /// A write ended. Returns the owners that were held back, if the newest event is not that of the write.
+    /// A write ended. Returns the owners that were held back, if the newest event is not the write's.
     fn finish_write(&mut self, id: &Id, is_foreign: impl Fn(&Held) -> bool) -> Owners {
         let Some(writes) = self.in_progress.get_mut(id) else { return Owners::new() };
         let held = writes.held.take();

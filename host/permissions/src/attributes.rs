@@ -58,7 +58,7 @@ impl Attributes {
         }
     }
 
-    /// The same attributes with another verb.
+    /// These attributes with another verb.
     pub fn with_verb(&self, verb: String) -> Self {
         match self {
             Self::Resource(resource) => Self::Resource(ResourceAttributes { verb, ..resource.clone() }),

@@ -45,7 +45,7 @@ const BUNDLES: &str = "core.rukpak.io";
 pub struct Installation {
     /// What happens to BundleDeployments that name no account.
     pub accounts: AccountPolicy,
-    /// The account that installs the packages of PlatformOperators; none for that of a BundleDeployment that names none.
+    /// The account that installs the packages of PlatformOperators; `None` for the account of a BundleDeployment that names none.
     pub platform: Option<Account>,
     /// The kinds of catalogs of OLM that are used like Catalogs.
     pub catalogs_from: Vec<OlmCatalogs>,

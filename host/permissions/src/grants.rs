@@ -166,8 +166,7 @@ fn of_binding(item: &Item<'_>, own: &BTreeMap<RoleKey, Value>, existing: &Existi
     })
 }
 
-/// The rules of a role when the binding is written: those of the release if it contains the role, else those in the
-/// cluster.
+/// The rules of a role when the binding is written: the release's if it contains the role, else the cluster's.
 fn rules_of(key: &RoleKey, own: &BTreeMap<RoleKey, Value>, existing: &ExistingRoles) -> Option<Vec<PolicyRule>> {
     let Some(role) = own.get(key) else { return Some(Role::read(existing.0.get(key)?).rules) };
     let others = existing.cluster_roles().filter(|(key, _)| !own.contains_key(*key));

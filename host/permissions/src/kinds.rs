@@ -15,7 +15,7 @@ pub struct Kind {
 /// The group, its namespaced kinds, its cluster-scoped kinds.
 type Row = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-/// The kinds of Kubernetes 1.36 that can be created, and those of OpenShift that bundles contain.
+/// The kinds of Kubernetes 1.36 that can be created, and the kinds of OpenShift that bundles contain.
 const KINDS: &[Row] = &[
     (
         "",

@@ -7,7 +7,7 @@ use crate::{
     rule::PolicyRule,
 };
 
-/// The same permissions in few rules, without rules that others contain. The order depends only on the permissions.
+/// Merges permissions into few rules, without rules that others contain. The order depends only on the permissions.
 ///
 /// Rules are joined only if they differ in a single list, so the result allows nothing more.
 pub fn merge<'a>(rules: impl IntoIterator<Item = &'a PolicyRule>) -> Vec<PolicyRule> {

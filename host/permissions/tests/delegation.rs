@@ -74,8 +74,8 @@ fn value(schema: &Value, path: &[&str], text: &str) -> Value {
     }
 }
 
-/// Whether a field of this path names an object whose permissions or content Chandler uses on behalf of whoever wrote it. A new field of
-/// such a name does not pass before it is decided about.
+/// Whether a field of this path names an object whose permissions or content Chandler uses on behalf of the author. The test fails for a
+/// new field of such a name until it is listed.
 fn names_a_principal_or_credentials(path: &str) -> bool {
     let lower = path.to_lowercase();
     // What is installed with the account, and read with it.

@@ -17,7 +17,7 @@ use crate::{
 /// What all PlatformOperators want.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The packages, that of the oldest PlatformOperator first.
+    /// The packages, ordered by the age of their PlatformOperators, oldest first.
     pub packages: Vec<Wanted>,
     /// The PlatformOperators that take no part, by name.
     pub refused: BTreeMap<String, Refused>,
@@ -215,7 +215,7 @@ fn without_nulls(config: &Map<String, Value>) -> Map<String, Value> {
     .collect()
 }
 
-/// Whether a package can have this name: the pattern of the CRD, which is that of OpenShift, is not anchored.
+/// Whether a package can have this name: the pattern of the CRD, which comes from OpenShift, is not anchored.
 fn is_package(name: &str) -> bool {
     let is_alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let edge = |byte: Option<u8>| byte.is_some_and(is_alphanumeric);

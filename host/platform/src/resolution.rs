@@ -68,8 +68,9 @@ pub fn uses_namespace(resolution: &Resolution, namespace: &str, uninstalled: &st
     set(resolution).is_some_and(uses)
 }
 
-/// The packages of a Resolution that stay wanted: those that it keeps, and those of PlatformOperators that are deleted as orphans,
-/// unless a PlatformOperator of the plan wants them. `all` keeps all of them for now: what some PlatformOperator wants cannot be read.
+/// The packages of a Resolution that stay wanted: the ones that it keeps, and the packages of PlatformOperators that are deleted as
+/// orphans, unless a PlatformOperator of the plan wants them. `all` keeps all of them for now: what some PlatformOperator wants cannot be
+/// read.
 pub fn kept(existing: Option<&Resolution>, orphaned: &BTreeSet<String>, all: bool, plan: &Plan) -> Vec<Kept> {
     let Some(existing) = existing else { return Vec::new() };
     let names: BTreeSet<String> = kept_packages(existing).union(orphaned).cloned().collect();

@@ -1,7 +1,7 @@
 //! The status of a PlatformOperator. The clock comes in as an argument.
 //!
 //! The condition `Installed` has the reasons of OpenShift's controller: `SourceFailed`, `UnpackPending`, `InstallPending`, `InstallFailed`,
-//! those of the BundleDeployment, and `InstallSuccessful`.
+//! the reasons of the BundleDeployment, and `InstallSuccessful`.
 
 use chandler_api::{
     ActiveBundleDeployment, BundleDeployment, ConditionStatus, ConditionType as Type, NewCondition, PlatformOperator,
@@ -61,7 +61,7 @@ pub fn derive(operator: &PlatformOperator, outcome: &Outcome<'_>, now: Timestamp
             status.namespace = namespace.cloned().or(elsewhere).or(status.namespace);
             let answered = resolution.and_then(answered);
             let Some((resolution, answer)) = answered else {
-                // Until there is an answer to the current question, the last one stands.
+                // Until there is an answer to the current question, the last answer is reported.
                 if status.conditions.is_empty() {
                     set(&mut status, operator, pending(Reason::UnpackPending, UNPACK_PENDING), now);
                 }
@@ -161,13 +161,12 @@ fn noting(condition: NewCondition, answer: &ResolutionStatus, policy: &InForce) 
     }
 }
 
-/// No bundle of the package fits. The beginning is that of OpenShift's controller.
+/// No bundle of the package fits. The message begins like OpenShift's.
 fn no_candidate(package: &str, why: &str) -> String {
     format!("failed to find candidate olm.bundles from the {package} package: {why}")
 }
 
-/// The bundle does not support the install mode that platform operators have without a configuration. The beginning is that of OpenShift's
-/// controller.
+/// The bundle does not support the install mode that platform operators have without a configuration. The message begins like OpenShift's.
 fn not_all_namespaces(why: &str) -> String {
     format!(
         "convert registry+v1 bundle to plain+v0 bundle: AllNamespace install mode must be enabled, or spec.config must name the namespaces that \

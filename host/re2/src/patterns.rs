@@ -19,7 +19,7 @@ pub const DOCUMENT_BYTES: usize = 16 << 20;
 pub const PATTERN_BYTES: usize = 1 << 20;
 /// The maximum memory for states that a search builds, in bytes.
 const SEARCH_BYTES: usize = 256 << 10;
-/// The memory for parsing a Unicode class, in bytes: that of `\pL`, plus case folding.
+/// The memory for parsing a Unicode class, in bytes: as much as `\pL` needs, plus case folding.
 const CLASS_BYTES: usize = 16 << 10;
 /// The memory for parsing any other character, in bytes.
 const CHARACTER_BYTES: usize = 128;

@@ -1,4 +1,4 @@
-//! Translates a pattern from the syntax of RE2 to that of `regex`.
+//! Translates a pattern from the syntax of RE2 to the syntax of `regex`.
 
 use crate::{class::class, scanner::Scanner};
 

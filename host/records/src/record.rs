@@ -189,7 +189,7 @@ impl Record {
         if self.known().ahead == Ahead::Settled { self.change(State::clone).await } else { Ok(()) }
     }
 
-    /// Deletes releases that are no longer needed. The record tells with its next write, and until then they count as deleted.
+    /// Deletes releases that are no longer needed. The next write of the record reports it, and until then they count as deleted.
     async fn delete_surplus(&self) -> Result<(), RecordError> {
         let state = self.state();
         let surplus = state.surplus();
@@ -245,7 +245,8 @@ impl Record {
         Ok(())
     }
 
-    /// Has the end of the reconcile create the Secret if there is none: without it, the status would decide whether a record was lost.
+    /// Requests that the end of the reconcile creates the Secret if there is none: without it, the status would decide whether a record was
+    /// lost.
     pub(crate) fn require(&self) {
         let mut known = self.known();
         if known.version.is_none() {

@@ -94,8 +94,8 @@ impl Records {
     }
 
     /// Opens the record of a BundleDeployment. If there is none, its first write creates it, or the end of the reconcile of one that
-    /// will be installed and has our finalizer. If the record is that of an earlier BundleDeployment of the same name, the objects of that one
-    /// count as orphaned.
+    /// will be installed and has our finalizer. If the record belongs to an earlier BundleDeployment of the same name, that
+    /// BundleDeployment's objects count as orphaned.
     ///
     /// # Errors
     /// The record cannot be read or written.

@@ -34,7 +34,7 @@ impl State {
         newest(&self.history)
     }
 
-    /// The releases that must stay stored: that of the current revision, and the last one that succeeded.
+    /// The releases that must stay stored: the current revision's, and the last one that succeeded.
     pub(crate) fn needed(&self) -> Vec<Digest> {
         let succeeded = |revision: &&Revision| revision.outcome == chandler_api::Outcome::Succeeded;
         let newest = [self.history.last(), self.history.iter().rfind(succeeded)];

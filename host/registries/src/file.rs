@@ -59,7 +59,7 @@ struct File {
     registry: Vec<Spanned<RegistryTable>>,
     /// Of version 1.
     registries: Option<Spanned<toml::Value>>,
-    // About short names and credentials, which have other rules here; about the storage of layers, which no one pulls here.
+    // About short names and credentials, which have other rules here; about the storage of layers, which are not pulled here.
     #[serde(rename = "unqualified-search-registries")]
     _search: Option<toml::Value>,
     #[serde(rename = "short-name-mode")]
@@ -134,7 +134,7 @@ impl Registries {
 /// The tables of a file. A prefix occurs once in a file.
 fn tables(text: &str) -> Result<Vec<Table>, Refusal> {
     let file: File = toml::from_str(text).map_err(|error| {
-        // The parser quotes the text, which may be that of a wrong file.
+        // The parser quotes the text, which may come from a wrong file.
         (error.span().unwrap_or_default(), error.message().chars().take(300).collect())
     })?;
     if let Some(registries) = file.registries {

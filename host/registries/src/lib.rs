@@ -8,7 +8,7 @@
 //! | [`certificates`] | certs.d: the certificates for each registry |
 //! | [`normalized`], [`check_host`] | the one spelling of a name that settings and rules compare |
 //!
-//! The formats are those of containers-registries.conf(5), containers-registries.conf.d(5) and containers-certs.d(5). Text that
+//! The formats are specified in containers-registries.conf(5), containers-registries.conf.d(5) and containers-certs.d(5). Text that
 //! these pages do not describe is refused: a mistyped `blocked` must not open what it was meant to close.
 
 pub mod certificates;

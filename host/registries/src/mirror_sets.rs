@@ -1,8 +1,8 @@
 //! ImageDigestMirrorSet and ImageTagMirrorSet: `config.openshift.io/v1`. Pure.
 //!
-//! The rules are those of OpenShift, which writes these objects into the registries.conf of its nodes: the mirrors of a source are those
-//! of all objects, in an order that agrees with each of them where one exists; a source that one object says is never contacted
-//! is never contacted.
+//! The rules come from OpenShift, which writes these objects into the registries.conf of its nodes: a source has the mirrors of all
+//! objects, in an order that agrees with each of them where one exists; a source that is never contacted according to one object is never
+//! contacted.
 
 use serde::Deserialize;
 
@@ -55,8 +55,8 @@ struct Merged {
 }
 
 impl Registries {
-    /// These settings and those of mirror sets, and what was wrong with some of them. Mirrors of a set come after those of a
-    /// file for the same prefix. A mirror is `insecure` if the settings of a file say so about its location.
+    /// These settings merged with mirror sets, and the errors in some of them. Mirrors of a set come after mirrors of a file for the same
+    /// prefix. A mirror is `insecure` if the settings of a file say so about its location.
     pub fn with_mirror_sets(&self, sets: &[(Kind, Spec)]) -> (Self, Vec<String>) {
         let (merged, mut problems) = merged(sets);
         let mut registries = self.clone();

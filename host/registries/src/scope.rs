@@ -15,9 +15,9 @@ pub enum ScopeError {
     #[error("`*` is allowed in a prefix of the form `*.example.com` only, with no port and no path")]
     Wildcard,
     /// It has a tag or a digest.
-    #[error("a location has no tag and no digest: those of the image are used")]
+    #[error("a location has no tag and no digest: the image's are used")]
     Version,
-    /// No image has a host that is spelled so: the settings would count for none.
+    /// No image has a host in this spelling: the settings would apply to no image.
     #[error(transparent)]
     Host(#[from] HostError),
     /// It is something else.

@@ -20,7 +20,7 @@ const LISTS: usize = 8;
 /// How many inputs have their lists in memory.
 const REMEMBERED: usize = 4096;
 
-/// The digest under which a release is cached: that of the inputs and of the facts with their values for a target.
+/// The digest under which a release is cached: a digest of the inputs and of the facts with their values for a target.
 pub(crate) fn key(inputs: &Digest, asked: &RecordedFacts, target: &Target) -> Digest {
     Digest::of_json(&(inputs, asked.values(target)))
 }

@@ -54,7 +54,7 @@ pub enum DecodeError {
     #[error("it is cut off")]
     Short,
     /// The text continues after its end.
-    #[error("something stands behind its end")]
+    #[error("there is data after its end")]
     Long,
     /// An object is invalid.
     #[error("one of its objects {0}")]

@@ -15,7 +15,7 @@ pub fn alternatives(
     ask: impl Fn(&Problem) -> Result<Answer, ResolveError>,
 ) -> Vec<String> {
     if matches!(answer, Err(ResolveError::BudgetExceeded(_))) {
-        // The same knot again, with more to choose from.
+        // The conflict again, with more candidates.
         return Vec::new();
     }
     let before = answer.as_ref().ok().and_then(Answer::decision).map(versions).unwrap_or_default();

@@ -149,7 +149,7 @@ mod tests {
         left_out_beside(&[], members, optional, refused)
     }
 
-    /// The same where other packages are required.
+    /// As above, if other packages are required.
     fn left_out_beside(required: &[&str], members: &[&str], optional: &[&str], refused: &[&str]) -> Vec<String> {
         let refusal = |text: &&str| {
             let packages = text.split('+').map(str::to_owned).collect();

@@ -1,7 +1,7 @@
 //! Which bundle of a catalog a BundleDeployment has.
 //!
-//! What a bundle calls itself is no evidence: anyone who may write BundleDeployments installs a bundle of any name and version. Evidence is
-//! the image: a catalog vouches for the images that it lists.
+//! The name that a bundle gives itself is no evidence: any user who may write BundleDeployments can install a bundle of any name and
+//! version. The image is evidence: a catalog vouches for the images that it lists.
 
 use chandler_api::{BundleSource, Outcome, Revision};
 use chandler_resolver::{Catalogs, Installed, Source, version::VersionRelease};
@@ -88,7 +88,7 @@ pub fn entries(
     Ok(package.bundles.values().filter_map(entry).collect())
 }
 
-/// The bundle of a package that an image is, in the first of these catalogs that lists it: those of the highest priority first.
+/// The bundle of a package that has this image, in the first of these catalogs that lists it, by descending priority.
 pub fn proven<'a>(
     image: &InstalledImage,
     package: &str,
@@ -99,7 +99,7 @@ pub fn proven<'a>(
     sources.sort_by(|one, other| (other.priority, &one.name).cmp(&(one.priority, &other.name)));
     sources.into_iter().find_map(|source| {
         let of = |entry: &&Entry| image.is(&entry.image, Some(&entry.version));
-        // Several bundles may have one image: that of the version that it states is meant.
+        // Several bundles may have one image: the bundle with the stated version is chosen.
         let states = |entry: &&Entry| image.version.as_ref() == Some(&entry.version);
         let listed = entries(source);
         let entry = listed.iter().filter(of).find(states).or_else(|| listed.iter().find(of))?;
@@ -163,7 +163,7 @@ mod tests {
         assert!(!is(pinned(), "1.0.0", plain(), "quay.io/b/base:v1", "1.0.0"));
         assert!(!is(pinned(), "1.0.0", plain(), "quay.example/a/base:v1", "1.0.0"));
         let insecure = ImageSource { insecure_skip_tls_verify: true, ..pinned() };
-        assert!(!is(insecure, "1.0.0", plain(), "quay.io/a/base:v1", "1.0.0"), "anyone may have served it");
+        assert!(!is(insecure, "1.0.0", plain(), "quay.io/a/base:v1", "1.0.0"), "it may come from another server");
         let own = ImageSource { certificate_data: Some("PEM".to_owned()), ..plain() };
         assert!(!is(pinned(), "1.0.0", own, "quay.io/a/base:v1", "1.0.0"), "the author vouches for the registry");
         let docker = source(&format!("docker.io/library/base@{ONE}"));

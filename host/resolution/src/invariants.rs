@@ -29,7 +29,7 @@ impl Invariants {
     fn explain(&self, explanation: &mut Vec<String>) {
         if explanation.iter().any(|line| line.starts_with(CONSTRAINT)) {
             explanation.truncate(LINES - 1);
-            explanation.push(format!("constraints of {} are among those of the request", self.source));
+            explanation.push(format!("the request includes constraints of {}", self.source));
         }
     }
 

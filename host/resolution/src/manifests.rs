@@ -50,8 +50,9 @@ pub enum SetError {
 }
 
 impl Manifests {
-    /// The manifests of the members of a set. Labels are those of the Resolution. `current` are the manifests of the set as it is: a member
-    /// keeps the name of its BundleDeployment. `others` are the packages that other sets have, by the names of their BundleDeployments.
+    /// The manifests of the members of a set. They have the labels of the Resolution. `current` are the manifests of the set as it is: a
+    /// member keeps the name of its BundleDeployment. `others` are the packages that other sets have, by the names of their
+    /// BundleDeployments.
     ///
     /// # Errors
     /// They do not fit into a ConfigMap.
@@ -81,7 +82,7 @@ impl Manifests {
         if bytes > BYTES { Err(SetError::Size(bytes)) } else { Ok(Self(files)) }
     }
 
-    /// Replaces the manifest of a package by that of other manifests, if they have one.
+    /// Replaces the manifest of a package by its manifest in `other`, if there is one.
     pub fn keep(&mut self, package: &str, others: &Self) {
         let file = file_name(package);
         if let Some(text) = others.0.get(&file) {

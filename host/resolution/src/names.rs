@@ -82,7 +82,7 @@ mod tests {
             (&["app"], &[("app", "one")], &[("app", "app")], &[("app", "app")]),
             (&["app"], &[], &[("app", "one")], &[("app", "one")]),
             (&["app"], &[("app", "two")], &[("app", "one")], &[("app", "one")]),
-            // Names may be those of other packages.
+            // Other packages may have these names.
             (&["app", "base"], &[("app", "base"), ("base", "app")], &[], &[("app", "base"), ("base", "app")]),
             // A name with the prefix of sets would be in the way of a set.
             (&["app"], &[("app", "resolveset-shop")], &[], &[("app", "app")]),

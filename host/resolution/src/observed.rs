@@ -171,7 +171,7 @@ fn bundle_of(planned: &PlannedMember, properties: Vec<Value>) -> Installed {
     }
 }
 
-/// Someone else wrote the spec of a member. The set has what it decided, and restores it.
+/// Another client changed the spec of a member. The set restores its decision.
 fn foreign_content(deployment: &str, current: &PlannedMember) -> String {
     format!(
         "BundleDeployment {deployment} belongs to this Resolution, and has content that neither a decision nor a catalog of it names; its \

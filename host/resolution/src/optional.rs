@@ -18,7 +18,7 @@ pub const LINES: usize = 10;
 /// The most questions for the resolver.
 const QUESTIONS: usize = 1_000;
 
-/// An answer, and the question that it answers: that of the Resolution without the packages that are left out.
+/// An answer, and the question that it answers: the Resolution's question without the packages that are left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settled {
     /// The question that has the answer.
@@ -42,8 +42,8 @@ impl Settled {
 }
 
 /// Asks the resolver, and leaves out the optional packages that do not fit. `may_remove` says whether members of the set may be removed
-/// to make room for others; without it, the question is refused instead. The number of questions grows with that of the packages that
-/// are left out.
+/// to make room for others; without it, the question is refused instead. The number of questions grows with the number of packages that are
+/// left out.
 pub fn settle(
     asked: &Question,
     may_remove: bool,

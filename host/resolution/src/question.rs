@@ -67,8 +67,8 @@ pub struct Refused {
     pub version: String,
 }
 
-/// The question of a Resolution. Members are the BundleDeployments of its set, others those of the cluster that are not. Only those with
-/// evidence of what they have may be among them ([`evidence`](crate::evidence)).
+/// The question of a Resolution. `members` are the BundleDeployments of its set, `others` the other BundleDeployments of the cluster. Only
+/// BundleDeployments with evidence of their content may be among them ([`evidence`](crate::evidence)).
 ///
 /// # Errors
 /// A package that is not optional is installed by others in a version that is not wanted.

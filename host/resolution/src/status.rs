@@ -129,7 +129,7 @@ pub fn derive(resolution: &Resolution, found: &Found<'_>, now: Timestamp) -> Res
     shown(status)
 }
 
-/// The status after a reconcile that a request to the API server ended: what was found before stands, except that the Resolution is not
+/// The status after a reconcile that ended with a failed request to the API server: earlier results stay, except that the Resolution is not
 /// ready.
 pub fn interrupted(resolution: &Resolution, reason: Reason, message: &str, now: Timestamp) -> ResolutionStatus {
     let mut status = resolution.status.clone().unwrap_or_default();
@@ -180,7 +180,7 @@ fn members(found: &Found<'_>) -> Option<Vec<ResolvedMember>> {
         (_, Some(set)) => set.members.iter().collect(),
         _ => return None,
     };
-    // The plan knows it also where the members are those of the set before.
+    // The plan knows it even if the members still belong to the previous set.
     let held_back = |package: &str| match &found.answer {
         Answer::Plan(plan) => plan.members.iter().find(|it| it.package == package)?.held_back.as_ref(),
         _ => None,
@@ -229,7 +229,7 @@ fn resolved(answer: &Answer) -> Option<NewCondition> {
         }
         Answer::Refused { message, .. } => NewCondition::is_false(kind, Reason::NotSatisfiable, message.clone()),
         Answer::Failed { reason, message } => NewCondition::is_unknown(kind, *reason, message.clone()),
-        // What was found before stands.
+        // Earlier results stay.
         Answer::None | Answer::Suspended | Answer::RolledBack(_) => return None,
     })
 }

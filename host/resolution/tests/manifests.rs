@@ -62,7 +62,7 @@ fn a_member_that_was_taken_over_stays_where_it_is_unless_the_output_says_otherwi
     let deployments = manifests.deployments();
     let spec = &deployments[0].spec;
     assert_eq!((spec.install_namespace.as_str(), spec.config.as_ref()), ("first", Some(&config)));
-    // The account is that of the set that has it now.
+    // It keeps the account of the set that has it now.
     let account = spec.service_account.as_ref().unwrap();
     assert_eq!((account.name.as_str(), account.namespace.as_deref()), ("deployer", Some("shop")));
 

@@ -104,7 +104,7 @@ impl Encoding {
         Some(self.prefixes.get(&group)?.last()?.1)
     }
 
-    /// Candidates of a package in another order than that of the ranks, each with whether it or one before it is chosen.
+    /// Candidates of a package in an order that differs from the ranks, each with whether it or one before it is chosen.
     pub(crate) fn ladder(&mut self, order: &[NodeId]) -> Result<Vec<(NodeId, Lit)>, Exceeded> {
         let mut ladder: Vec<(NodeId, Lit)> = Vec::with_capacity(order.len());
         for &id in order {

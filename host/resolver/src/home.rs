@@ -1,4 +1,4 @@
-//! From which catalogs dependencies come: those of what needs them, before others.
+//! The catalogs that dependencies come from: first the catalogs of the bundle that needs them, then others.
 //!
 //! A catalog that is merely configured beside another one cannot replace what the packages of that other catalog need, whatever version
 //! and priority it offers. OLM v0 has the same rule.
@@ -21,8 +21,8 @@ pub(crate) struct Homes {
 }
 
 impl Homes {
-    /// Follows the needs of candidates. Of the candidates that meet a need, those of the same catalog are followed; if there are none, all
-    /// of them.
+    /// Follows the needs of candidates. Among the candidates that meet a need, the ones in the same catalog are followed; if there are
+    /// none, all of them.
     pub(crate) fn of(
         universe: &Universe<'_>,
         seeds: impl IntoIterator<Item = NodeId>,

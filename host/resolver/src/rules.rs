@@ -132,7 +132,7 @@ fn compiled(rule: &str) -> Option<Program> {
     is_bounded.is_ok_and(|is_bounded| is_bounded).then(|| program.without_patterns())
 }
 
-/// Whether all functions of an expression are those of rules.
+/// Whether an expression uses only functions that rules may use.
 fn is_known(expression: &Expr) -> bool {
     let is_function = |call: &CallExpr| call.func_name.starts_with(|first: char| first.is_ascii_alphabetic());
     let known = match expression {

@@ -1,4 +1,4 @@
-//! What OLM v0 chooses where its rules and ours are the same. The cases are those of its resolver's tests, written anew.
+//! The choices of OLM v0 where its rules equal ours. The cases come from its resolver's tests, and are rewritten.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
 
@@ -51,7 +51,7 @@ fn a_dependency_comes_from_the_catalog_of_what_needs_it() {
     // What is asked for may come from anywhere.
     let both = ask(&catalogs(vec![db("1.0.0")]), &["app", "db"]);
     assert_eq!(chosen(both), ["app 1.0.0 community", "db 2.0.0 other"]);
-    // The same version in catalogs of the same priority was an ambiguity.
+    // One version in several catalogs of equal priority was an ambiguity.
     let equal = [("community", 0, vec![app(), db("1.0.0")]), ("other", 0, vec![db("1.0.0")])];
     assert_eq!(chosen(ask(&equal, &["app"])), ["app 1.0.0 community", "db 1.0.0 community"]);
 }

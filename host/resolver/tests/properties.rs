@@ -40,7 +40,8 @@ fn members(question: &Random, decision: &Decision) -> Vec<usize> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
 
-    /// The same sets fit, the best of them is chosen, and an explanation is a contradiction without a superfluous line.
+    /// The solver and the oracle accept the same sets, the best of them is chosen, and an explanation is a contradiction without a
+    /// superfluous line.
     #[test]
     fn answers_are_those_of_the_oracle(seed in any::<u64>(), packages in 1_usize..5) {
         let question = Random::new(seed, packages, 9);

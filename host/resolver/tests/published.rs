@@ -1,6 +1,6 @@
 //! The mode `Single` on published catalogs: 10,000 random questions, each also answered by the rules of OLM v1, one after the other.
 //!
-//! The catalogs are those of the shared fixtures, and those that `CHANDLER_CATALOGS` names: directories or files of YAML, or of JSON as
+//! The catalogs are the shared fixtures and the ones that `CHANDLER_CATALOGS` names: directories or files of YAML, or of JSON as
 //! `opm render -o json` prints it, with `:` between them.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]

@@ -97,7 +97,7 @@ impl Callers {
     }
 }
 
-/// Nobody is let in while the API server does not answer.
+/// All requests are refused while the API server does not answer.
 fn unanswered(review: &str, error: &kube::Error) -> Refusal {
     tracing::warn!(review, %error, "a caller of the content service could not be checked");
     Refusal::Unavailable("the API server does not say whether this is allowed")

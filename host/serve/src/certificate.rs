@@ -1,4 +1,4 @@
-//! The certificate of the server: made here, or that of a Secret.
+//! The certificate of the server: generated here, or from a Secret.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

@@ -1,7 +1,7 @@
 //! The content of bundles and catalogs over HTTPS, for callers that the API server vouches for.
 //!
-//! Each request has a bearer token of the API server. A TokenReview says whose it is, and a SubjectAccessReview whether that user may do
-//! this; nothing is answered before. What exists is thus shown to nobody who may not see it.
+//! Each request has a bearer token of the API server. A TokenReview identifies the user, and a SubjectAccessReview checks the permission;
+//! nothing is answered before. So users without permission cannot learn what exists.
 //!
 //! | request | permission | answer |
 //! |---|---|---|
@@ -19,8 +19,8 @@
 //! | `places` | how callers share the transfers that are under way |
 //! | `conditional` | entity tags and ranges |
 //! | `body` | bodies that a thread writes, for clients that may stop reading |
-//! | `certificate` | the certificate: made here, or that of a Secret |
-//! | `announcement` | the ConfigMap that tells clients the URL and the authority |
+//! | `certificate` | the certificate: generated here, or from a Secret |
+//! | `announcement` | the ConfigMap with the URL and the CA for clients |
 
 mod announcement;
 mod body;

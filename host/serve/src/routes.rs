@@ -45,7 +45,7 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
         .merge(catalogs)
         .fallback(nothing)
         .layer(middleware::from_fn_with_state(Arc::clone(&service), checked));
-    // The permission is one for the BundleDeployment, and the limit is that of downloads.
+    // The permission is one for the BundleDeployment, and the limit for downloads applies.
     let uploads = put(upload).layer(DefaultBodyLimit::disable());
     Router::new().route("/uploads/{file}", uploads).merge(paths).with_state(service)
 }

@@ -1,9 +1,8 @@
 //! Credentials for servers other than registries, from Secrets of the system namespace.
 //!
-//! A pull secret names the registry that it is for. These Secrets name no server: whoever may use one in a BundleDeployment can
-//! have it sent to a server of their own. So a Secret needs an annotation that grants its use, except one of the types
-//! `kubernetes.io/basic-auth` and `kubernetes.io/ssh-auth`, to which the rules of pull secrets apply: nothing but such credentials has
-//! these types.
+//! A pull secret names the registry that it is for. These Secrets name no server: a user who may use one in a BundleDeployment can direct
+//! it to a server of their own. So a Secret needs an annotation that grants its use, except one of the types `kubernetes.io/basic-auth` and
+//! `kubernetes.io/ssh-auth`, to which the rules of pull secrets apply: nothing but such credentials has these types.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +16,7 @@ use crate::{Environment, Grantee, SourceError, SystemNamespace};
 const BASIC_AUTH: &str = "kubernetes.io/basic-auth";
 /// The type of Secrets with a private key for SSH.
 const SSH_AUTH: &str = "kubernetes.io/ssh-auth";
-/// The keys of Secrets for SSH: those of Kubernetes, and those of Flux.
+/// The keys of Secrets for SSH: Kubernetes's and Flux's.
 const PRIVATE_KEY: [&str; 2] = ["ssh-privatekey", "identity"];
 const KNOWN_HOSTS: [&str; 2] = ["ssh-knownhosts", "known_hosts"];
 /// The type of Secrets without a type.

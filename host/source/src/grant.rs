@@ -3,7 +3,8 @@
 //!
 //! A BundleDeployment or a Catalog names the Secret that its image or archive is fetched with, and ConfigMaps that hold its content. A
 //! ProvisionerClass names a Secret. The controller reads these objects with its own rights, so an annotation of the object limits who may name
-//! it: names separated by commas, with `*` for any characters. The same annotations of a ServiceAccount limit who is installed on its behalf.
+//! it: names separated by commas, with `*` for any characters. On a ServiceAccount, these annotations limit which objects are installed on
+//! its behalf.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -30,7 +31,7 @@ pub enum Grantee<'a> {
     ProvisionerClass(&'a str),
     /// The Catalog of this name.
     Catalog(&'a str),
-    /// The set of the Resolution of this name: its BundleDeployment, and those of its members.
+    /// The set of the Resolution of this name: its BundleDeployment, and its members'.
     Resolution(&'a str),
 }
 
@@ -60,7 +61,7 @@ impl<'a> Grantee<'a> {
         self.is_granted(object.annotations.as_ref(), grant_required)
     }
 
-    /// The same for an object with these annotations.
+    /// Like [`may_name`](Self::may_name), for an object with these annotations.
     pub fn is_granted(self, annotations: Option<&BTreeMap<String, String>>, grant_required: bool) -> bool {
         let text = |annotation: &str| annotations.and_then(|annotations| annotations.get(annotation));
         match text(self.annotation()) {

@@ -91,7 +91,7 @@ fn verifier(root: Option<&TrustRoot>) -> Result<Arc<Verifier>, TrustRootError> {
 }
 
 impl ImageRules {
-    /// The rules of a file, and the trusted root; none for that of Sigstore's public instance.
+    /// The rules of a file, and the trusted root; `None` for Sigstore's public instance.
     ///
     /// # Errors
     /// A rule without a name, with a name that another rule has, or that demands neither or both.
@@ -136,7 +136,7 @@ impl ImageRules {
         Ok(Self { verifier: verifier(None), rules: rules.into() })
     }
 
-    /// The same rules with another trusted root.
+    /// These rules with another trusted root.
     ///
     /// # Errors
     /// The root has a key or certificate that cannot be used.
@@ -196,7 +196,7 @@ fn name(image: &str) -> Option<String> {
     if !is_registry || !has_no_tag {
         return None;
     }
-    // Not the parsed name: that of `docker.io/a` is `docker.io/library/a`.
+    // Not the parsed name: `docker.io/a` parses to `docker.io/library/a`.
     Some(normalized(&image))
 }
 

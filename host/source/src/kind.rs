@@ -22,8 +22,8 @@ pub struct Environment<'a> {
 
 /// One kind of source, parsed.
 ///
-/// The methods without an [`Environment`] are pure. Rules that hold for every kind (how often a source is resolved, which pin
-/// is used while a server is unreachable) are those of [`Sources`](crate::Sources).
+/// The methods without an [`Environment`] are pure. Rules that apply to every kind (how often a source is resolved, which pin is used while
+/// a server is unreachable) are in [`Sources`](crate::Sources).
 pub trait SourceKind: Clone + Debug + PartialEq + Send + Sync + Sized {
     /// The value of `spec.source.type`, which is also the name of the field below `spec.source`.
     const TYPE: &'static str;
@@ -89,7 +89,7 @@ pub trait SourceKind: Clone + Debug + PartialEq + Send + Sync + Sized {
         None
     }
 
-    /// Removes what records do not keep because it is long, or because that of the current spec counts: certificates.
+    /// Removes fields that records do not keep because they are long, or because the current spec's value counts: certificates.
     fn remove_certificates(_spec: &mut Self::Spec) {}
 
     /// This recorded source with the certificates of the current one.

@@ -85,13 +85,13 @@ impl Sources {
         Self { images, system, rules: ImageRules::default() }
     }
 
-    /// The same sources, with the rules of the administrator for signatures of images. Without, only the sources demand some.
+    /// These sources, with the administrator's rules for signatures of images. Without rules, only the sources demand signatures.
     pub fn with_image_rules(mut self, rules: ImageRules) -> Self {
         self.rules = rules;
         self
     }
 
-    /// The same sources for requests on behalf of this account: where requests wait, the accounts take turns.
+    /// These sources, for requests on behalf of this account: where requests wait, the accounts take turns.
     #[must_use]
     pub fn on_behalf_of(&self, requester: Requester) -> Self {
         Self { images: self.images.on_behalf_of(requester), ..self.clone() }
@@ -147,7 +147,7 @@ impl Sources {
     }
 
     async fn ask(&self, grantee: Grantee<'_>, asked: &Resolution) -> PollOutcome {
-        // Boxed, since its type is so long that compilers give up on those of its callers.
+        // Boxed, since its type is so long that compilers give up on the types of its callers.
         let checked: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(self.check(grantee, asked));
         match tokio::time::timeout(POLL_TIMEOUT, checked).await {
             Ok(Ok(Some(pin))) => PollOutcome::Pinned(pin),

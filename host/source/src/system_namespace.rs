@@ -21,8 +21,8 @@ impl SystemNamespace {
         Self { client, namespace, require_pull_secret_grant, pull_secrets_of: None }
     }
 
-    /// With the pull secrets of this ServiceAccount as those of objects that name none. Every such object can then install any image
-    /// that they can read.
+    /// Uses the pull secrets of this ServiceAccount for objects that name none. Every such object can then install any image that they can
+    /// read.
     #[must_use]
     pub fn with_pull_secrets_of(self, account: Option<String>) -> Self {
         Self { pull_secrets_of: account, ..self }

@@ -122,7 +122,7 @@ macro_rules! kinds {
             source.kind.clone()
         }
 
-        /// The source without certificates, as it is recorded: certificates are long, and those of the spec serve as well.
+        /// The source without certificates, as it is recorded: certificates are long, and the spec has them.
         pub fn without_certificates(source: &BundleSource) -> BundleSource {
             let mut source = source.clone();
             $(if let Some(spec) = &mut source.$field {

@@ -13,7 +13,7 @@ use std::{
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-/// Ends after a number of bytes, so that whatever the library keeps of a connection is limited, and when nobody needs it any longer.
+/// Ends after a number of bytes, so that the library's buffers for a connection are limited, and when it is no longer needed.
 pub(crate) struct Bounded<R> {
     reader: R,
     left: u64,

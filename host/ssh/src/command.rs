@@ -47,7 +47,7 @@ pub struct Options {
     pub begin_timeout: Duration,
     /// The longest time without output of the command.
     pub idle_timeout: Duration,
-    /// The most bytes that the server sends, those of the protocol included.
+    /// The most bytes that the server sends, including the protocol.
     pub bytes: u64,
 }
 

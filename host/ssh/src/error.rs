@@ -1,6 +1,6 @@
 //! Failures.
 
-/// Why no command runs, or its output ended. The same cause has the same text at each attempt, without text of the server.
+/// Why no command runs, or its output ended. A cause has the same text at each attempt, without text of the server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SshError {

@@ -15,7 +15,9 @@ pub struct Identity(Arc<PrivateKey>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
     /// It needs a passphrase.
-    #[error("is encrypted; nobody can be asked for its passphrase: use a key without one (ssh-keygen -p removes it)")]
+    #[error(
+        "is encrypted, and passphrase prompts are not supported: use a key without a passphrase (ssh-keygen -p removes it)"
+    )]
     Encrypted,
     /// It is the public half of a key.
     #[error("is a public key; the private key is the file without .pub")]

@@ -12,7 +12,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use self::names::Names;
 use crate::HostKeyError;
 
-/// The longest file in bytes; that of a Secret.
+/// The longest file in bytes: the size limit of a Secret.
 const LONGEST: usize = 1 << 20;
 /// The types of keys that are trusted. Others are passed over: no server is asked for them.
 const TYPES: [&str; 5] =
@@ -29,7 +29,7 @@ pub enum KnownHostsError {
     #[error("is larger than 1 MiB")]
     TooLong,
     /// It has no key.
-    #[error("has no host key; ssh-keyscan HOST prints those of a server")]
+    #[error("has no host key; ssh-keyscan HOST prints the keys of a server")]
     Empty,
     /// A line cannot be read.
     #[error("line {line}: {problem}")]

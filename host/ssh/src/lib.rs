@@ -7,7 +7,7 @@
 //! | [`Command`], [`Options`] | a command that runs on a server, and the limits of the connection |
 //! | [`SshError`], [`HostKeyError`] | failures |
 //!
-//! The protocol is that of the crate `russh`. A server is untrusted, before and after its host key is checked: the time until the
+//! The crate `russh` implements the protocol. A server is untrusted, before and after its host key is checked: the time until the
 //! command runs, the time between two pieces of its output, all bytes of the connection and the size of its standard error are limited.
 
 mod bounded;

@@ -19,7 +19,7 @@ pub const TOTAL_BYTES: usize = 1 << 20;
 #[derive(Clone, Default, PartialEq)]
 pub struct Values {
     merged: Map<String, Value>,
-    /// The same without those of Secrets.
+    /// Like `merged`, without values of Secrets.
     public: Map<String, Value>,
     references: Vec<ValuesReference>,
     in_use: Vec<ValuesInUse>,

@@ -21,7 +21,7 @@ pub(crate) struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    /// Reads a signature for the image with this manifest and digest; or tells why it is none.
+    /// Reads a signature for the image with this manifest and digest, or returns why it is not one.
     pub(crate) fn read(signature: &'a Signature, manifest: &'a [u8], image: &Digest) -> Result<Self, String> {
         Ok(match signature {
             Signature::Payload { payload, annotations } => {

@@ -11,8 +11,8 @@
 //! | [`Signature`] | one signature as a registry stores it, in one of the two forms of cosign |
 //! | [`Verifier`], [`Verdict`], [`Refused`] | whether the signatures satisfy the policy, and who signed |
 //!
-//! The checks of certificates, logs and times are those of the crate `sigstore-verify`. Its cryptography is that of [`ring`] and of
-//! RustCrypto (`crypto`), so that no C library is added.
+//! The crate `sigstore-verify` checks certificates, logs and times. It uses the cryptography of [`ring`] and of RustCrypto (`crypto`), so
+//! that no C library is added.
 //!
 //! Everything in a signature is untrusted until it is verified: texts of it are escaped and shortened in messages. Only digests
 //! identify an image, never the names in a signature.

@@ -22,7 +22,7 @@ struct Payload {
     critical: Critical,
 }
 
-/// The name of the image (`identity`) is not read: whoever pushes a signature chooses it, and a mirror has another.
+/// The name of the image (`identity`) is not read: the author of a signature chooses it, and a mirror has another.
 #[derive(Deserialize)]
 struct Critical {
     image: Image,

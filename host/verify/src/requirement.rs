@@ -65,7 +65,7 @@ impl Requirement {
         }
     }
 
-    /// Whether a verified certificate is that of this signer; if not, why.
+    /// Whether a verified certificate belongs to this signer; if not, why.
     pub(crate) fn check(&self, certificate: &CertificateInfo) -> Result<(), String> {
         match self {
             Self::Key(_) => Err("it is made with a certificate and not with the key".to_owned()),
@@ -190,7 +190,7 @@ fn other(what: &str, found: Option<&str>) -> String {
     }
 }
 
-/// The repository whose workflow ran, not that of a reusable workflow which it called: anybody may call that.
+/// The repository whose workflow ran, not the repository of a reusable workflow that it called: any workflow may call that.
 fn of_repository(certificate: &CertificateInfo, owner: &str, repo: Option<&str>) -> Result<(), String> {
     let claims = &certificate.ci_claims;
     // Certificates of before 2023 have the short form only.

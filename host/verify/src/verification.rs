@@ -94,7 +94,7 @@ pub struct Subject {
     pub prefix: Option<String>,
 }
 
-/// Workflows of GitHub Actions. What counts is the repository whose workflow ran, not that of a reusable workflow which it called.
+/// Workflows of GitHub Actions. The repository whose workflow ran counts, not the repository of a reusable workflow that it called.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(transform = open)]

@@ -135,7 +135,7 @@ fn a_signature_that_no_log_has_is_called_so_in_both_forms() {
         (logged_key(&own), bundle(&own.message_bundle(MANIFEST, None)), nowhere),
         (equal(), payload(certified.payload(&image(), None)), nowhere),
         (equal(), bundle(&certified.bundle(&image(), None)), nowhere),
-        // That it is by somebody else matters more.
+        // The wrong signer matters more.
         (logged_key(&Key::default()), payload(own.payload(&image(), None)), "it is not made with this key"),
     ] {
         assert_eq!(refusal(&sigstore, signer, signature), expected);

@@ -160,7 +160,7 @@ async fn a_shared_crd_belongs_to_one_bundle_deployment_and_can_be_moved() {
     for part in [
         format!("{plural} already exists and is controlled by BundleDeployment {first}\n"),
         format!(
-            "an object can belong to only one BundleDeployment: remove it from this bundle or from that of {first}"
+            "an object can belong to only one BundleDeployment: remove it from this bundle or from the bundle of {first}"
         ),
         format!("`chandler adopt {second} --force`"),
     ] {

@@ -202,7 +202,7 @@ async fn a_connection_that_the_server_closes_is_replaced() {
         server.close_gracefully();
     }
     assert_eq!(text(&client, "/api/v1/pods").await, "{}");
-    // The watch goes on, on a connection that takes no new stream.
+    // The watch continues on a connection that takes no new stream.
     server.send_event();
     assert!(event(&mut watch).await.is_some());
 }

@@ -93,7 +93,7 @@ impl Archives {
         Ok(ResolvedArchive::new(url.clone(), digest.await?))
     }
 
-    /// Whether a URL still names this archive, as far as one request without a download shows. False if that cannot be told.
+    /// Whether a URL still names this archive, as far as one request without a download shows. False if that is unknown.
     pub async fn is_unchanged(&self, archive: &ResolvedArchive, access: &ImageAccess) -> Result<bool, ContentError> {
         let url = &archive.url;
         self.in_time(url, async {

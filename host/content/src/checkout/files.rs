@@ -24,7 +24,7 @@ const OBJECT_BYTES: u64 = 100 << 20;
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 const LFS_BYTES: usize = 1024;
 
-/// The names of the packs in a workspace: that of the commit, and that of the files it lacks.
+/// The names of the packs in a workspace: the pack of the commit, and the pack of the files that it lacks.
 pub(super) const PACK: &str = "received";
 const PACK_OF_MISSING: &str = "received-files";
 

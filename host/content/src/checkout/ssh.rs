@@ -22,7 +22,7 @@ use crate::{
 
 /// The user where neither the URL nor the Secret names one, as for all large hosts.
 const USER: &str = "git";
-/// The bytes of a connection beside those of responses: the protocol of SSH, and an eighth of a response for its packets.
+/// The bytes of a connection in addition to the responses: the protocol of SSH, and an eighth of a response for its packets.
 const OVERHEAD: u64 = 4 << 20;
 
 /// A repository that a command on the server serves.

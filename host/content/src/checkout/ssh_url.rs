@@ -23,7 +23,7 @@ pub(crate) struct SshUrl {
     path: String,
 }
 
-/// Whether a name may be that of a user. The first character keeps it from looking like an option.
+/// Whether a name may be a user name. The first character keeps it from looking like an option.
 pub(super) fn is_user(name: &str) -> bool {
     name.len() <= USER
         && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
@@ -79,7 +79,7 @@ impl SshUrl {
         let is_plain = !place.starts_with('-') && !place.contains(['@', '/', '\\', '?', '#', '%']);
         let endpoint = Url::parse(&format!("https://{place}")).ok().filter(|_| is_plain && !place.is_empty());
         let endpoint = endpoint.filter(Url::has_host).ok_or(RepositoryUrlError::Malformed)?;
-        // The port of https is left out of the URL, and may be that of SSH.
+        // The URL omits the port of https, and SSH may use that port.
         let has_port = place.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && !port.contains(']'));
         let port = if has_port { endpoint.port_or_known_default() } else { None }.unwrap_or(PORT);
         Ok(Self { user: user.map(str::to_owned), endpoint, port, path: path.to_owned() })

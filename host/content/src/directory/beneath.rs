@@ -53,7 +53,7 @@ impl Beneath {
         }
     }
 
-    /// The same, a name at a time.
+    /// Opens one component of the path at a time.
     fn open_stepwise(&self, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let step = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut below: Option<OwnedFd> = None;

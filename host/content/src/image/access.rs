@@ -10,7 +10,7 @@ use crate::{SshKey, transport::Trust};
 pub struct ImageAccess {
     /// The credentials; none for anonymous access.
     pub credentials: Option<Credentials>,
-    /// PEM certificates that are trusted in addition to those of the system.
+    /// PEM certificates that are trusted in addition to the system's.
     pub certificate_authority: Option<Vec<u8>>,
     /// Whether any certificate is accepted. The connection is encrypted, but the server is not authenticated.
     pub insecure_skip_tls_verify: bool,

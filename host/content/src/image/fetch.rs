@@ -166,7 +166,7 @@ impl Images {
         Self { inner: Arc::new(inner), requester: Requester::controller() }
     }
 
-    /// The same images for requests on behalf of this account: where requests wait, the accounts take turns.
+    /// These images, for requests on behalf of this account: where requests wait, the accounts take turns.
     #[must_use]
     pub fn on_behalf_of(&self, requester: Requester) -> Self {
         Self { inner: Arc::clone(&self.inner), requester }
@@ -253,7 +253,7 @@ impl Images {
     /// image, such as programs, is not read, and may be what [`Images::fetch`] refuses.
     ///
     /// # Errors
-    /// [`ImageError::NoLabel`] if the image has not the label.
+    /// [`ImageError::NoLabel`] if the image lacks the label.
     pub async fn fetch_labelled(
         &self,
         image: &ResolvedImage,
@@ -409,7 +409,7 @@ impl Images {
         self.inner.in_time(|| format!("image {image}"), work).await
     }
 
-    /// The manifest of an image by digest; for an index, that of the image for the platform.
+    /// The manifest of an image by digest; for an index, the manifest of the image for the platform.
     async fn image_manifest(&self, client: &Client, image: &ImageReference) -> Result<ImageManifest, ContentError> {
         let manifests = match self.manifest(client, image).await? {
             Manifest::Image(manifest) => return Ok(manifest),

@@ -25,7 +25,7 @@ const LAYERS: &[&str] = &[
     "application/vnd.docker.image.rootfs.diff.tar",
     "application/vnd.docker.image.rootfs.foreign.diff.tar",
 ];
-/// Media types of component layers: that of the CNCF's Wasm OCI artifact, and those that earlier tools wrote.
+/// Media types of component layers: the type of the CNCF's Wasm OCI artifact, and the types that earlier tools wrote.
 const COMPONENTS: &[&str] = &[
     "application/wasm",
     "application/vnd.wasm.content.layer.v1+wasm",
@@ -70,7 +70,7 @@ pub enum ImageError {
     /// The configuration is larger than a manifest may be.
     #[error("its configuration is larger than {}", crate::limits::Bytes(*.0))]
     ConfigBytes(u64),
-    /// The image has not the label that names its files.
+    /// The image lacks the label that names its files.
     #[error("it has no label {0}")]
     NoLabel(String),
     /// The label does not name a directory of the image.
@@ -251,7 +251,7 @@ struct Lists {
 }
 
 impl Manifest {
-    /// Parses a manifest. Its own media type counts, not that of the response, which no digest covers.
+    /// Parses a manifest. Its own media type counts, not the response's, which no digest covers.
     pub(super) fn parse(text: &[u8]) -> Result<Self, ImageError> {
         // Parsers quote what they read, whatever its length.
         let unreadable = |error: serde_json::Error| ImageError::Manifest(error.to_string().chars().take(200).collect());

@@ -32,7 +32,7 @@ struct Auth {
     registry_token: Option<String>,
 }
 
-/// Pull secrets, read. Of all entries the most specific one counts, and of equal ones that of the first secret.
+/// Parsed pull secrets. The most specific entry counts; of equal ones, the entry of the first secret.
 #[derive(Clone, Default)]
 pub struct PullSecrets {
     /// The most specific first.

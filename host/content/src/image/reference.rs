@@ -82,7 +82,7 @@ impl ImageReference {
         may_be_plain(self.registry(), listed)
     }
 
-    /// The same repository at this digest.
+    /// This repository at this digest.
     pub fn at(&self, digest: &Digest) -> Self {
         let (registry, repository) = (self.reference.registry().to_owned(), self.repository().to_owned());
         let reference = Reference::with_digest(registry, repository, digest.to_string());

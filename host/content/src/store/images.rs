@@ -84,7 +84,7 @@ impl From<Reader> for Asking {
 /// What identifies the outcome of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct ImageKey {
-    /// The digest of the manifest or of the index, that of an archive, or one made of the name of a commit.
+    /// The digest of the manifest or of the index, the digest of an archive, or a digest derived from the name of a commit.
     pub(crate) image: Digest,
     /// `os/architecture`, which an index is resolved by, or another setting that determines the tree.
     pub(crate) view: String,

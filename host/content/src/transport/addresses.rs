@@ -25,14 +25,14 @@ pub(crate) enum Reach {
     Private,
     /// Of this machine.
     Loopback,
-    /// No source's: link-local, where clouds tell each machine its credentials; the fixed addresses of such services
+    /// Never the address of a source: link-local, where clouds serve each machine its credentials; the fixed addresses of such services
     /// elsewhere; unspecified, multicast and broadcast.
     Never,
 }
 
 /// Addresses outside of the link-local ranges at which clouds serve what a machine may know: Alibaba Cloud and Azure.
 const METADATA_V4: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16)];
-/// The same of AWS.
+/// The address of AWS's service.
 const METADATA_V6: [Ipv6Addr; 1] = [Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)];
 
 pub(crate) fn reach(address: IpAddr) -> Reach {
@@ -98,9 +98,9 @@ pub(crate) struct NotResolved(#[source] std::io::Error);
 pub(crate) enum Forbidden {
     #[error("its address is one that no server of a source may have (link-local, multicast or unspecified)")]
     Never,
-    #[error("its address is nearer to this machine than that of the server that leads to it")]
+    #[error("its address is nearer to this machine than the address of the server that leads to it")]
     Nearer,
-    #[error("the name `localhost` stands for an address that is not of this machine")]
+    #[error("the name `localhost` resolves to an address that is not on this machine")]
     NotLocalhost,
 }
 
@@ -121,7 +121,7 @@ struct Inner {
 struct State {
     /// The farthest address that the server was seen at. None before it was resolved, and where a proxy resolves it.
     home: Option<Reach>,
-    /// The hosts that the server named. All others are those of proxies, which the administrator named.
+    /// The hosts that the server named. All other hosts are proxies, which the administrator named.
     led_to: BTreeSet<String>,
 }
 

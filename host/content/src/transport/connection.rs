@@ -334,7 +334,7 @@ mod tests {
         let url = Url::parse("https://localhost:1/x").unwrap();
         let error = connection.one(&url, connection.request(Method::GET, &url)).await.unwrap_err();
         let expected = "registry.example leads to localhost:1, which is not connected to: its address is nearer to this machine \
-                        than that of the server that leads to it";
+                        than the address of the server that leads to it";
         assert_eq!((error.failure.reason(), error.message.as_str()), ("AddressNotAllowed", expected));
     }
 }

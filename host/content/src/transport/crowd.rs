@@ -3,7 +3,7 @@
 //! Few requests wait for a slow server at the same time, so that it cannot hold sockets and memory without bound. All together leave most file
 //! descriptors of the process to its other work: requests to the API server must not fail because many servers are slow. Of all places,
 //! half are for servers that no other request is sent to, so that requests to other servers rarely wait. Where requests wait, their requesters
-//! take turns, so that the sources of one tenant delay those of another by one request.
+//! take turns, so that the sources of one tenant delay another tenant's by one request.
 
 use std::{
     collections::HashMap,

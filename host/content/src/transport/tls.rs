@@ -22,7 +22,7 @@ use crate::AccessError;
 /// How a server is authenticated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trust<'a> {
-    /// PEM certificates that are trusted in addition to those of the system.
+    /// PEM certificates that are trusted in addition to the system's.
     pub(crate) certificate_authority: Option<&'a [u8]>,
     /// Whether any certificate is accepted.
     pub(crate) insecure_skip_tls_verify: bool,
@@ -106,8 +106,8 @@ fn unusable(error: &rustls::Error) -> AccessError {
 
 /// Accepts what the authorities signed, and in addition a server that presents one of the pinned certificates itself.
 ///
-/// `openssl req -x509` makes a self-signed certificate with `CA:TRUE`, which webpki refuses as that of a server, even if it is
-/// trusted by name. Its host name, its time and the server's key are checked as those of any other.
+/// `openssl req -x509` makes a self-signed certificate with `CA:TRUE`, which webpki refuses as a server certificate, even if it is trusted
+/// by name. Its host name, its time and the server's key are checked as for any other certificate.
 #[derive(Debug)]
 struct PinnedOrSigned {
     pinned: Vec<CertificateDer<'static>>,

@@ -31,7 +31,7 @@ fn of_certificate(error: &CertificateError) -> String {
         CertificateError::UnknownRevocationStatus => "it is unknown whether its certificate is revoked",
         // rustls has no name for this error of webpki.
         CertificateError::Other(other) if other.to_string() == "CaUsedAsEndEntity" => {
-            "its certificate is that of an authority (CA:TRUE); trust exactly this certificate (certificateData), or issue one \
+            "its certificate is a CA certificate (CA:TRUE); trust exactly this certificate (certificateData), or issue one \
              with CA:FALSE"
         }
         _ => "its certificate is not one for a server",

@@ -32,7 +32,7 @@ struct Given {
 const GNU: &str = "GNU header";
 const PAX: &str = "PAX header";
 
-/// Sets a name, unless another header has set one: some readers then use the first, some the last, some that of PAX, and so see
+/// Sets a name, unless another header has set one: some readers then use the first name, some the last, some the PAX name, and so see
 /// different files in one archive. Within one PAX header, all readers use the last.
 fn give(slot: &mut Option<Given>, what: &'static str, given: Given) -> Result<(), ExtendedError> {
     match slot {

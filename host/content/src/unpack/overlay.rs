@@ -1,6 +1,6 @@
 //! The combined layers of an image; an archive is an image with one layer. Pure: no bytes, no disk.
 //!
-//! The rules are those of `layer.md` of the OCI image specification: the whiteouts of a layer remove entries of lower layers,
+//! The rules come from `layer.md` of the OCI image specification: the whiteouts of a layer remove entries of lower layers,
 //! at any position in the layer; a file replaces a directory of a lower layer, and the other way around. An entry that other
 //! unpackers would write through a symbolic link is refused.
 

@@ -32,7 +32,7 @@ async fn failures_of_registries_differ_by_cause() {
         setup.registry.set_fault(Some((on, fault)));
         let error = setup.fetch("x:v1").await.unwrap_err();
         assert_eq!((error.class(), error.reason()), (class, reason), "{fault:?}: {error}");
-        // The same words at each attempt.
+        // The message is the same at each attempt.
         let again = setup.fetch("x:v1").await.unwrap_err();
         assert_eq!(error.to_string(), again.to_string());
         messages.push(format!("{on:?} {fault:?}: {}", setup.message(&error)));

@@ -34,7 +34,7 @@ pub(super) struct Rules {
     pub(super) properties: BTreeMap<String, Rules>,
     pub(super) items: Option<Box<Rules>>,
     pub(super) others: Option<Box<Rules>>,
-    /// Whether names are data, and not those of properties.
+    /// Whether names are data, and not property names.
     pub(super) is_map: bool,
     pub(super) preserves_unknown: bool,
     pub(super) is_embedded: bool,

@@ -1,4 +1,4 @@
-//! A validator keyword for patterns: all patterns of a CRD share one budget, unlike those of the validator.
+//! A validator keyword for patterns: all patterns of a CRD share one budget, unlike in the validator.
 
 use std::sync::Arc;
 

@@ -40,7 +40,7 @@ pub fn authorize<P: Policies + ?Sized>(policies: &P, user: &User, attributes: &A
 /// The rules that a user has, and what could not be resolved.
 #[derive(Clone, Debug, Default)]
 pub struct Rules<'a> {
-    /// The rules, those of ClusterRoleBindings first.
+    /// The rules; ClusterRoleBindings' rules come first.
     pub rules: Vec<&'a PolicyRule>,
     /// Roles that are bound and do not exist, as text; `None` when there are none.
     pub errors: Option<String>,

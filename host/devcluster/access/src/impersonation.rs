@@ -150,7 +150,7 @@ fn go_syntax(user: &User) -> String {
 /// requestor through and is tried before the others.
 ///
 /// # Errors
-/// When no mode lets the requestor through; the refusal is that of the mode tried first.
+/// If no mode permits the requestor; the refusal comes from the mode that is tried first.
 pub fn impersonate(
     authorize: &dyn Fn(&User, &Attributes) -> Decision,
     requestor: &User,

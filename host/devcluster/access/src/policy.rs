@@ -19,12 +19,12 @@ pub struct Subject {
     pub kind: String,
     /// The name.
     pub name: String,
-    /// The namespace of a ServiceAccount; empty means that of the binding.
+    /// The namespace of a ServiceAccount; empty means the binding's.
     pub namespace: String,
 }
 
 impl Subject {
-    /// Whether a user is meant; the namespace is that of the binding.
+    /// Whether this subject is the user; `namespace` is the binding's.
     pub fn is(&self, user: &User, namespace: &str) -> bool {
         match self.kind.as_str() {
             "User" => user.name == self.name,
@@ -116,7 +116,7 @@ pub trait Policies {
     /// The ClusterRoleBindings, in the order of their names.
     fn cluster_role_bindings(&self) -> &[Binding];
 
-    /// The role that a binding of a namespace names; an empty namespace is that of a ClusterRoleBinding.
+    /// The role that a binding of a namespace names. The namespace is empty for a ClusterRoleBinding.
     ///
     /// # Errors
     /// When there is none.

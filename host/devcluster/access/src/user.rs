@@ -79,7 +79,7 @@ pub fn service_account_user_name(namespace: &str, name: &str) -> String {
     format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}")
 }
 
-/// Whether a user name is that of a ServiceAccount. Asked for every subject of a policy, so it makes no text.
+/// Whether a user name belongs to this ServiceAccount. Called for every subject of a policy, so it allocates nothing.
 pub fn is_service_account(user_name: &str, namespace: &str, name: &str) -> bool {
     let rest = user_name.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|rest| rest.strip_prefix(namespace));
     rest.and_then(|rest| rest.strip_prefix(':')) == Some(name)

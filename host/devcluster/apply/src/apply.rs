@@ -14,7 +14,7 @@ use crate::{
     typed::{self, Comparison},
 };
 
-/// Owns what stood in an object before anything tracked it.
+/// Owns the fields that an object had before ownership was tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// One server-side apply.

@@ -18,7 +18,7 @@ pub struct UpdateRequest<'a> {
     pub schema: &'a Schema,
     /// The stored object; `None` on create.
     pub live: Option<&'a Value>,
-    /// The object to store. Without `managedFields`, those of `live` are used; an empty list resets them.
+    /// The object to store. Without `managedFields`, the ones of `live` are used; an empty list resets them.
     pub new: &'a Value,
     /// The field manager.
     pub manager: &'a str,

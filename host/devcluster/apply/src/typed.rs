@@ -183,7 +183,7 @@ fn equal(old: &Value, new: &Value) -> bool {
     }
 }
 
-/// Merges `applied` over `live`: what only one of them has stays, scalars and atomic values are those of `applied`.
+/// Merges `applied` over `live`: fields that only one of them has stay, scalars and atomic values come from `applied`.
 ///
 /// # Errors
 /// If items of a list of `applied` have no unique identities.

@@ -66,7 +66,7 @@ impl Server {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.trim().trim_end_matches(" kB").parse::<f64>().ok().map(|kilobytes| kilobytes / 1024.0)
         };
-        field("VmRSS:").zip(field("VmHWM:")).ok_or_else(|| "the system does not tell".into())
+        field("VmRSS:").zip(field("VmHWM:")).ok_or_else(|| "the system does not report it".into())
     }
 
     pub(crate) async fn stop(mut self) -> Result<(), Error> {

@@ -1,8 +1,8 @@
 //! ValidatingAdmissionPolicies of a Kubernetes API, as kube-apiserver 1.36 enforces them.
 //!
-//! Everything in this crate is a function of its arguments: no store, no clock, no HTTP. What a policy needs of the cluster is read
-//! through the trait [`Cluster`]. Policies are an administrator's, objects are anyone's: evaluation is bounded (see [`limits`]), and
-//! whatever goes wrong is decided by the policy's `failurePolicy`.
+//! Everything in this crate is a function of its arguments: no store, no clock, no HTTP. Policies read the cluster through the trait
+//! [`Cluster`]. Administrators write policies, but any user may write objects: evaluation is bounded (see [`limits`]), and the policy's
+//! `failurePolicy` decides about every error.
 //!
 //! | module | holds |
 //! |---|---|

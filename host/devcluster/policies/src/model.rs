@@ -129,7 +129,7 @@ pub struct ParamRef {
     /// One by name.
     #[serde(deserialize_with = "null_is_default")]
     pub name: String,
-    /// The namespace; that of the request when empty.
+    /// The namespace; empty means the request's.
     #[serde(deserialize_with = "null_is_default")]
     pub namespace: String,
     /// Several by labels.

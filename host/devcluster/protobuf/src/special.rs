@@ -101,7 +101,7 @@ fn formatted(seconds: i64, nanoseconds: i64, format: &[BorrowedFormatItem<'_>]) 
     time.format(format).map(Value::String).map_err(|_| out_of_range())
 }
 
-/// `meta.v1.Time`: whole seconds, since JSON holds no more; no time is an empty message.
+/// `meta.v1.Time`: whole seconds, as in JSON; an absent time is an empty message.
 pub(crate) fn time(bytes: &[u8]) -> Result<Option<Value>, Error> {
     instant(bytes)?.map(|(seconds, _)| formatted(seconds, 0, SECONDS)).transpose()
 }

@@ -62,7 +62,7 @@ pub struct Field {
     pub name: String,
     /// How often it may occur.
     pub cardinality: Cardinality,
-    /// Its type; of a map, that of its values.
+    /// Its type; for a map, the type of its values.
     pub field_type: FieldType,
     /// When it is present in JSON.
     pub presence: Presence,

@@ -62,7 +62,7 @@ fn check_fields(message: &Message, schema: &Schema, seen: &mut BTreeSet<usize>, 
 #[test]
 fn the_quirks_of_kubernetes_are_read() {
     let intstr = |kind, value, text: &str| [number(1, kind), number(2, value), bytes(3, text.as_bytes())].concat();
-    // core.v1.Probe: the handler's fields are inlined beside those of the probe.
+    // core.v1.Probe: the handler's fields are inlined beside the probe's own.
     let handler = bytes(2, &[bytes(1, b"/"), bytes(2, &intstr(1, 0, "http")), bytes(3, b"")].concat());
     let probe = [bytes(1, &handler), number(2, 0), number(3, 5)].concat();
     let resources = bytes(1, &[bytes(1, b"cpu"), bytes(2, &bytes(1, b"100m"))].concat());

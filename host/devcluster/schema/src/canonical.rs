@@ -71,8 +71,8 @@ pub fn canonicalize(schema: &Schema, value: &mut Value) {
     }
 }
 
-/// Makes `null` of empty lists and maps that are written even when empty: protobuf, in which built-in kinds are stored, cannot tell
-/// them from none. The two extension servers store JSON, which can; they do without.
+/// Makes `null` of empty lists and maps that are written even when empty: protobuf, in which built-in kinds are stored, cannot distinguish
+/// them from absent ones. The two extension servers store JSON, which can; they do not need it.
 pub fn stored(schema: &Schema, value: &mut Value) {
     match (&schema.shape, value) {
         (Shape::Object { properties, values, .. }, Value::Object(object)) => {
@@ -137,7 +137,7 @@ fn zero(schema: &Schema) -> Value {
     }
 }
 
-/// Drops `null` at places of a custom resource that are not nullable; kube-apiserver does so before it fills in defaults.
+/// Drops `null` at fields of a custom resource that are not nullable, as kube-apiserver does before it fills in defaults.
 pub fn drop_nulls(schema: &Schema, value: &mut Value) {
     match (&schema.shape, value) {
         (Shape::Object { properties, values, .. }, Value::Object(object)) => {

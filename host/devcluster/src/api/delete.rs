@@ -156,7 +156,7 @@ impl Api {
             if !selector.matches(&served) {
                 continue;
             }
-            // The policies see no name: it is not that of the request.
+            // The policies see no name: the request names no object.
             let removed = self.remove_confirmed(&target.resource, &key, &options, &mut |object| {
                 self.confirm_deletion(target, object, "", &options, &mut warnings)
             });

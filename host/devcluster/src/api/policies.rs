@@ -115,7 +115,7 @@ pub(super) fn write_options(kind: &str, query: &Query) -> Value {
     options.into()
 }
 
-/// The options of a delete: those of the body, or else of the query.
+/// The options of a delete, from the body or else from the query.
 pub(super) fn delete_options(body: &Value, query: &Query) -> Value {
     let mut options = head("DeleteOptions");
     let body = body.as_object().into_iter().flatten();

@@ -175,7 +175,7 @@ fn check_type(request: &Value) -> Result<(), Status> {
     Err(Status::bad_request(format!("{kind} in version {api_version:?} cannot be handled as a {KIND}")))
 }
 
-/// Name and namespace in the body, where there are any, are those of the path.
+/// Name and namespace in the body, if set, must equal the path's.
 fn check_identity(target: &Target, request: &Value) -> Result<(), Status> {
     let (name, namespace) = (metadata::name(request), metadata::namespace(request));
     if !namespace.is_empty() && namespace != target.namespace {

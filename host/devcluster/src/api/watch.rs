@@ -104,7 +104,7 @@ impl Api {
 }
 
 impl Api {
-    /// The present objects and the changes after them; of a cache that lags behind, those of then.
+    /// The current objects and the changes after them; a cache that lags behind has earlier objects.
     fn begin(&self, target: &Target) -> Result<(Listing, Watch), Status> {
         if target.lag > 0 {
             let listing = self.lagging(target, target.query.number("resourceVersion")?);

@@ -41,7 +41,7 @@ pub struct Written {
 pub(super) struct Draft {
     /// The object in the version of the request.
     pub(super) object: Value,
-    /// Fields that stood twice in the body.
+    /// Fields that were duplicated in the body.
     pub(super) duplicates: Vec<String>,
     /// Whether `metadata.managedFields` is already right, as after server-side apply.
     pub(super) tracked: bool,

@@ -34,7 +34,7 @@ pub enum KeyError {
 /// Why a token is not accepted as signed by the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// It has not the form of a signed token.
+    /// It is not in the format of a signed token.
     #[error("it is not a signed token")]
     Form,
     /// Another key or algorithm is named.

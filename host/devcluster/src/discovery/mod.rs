@@ -140,7 +140,7 @@ fn resources(resource: &Resource) -> Vec<Value> {
     all
 }
 
-/// The same for every version of a resource that is stored alike (`k8s.io/apiserver/pkg/endpoints/discovery`).
+/// The hash is equal for every version of a resource with the same storage (`k8s.io/apiserver/pkg/endpoints/discovery`).
 fn storage_version_hash(resource: &Resource) -> String {
     let kind = &resource.kind().kind;
     // CRDs are still encoded as they were in their beta, so that is what the hash is of.

@@ -72,7 +72,7 @@ impl<S: Stream<Item = Line> + Unpin> Disturbed<S> {
         }
     }
 
-    /// The next event, after its delay. Whoever cancels this ends the watch.
+    /// The next event, after its delay. Cancelling this future ends the watch.
     async fn line(&mut self) -> Option<Line> {
         loop {
             let line = self.lines.next().await?;

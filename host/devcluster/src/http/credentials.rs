@@ -149,7 +149,7 @@ fn authority(secrets: &Secrets) -> Result<(Issuer<'static, KeyPair>, String), Cr
     let split = kept.find("-----BEGIN CERTIFICATE-----").ok_or_else(|| damaged("it holds no certificate"))?;
     let (key, certificate) = kept.split_at(split);
     let key = KeyPair::from_pem(key).map_err(|_| damaged("it holds no key"))?;
-    // Signed certificates name the CA by these parameters, which are those of its certificate.
+    // Signed certificates name the CA by these parameters, which equal its certificate's.
     Ok((Issuer::new(authority, key), certificate.to_owned()))
 }
 

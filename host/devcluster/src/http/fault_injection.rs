@@ -20,7 +20,7 @@ pub const HEADER: HeaderName = HeaderName::from_static("chandler-fault");
 /// Decides which faults affect a request.
 pub fn strike(api: &Api, request: &Request<Bytes>, route: &Route, query: &Query) -> Strike {
     let object = match route {
-        // Whoever has to take a fault away must be able to.
+        // Requests that remove a fault must not be affected by faults.
         Route::Faults(_) => return Strike::default(),
         Route::Objects(path) => Some(ObjectOccasion {
             group: &path.group,

@@ -1,6 +1,6 @@
 //! What only the server sets: identity, generation, status.
 //!
-//! The rules are those of `PrepareForCreate` and `PrepareForUpdate` in `k8s.io/kubernetes/pkg/registry`.
+//! The rules come from `PrepareForCreate` and `PrepareForUpdate` in `k8s.io/kubernetes/pkg/registry`.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};

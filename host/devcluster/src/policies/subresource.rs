@@ -4,7 +4,8 @@ use chandler_devcluster_schema::GroupVersionKind;
 
 use crate::registry::Resource;
 
-/// The kind of the objects that a subresource takes; that of the resource for none. `None` if the resource has no such subresource.
+/// The kind of the objects that a subresource takes; without a subresource, the kind of the resource. `None` if the resource has no such
+/// subresource.
 pub fn kind(resource: &Resource, subresource: &str) -> Option<GroupVersionKind> {
     let own = || resource.kind().clone();
     match subresource {

@@ -48,17 +48,17 @@ impl Column {
         Self { value_type: Type::Date, ..Self::text(name, cell) }
     }
 
-    /// The same column with the format `name`.
+    /// This column with the format `name`.
     pub(super) const fn names(self) -> Self {
         Self { is_name: true, ..self }
     }
 
-    /// The same column with the type `date`.
+    /// This column with the type `date`.
     pub(super) const fn dates(self) -> Self {
         Self { value_type: Type::Date, ..self }
     }
 
-    /// The same column, for wide output only.
+    /// This column, for wide output only.
     pub(super) const fn wide(self) -> Self {
         Self { wide: true, ..self }
     }

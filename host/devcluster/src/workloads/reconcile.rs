@@ -88,7 +88,7 @@ pub(super) fn affected(cache: &Cache, key: &Key, change: &Change, keys: &mut Has
     }
 }
 
-/// Whether an object's annotations or its specification changed: what it controls goes by these.
+/// Whether an object's annotations or its specification changed, which determine the objects that it controls.
 fn is_said_anew(change: &Change) -> bool {
     let said = |object: &Option<std::sync::Arc<Value>>| {
         object.as_ref().map(|object| (object.pointer("/metadata/annotations").cloned(), generation(object)))

@@ -73,7 +73,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The behaviour in annotations: those of the object or its Pod template, or of the workload that runs it in its present form.
+    /// The behaviour in the annotations of the object or its Pod template, or of the workload that runs its current revision.
     /// The behaviour of a new revision does not affect Pods of earlier ones.
     fn annotated(&self, kind: Kind, object: &Value) -> Option<Behaviour> {
         let (own, template) = (Behaviour::annotated(object), object.pointer("/spec/template"));

@@ -187,7 +187,7 @@ impl Object {
         self.json.get_or_init(|| self.parsed.get().map_or_else(Rendered::null, |parsed| Rendered::new(&parsed.value)))
     }
 
-    /// The same version without its parsed form, where it has one.
+    /// This version without its parsed form, if it has one.
     pub(crate) fn unparsed(&self) -> Option<Self> {
         self.parsed.get()?;
         let unparsed = Self::from_rendered(self.rendered().clone(), self.revision, &self.meter);

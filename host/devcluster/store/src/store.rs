@@ -221,7 +221,7 @@ impl Store {
         let committed = write(&mut state)?;
         let object = Arc::clone(&committed.version.object);
         if let Some(journal) = &self.0.journal {
-            // Under the lock, so that the order is that of the revisions.
+            // Under the lock, so that events are in the order of revisions.
             journal.push(committed);
             drop(state);
             journal.throttle();

@@ -7,7 +7,7 @@ use std::{
 
 use crate::Result;
 
-/// The bundles below the directories, largest first; by default those of the available samples.
+/// The bundles below the directories, largest first; by default the available samples.
 pub(crate) fn find(root: &Path, directories: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let shared = root.join("../shared/fixtures");
     let defaults = [shared.join("registry"), shared.join("corpus/bundles"), root.join("tests/fixtures/registry")];

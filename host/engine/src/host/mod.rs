@@ -49,7 +49,7 @@ pub(crate) enum Fault {
     TimedOut,
     /// The guest called a function of secure randomness, which provisioners do not have.
     #[error(
-        "it called wasi:random/random, but provisioners have no secure randomness: everyone who has the bundle gets the same \
+        "it called wasi:random/random, but provisioners have no secure randomness: all users of the bundle get the same \
          output, so a secret in it would not be secret. Let Chandler generate secrets: see the annotation \
          secrets.chandler.dev/generate in docs/generated-secrets.md. To seed hash tables, use wasi:random/insecure-seed"
     )]

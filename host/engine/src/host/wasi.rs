@@ -52,7 +52,7 @@ pub(super) fn empty_world(plugin: &Digest, content: &Digest, log: &SharedRecorde
         .build()
 }
 
-/// A password drawn from a seeded source would be the same for every tenant and known to anyone with the bundle.
+/// A password drawn from a seeded source would be the same for every tenant and known to every user of the bundle.
 /// `HashMap` in Rust's standard library takes its seed from `insecure-seed` instead.
 impl random::Host for State {
     fn get_random_bytes(&mut self, _length: u64) -> wasmtime::Result<Vec<u8>> {

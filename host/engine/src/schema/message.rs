@@ -52,8 +52,7 @@ pub(super) fn findings(error: &ValidationError<'_>) -> Vec<Diagnostic> {
     }
 }
 
-/// The findings if no alternative matches: if the value has the type of exactly one alternative, those of that
-/// alternative.
+/// The findings if no alternative matches: if the value has the type of exactly one alternative, the findings of that alternative.
 fn alternatives(error: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>]) -> Vec<Diagnostic> {
     let mismatch = |inner: &ValidationError<'static>| match inner.kind() {
         Kind::Type { kind } if inner.instance_path() == error.instance_path() => Some(wanted(kind)),

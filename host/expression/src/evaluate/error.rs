@@ -7,7 +7,7 @@ use cel::ExecutionError;
 /// The longest message of the library that is kept, in characters: its messages show whole values.
 const LONGEST: usize = 512;
 
-/// An expression has no value. The texts are those of cel-go, which kube-apiserver shows.
+/// An expression has no value. The messages are cel-go's, which kube-apiserver shows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluationError {
     /// It would cost more than its budget.

@@ -11,7 +11,7 @@ use super::{
     operators, select,
 };
 
-/// The functions of the language and of Kubernetes: global ones and those of values. Sorted.
+/// The functions of the language and of Kubernetes: global ones and methods. Sorted.
 pub(crate) const FUNCTIONS: &[&str] = &[
     "add",
     "asApproximateFloat",

@@ -114,7 +114,7 @@ impl Meter {
         }
     }
 
-    /// Takes the cost of comparing two values: that of the smaller one.
+    /// Charges the cost of comparing two values: the size of the smaller one.
     pub(crate) fn charge_comparison(&self, left: &Value, right: &Value) -> Result<(), EvaluationError> {
         match (left, right) {
             (Value::String(left), Value::String(right)) => self.charge_text(left.len().min(right.len())),

@@ -43,7 +43,7 @@ use crate::{program::Program, stack::on_large_stack, tree::children};
 /// What evaluating a part of an expression comes to.
 pub type Outcome = Result<Value, EvaluationError>;
 
-/// The variables and functions that an expression may use besides those of the language.
+/// The variables and functions that an expression may use besides the language's own.
 pub trait Names {
     /// The value of a variable.
     fn variable(&self, name: &str) -> Option<Outcome>;
@@ -191,7 +191,7 @@ impl<'a> Evaluator<'a> {
         found.unwrap_or_else(|| Err(EvaluationError::NoSuchAttribute(name.to_owned())))
     }
 
-    /// Whether a name is that of a loop's variable.
+    /// Whether a name is a loop variable.
     fn is_bound(&self, name: &str) -> bool {
         self.bound.iter().any(|(bound, _)| *bound == name)
     }

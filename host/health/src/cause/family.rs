@@ -88,7 +88,7 @@ pub(super) struct Family<'a> {
     object: Reader<'a>,
     /// The ReplicaSets, the newest revision first.
     sets: Vec<Reader<'a>>,
-    /// The Pods: those of the newest revision first, then the newest.
+    /// The Pods: the newest revision first, then the newest Pods.
     pods: Vec<Reader<'a>>,
     claims: Vec<Reader<'a>>,
 }
@@ -123,7 +123,7 @@ impl<'a> Family<'a> {
         findings
     }
 
-    /// The objects whose Events may tell more.
+    /// The objects whose Events may have more information.
     pub(super) fn undecided(&self) -> Vec<&'a Value> {
         let claims = self.claims.iter().filter(|claim| is_pending(**claim)).take(CLAIMS);
         let pod = self.pods.iter().find(|pod| pod::needs_events(**pod));

@@ -14,7 +14,7 @@ pub(super) fn is_about_image(reason: &str) -> bool {
     )
 }
 
-/// The beginnings of parts of a message that tell no cause. Parts are separated by a colon and a space.
+/// The beginnings of parts of a message that name no cause. Parts are separated by a colon and a space.
 const WRAPPERS: &[&str] = &[
     "rpc error",
     "failed to pull and unpack image",
@@ -39,7 +39,7 @@ const WRAPPERS: &[&str] = &[
     "Get \"",
 ];
 
-/// The cause in a message about an image, or `None` if the message tells only that the image was not pulled.
+/// The cause in a message about an image, or `None` if the message only says that the image was not pulled.
 pub(super) fn detail(message: &str, image: &str) -> Option<String> {
     let mut rest = message.trim();
     loop {

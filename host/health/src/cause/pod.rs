@@ -42,7 +42,7 @@ pub(super) fn finding(pod: Reader<'_>, events: Events<'_>) -> Option<Finding> {
     containers(pod).find_map(|container| of_container(pod, container, events)).or_else(|| not_ready(pod, events))
 }
 
-/// Whether Events about a Pod may tell more than the Pod does.
+/// Whether Events about a Pod may have more information than the Pod.
 pub(super) fn needs_events(pod: Reader<'_>) -> bool {
     let is_over = matches!(pod.text("/status/phase"), "Succeeded" | "Failed");
     let is_ready = pod.conditions().any(|condition| condition.is("Ready", "True"));

@@ -167,7 +167,7 @@ fn a_pod_without_a_node_reports_the_scheduler() {
         of(&deployment(&json!({})), unscheduled(message), vec![]).as_deref(),
         Some("Unschedulable: 0/3 nodes are available: 3 Insufficient cpu")
     );
-    // The claim that the Pod waits for tells more.
+    // The claim that the Pod waits for has more information.
     let mut objects = unscheduled("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.");
     let object = json!({"apiVersion": "v1", "metadata": {"name": "data"}, "status": {"phase": "Pending"}});
     objects.push(owned(object, "PersistentVolumeClaim", "c", ""));
@@ -335,7 +335,7 @@ fn an_evicted_pod_names_the_pressure() {
         of(&deployment(&json!({})), objects.clone(), vec![]).as_deref(),
         Some("Evicted: The node was low on resource: memory")
     );
-    // What is wrong with the Pod that replaced it tells more.
+    // The failure of the Pod that replaced it has more information.
     let mut objects = objects;
     objects.extend(waiting("ErrImagePull", NOT_FOUND));
     let found = of(&deployment(&json!({})), objects, vec![]);

@@ -174,7 +174,7 @@ fn rules_are_bounded() {
         assert_eq!(message_for(rule(hostile), &large), too_many, "{hostile}");
     }
     assert_eq!(message_for(rule("self.a.all(x, x >= 0)"), &large), "");
-    // The lists of the rule itself are as long as they are written, however long those of the object are.
+    // The lists of the rule itself are as long as they are written, independent of the object's lists.
     let nested = "[1, 2].all(x, [1, 2].all(y, [1, 2].all(z, x + y + z > 0)))";
     assert_eq!(message_for(rule(nested), &large), "");
     assert_eq!(message_for(rule("self.s.size() == 1000000"), &large), "");

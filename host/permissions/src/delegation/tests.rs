@@ -74,7 +74,7 @@ fn a_nested_bundle_deployment_requires_permission_to_impersonate_its_account() {
             json!({"serviceAccount": {"name": "deployer", "namespace": "kube-system"}}),
             acts("kube-system", "deployer"),
         ),
-        // The same name in another namespace is another account.
+        // An equal name in another namespace is another account.
         (
             AccountPolicy::Optional,
             json!({"installNamespace": "other", "serviceAccount": {"name": "deployer"}}),

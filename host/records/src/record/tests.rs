@@ -165,7 +165,7 @@ async fn a_release_that_was_deleted_is_stored_again_even_if_a_crash_kept_the_rec
     assert!(!opened.keeps(release.digest()));
 
     let after_crash = record(&cluster).await;
-    assert!(after_crash.state().releases.contains_key(release.digest()), "the record does not tell yet");
+    assert!(after_crash.state().releases.contains_key(release.digest()), "the record does not report it yet");
     assert!(!after_crash.keeps(release.digest()));
     after_crash.open_revision(Some(pending(&release)));
     after_crash.begin(creating("y")).await.unwrap();

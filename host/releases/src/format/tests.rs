@@ -169,7 +169,7 @@ fn what_is_wrong_is_told() {
         (other_version, "it has another format"),
         (MAGIC.to_vec(), "it is cut off"),
         (rewritten(&|lines| drop(lines.pop())), "it is cut off"),
-        (rewritten(&|lines| lines.push("{}".into())), "something stands behind its end"),
+        (rewritten(&|lines| lines.push("{}".into())), "there is data after its end"),
         (rewritten(&|lines| lines[1] = "{}".into()), "one of its objects has no apiVersion"),
         (rewritten(&|lines| lines[0] = lines[0].replace("\"digest\"", "\"other\"")), "unknown field `other`"),
     ] {

@@ -160,7 +160,7 @@ fn a_directory_of_another_user_is_refused() {
     let mut path = directory.path().join("releases");
     fs::create_dir(&path).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    // Only root can give a directory away; for every other user that of root is another user's.
+    // Only root can give a directory away; for all other users, a directory of root serves as another user's.
     if std::os::unix::fs::chown(&path, Some(65534), None).is_err() {
         path = "/".into();
     }
@@ -213,7 +213,7 @@ async fn only_what_was_asked_for_makes_another_release() {
         let releases = open(directory.path(), ROOM);
         releases.insert_for(&key("inputs"), &before, &facts, release("a")).await;
         assert_eq!(found(&releases, [&before, &elsewhere, &newer, &more]).await, again, "{facts:?}");
-        // The same after a restart; and other inputs are another matter.
+        // The result is the same after a restart. Other inputs miss the cache.
         let releases = open(directory.path(), ROOM);
         assert_eq!(found(&releases, [&before, &elsewhere, &newer, &more]).await, again, "{facts:?}");
         assert_eq!(releases.get_for(&key("others"), &before).await, None);

@@ -74,7 +74,7 @@ fn a_new_package_that_breaks_an_invariant_is_left_out_and_the_reason_names_its_s
     let settled = settled(&["plain", "tool"], &["plain"], &[], &[not_both("plain", "tool")]);
     insta::assert_snapshot!(text(&settled), @r"
     plain 2.0.0
-    tool: package plain is required; package tool is required; a constraint of the request asks for none of (all of (package plain >=0.0.0 and package tool >=0.0.0)); constraints of PlatformPolicy limits are among those of the request
+    tool: package plain is required; package tool is required; a constraint of the request asks for none of (all of (package plain >=0.0.0 and package tool >=0.0.0)); the request includes constraints of PlatformPolicy limits
     ");
 }
 
@@ -83,7 +83,7 @@ fn what_is_installed_is_not_uninstalled_for_what_is_preferred() {
     let settled = settled(&["tool", "plain", "app"], &["plain"], &[], &[not_both("plain", "tool")]);
     insta::assert_snapshot!(text(&settled), @r"
     app 2.0.0, base 2.0.0, plain 2.0.0
-    tool: package plain is required; package tool is required; a constraint of the request asks for none of (all of (package plain >=0.0.0 and package tool >=0.0.0)); constraints of PlatformPolicy limits are among those of the request
+    tool: package plain is required; package tool is required; a constraint of the request asks for none of (all of (package plain >=0.0.0 and package tool >=0.0.0)); the request includes constraints of PlatformPolicy limits
     ");
 }
 

@@ -136,7 +136,7 @@ impl Package {
         }
     }
 
-    /// The channels that hold a bundle, among those of a list unless it is empty, in alphabetical order.
+    /// The channels that hold a bundle, in alphabetical order. If the list is not empty, only channels of the list.
     pub fn channels_of<'a>(&'a self, bundle: &'a str, among: &'a BTreeSet<String>) -> impl Iterator<Item = &'a str> {
         let selected = self.channels.iter().filter(move |(name, _)| among.is_empty() || among.contains(*name));
         selected.filter(move |(_, channel)| channel.entries.contains_key(bundle)).map(|(name, _)| name.as_str())
@@ -176,7 +176,7 @@ impl Package {
         Some(self.channels.get(name)?.skipped.get(bundle)?.as_str())
     }
 
-    /// The message of the deprecation of a bundle: its own, or that of its channels if all are deprecated.
+    /// The message of the deprecation of a bundle: its own, or its channels' if all are deprecated.
     pub fn deprecated(&self, bundle: &str) -> Option<&str> {
         if let Some(message) = self.deprecations.bundles.get(bundle) {
             return Some(message);

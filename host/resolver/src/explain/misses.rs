@@ -167,7 +167,7 @@ fn blocked(universe: &Universe<'_>, node: &Node, block: &Block) -> String {
     }
 }
 
-/// What keeps an upgrade from going on: the entry just before the candidate that cannot be installed.
+/// The entry that blocks an upgrade: the one just before the candidate that cannot be installed.
 fn barrier(universe: &Universe<'_>, node: &Node) -> String {
     let Some(package) = &node.package else { return String::new() };
     let before: BTreeSet<&String> = package

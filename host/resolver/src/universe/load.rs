@@ -17,7 +17,8 @@ use crate::{
     version::{VersionRelease, masterminds},
 };
 
-/// The name of what stands for the constraints of the question. No package of a catalog is loaded under it, and none can be asked for.
+/// The name of the package that represents the constraints of the question. No package of a catalog is loaded under it, and no request can
+/// name it.
 const CONSTRAINTS: &str = "the constraints";
 
 impl Universe<'_> {

@@ -94,7 +94,7 @@ impl Rank {
         Self { changed: false, ..self.clone() }
     }
 
-    /// Whether only the name of the catalog tells two candidates apart.
+    /// Whether two candidates differ only in the name of the catalog.
     pub(crate) fn ties(&self, other: &Self) -> bool {
         let part = |rank: &Self| (rank.changed, rank.not_default, rank.deprecated, rank.priority, rank.other_catalog);
         part(self) == part(other) && self.version == other.version && self.catalog != other.catalog
@@ -148,7 +148,7 @@ pub(crate) struct Universe<'a> {
     pub(crate) groups: Arena<Group>,
     pub(crate) matches: Arena<Match>,
     pub(crate) by_name: BTreeMap<String, GroupId>,
-    /// What stands for the constraints of the question: a package with one candidate, which is always chosen.
+    /// Represents the constraints of the question: a package with one candidate, which is always chosen.
     pub(crate) root: Option<GroupId>,
     by_text: BTreeMap<String, MatchId>,
     rules: Rules,

@@ -57,7 +57,7 @@ impl VersionRelease {
     }
 }
 
-/// The identifiers of a release have the rules of those of a pre-release.
+/// The identifiers of a release follow the rules for identifiers of a pre-release.
 fn identifiers(text: &str) -> Option<Prerelease> {
     (text.len() <= BYTES).then(|| Prerelease::new(text).ok()).flatten()
 }

@@ -224,7 +224,7 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// Whether a requirement counts: what is installed keeps what it has, and no more.
+    /// Whether a requirement counts: installed bundles keep the dependencies that they have, and get no others.
     fn counts(&self, need: &Need, of: usize) -> bool {
         if self.held != Some(of) || self.required(&self.one(of).package).is_some() {
             return true;

@@ -53,7 +53,8 @@ pub(crate) async fn actor(own: &Cluster, recent: &RecentAnswers, owner: &Owner) 
     impersonated(own, owner, account, found)
 }
 
-/// The same for a deletion, which cannot be undone: the ServiceAccount must exist now. It creates nothing, and needs no grant.
+/// Like [`actor`], for a deletion, which cannot be undone: the ServiceAccount must exist now. It creates nothing, and needs no
+/// grant.
 pub(crate) async fn actor_now(own: &Cluster, owner: &Owner) -> Result<Cluster, RolloutError> {
     let Some(account) = &owner.account else { return Ok(own.clone()) };
     impersonated(own, owner, account, annotations(own, account).await)

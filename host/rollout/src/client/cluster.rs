@@ -51,7 +51,7 @@ impl Cluster {
         Self { reader: Some(informers.reader()), ..self }
     }
 
-    /// The same cluster with a ServiceAccount impersonated on behalf of an owner.
+    /// This cluster with a ServiceAccount impersonated on behalf of an owner.
     pub(crate) fn on_behalf_of(&self, account: &Account, owner: &str) -> Result<Self, ApiError> {
         let client = impersonating(&self.client, account)?;
         let reader = self.reader.as_ref();

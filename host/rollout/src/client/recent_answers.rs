@@ -97,7 +97,7 @@ impl RecentAnswers {
 /// The annotations of an object.
 pub(crate) type Annotations = Arc<BTreeMap<String, String>>;
 
-/// Asks for the annotations of a ServiceAccount. Only those of Chandler are kept.
+/// Reads the annotations of a ServiceAccount. Only Chandler's are kept.
 pub(crate) async fn annotations(own: &Cluster, account: &Account) -> Result<Option<Annotations>, ApiError> {
     let resource = ApiResource::erase::<ServiceAccount>(&());
     let found = own.get(&resource, Some(&account.namespace), &account.name).await?;

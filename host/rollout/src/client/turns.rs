@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 
-/// The questions that somebody asks at the moment, by key.
+/// The requests that are in flight, by key.
 pub(crate) struct Turns<K> {
     asked: Mutex<HashMap<K, Arc<Turn<()>>>>,
 }

@@ -68,7 +68,7 @@ impl Cluster {
         self.try_apply(desired, live).await.map_err(|refusal| refusal.error)
     }
 
-    /// The same, with the fields that an error is about.
+    /// Like [`apply`](Self::apply), with the fields that an error is about.
     pub(crate) async fn try_apply(&self, desired: &Desired, live: &Value) -> Result<Value, ApplyError> {
         let version = live::resource_version(live);
         self.apply_to(desired, json!({"uid": live::uid(live), "resourceVersion": version}), false).await
@@ -178,7 +178,7 @@ impl Cluster {
         self.delete_with(DeleteParams::background(), resource, object).await
     }
 
-    /// The same, but the object is gone only after its dependents are.
+    /// Deletes an object in the foreground: it is gone only after its dependents are.
     pub(crate) async fn delete_in_foreground(
         &self,
         resource: &ApiResource,

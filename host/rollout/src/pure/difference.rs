@@ -9,8 +9,8 @@ use crate::pure::live::text;
 /// do not count: the API server sets defaults, and other field managers may own fields.
 ///
 /// None means that `live` certainly contains `desired`; [`hidden_change`](crate::pure::hidden_changes::hidden_change) decides
-/// whether an apply would reset more. Some means that the two look different: the API server may store a quantity or a list in
-/// another notation, which only a dry run can tell.
+/// whether an apply would reset more. Some means that the two look different: the API server may store a quantity or a list in another
+/// notation, which only a dry run can show.
 ///
 /// # Errors
 /// If the comparison takes more steps than the budget has left.

@@ -312,7 +312,7 @@ impl ApiError {
         matches!(self, Self::Conflict(_) | Self::Unavailable(_))
     }
 
-    /// Whether an authorizer denied the request. Its messages, unlike those of admission policies, have this form
+    /// Whether an authorizer denied the request. Its messages have this form, unlike the messages of admission policies
     /// (`Forbidden` in `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`).
     fn is_unauthorized(&self) -> bool {
         matches!(self, Self::Forbidden(message) if message.contains(": User \"") && message.contains(" cannot "))

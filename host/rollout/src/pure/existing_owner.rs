@@ -186,7 +186,7 @@ impl Collisions {
                 names.push_str(", …");
             }
             lines.push(format!(
-                "an object can belong to only one {kind}: remove it from this bundle or from that of {names}, or move it here \
+                "an object can belong to only one {kind}: remove it from this bundle or from the bundle of {names}, or move it here \
                  with `chandler adopt {owner} --force`"
             ));
         }
@@ -287,7 +287,7 @@ mod tests {
         ConfigMap n/x6 already exists and belongs to the Helm release n/r
         ConfigMap n/x7 already exists and was created by kubectl-create
         ConfigMap n/x8 already exists and was not created by Chandler
-        an object can belong to only one BundleDeployment: remove it from this bundle or from that of b, or move it here with `chandler adopt a --force`
+        an object can belong to only one BundleDeployment: remove it from this bundle or from the bundle of b, or move it here with `chandler adopt a --force`
         adopt objects without a controller with `chandler adopt a` or spec.collisionProtection: IfNoController, delete them, or remove them from the bundle
         objects of a previous owner of this name are being deleted; the rollout then continues by itself
         another controller or ApplySet will restore its objects: remove them from the bundle, or take them over with `chandler adopt a --force` or spec.collisionProtection: None
@@ -301,6 +301,6 @@ mod tests {
         let many = collisions((0..25).map(sibling)).to_string();
         let lines: Vec<&str> = many.lines().collect();
         assert_eq!((lines.len(), lines[10]), (12, "and 15 more"));
-        assert!(lines[11].contains("or from that of b0, b1, b10, …, or move it here"), "{many}");
+        assert!(lines[11].contains("or from the bundle of b0, b1, b10, …, or move it here"), "{many}");
     }
 }

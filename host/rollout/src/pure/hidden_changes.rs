@@ -1,10 +1,10 @@
 //! Changes that a comparison field by field cannot detect, found by the records of the field managers. Pure.
 //!
 //! Server-side apply resets some values as a whole: a selector, a list of strings. A member that a user adds to such a value is
-//! not in the release, so [`difference`](crate::pure::difference::difference) cannot tell it from a member that another field
-//! manager may own. `metadata.managedFields` can: a manager that writes anything below an atomic value is recorded as the owner
-//! of the whole value, while below other values it owns its own members. Only such a record requires a dry run, so a controller
-//! that renews an annotation or a Lease, or that writes the status, causes none.
+//! not in the release, so [`difference`](crate::pure::difference::difference) cannot distinguish it from a member that another field
+//! manager may own. `metadata.managedFields` can: a manager that writes anything below an atomic value is recorded as the owner of the
+//! whole value, while below other values it owns its own members. Only such a record requires a dry run, so a controller that renews an
+//! annotation or a Lease, or that writes the status, causes none.
 
 use chandler_core::{Budget, Stop};
 use serde_json::{Map, Value};
@@ -47,7 +47,7 @@ fn search_all(desired: &Value, live: &Value, budget: &Budget) -> Result<(), Ende
 /// Finds fields in Chandler's record that Chandler did not write: another client used its name.
 fn forged(record: &Value, desired: &Value, live: &Value, budget: &Budget) -> Result<(), Ended> {
     if text(record, "/operation") == "Update" {
-        // The record of a create includes defaults, so only the time can tell; clients can write the time, too. Times have one
+        // The record of a create includes defaults, so only the time can distinguish them; clients can write the time, too. Times have one
         // format and one time zone.
         let is_later = text(record, "/time") > text(live, "/metadata/creationTimestamp");
         let changed = is_later || may_have_changed(desired, live);

@@ -162,7 +162,7 @@ impl Holdings {
         self.held.iter().map(|(id, uid)| (id, uid.as_str()))
     }
 
-    /// Every object that may exist: those of the owner, and those that are about to be created.
+    /// Every object that may exist: the owner's objects, and the ones that are about to be created.
     pub(crate) fn known(&self) -> impl Iterator<Item = &ObjectId> {
         self.held.keys().chain(&self.expected)
     }

@@ -32,7 +32,7 @@ impl Inventory {
         inventory
     }
 
-    /// The namespaces other than that of the parent: all, since the parent is cluster-scoped.
+    /// The namespaces other than the parent's: all, since the parent is cluster-scoped.
     pub(crate) fn namespaces(&self) -> &BTreeSet<String> {
         &self.namespaces
     }

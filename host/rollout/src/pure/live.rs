@@ -195,7 +195,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The same owner with a record that holds the ConfigMap `n/x` with UID `u` and expects `n/y`.
+    /// The owner of the tests with a record that holds the ConfigMap `n/x` with UID `u` and expects `n/y`.
     pub(crate) fn recorded_owner() -> Owner {
         let (held, expected) = (config_map("x"), config_map("y"));
         let holdings = Holdings::new("uid-a", Seal::new([1; 32]))

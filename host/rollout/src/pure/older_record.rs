@@ -25,7 +25,7 @@ pub struct OlderRecord {
     pub recorded: u64,
 }
 
-/// Refuses to go on if one of these objects shows that the record is older.
+/// Refuses to continue if one of these objects shows that the record is older.
 pub(crate) fn refuse<'a>(
     owner: &Owner,
     objects: impl IntoIterator<Item = &'a Value>,

@@ -34,7 +34,7 @@ impl Parent {
         }}))
     }
 
-    /// The same, of an object as the API server returned it.
+    /// The parent in an object as the API server returned it.
     pub(crate) fn read(object: &Value) -> Self {
         let copy = |name: &str| object.pointer(&format!("/metadata/{name}")).cloned().unwrap_or_default();
         let marks = |name: &str| {

@@ -1,8 +1,8 @@
 //! The policies of an owner for objects of other owners that are in its way, and for its own objects that are no longer wanted.
 //! Pure.
 
-/// How objects of a release that exist and belong to another owner are treated. The names are those of OLM v1
-/// (`operator-controller`, `boxcutter`).
+/// How objects of a release that exist and belong to another owner are treated. The names come from OLM v1 (`operator-controller`,
+/// `boxcutter`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CollisionProtection {
     /// The release is refused.

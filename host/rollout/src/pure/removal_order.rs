@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many rounds of deletions each of these members waits for: it is deleted when all that depend on it are gone. `depends_on` gives the
-/// names that each member depends on; names of others do not matter. Members that depend on each other in a circle, which a set never has but
-/// whose annotations anyone may write who may write the members, are deleted together, after all others.
+/// names that each member depends on; names of others do not matter. A set has no cyclic dependencies, but users who may write the members
+/// may write cyclic annotations: such members are deleted together, after all others.
 pub(crate) fn rounds<'a>(depends_on: &BTreeMap<&'a str, Vec<&'a str>>) -> BTreeMap<&'a str, usize> {
     let mut dependents: BTreeMap<&str, usize> = depends_on.keys().map(|name| (*name, 0)).collect();
     let needed = |name: &str| -> BTreeSet<&'a str> {

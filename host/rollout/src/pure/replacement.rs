@@ -71,8 +71,8 @@ fn items(live: &[Value], desired: &[Value], lists: Lists, unite: impl Fn(&Value,
     united.chain(added).collect()
 }
 
-/// Sets the value at a path to the desired one, or removes it. For a list, all items are set: the API server counts those of
-/// the list that an apply would have produced.
+/// Sets the value at a path to the desired one, or removes it. For a list, all items are set: the API server counts the items of the list
+/// that an apply would have produced.
 fn set(wanted: &mut Value, desired: &Value, path: &[String], lists: Lists) {
     match (wanted, desired) {
         (Value::Object(wanted), Value::Object(desired)) => {

@@ -20,9 +20,9 @@ impl Seal {
         Self(bytes)
     }
 
-    /// The mark of an object that a revision of the owner writes: `REVISION.` and 64 hexadecimal digits, or the digits alone for
-    /// revision 0, which stands for an owner without revisions. It is valid for one kind, namespace and name only, so copying it
-    /// to another object proves nothing.
+    /// The mark of an object that a revision of the owner writes: `REVISION.` and 64 hexadecimal digits, or the digits alone for revision
+    /// 0, which means an owner without revisions. It is valid for one kind, namespace and name only, so copying it to another object proves
+    /// nothing.
     pub(crate) fn mark(&self, owner: &str, id: &ObjectId, revision: u64) -> String {
         match revision {
             0 => self.digits(&[owner, &id.text()]),

@@ -147,7 +147,7 @@ pub(crate) fn without_values(message: &str) -> String {
     lines.join("\n")
 }
 
-/// Whether a text contains a Secret as YAML or JSON, escaped or not, as far as a search for `kind: Secret` can tell.
+/// Whether a text contains a Secret as YAML or JSON, escaped or not, as far as a search for `kind: Secret` shows.
 fn holds_secret(text: &str) -> bool {
     let plain: String = text.chars().filter(|c| !matches!(c, '"' | '\'' | '\\' | ' ' | '\t')).collect();
     plain.match_indices("kind:Secret").any(|(at, found)| {
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(without_values(&message("ConfigMap")), message("ConfigMap"));
     }
 
-    /// Every member of a Secret and of its metadata, those of the API and others, has the value of the Secret: as a whole, and field by field.
+    /// Every member of a Secret and of its metadata, in the API or not, has the value of the Secret: as a whole, and field by field.
     #[test]
     fn what_is_not_listed_is_hidden() {
         use serde_json::{Map, json};

@@ -2,9 +2,9 @@
 //!
 //! Clients that do not apply can store such values: items of a list without the member that identifies them (a Secret without a
 //! name in a ServiceAccount), or values that a CustomResourceDefinition no longer allows. The API server then answers every
-//! apply, from any client, with status 500 and no reason. This is a refusal and not an outage, so waiting does not help. The
-//! messages are those of `structuredmerge.go` and `skipnonapplied.go` in `k8s.io/apimachinery/pkg/util/managedfields/internal`,
-//! and of `sigs.k8s.io/structured-merge-diff/v6/typed`.
+//! apply, from any client, with status 500 and no reason. This is a refusal and not an outage, so waiting does not help. The messages come
+//! from `structuredmerge.go` and `skipnonapplied.go` in `k8s.io/apimachinery/pkg/util/managedfields/internal`, and of
+//! `sigs.k8s.io/structured-merge-diff/v6/typed`.
 
 use serde_json::{Map, Value};
 

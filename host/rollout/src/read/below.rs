@@ -25,7 +25,7 @@ use crate::{
 const PODS: u32 = 50;
 /// How many ReplicaSets of a Deployment are read: more than the default history of ten revisions.
 const SETS: u32 = 20;
-/// How many Jobs of a namespace are read to find those of a CronJob.
+/// How many Jobs of a namespace are read to find a CronJob's.
 const JOBS: u32 = 250;
 /// How many claims of a workload's Pods are read.
 const CLAIMS: usize = 4;

@@ -44,7 +44,7 @@ pub(crate) struct TeardownPlan {
     pub(crate) in_use: Vec<CrdInUse>,
     /// Objects that the garbage collector already orphaned. They are not changed, which requires no permission.
     pub(crate) orphaned: Vec<Member>,
-    /// Whether the user chose to orphan all objects, of which the garbage collector orphaned those of the kinds that it knew.
+    /// Whether the user chose to orphan all objects, and the garbage collector orphaned the objects of the kinds that it knew.
     pub(crate) all_stay: bool,
 }
 

@@ -76,7 +76,7 @@ impl Discovery {
         (document.fetched.elapsed() < trusted).then_some(document)
     }
 
-    /// The same from the cache only.
+    /// A kind as the cache has it, however old, without a request.
     pub(crate) fn known_kind(&self, group: &str, version: &str, kind: &str) -> Option<Served> {
         self.remembered(group, version)?.kind(kind).cloned()
     }

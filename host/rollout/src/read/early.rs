@@ -1,4 +1,4 @@
-//! The checks before a rollout lists anything or asks for a dry run: a release that will certainly be refused costs no more.
+//! The checks before a rollout lists anything or asks for a dry run: a release that will certainly be refused needs no further requests.
 
 use chandler_permissions::Installation;
 use serde_json::Value;

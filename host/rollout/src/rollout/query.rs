@@ -44,9 +44,9 @@ impl Rollout {
         Ok(adoption::find(&actor, &desired, &situations, &snapshot.live).await)
     }
 
-    /// Watches the kinds of a release, so that a change of an object triggers a reconcile of its owner: with the rights of the
-    /// client, or with those of the owner's ServiceAccount in the namespaces of the release. A kind that a CRD of the release defines
-    /// is among them once its first object was created. Without [informers](Self::with_informers) nothing is watched.
+    /// Watches the kinds of a release, so that a change of an object triggers a reconcile of its owner: with the client's rights, or with
+    /// the rights of the owner's ServiceAccount in the namespaces of the release. A kind that a CRD of the release defines is among them
+    /// once its first object was created. Without [informers](Self::with_informers) nothing is watched.
     pub async fn watch(&self, owner: &Owner, release: &Release) {
         let (reader, kinds) = if let Some(account) = &owner.account {
             let actor = match self.cluster.on_behalf_of(account, &owner.name) {

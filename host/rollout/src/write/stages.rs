@@ -119,7 +119,7 @@ impl<'a> Stages<'a> {
         self.write_unheld(pending).await.map(drop)
     }
 
-    /// Writes the objects of a stage in the order of the phases and then in that of their sequences, and returns the objects that it waits for.
+    /// Writes the objects of a stage in the order of the phases and then of their sequences, and returns the objects that it waits for.
     async fn run_stage(&mut self, stage: Range<usize>) -> Result<Vec<Unhealthy>, RolloutError> {
         let desired = self.context.desired;
         let phases = ranges(desired.get(stage.clone()).unwrap_or_default(), |desired| desired.phase);
@@ -352,7 +352,7 @@ impl<'a> Stages<'a> {
         }
     }
 
-    /// The objects that a stage waits for: its own, and those of earlier stages whose Services start only in this one.
+    /// The objects that a stage waits for: its own, and the objects of earlier stages whose Services start only in this one.
     fn gate(&self, range: Range<usize>) -> Vec<Unhealthy> {
         let stage = self.context.desired.get(range.start).map_or(0, |first| first.stage);
         let dependencies = self.context.dependencies.at(stage);

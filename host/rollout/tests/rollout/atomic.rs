@@ -201,7 +201,7 @@ async fn ignored_members_of_a_selector_stay() {
     assert!(stage.rollout.observe(&RolloutRequest::new(&one, &objects)).await.unwrap().matches_release());
     assert_eq!(drift(&stage, &objects).await.len(), 1, "without the rule it is drift again");
 
-    // The same applies if the map itself is not in the release.
+    // This also applies if the map itself is not in the release.
     let all = release(&[(0, policy(json!({})))]);
     stage.complete(&all).await;
     stage.meddle(&policy_key(), json!({"spec": {"podSelector": {"matchLabels": {"tier": "x"}}}})).await;
@@ -261,7 +261,7 @@ async fn values_that_make_an_apply_impossible_are_replaced() {
     assert_eq!(volumes, ["v", "theirs"], "what others added stays");
     assert_eq!(live["spec"]["replicas"], 3);
 
-    // The same applies to another release.
+    // This also applies to another release.
     stage.meddle(&service_key(), json!({"spec": {"ports": edit}})).await;
     let next = release(&[(0, service(json!([{"port": 81}])))]);
     assert_eq!(stage.complete(&next).await.updated, [service_key()]);

@@ -62,7 +62,7 @@ async fn objects_of_other_owners_are_not_taken() {
     insta::assert_snapshot!(refused, @r"
     ConfigMap install/shared already exists and is controlled by BundleDeployment other
     ConfigMap install/theirs already exists and was created by kubectl
-    an object can belong to only one BundleDeployment: remove it from this bundle or from that of other, or move it here with `chandler adopt demo --force`
+    an object can belong to only one BundleDeployment: remove it from this bundle or from the bundle of other, or move it here with `chandler adopt demo --force`
     adopt objects without a controller with `chandler adopt demo` or spec.collisionProtection: IfNoController, delete them, or remove them from the bundle
     ");
     assert!(matches!(refused, RolloutError::Collisions(_)));

@@ -16,7 +16,7 @@ async fn refusals(stage: &Stage, release: &Release) -> Vec<String> {
     preview.refusals
 }
 
-/// The refusal in the preview, which must equal that of the rollout.
+/// The refusal in the preview, which must equal the rollout's.
 async fn agreed(stage: &Stage, objects: &[(u32, Value)]) -> String {
     let release = release(objects);
     let previewed = refusals(stage, &release).await;

@@ -72,7 +72,7 @@ impl Stage {
         self.rollout = Rollout::new(recording, Options::default());
     }
 
-    /// A client whose requests are recorded as those of the rollout.
+    /// A client whose requests are recorded as the rollout's.
     pub(crate) async fn rollout_client(&self) -> Client {
         recording_client(&self.cluster, Arc::clone(&self.requests), Arc::clone(&self.reads)).await
     }

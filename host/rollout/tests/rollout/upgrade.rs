@@ -48,7 +48,7 @@ async fn removed_objects_are_pruned_at_the_end() {
         (0, ox("one", json!({}))),
     ];
     stage.complete(&release(&old)).await;
-    // An object with the same labels, except that of the set, does not belong to the owner.
+    // An object with the same labels, except the set's, does not belong to the owner.
     let mut foreign = config_map("foreign", json!({}));
     foreign["metadata"]["labels"] =
         json!({"core.rukpak.io/owner-kind": "BundleDeployment", "core.rukpak.io/owner-name": "demo"});

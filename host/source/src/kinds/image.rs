@@ -62,7 +62,7 @@ impl SourceKind for Image {
         let Environment { system, grantee, rules, .. } = environment;
         let (secret, certificates) = (self.spec.pull_secret.as_deref(), &self.spec.certificate_data);
         let insecure = self.spec.insecure_skip_tls_verify;
-        // Whoever says how the registry is authenticated could pretend to be it, and must not get credentials that they may not name.
+        // A user who chooses how the registry is authenticated could impersonate it, and must not get credentials that they may not name.
         let access = if secret.is_none() && (insecure || certificates.is_some()) {
             ImageAccess::default()
         } else {

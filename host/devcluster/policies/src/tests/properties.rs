@@ -67,7 +67,7 @@ proptest::proptest! {
             ..create(1)
         };
         let admission = asked.ask(&SHIPPED);
-        // jane is nobody: whatever the shipped policies are about, she has no right to it.
+        // jane has no permission for anything that the shipped policies are about.
         let told = admission.denial.map(|denial| denial.message);
         proptest::prop_assert!(told.is_none_or(|message| message.starts_with("ValidatingAdmissionPolicy 'chandler-")));
     }

@@ -22,7 +22,7 @@ pub(crate) struct Field {
     pub(crate) name: String,
     /// How often it may occur.
     pub(crate) cardinality: Cardinality,
-    /// `string`, `int32`, ... or a message's full name; of a map, that of its values.
+    /// `string`, `int32`, ... or a message's full name; for a map, the type of its values.
     pub(crate) type_name: String,
 }
 

@@ -16,8 +16,8 @@ use crate::{
 /// Validates a CustomResourceDefinition object beyond its type; `old` is the stored object of an update.
 ///
 /// Names, scope, versions (unique, exactly one stored, none dropped that objects may be stored in), conversion, subresources, and the
-/// structural schema of every version with its rules compiled. Paths are those of kube-apiserver: what all versions agree in is
-/// reported once, as a part of `spec`.
+/// structural schema of every version with its rules compiled. Paths are the same as kube-apiserver's: errors in fields that all versions
+/// share are reported once, as a part of `spec`.
 pub fn validate_crd(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let root = FieldPath::Root;
@@ -170,7 +170,7 @@ fn short(versions: &Value) -> Value {
     versions.as_array().into_iter().flatten().filter_map(|version| version.get("name").cloned()).collect()
 }
 
-/// Paths are those of the internal type, in which the webhook has no object of its own.
+/// Paths refer to the internal type, in which the webhook has no object of its own.
 fn conversion(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let Some(conversion) = spec.get("conversion").filter(|conversion| conversion.is_object()) else { return };
     let path = path.field("conversion");

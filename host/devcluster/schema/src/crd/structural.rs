@@ -38,7 +38,7 @@ const STRUCTURE: &[&str] = &[
     "x-kubernetes-map-type",
 ];
 
-/// Reports where a schema is not structural; `path` is that of `openAPIV3Schema`.
+/// Reports where a schema is not structural; `path` is the path of `openAPIV3Schema`.
 pub(super) fn check(schema: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     if let Some(found) = schema.get("type").and_then(Value::as_str).filter(|found| *found != "object") {
         errors.push(FieldError::invalid(&path.field("type"), found, "must be object at the root"));

@@ -49,7 +49,7 @@ fn key_of(items: &Schema, keys: &[String], item: &Value) -> Map<String, Value> {
         .collect()
 }
 
-/// The items of a stored list, to be found by those of a new one.
+/// The items of a stored list, to be looked up by the items of a new one.
 pub(super) struct Stored<'a> {
     items: &'a Schema,
     list_type: &'a ListType,
@@ -60,7 +60,7 @@ pub(super) struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    /// The items of a list, or `None` if it is no list.
+    /// The items of a list, or `None` if it is not a list.
     pub(super) fn of(items: &'a Schema, list_type: &'a ListType, old: Option<&'a Value>) -> Option<Self> {
         let old = old?.as_array()?;
         let mut places = HashMap::new();

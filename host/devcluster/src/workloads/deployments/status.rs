@@ -209,7 +209,7 @@ fn fails(rollout: &Rollout<'_>) -> bool {
     unready && rollout.behaviour() == Behaviour::Fail
 }
 
-/// The failure of a ReplicaSet; that of the current one first.
+/// The failure of a ReplicaSet; the current one comes first.
 fn failure(rollout: &Rollout<'_>) -> Option<Value> {
     let found = rollout.new.into_iter().chain(rollout.old.iter().copied());
     let failure = found.into_iter().find_map(|set| condition(set, "ReplicaFailure"))?;

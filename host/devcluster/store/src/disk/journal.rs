@@ -23,7 +23,7 @@ pub(super) const PENDING: usize = 4096;
 pub(crate) struct Progress {
     /// All writes up to this revision are on disk.
     pub(crate) durable: u64,
-    /// Why there will be no more.
+    /// Why no more writes are accepted.
     pub(crate) failure: Option<Arc<Failure>>,
 }
 

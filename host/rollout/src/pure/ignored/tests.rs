@@ -19,7 +19,7 @@ fn overlaid(pointers: &[&str], desired: &Value, live: &Value) -> Value {
     desired
 }
 
-/// The same by the definition: one pointer after the other.
+/// The reference implementation: one pointer after the other.
 fn one_by_one(pointers: &[&str], desired: &Value, live: &Value) -> Value {
     let mut desired = desired.clone();
     for pointer in pointers {
@@ -135,7 +135,7 @@ fn rules_select_objects_and_keep_the_marks() {
     labels.insert("b".into(), json!("2"));
     assert_eq!(marked.value["metadata"]["labels"], Value::Object(labels));
     assert_eq!(marked.value["metadata"]["annotations"], json!({APPLIED: marked.digest}));
-    assert_eq!(marked.digest, desired().digest, "the digest is that of the release");
+    assert_eq!(marked.digest, desired().digest, "the digest belongs to the release");
 }
 
 #[test]

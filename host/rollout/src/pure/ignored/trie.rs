@@ -63,7 +63,7 @@ impl<'t> Active<'t> {
         self.nodes.len()
     }
 
-    /// The members that pointers lead to; a wildcard leads to those of both maps.
+    /// The members that pointers lead to; a wildcard leads to the members of both maps.
     pub(super) fn names(&self, desired: &Map<String, Value>, found: Option<&Map<String, Value>>) -> BTreeSet<String> {
         let mut names: BTreeSet<String> = self.nodes.iter().flat_map(|node| node.named.keys()).cloned().collect();
         if self.has_every() {

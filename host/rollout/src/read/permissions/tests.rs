@@ -26,7 +26,7 @@ fn needs_become_questions() {
 
 /// An API server whose authorizer cannot list its rules, and answers access reviews beyond them.
 struct Webhook {
-    /// `verb resource name` of each granted permission; a name of `*` stands for all names.
+    /// `verb resource name` of each granted permission; a name of `*` means all names.
     allowed: &'static [&'static str],
     asked: Arc<Mutex<Vec<String>>>,
 }
