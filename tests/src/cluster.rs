@@ -186,8 +186,8 @@ fn rustls_provider() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// The API server takes the name of a field manager from the `User-Agent` of who states none. With that of the controller, edits of a test
-/// would count as its own.
+/// For requests without a field manager, the API server takes its name from the `User-Agent`. With the controller's, a test's edits would
+/// count as the controller's.
 fn as_other_manager(mut config: Config) -> Config {
     config.headers.push((USER_AGENT, HeaderValue::from_static("chandler-tests")));
     config

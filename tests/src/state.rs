@@ -124,7 +124,7 @@ pub async fn content_of(client: &Client, namespace: &str) -> Vec<String> {
     all.into_keys().filter(|key| !own.contains(&key.as_str())).collect()
 }
 
-/// All objects, or those of a namespace, by kind and name.
+/// All objects, or the objects of a namespace, by kind and name.
 async fn list(client: &Client, namespace: Option<&str>, parameters: &ListParams) -> BTreeMap<String, DynamicObject> {
     let discovery = Discovery::new(client.clone()).run_aggregated().await.expect("the API server serves discovery");
     let kinds = discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources);

@@ -27,12 +27,12 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> 
     command
 }
 
-/// What the demo and the tests are built with, as arguments of cargo. All use these, so that what they share is compiled once: features are
-/// those that the whole workspace selects, and jemalloc is left out, which takes a minute to compile.
+/// What the demo and the tests are built with, as arguments of cargo. All use these, so that shared crates are compiled once: the features
+/// are the ones that the whole workspace selects, and jemalloc is left out, which takes a minute to compile.
 pub(crate) const SHARED: [&str; 5] =
     ["--locked", "--workspace", "--no-default-features", "--features", "chandler/dev,chandler-properties/sandbox"];
 
-/// The same without the feature `dev`: for the command that a cluster runs. chandler-packages would select the feature.
+/// Like [`SHARED`], but without the feature `dev`: for the command that a cluster runs. chandler-packages would select the feature.
 pub(crate) const CLUSTER: [&str; 7] = [
     "--locked",
     "--workspace",

@@ -16,7 +16,7 @@ use anyhow::{Context as _, bail};
 
 use crate::command::{self, SHARED, cargo};
 
-/// Names the directory of the notes, where this program stands for rustdoc.
+/// Names the directory of the notes when this program runs as rustdoc.
 const NOTES: &str = "CHANDLER_RUSTDOC_NOTES";
 /// Arguments of rustdoc that select its tests, and the number of values after each.
 const ABOUT_TESTS: [(&str, usize); 3] = [("--test", 0), ("--test-run-directory", 1), ("--test-args", 1)];
@@ -46,7 +46,7 @@ impl Documentation {
     }
 }
 
-/// The directory of the notes, if this program stands for rustdoc.
+/// The directory of the notes, if this program runs as rustdoc.
 pub(crate) fn notes() -> Option<PathBuf> {
     env::var_os(NOTES).map(PathBuf::from)
 }

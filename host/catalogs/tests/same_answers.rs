@@ -1,6 +1,6 @@
 //! An index gives the resolver the same answers as the documents that it was built from.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot continue panics")]
 
 use std::{fs, sync::Arc};
 

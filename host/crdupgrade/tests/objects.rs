@@ -1,6 +1,6 @@
 //! Custom resources in the cluster against new schemas.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue panics")]
 
 use chandler_crd_upgrade::{ObjectCheck, Policy, Report};
 use serde_json::{Value, json};

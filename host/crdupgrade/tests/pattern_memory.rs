@@ -1,6 +1,6 @@
 //! What patterns and rules of a hostile CRD take of memory. The allocator counts, so this is a test binary of its own.
 
-#![expect(clippy::expect_used, reason = "a test that cannot go on panics")]
+#![expect(clippy::expect_used, reason = "a test that cannot continue panics")]
 
 use chandler_crd_upgrade::{CheckError, ObjectCheck, Policy};
 use peak_alloc::PeakAlloc;

@@ -1,6 +1,6 @@
 //! What holds for every CRD.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot continue panics")]
 
 use chandler_crd_upgrade::{Policy, Rule, compare};
 use proptest::{collection, prelude::*};

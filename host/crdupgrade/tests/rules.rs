@@ -1,6 +1,6 @@
 //! Every rule: what it finds, what it does not, and what is said.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue panics")]
 
 use chandler_crd_upgrade::{Enforcement, Policy, Report, Rule, comparable, compare};
 use serde_json::{Value, json};

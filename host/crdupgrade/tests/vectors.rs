@@ -1,6 +1,6 @@
 //! Upgrades of CRDs beside the checkout, with what the reference says of each.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue panics")]
 
 use std::fs;
 

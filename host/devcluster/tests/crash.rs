@@ -1,6 +1,6 @@
 //! A server is killed during writes, again and again: all acknowledged writes exist after the restart.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test that cannot continue fails")]
 
 use std::{
     collections::BTreeMap,

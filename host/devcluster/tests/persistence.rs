@@ -1,6 +1,6 @@
 //! Persistence: what survives a restart, and what continues after it.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot continue fails")]
 
 mod common;
 

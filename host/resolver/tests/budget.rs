@@ -1,6 +1,6 @@
 //! Hostile catalogs end with an error of their own, in bounded memory. The allocator counts, so this is a test binary of its own.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot continue panics")]
 
 mod support;
 

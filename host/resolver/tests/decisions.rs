@@ -1,6 +1,6 @@
 //! Decisions and explanations, example by example.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot continue panics")]
 
 use chandler_resolver::{Answer, Change, Edge, Line, MemoryCatalogs, Problem, ResolveError, resolve};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! The choices of OLM v0 where its rules equal ours. The cases come from its resolver's tests, and are rewritten.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot continue panics")]
 
 use chandler_resolver::{Answer, Package, Problem, ResolveError, resolve};
 use serde_json::{Value, json};

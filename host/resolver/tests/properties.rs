@@ -1,6 +1,6 @@
 //! Properties of all answers, against a resolver that looks at every set.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot continue panics")]
 
 use std::collections::BTreeSet;
 

@@ -3,7 +3,7 @@
 //! The catalogs are the shared fixtures and the ones that `CHANDLER_CATALOGS` names: directories or files of YAML, or of JSON as
 //! `opm render -o json` prints it, with `:` between them.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot continue panics")]
 
 use std::{
     cmp::Ordering,

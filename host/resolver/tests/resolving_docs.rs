@@ -1,6 +1,6 @@
 //! Runs the examples of docs/resolving.md.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot continue panics")]
 
 use chandler_resolver::{Answer, Decision, MemoryCatalogs, Problem, Reason, resolve};
 

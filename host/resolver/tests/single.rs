@@ -1,6 +1,6 @@
 //! The mode `Single` against an oracle of OLM v1's rules, on random questions about one package.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot continue panics")]
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! The vectors of OLM v1 and Deppy.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot continue panics")]
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! What a question with one change would be answered.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot continue panics")]
 
 use chandler_resolver::{Problem, resolve, what_if::what_if};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Renders a tree of registry+v1 bundles in every mode and compares the results with those of OLM v1's renderer.
+//! Renders a tree of registry+v1 bundles in every mode and compares the results with OLM v1's renderer.
 //!
 //! The command is `cargo xtask corpus`. It scales from sixty to seven thousand bundles: each core renders one bundle at a time, and
 //! only counts are kept.

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 pub enum Renderer {
     /// The component in its sandbox, as the controller runs it.
     Sandboxed(Box<Provisioner>, Limits),
-    /// The same code without Wasm.
+    /// The native code, without Wasm.
     Native,
 }
 

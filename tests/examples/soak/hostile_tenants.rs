@@ -46,7 +46,8 @@ const ATTACKS: [(&str, Attack); 16] = [
 
 /// The time between two edits of hostile BundleDeployments, so that each of them is tried again and again.
 const BETWEEN_EDITS: Duration = Duration::from_millis(500);
-/// After this many edits the class of [`Attack::VanishingClass`] is deleted and created again, and that of [`Attack::UpdatedClass`] updated.
+/// After this many edits the class of [`Attack::VanishingClass`] is deleted and created again, and the class of [`Attack::UpdatedClass`] is
+/// updated.
 const EDITS_PER_CLASS: u64 = 20;
 /// The directories of the repository of [`Attack::Git`], each in the one before, and the length of their names.
 const DIRECTORIES: usize = 150;

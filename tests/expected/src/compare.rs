@@ -10,7 +10,7 @@ use crate::{
 /// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The same objects.
+    /// The objects are equal.
     SameObjects,
     /// Both report an error, of the same class.
     SameRefusal(Refusal),
@@ -29,7 +29,7 @@ impl Verdict {
     }
 }
 
-/// Compares the outcome of a bundle with that of OLM v1: `{"objects": [...]}` or `{"error": "..."}`.
+/// Compares the outcome of a bundle with OLM v1's: `{"objects": [...]}` or `{"error": "..."}`.
 pub fn compare(expected: Value, outcome: Outcome) -> Verdict {
     let error = expected.get("error").and_then(Value::as_str).map(str::to_owned);
     match (error, outcome) {

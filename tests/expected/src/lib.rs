@@ -1,4 +1,4 @@
-//! Compares the outcome of a registry+v1 bundle with that of OLM v1's renderer.
+//! Compares the outcome of a registry+v1 bundle with OLM v1's renderer.
 //!
 //! An expected result is `{"objects": [...]}` or `{"error": "..."}`. Objects are compared in a [`canonical()`] form; errors are
 //! compared by class, not by text. This crate knows no renderer: the plugin's own tests use it, and `cargo xtask corpus`.

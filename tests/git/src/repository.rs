@@ -26,8 +26,8 @@ impl Repository {
         repository
     }
 
-    /// Commits exactly these files to a branch, each a mode (`100644`, `120000` for a link, `160000` for a submodule), a path and
-    /// its content; that of a submodule is a commit. Returns the commit.
+    /// Commits exactly these files to a branch, each a mode (`100644`, `120000` for a link, `160000` for a submodule), a path and its
+    /// content; the content of a submodule is a commit. Returns the commit.
     ///
     /// # Panics
     /// If git fails.

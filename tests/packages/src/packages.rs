@@ -19,7 +19,7 @@ pub struct Package {
 }
 
 impl Package {
-    /// The name of a version: that of its directory.
+    /// The name of a version, which is the name of its directory.
     pub fn version(directory: &Path) -> String {
         directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }

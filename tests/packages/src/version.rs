@@ -1,4 +1,4 @@
-//! The order of versions: that of semantic versioning, and lenient, since directories have any name.
+//! The order of versions: as in semantic versioning, but lenient, since directories may have any name.
 
 use std::cmp::Ordering;
 

@@ -118,7 +118,7 @@ pub(crate) fn assert_tree(tree: &Tree) {
         (entry.path.clone(), bytes)
     });
     let same = MemoryContent::new(files.collect::<Vec<_>>());
-    assert_eq!(same.digest(), tree.digest(), "the digest is not that of the files");
+    assert_eq!(same.digest(), tree.digest(), "the digest does not match the files");
 }
 
 /// Asserts that an error is terminal and explains itself: invalid bytes are not an I/O error.

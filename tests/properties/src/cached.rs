@@ -95,7 +95,7 @@ fn tagged(forgery: &Forgery) {
     }
 }
 
-/// Text with a valid plain hash, which anyone can compute: it parses to a release that round-trips, or to an error.
+/// Text with a valid plain hash, which needs no key: it parses to a release that round-trips, or to an error.
 fn text(input: &[u8], name: &Digest) {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     let packed = packed.write_all(input).and_then(|()| packed.finish()).expect("memory can be written");

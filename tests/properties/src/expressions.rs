@@ -14,7 +14,7 @@ use crate::memory;
 
 /// The budget of an expression in an admission policy.
 const LIMIT: u64 = 1_000_000;
-/// The memory that evaluation may take, beyond the expression and the object: that of values, and of regular expressions.
+/// The memory that evaluation may take, beyond the expression and the object: for values and regular expressions.
 const PEAK: usize = MEMORY + (32 << 20);
 /// A smaller limit of the memory of values, and what evaluation may take then.
 const SMALL: (usize, usize) = (1 << 20, 33 << 20);

@@ -1,8 +1,8 @@
 //! Responses of a hostile registry.
 //!
 //! An input is an archive of the registry's responses, by path below `/v2/`: the header lines, an empty line and the body, in which
-//! `@digest(path)` and `@size(path)` are replaced by those of another response. The file `image` is the reference, `secret` a pull
-//! secret. Bodies of paths that end in `.tar` get valid checksums.
+//! `@digest(path)` and `@size(path)` are replaced by the digest and size of another response. The file `image` is the reference, `secret` a
+//! pull secret. Bodies of paths that end in `.tar` get valid checksums.
 
 use std::{
     collections::BTreeMap,

@@ -8,7 +8,7 @@ use crate::memory;
 
 /// Memory beyond the charged amount: the table of patterns, and one-time allocations.
 const HELD: usize = 1 << 20;
-/// Budgets below that of a document, since using up that one takes a second.
+/// Budgets below a document's, since exhausting that takes a second.
 const LIMITS: [usize; 2] = [2 << 20, 256 << 10];
 /// The memory that a document with such a budget may take while its patterns are compiled.
 const PEAK: usize = 50 << 20;

@@ -9,7 +9,7 @@ use crate::memory;
 
 /// The manifest of the image.
 const MANIFEST: &[u8] = br#"{"schemaVersion":2,"layers":[],"config":{}}"#;
-/// A key whose private half nobody has.
+/// A key whose private half is not stored.
 const KEY: &str = "-----BEGIN PUBLIC KEY-----\n\
 MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEanBaZDYVORH+DBOfp0aU5x6KUyim\n\
 1wvDb/RodQpALZe7EU1w0bdXXp7rtxffLmlH/BReLuIdtidHW0rnMqBZaw==\n\

@@ -7,7 +7,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a case that cannot go on panics, and prints what it was about"
+    reason = "a case that cannot continue panics, and prints what it was about"
 )]
 
 use std::{fs, hint::black_box, panic, path::Path, process::ExitCode};

@@ -49,8 +49,8 @@ pub struct Snapshot {
 }
 
 impl CountedController {
-    /// Starts the controller of this world without a watch selector, as most installations do: the API server must have no
-    /// BundleDeployments but those of this world.
+    /// Starts the controller of this world without a watch selector, as most installations do: the API server must only have
+    /// BundleDeployments of this world.
     pub fn start(world: &World) -> Self {
         let config = world.config();
         let options = chandler_controller::Options { watch_selector: WatchSelector::default(), ..world.options() };

@@ -1,4 +1,4 @@
-//! Compares counts with those of an earlier measurement.
+//! Compares counts with an earlier measurement.
 
 use std::collections::{BTreeMap, BTreeSet};
 

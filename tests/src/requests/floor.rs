@@ -31,8 +31,8 @@ const DEPLOYMENT: &str = "operator";
 /// No controller runs, hence no thread of one.
 const NO_THREAD: &str = "";
 
-/// Creates the objects of all bundles, changes them into those of the second version, and waits each time until the Deployments are
-/// available. The steps are `install` and `upgrade`; the requests are those of this client.
+/// Creates the objects of all bundles, updates them to the second version, and waits each time until the Deployments are
+/// available. The steps are `install` and `upgrade`; the requests are the ones of this client.
 pub async fn floor(world: &World, workload: Workload) -> Vec<Step> {
     let names: Vec<String> = (0..workload.bundles).map(|number| format!("{}-{number}", world.run())).collect();
     for name in &names {

@@ -59,7 +59,7 @@ impl Table<'_> {
         writeln!(f)
     }
 
-    /// The same as JSON.
+    /// The table as JSON.
     pub fn to_json(&self) -> Value {
         let steps = self.steps.iter().map(|step| {
             json!({

@@ -285,7 +285,7 @@ async fn an_object_that_two_ask_for_belongs_to_one() {
     }
     world.ready(&second).await;
     world.condition(&first, "Ready", "False", "ObjectCollision").await;
-    assert_eq!(owner().await, before, "nobody wrote");
+    assert_eq!(owner().await, before, "nothing was written");
 
     // Who no longer asks for it may ask again, and then has it.
     let asks = |adopt: &serde_json::Value| Patch::Merge(json!({"spec": {"adopt": adopt}}));

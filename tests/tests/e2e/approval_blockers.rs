@@ -86,7 +86,7 @@ async fn an_upgrade_with_missing_permissions_still_waits_for_approval_once_grant
     expect(&world, 0, None).await;
     approve(&world, 1, "1").await;
 
-    // The same for an upgrade that adds another kind.
+    // The rule also applies to an upgrade that adds another kind.
     let image = world.push(&bundle("2", &secret("bell"))).await;
     world.apply(&name, manual(spec_of(&world, PLAIN, &image, "deployer"))).await;
     let refused = world.condition(&name, "Ready", "False", "PermissionsMissing").await;
@@ -195,7 +195,7 @@ async fn an_unsafe_crd_is_reported_and_waits_for_approval_once_allowed() {
     world.condition(&name, "Ready", "False", "UnsafeCRDUpgrade").await;
     assert_eq!(installed(&world).await.as_deref(), Some("1"));
 
-    // The same release with another spec is another change.
+    // An equal release with another spec is another change.
     let image = world.push(&crd_upgrade::bundle(&world, "3", &fewer)).await;
     world.apply(&name, spec(&image, json!({"enforcement": "Warn"}))).await;
     let pending = world.pending(&name).await;
@@ -267,7 +267,7 @@ async fn an_approved_rollout_stops_if_the_spec_allows_more_than_was_approved() {
     world.finish().await;
 }
 
-/// Repairs and rollbacks need no approval, so they must not use settings that nobody approved.
+/// Repairs and rollbacks need no approval, so they must not use settings that were not approved.
 #[tokio::test]
 async fn a_repair_does_no_more_than_was_approved() {
     let world = World::new().await;
@@ -301,7 +301,7 @@ async fn a_repair_does_no_more_than_was_approved() {
     .await;
     assert_eq!(extra().await, "foreign");
 
-    // The same with a rollback.
+    // A rollback behaves like this, too.
     patched(Patch::Merge(json!({"spec": {"collisionProtection": null}}))).await;
     let image = world.push(&bundle("2", "")).await;
     world.apply(&name, manual(world.spec(PLAIN, &image))).await;

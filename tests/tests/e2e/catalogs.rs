@@ -55,7 +55,7 @@ pub(crate) async fn push(registry: &Registry, files: &[(&str, &str)]) -> String 
     push_to(registry, "catalogs/sample", files).await
 }
 
-/// The same, to another repository.
+/// Pushes the catalog to another repository.
 pub(crate) async fn push_to(registry: &Registry, repository: &str, files: &[(&str, &str)]) -> String {
     let program = Bundle::empty().with("bin/opm", "program");
     let image = files.iter().fold(program, |image, (path, text)| image.with(&format!("configs/{path}"), text));
@@ -243,7 +243,7 @@ async fn the_last_good_index_stays_while_the_registry_is_away_also_after_a_resta
     assert_eq!(digest(&kept), digest(&good));
 
     world.stop_controller().await;
-    // Nobody who writes the status decides which index is used.
+    // Writing the status does not change which index is used.
     let forged = json!({"status": {"digest": "sha256:0", "conditions": []}});
     catalogs(&world).patch_status(&name, &PatchParams::default(), &Patch::Merge(forged)).await.expect("a status");
     restart(&mut world);

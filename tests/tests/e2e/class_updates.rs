@@ -34,7 +34,7 @@ fn wasm(file: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; build it with `cargo xtask plugins`", path.display()))
 }
 
-/// The same component with another digest.
+/// This component with another digest.
 fn rebuilt(mut wasm: Vec<u8>) -> Vec<u8> {
     wasm.extend([0, 3, 1, b'x', 0]);
     wasm
@@ -160,7 +160,7 @@ async fn an_update_of_a_class_waits_for_the_approval_of_each_bundle_deployment()
     }
     assert!(has(&world, "one").await && has(&world, "other").await && !has(&world, "first").await);
 
-    // Whoever may write the status updates nothing, nor does a restart, and the release is repaired.
+    // Writing the status updates nothing, nor does a restart, and the release is repaired.
     let mut history = json!(found.status.clone().expect("a status").history);
     history[0]["provisioner"]["digest"] = json!(hostile);
     let forged = Patch::Merge(json!({"status": {"history": history}}));

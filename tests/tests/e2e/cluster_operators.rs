@@ -205,7 +205,7 @@ async fn restart(world: &mut World, mode: ClusterOperatorMode, change: impl FnOn
     });
 }
 
-/// Whether the cluster-version operator goes on waiting for the ClusterOperator when it installs a cluster.
+/// Whether the cluster-version operator keeps waiting for the ClusterOperator when it installs a cluster.
 fn is_waited_for(status: &ClusterOperatorStatus) -> bool {
     judge(&expected(VERSION), status, Mode::Initializing).is_err_and(|it| it.reason == "ClusterOperatorNotAvailable")
 }
@@ -347,7 +347,7 @@ async fn an_edit_is_repaired_and_an_idle_controller_writes_nothing() {
     assert_eq!(time(&before), time(&repaired), "it was available all the time");
     assert!(condition(repaired.status.as_ref().expect("a status"), "Curious").starts_with("True"), "others may add");
 
-    // One that someone deletes is created again.
+    // A deleted ClusterOperator is created again.
     api.delete(&core, &DeleteParams::default()).await.expect("it exists");
     until(&world, &core, "accepted again", |status| is_accepted(status, VERSION)).await;
 

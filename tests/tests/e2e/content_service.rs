@@ -377,7 +377,7 @@ async fn an_upload_that_the_spec_names_by_digest_can_be_replaced() {
     let refused = world.condition(&thief, "Unpacked", "False", "UnpackFailed").await;
     let message = &condition(&refused, "Unpacked").expect("Unpacked").message;
     assert!(message.starts_with("no content was uploaded for it yet"), "{message}");
-    // The release that runs is not touched by a digest that nobody uploaded.
+    // A digest that was not uploaded does not affect the running release.
     world.apply(&name, uploaded(&world, Some(&unknown))).await;
     let refused = world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
     let message = &condition(&refused, "Unpacked").expect("Unpacked").message;

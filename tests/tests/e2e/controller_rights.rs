@@ -312,7 +312,7 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     world.delete(&bell).await;
     world.delete(&name).await;
     classes.delete(&name, &kube::api::DeleteParams::default()).await.expect("the object exists");
-    // It releases its Lease, and keeps that of its installation.
+    // It releases its Lease, and keeps its installation's.
     world.stop_controller().await;
     let leases: Api<Lease> = Api::namespaced(world.client.clone(), INSTALLATIONS_NAMESPACE);
     leases.delete(&installations_lease(&world), &kube::api::DeleteParams::default()).await.expect("the Lease exists");
@@ -352,7 +352,7 @@ async fn with_permission_to_watch_one_watch_per_kind_serves_all_accounts() {
     world.apply(&name, spec(&world, PLAIN, &image, "deployer")).await;
     world.ready(&name).await;
 
-    // A change of either object is noticed: that of the ConfigMap by the controller's watch, that of the Secret by the account's.
+    // A change of either object is noticed: the ConfigMap's by the controller's watch, the Secret's by the account's.
     let change = Patch::Merge(json!({"metadata": {"labels": null}}));
     let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.namespace);

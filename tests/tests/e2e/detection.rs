@@ -241,7 +241,7 @@ async fn an_installed_release_keeps_its_class_until_its_author_names_another() {
     assert_eq!(condition(&found, "Ready").map(|ready| ready.status.as_str()), Some("True"), "{}", message(&found));
     assert_eq!((detected(&found), uid().await), (pair(PLAIN, "plain+v0"), before.clone()));
 
-    // Whoever may write the status chooses no class.
+    // Writing the status does not choose a class.
     let forged = json!({"class": class, "digest": format!("sha256:{}", "0".repeat(64)), "format": "hostile+v0"});
     let mut history = json!(found.status.expect("a status").history);
     history[0]["provisioner"] = forged.clone();

@@ -248,8 +248,8 @@ async fn etcd_that_is_restored_under_a_running_controller_is_read_again() {
     it.rewind(&snapshot).await;
     assert_eq!(versions(world, &["changing", "removed", "added"]).await, ["1", "1", "-"]);
 
-    // The spec is that of version 1 again, and the next one is noticed at once. What version 1 contained and version 2 did not is still
-    // recorded, so that it is pruned.
+    // The spec has version 1 again, and the next change is noticed at once. Objects of version 1 that version 2 did not have are still
+    // recorded, so that they are pruned.
     install(world, "3", &["steady", "added"]).await;
     assert_eq!(versions(world, &["steady", "added", "changing", "removed"]).await, ["3", "3", "-", "-"]);
     it.world.finish().await;

@@ -71,7 +71,7 @@ fn seconds() -> Option<Duration> {
     env::var("CHANDLER_DRIFT_SECONDS").ok().and_then(|text| text.parse().ok()).map(Duration::from_secs)
 }
 
-/// The same seed by default, so that CI and developers run the same cases.
+/// A fixed seed by default, so that CI and developers run the same cases.
 fn seed() -> u64 {
     match env::var("CHANDLER_DRIFT_SEED").as_deref() {
         Ok("random") => SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_secs()),

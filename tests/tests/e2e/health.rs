@@ -109,13 +109,13 @@ async fn a_rule_of_the_spec_gates_a_stage() {
 
     spec["probes"] = json!([{
         "selector": {"kind": "ConfigMap", "name": "first"}, "rule": "self.metadata.labels['example.com/open'] == 'yes'",
-        "message": "nobody opened the gate",
+        "message": "the gate is closed",
     }]);
     world.apply(&name, spec).await;
     let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
     let closed = |deployment: Option<&BundleDeployment>| {
         deployment.and_then(|deployment| condition(deployment, "Ready")).is_some_and(|ready| {
-            ready.message.contains("/first: nobody opened the gate: field example.com/open does not exist yet")
+            ready.message.contains("/first: the gate is closed: field example.com/open does not exist yet")
         })
     };
     wait::until(&world.deployments(), &name, "closed", closed).await;

@@ -56,7 +56,7 @@ fn berths(group: &str, short_names: &Value, description: &str) -> Bundle {
     Bundle::empty().with("manifests/crd.yaml", &crd.to_string())
 }
 
-/// The API server refuses such a name for good, and goes on serving the CRD by its other names.
+/// The API server refuses such a name for good, and keeps serving the CRD by its other names.
 #[tokio::test]
 async fn a_short_name_that_is_a_name_of_its_own_crd_stops_no_upgrade() {
     let world = World::new().await;

@@ -106,7 +106,7 @@ async fn packages_of_two_catalogs_are_installed_and_go_with_their_platform_opera
     let active = status(&first).active_bundle_deployment.as_ref().map(|it| it.name.as_str());
     assert_eq!(active, Some(app.as_str()));
 
-    // The namespace that the bundle suggests, that of the package, and that of a package that no PlatformOperator names.
+    // The namespace that the bundle suggests, the namespace of the package, and the namespace of a package that no PlatformOperator names.
     assert_eq!(shop.installed_in(&suggested, "app").await.as_deref(), Some("1.0.0"));
     assert_eq!(shop.installed_in(&shop.name("tool"), "tool").await.as_deref(), Some("2.0.0"));
     assert_eq!(shop.installed_in(&world.platform(), "base").await.as_deref(), Some("1.0.0"));
@@ -114,7 +114,7 @@ async fn packages_of_two_catalogs_are_installed_and_go_with_their_platform_opera
     let namespace = namespaces.get(&suggested).await.expect("the namespace");
     assert_eq!(namespace.labels()["app.kubernetes.io/managed-by"], "chandler");
 
-    // The dependency gets a PlatformOperator, and needs none when that goes.
+    // The dependency gets a PlatformOperator, and still works when that is deleted.
     let base = create(&shop, "three", "base", json!({})).await;
     until(&world, &base, INSTALLED, "1.0.0").await;
     assert_eq!(shop.installed_in(&world.platform(), "base").await.as_deref(), Some("1.0.0"), "it does not move");

@@ -175,7 +175,7 @@ async fn after_a_restart_the_status_says_that_a_component_is_not_loaded_yet() {
     world.finish().await;
 }
 
-/// A component that ended up in quarantine, perhaps through the fault of the machine, is compiled again when somebody asks for it.
+/// A component that ended up in quarantine, perhaps through the fault of the machine, is compiled again on request.
 #[tokio::test]
 async fn a_requested_reconcile_compiles_a_quarantined_component_again() {
     let mut world = World::new().await;
@@ -187,7 +187,7 @@ async fn a_requested_reconcile_compiles_a_quarantined_component_again() {
     });
     let component = bundles::workspace().join("target/plugins/plain.wasm");
     let mut wasm = fs::read(component).expect("a component; `cargo xtask plugins` builds it");
-    // Nobody has compiled this one: its custom section names the run.
+    // This component was never compiled: its custom section names the run.
     let name = class.as_bytes();
     let length = u8::try_from(name.len()).expect("a short name");
     wasm.extend([0, length + 1, length]);

@@ -205,7 +205,7 @@ async fn pull_secrets_of_a_service_account_are_used_where_the_administrator_says
     world.stop_controller().await;
     restart(&mut world, "puller");
     world.ready(&name).await;
-    // Whoever says which certificates count gets no default credentials.
+    // A source that chooses the trusted certificates gets no default credentials.
     let authority = sealed.certificate_authority().expect("TLS");
     for (field, value) in [("insecureSkipTLSVerify", json!(true)), ("certificateData", json!(authority))] {
         let mut spec = world.spec(PLAIN, sealed_image);

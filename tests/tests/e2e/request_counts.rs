@@ -18,7 +18,7 @@ const RECORD: &str = "CHANDLER_RECORD_REQUESTS";
 const BUNDLES: usize = 5;
 
 /// How often the workload is measured before counts that differ fail the test. How many changes of an object one reconcile
-/// sees depends on the speed of the machine; a controller that sends more requests does so every time.
+/// sees depends on the speed of the machine; a controller that sends more requests sends them every time.
 const ATTEMPTS: usize = 4;
 
 /// Of how many measurements the median is recorded.
@@ -80,7 +80,7 @@ fn large_totals(expected: &Expected, found: &Expected) -> Vec<String> {
     large.map(|(step, expected, found)| format!("{step}: all requests grew from {expected} to {found}")).collect()
 }
 
-/// Measures the workload once, and tells whether on the embedded server.
+/// Measures the workload once. Returns whether it ran on the embedded server.
 async fn counts(accounts: bool) -> (Expected, bool) {
     let cluster = Cluster::acquire().await;
     let embedded = cluster.is_embedded();

@@ -27,7 +27,7 @@ enum Step {
     /// Back to the first decision.
     RollBack,
     Delete,
-    /// The same through a PlatformOperator.
+    /// An installation through a PlatformOperator.
     Platform,
     /// Another PlatformOperator, whose package needs one more.
     Second,

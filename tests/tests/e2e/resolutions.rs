@@ -115,7 +115,7 @@ async fn a_wish_becomes_a_set_that_pivots_rolls_back_and_goes_without_a_trace() 
     let (base, left, app) = (created("base").await, created("left").await, created("app").await);
     assert!(base <= left && left <= app, "{base} {left} {app}");
 
-    // The same set, without what is not wanted any more, and with something new.
+    // The set stays, without the packages that are no longer wanted, and with new ones.
     patch(&world, &name, json!({"packages": wanted(&shop, &[("left", ""), ("extra", "")])})).await;
     let pivoted = [("base", "1.0.0"), ("extra", "1.0.0"), ("left", "1.0.0")];
     let second = installed(&shop, &name, &pivoted).await;
@@ -338,7 +338,7 @@ async fn an_optional_package_that_the_checks_refuse_is_left_out_until_they_pass(
         assert!(world.deployments().get_opt(package).await.expect("an answer").is_none(), "{package} was written");
     }
 
-    // Nothing that the controller watches tells it that the name is free.
+    // The controller watches nothing that shows that the name is free.
     world.config_maps().delete("theirs", &DeleteParams::default()).await.expect("the ConfigMap exists");
     installed(&shop, &name, &[("app", "1.0.0"), ("right", "1.0.0"), ("taken", "1.0.0")]).await;
     delete(&world, &name).await;

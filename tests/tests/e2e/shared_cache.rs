@@ -43,7 +43,7 @@ async fn knowing_a_digest_does_not_grant_access_to_cached_content() {
     world.apply(&name, with_secret(&world, &image)).await;
     world.ready(&name).await;
 
-    // The same image without the Secret, and the same digest at another registry, which does not have it.
+    // The image without the Secret, and its digest at another registry, which does not have it.
     let digest = image.split_once('@').expect("a digest").1;
     let elsewhere = format!("{}/private/bell@{digest}", world.registry.host());
     for (suffix, image, expected) in

@@ -34,7 +34,7 @@ pub(crate) struct Shop<'a> {
     openshift: BTreeMap<&'static str, &'static str>,
     /// The packages that are platform operators.
     operators: BTreeSet<&'static str>,
-    /// The registry that the catalog names, if it is another one than that of the run.
+    /// The registry that the catalog names, if it is not the run's.
     upstream: Option<&'static str>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Shop<'a> {
         self
     }
 
-    /// The catalog names this registry instead of that of the run.
+    /// The catalog names this registry instead of the run's.
     pub(crate) fn from(mut self, registry: &'static str) -> Self {
         self.upstream = Some(registry);
         self
@@ -306,7 +306,7 @@ impl<'a> Shop<'a> {
         self.installed_in(&self.world.namespace, package).await
     }
 
-    /// The same, in another namespace.
+    /// The version that the ConfigMap of a package in this namespace has.
     pub(crate) async fn installed_in(&self, namespace: &str, package: &str) -> Option<String> {
         let maps: Api<ConfigMap> = Api::namespaced(self.world.client.clone(), namespace);
         let map = maps.get_opt(package).await.expect("the API server answers")?;

@@ -27,7 +27,7 @@ use crate::{
 /// A cluster with one tenant, and an account of the administrators that may do everything.
 struct Tenants {
     world: World,
-    /// The name of the tenant, which is that of its namespace, its account and its group.
+    /// The name of the tenant, which its namespace, its account and its group have, too.
     tenant: String,
     /// The namespace of the accounts.
     accounts: String,
@@ -393,8 +393,8 @@ async fn without_policies_accounts_install_only_what_they_list() {
     tenants.finish().await;
 }
 
-/// Grants go by names, which are first come, first served. A tenant that takes a name of another one gets no credentials for it, since no
-/// account that the tenant may use lists that name.
+/// Grants apply by name, and names are first come, first served. A tenant that takes a name of another one gets no credentials for it,
+/// since no account that the tenant may use lists that name.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_taken_name_gets_no_credentials() {
     let tenants = Tenants::new(true).await;

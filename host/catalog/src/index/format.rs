@@ -45,7 +45,7 @@ pub(super) struct Footer {
     pub(super) providers: Table,
     /// The position and the number of the entries.
     pub(super) order: Table,
-    /// The same.
+    /// The position and the number of the packages.
     pub(super) packages: Table,
 }
 

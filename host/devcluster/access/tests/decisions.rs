@@ -1,6 +1,11 @@
 //! Decisions over a whole policy: authorization, escalation, the bootstrap policy.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot continue fails"
+)]
 
 use chandler_devcluster_access::{
     Attributes, NonResourceAttributes, Policies, PolicySet, User, aggregation, authorize,

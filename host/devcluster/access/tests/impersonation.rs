@@ -1,6 +1,6 @@
 //! Impersonation: the permissions that each mode needs, and the error messages.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot continue fails")]
 
 use chandler_devcluster_access::{
     PolicySet, User, authorize,

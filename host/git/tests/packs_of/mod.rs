@@ -1,6 +1,6 @@
 //! Packs of any objects, byte by byte.
 
-#![expect(clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+#![expect(clippy::indexing_slicing, reason = "a test that cannot continue panics")]
 
 use std::io::Write as _;
 

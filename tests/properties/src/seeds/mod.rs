@@ -95,7 +95,7 @@ const NUMBERS: &str = "0\n-0\n+0\n007\n08\n0o17\n0x_ff\n0b101\n1_000\n1e3\n1E-3\
 /// The size in bytes of the largest bundle that is used as a seed: mutations of larger ones are slow and rarely find anything.
 const LARGEST: usize = 64 << 10;
 
-/// The seeds of one target, including those of `fixtures` if that is a directory.
+/// The seeds of one target, including the files of `fixtures` if that is a directory.
 ///
 /// # Errors
 /// If a directory cannot be read.

@@ -68,7 +68,7 @@ async fn the_last_applied_configuration_is_kept_up(scope: &Scope) {
     maps.create_with("fieldManager=kubectl-client-side-apply", &object).await.ok();
     let object = maps.apply("a", "kubectl", &config_map("a", json!({"x": "2"}))).await.is(200);
     let last: Value = serde_json::from_str(object["metadata"]["annotations"][LAST_APPLIED].as_str().unwrap()).unwrap();
-    assert_eq!(last["data"], json!({"x": "2"}), "so that client-side apply can go on");
+    assert_eq!(last["data"], json!({"x": "2"}), "so that client-side apply can continue");
     let owned = entry(&object, "kubectl", "Apply", "").unwrap()["fieldsV1"].to_string();
     assert!(!owned.contains(LAST_APPLIED), "{owned}");
 }

@@ -20,12 +20,12 @@ impl Collection {
         Self { http: http.clone(), path: format!("{}/namespaces/{namespace}/{plural}", root(group_version)) }
     }
 
-    /// Objects of the cluster, or those of all namespaces.
+    /// Objects of the cluster, or objects of all namespaces.
     pub(crate) fn cluster(http: &Http, group_version: &str, plural: &str) -> Self {
         Self { http: http.clone(), path: format!("{}/{plural}", root(group_version)) }
     }
 
-    /// The same collection with another client: as another user, or with further headers.
+    /// This collection with another client: as another user, or with further headers.
     pub(crate) fn through(&self, http: &Http) -> Self {
         Self { http: http.clone(), path: self.path.clone() }
     }

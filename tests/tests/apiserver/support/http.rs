@@ -33,7 +33,7 @@ impl Http {
         Self { client: Client::try_from(config).expect("a client"), headers: HeaderMap::new() }
     }
 
-    /// The same client with a further header in every request.
+    /// This client with a further header in every request.
     pub(crate) fn with(&self, name: &'static str, value: &str) -> Self {
         let mut headers = self.headers.clone();
         headers.append(name, value.parse().expect("a header value"));

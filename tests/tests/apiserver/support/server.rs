@@ -41,7 +41,7 @@ pub(crate) struct Server {
     cluster: Cluster,
     config: kube::Config,
     http: Http,
-    /// Makes the names of this run differ from those of other runs on the same cluster.
+    /// Makes the names of this run differ from other runs on the same cluster.
     run: chandler_tests::Run,
     widgets: OnceCell<()>,
     /// Paths to delete when the run is over.
@@ -71,7 +71,7 @@ impl Server {
         &self.http
     }
 
-    /// The administrator's client configuration, from which cases derive those of other users.
+    /// The administrator's client configuration, from which cases derive the configurations of other users.
     pub(crate) fn config(&self) -> kube::Config {
         self.config.clone()
     }
