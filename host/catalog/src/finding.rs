@@ -215,7 +215,7 @@ impl Problem {
     pub fn help(&self) -> String {
         match self {
             Self::Unreadable { .. } => {
-                "fix the syntax, or list the file in .indexignore if it is no part of the catalog"
+                "fix the syntax, or list the file in .indexignore if it is not part of the catalog"
             }
             Self::NotAnObject => "write an object with a schema, or list the file in .indexignore",
             Self::SeveralDocuments => "separate the documents with a line `---`",

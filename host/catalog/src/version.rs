@@ -110,7 +110,7 @@ mod tests {
         for pair in ascending.windows(2) {
             assert!(parse(pair[0]) < parse(pair[1]), "{pair:?}");
         }
-        // Leading zeros are no numeric identifier, so the metadata stays in the version.
+        // A number with leading zeros is not a numeric identifier, so the metadata stays in the version.
         let other = parse("1.0.0+01");
         assert_eq!((other.release(), other.version().build.as_str()), (None, "01"));
         assert!(other < parse("1.0.0+1"));

@@ -98,7 +98,7 @@ fn a_difference_names_what_changed() {
     let (before, after) = (index(BEFORE), index(&(BEFORE.replace("shop:1.1.0", "shop:1.1.0-rebuilt") + AFTER)));
     assert_eq!(difference::of(&before, &before).unwrap(), []);
     insta::assert_json_snapshot!(difference::of(&before, &after).unwrap());
-    // Lines are no difference.
+    // Different lines do not count.
     let moved = index(&format!("# a comment\n{BEFORE}"));
     assert_eq!(difference::of(&before, &moved).unwrap(), []);
 }

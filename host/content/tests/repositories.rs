@@ -255,6 +255,6 @@ async fn other_servers_are_no_git_servers() {
     let revision = Revision::Branch("main".to_owned());
     let error = repositories.resolve(&url.parse().unwrap(), &revision, &anonymous()).await.unwrap_err();
     assert_eq!((error.class(), error.reason()), (FailureClass::Permanent, "InvalidResponse"));
-    assert!(error.to_string().ends_with("or this is no git repository"), "{error}");
+    assert!(error.to_string().ends_with("or this is not a git repository"), "{error}");
     answer.abort();
 }

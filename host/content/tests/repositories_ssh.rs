@@ -172,7 +172,7 @@ async fn servers_that_serve_no_git_of_version_2_are_named() {
     let key = || KeyPair::generate("ed25519", &[]);
     for (settings, class, reason, expected) in [
         ("", FailureClass::Permanent, "InvalidResponse", "AcceptEnv GIT_PROTOCOL"),
-        ("ForceCommand echo Welcome!", FailureClass::Permanent, "InvalidResponse", "or this is no git repository"),
+        ("ForceCommand echo Welcome!", FailureClass::Permanent, "InvalidResponse", "or this is not a git repository"),
         (
             "ForceCommand echo no project named so >&2; exit 1",
             FailureClass::Unavailable,
@@ -236,7 +236,7 @@ async fn other_servers_are_no_ssh_servers() {
     for (greeting, class, reason, expected) in [
         (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], FailureClass::Transient, "NetworkFailed", "broke the connection"),
         (b"", FailureClass::Transient, "NetworkFailed", "broke the connection"),
-        (&[b'x'; 5000], FailureClass::Permanent, "InvalidResponse", "is no SSH server"),
+        (&[b'x'; 5000], FailureClass::Permanent, "InvalidResponse", "is not an SSH server"),
     ] {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();

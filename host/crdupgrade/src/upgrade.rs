@@ -177,7 +177,7 @@ mod tests {
             *of.pointer_mut(pointer).unwrap() = value;
             of
         };
-        // Metadata is no part of it: another writer of labels makes no approval invalid.
+        // Metadata is not part of it: changed labels do not invalidate an approval.
         let labelled = changed(&old, "/metadata", json!({"name": "a", "labels": {"b": "c"}, "resourceVersion": "7"}));
         assert_eq!(reviewed.digest, upgrade(&labelled, &new).digest);
         let scoped =

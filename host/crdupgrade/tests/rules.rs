@@ -418,7 +418,7 @@ fn what_is_no_crd_is_read_as_far_as_it_can_be() {
     }
     assert_eq!(found(deep.clone(), deep.clone()), "");
     let text = found(json!({"type": "object"}), json!({"type": "object", "properties": {"f": deep}}));
-    assert_eq!(text, "", "a new field is no finding, however deep");
+    assert_eq!(text, "", "a new field is not a finding, however deep");
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl Kept {
     }
 
     fn last_address(&self) -> Option<SocketAddr> {
-        // Without it there is another port, which is no reason not to start.
+        // Otherwise another port is used, which must not keep the server from starting.
         self.directory.as_ref()?.secret(ADDRESS).ok()??.trim().parse().ok()
     }
 

@@ -143,7 +143,7 @@ async fn missing_and_crashing_compilers_are_reported() {
     assert_eq!(loud, quarantined("the compiler ended with exit code 101: assertion failed"));
 }
 
-/// A busy machine is no fault of the component: a compiler that runs out of wall time, and not of CPU time, runs again at the next try.
+/// A busy machine is not the component's fault: a compiler that runs out of wall time, and not of CPU time, runs again at the next try.
 #[tokio::test]
 async fn a_compiler_that_is_only_slow_is_retried() {
     let cache = tempfile::tempdir().unwrap();
@@ -162,7 +162,7 @@ async fn a_compiler_that_is_only_slow_is_retried() {
             "failed to compile: the compiler did not finish within 2 s, and did not use up its CPU time: the machine is busy, or the \
              compiler hangs; Chandler retries"
         );
-        assert_eq!(fs::read_to_string(&runs).unwrap().lines().count(), run, "it is no reason for a quarantine");
+        assert_eq!(fs::read_to_string(&runs).unwrap().lines().count(), run, "it does not cause a quarantine");
     }
     // A machine that is busy no longer compiles it.
     detects_nothing(&self::engine(cache.path(), child(), CompileLimits::default()), &wasm).await;

@@ -1,6 +1,6 @@
 //! What can be known of an expression before it runs: that it uses only names that exist, and often its type.
 //!
-//! This is no type checker: an operator with operands of wrong types is found when it runs.
+//! This is not a type checker: an operator with operands of wrong types is found when it runs.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The bounds of a text, and why it is no expression.
+//! The bounds of a text, and why it is not an expression.
 
 use cel::ParseErrors;
 

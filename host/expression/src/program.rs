@@ -23,7 +23,7 @@ pub enum ProgramError {
     /// It exceeds the bounds, or is not valid in the language.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// A literal pattern is no regular expression, or too large.
+    /// A literal pattern is not a regular expression, or too large.
     #[error("{0}")]
     Pattern(String),
     /// It could not be parsed.

@@ -4,14 +4,14 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GitError {
-    /// A text is no full name of a commit.
+    /// A text is not the full name of a commit.
     #[error("a commit is named by all of its 40 hexadecimal digits")]
     Commit,
-    /// A text is no range of versions.
+    /// A text is not a range of versions.
     #[error("{0:?} is not a range of versions, such as \">=1.2, <2\"")]
     Range(String),
     /// The server does not speak version 2 of the protocol.
-    #[error("the server does not speak version 2 of the git protocol, or this is no git repository")]
+    #[error("the server does not speak version 2 of the git protocol, or this is not a git repository")]
     Version,
     /// The server answers with an older version of the protocol over SSH.
     #[error(

@@ -15,7 +15,7 @@ impl Framed {
     /// Reads a piece. Returns whether the response ended with it.
     ///
     /// # Errors
-    /// The server says that it failed, the bytes are no lines, or some follow the end.
+    /// The server reports a failure, the bytes are not lines, or there is data after the end.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<bool, GitError> {
         let has_ended = &mut self.has_ended;
         let unasked = GitError::Protocol("the server sends what was not asked for");

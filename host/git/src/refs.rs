@@ -28,7 +28,7 @@ impl Revision {
     /// A range of versions, as Cargo writes it.
     ///
     /// # Errors
-    /// The text is no range.
+    /// The text is not a range.
     pub fn range(text: &str) -> Result<Self, GitError> {
         VersionReq::parse(text).map(Self::Range).map_err(|_| GitError::Range(text.chars().take(100).collect()))
     }

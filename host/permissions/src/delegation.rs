@@ -222,8 +222,8 @@ fn of_bundle_deployment(spec: &BundleDeploymentSpec, installation: &Installation
         install_namespace,
         service_account,
         source,
-        // A ProvisionerClass renders, which is no permission. Values are read with the permissions of the account; all others decide how
-        // objects are written with them.
+        // A ProvisionerClass only renders, which gives no permission. Values are read with the permissions of the account; all others
+        // decide how objects are written with them.
         provisioner_class_name: _,
         config: _,
         values_from: _,

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 /// Why a host is refused: it is another spelling of a host, under which settings and rules do not know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// The port is no port, or has zeros before it.
+    /// The port is not a port number, or has leading zeros.
     #[error("a port is a number from 1 to 65535, without zeros before it")]
     Port,
     /// It is an address of IPv4, but not in its usual form.

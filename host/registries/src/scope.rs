@@ -5,7 +5,7 @@ use crate::name::{HostError, check_host, normalized};
 /// The longest prefix or location, in bytes.
 const LONGEST: usize = 512;
 
-/// Why a text is no prefix or location.
+/// Why a text is not a prefix or location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeError {
     /// It begins with a scheme.

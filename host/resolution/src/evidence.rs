@@ -1,6 +1,6 @@
 //! Which bundle of a catalog a BundleDeployment has.
 //!
-//! The name that a bundle gives itself is no evidence: any user who may write BundleDeployments can install a bundle of any name and
+//! The name that a bundle gives itself is not evidence: any user who may write BundleDeployments can install a bundle of any name and
 //! version. The image is evidence: a catalog vouches for the images that it lists.
 
 use chandler_api::{BundleSource, Outcome, Revision};

@@ -51,7 +51,7 @@ impl Paths {
                     let (version, image) = (reached.to_string(), bundle.image.clone());
                     let step = Step { name: to.clone(), version, image, channel: Some(channel), edge };
                     paths.last.insert(to.clone(), (name.clone(), step));
-                    // What cannot be installed may be a goal, which has its own explanation, and is no step on the way.
+                    // A bundle that cannot be installed may be a goal, which has its own explanation, but not a step on the way.
                     if installable(&to) {
                         next.insert(to, reached.clone());
                     }

@@ -123,7 +123,10 @@ fn constraints_hold_for_the_whole_set() {
     let message = refused(&ask(json!([package(">=3.0.0")]), json!({})));
     assert!(message.contains("a constraint of the request asks for package db >=3.0.0"), "{message}");
     let malformed = ask(json!([{"type": "olm.constraint", "value": {"nothing": {}}}]), json!({}));
-    assert!(malformed.unwrap_err().to_string().starts_with("the constraints are invalid: "), "a fault is no decision");
+    assert!(
+        malformed.unwrap_err().to_string().starts_with("the constraints are invalid: "),
+        "a fault is not a decision"
+    );
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl Callers {
         Self { client, under_way: Semaphore::new(REVIEWS), waiting: Semaphore::new(WAITING) }
     }
 
-    /// Checks that the caller may `get` a path, as of the API server's own paths that are no resources.
+    /// Checks that the caller may `get` a path, as for the API server's own non-resource paths.
     pub(crate) async fn may_get(&self, headers: &HeaderMap, path: &str) -> Result<Caller, Refusal> {
         let asked = NonResourceAttributes { path: Some(path.to_owned()), verb: Some("get".to_owned()) };
         let asked =

@@ -31,7 +31,7 @@ pub(crate) struct Served {
 enum Unusable {
     #[error("{0}")]
     Issue(#[from] chandler_certificates::IssueError),
-    #[error("{0} is no PEM with what belongs there")]
+    #[error("{0} is not a valid PEM file")]
     Pem(&'static str),
     #[error("it has no key {0}")]
     Missing(&'static str),
@@ -128,7 +128,7 @@ mod tests {
             (vec![], "it has no key tls.crt"),
             (vec![("tls.crt", made.certificate.as_str())], "it has no key tls.key"),
             (vec![("tls.crt", "x"), ("tls.key", &made.key)], ""),
-            (vec![("tls.crt", &made.certificate), ("tls.key", "x")], "tls.key is no PEM with what belongs there"),
+            (vec![("tls.crt", &made.certificate), ("tls.key", "x")], "tls.key is not a valid PEM file"),
         ] {
             let Err(error) = of(&pairs) else { panic!("{pairs:?}") };
             assert!(error.to_string().contains(expected) && !error.to_string().contains("PRIVATE"), "{error}");

@@ -81,7 +81,7 @@ pub enum InvalidSource {
     #[error("spec.source.git.ref: exactly one of branch, tag, commit, semver must be set")]
     GitRef,
     /// The name of a branch or tag is refused.
-    #[error("spec.source.git.ref.{field}: it is no name of a branch or tag")]
+    #[error("spec.source.git.ref.{field}: it is not the name of a branch or tag")]
     GitName {
         /// `branch` or `tag`.
         field: &'static str,

@@ -99,7 +99,7 @@ async fn of_account(system: &SystemNamespace, grantee: Grantee<'_>, account: &st
 enum Refused {
     #[error("it does not exist")]
     Absent,
-    #[error("it is no pull secret")]
+    #[error("it is not a pull secret")]
     OtherType,
     #[error("its annotation does not grant it")]
     NotGranted,

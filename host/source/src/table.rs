@@ -273,7 +273,7 @@ mod tests {
             (
                 json!({"type": "git", "git": {"repository": "https://example.com/a", "ref": {"branch": "a\nwant b"}}}),
                 "spec.source.git.ref.branch",
-                "spec.source.git.ref.branch: it is no name of a branch or tag",
+                "spec.source.git.ref.branch: it is not the name of a branch or tag",
             ),
             (
                 json!({"type": "git", "git": {"repository": "https://example.com/a", "ref": {}}}),
@@ -424,7 +424,7 @@ mod tests {
                 if let Err(error) = Source::parse(&planted) {
                     shown.extend([error.to_string(), error.field()]);
                 }
-                // The names of objects of the cluster, of branches and of tags are no URLs; neither is a type that the API server refuses.
+                // The names of objects of the cluster, of branches and of tags are not URLs; neither is a type that the API server refuses.
                 let is_name = at.ends_with("/name") || at.starts_with("/git/ref/") || at == "/type";
                 assert!(is_name || !shown.iter().any(|text| text.contains("hunter2")), "{at}: {shown:?}");
                 tried += 1;

@@ -112,7 +112,7 @@ impl Command {
     /// # Errors
     /// The connection broke, the server sends nothing for too long, or too much.
     pub async fn read(&mut self) -> Result<Output, SshError> {
-        // Standard error does not put the end off: it is no answer.
+        // Standard error does not extend the timeout: it is not an answer.
         timeout(self.limits.idle_timeout, self.next()).await.unwrap_or(Err(SshError::TimedOut))
     }
 

@@ -81,7 +81,7 @@ impl SshError {
         match error {
             Error::NoCommonAlgo { kind: AlgorithmKind::Key, .. } => HostKeyError::Type(name.to_owned()).into(),
             Error::NoCommonAlgo { .. } => Self::Protocol("has no algorithms in common with this client"),
-            Error::Version => Self::Protocol("is no SSH server"),
+            Error::Version => Self::Protocol("is not an SSH server"),
             Error::WrongServerSig => HostKeyError::Unproven.into(),
             Error::UnknownKey => HostKeyError::Unknown(name.to_owned()).into(),
             Error::NoAuthMethod => Self::Denied { user: user.to_owned() },

@@ -11,7 +11,7 @@ const LONGEST: usize = 64 << 10;
 #[derive(Clone)]
 pub struct Identity(Arc<PrivateKey>);
 
-/// A text is no private key that is used.
+/// A text is not a supported private key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
     /// It needs a passphrase.
@@ -37,7 +37,7 @@ impl Identity {
     /// Reads a private key in the OpenSSH format, or PEM (PKCS#1, PKCS#8, SEC 1).
     ///
     /// # Errors
-    /// The text is no such key.
+    /// The text is not such a key.
     pub fn parse(text: &str) -> Result<Self, IdentityError> {
         let start = text.trim_start();
         if text.len() > LONGEST {

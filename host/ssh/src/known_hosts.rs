@@ -22,7 +22,7 @@ const TYPES: [&str; 5] =
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownHosts(Vec<Line>);
 
-/// A text is no known_hosts file.
+/// A text is not a known_hosts file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KnownHostsError {
     /// It is larger than 1 MiB.

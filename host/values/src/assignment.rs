@@ -36,7 +36,7 @@ pub enum AssignmentError {
     /// An index is not a number, or is not closed.
     #[error("{0:?} has an invalid index: write `list[0]`, with an index below {LONGEST_LIST}")]
     Index(String),
-    /// A member of something that is no object, or an element of something that is no list.
+    /// A member of a value that is not an object, or an element of a value that is not a list.
     #[error("{path} cannot be set: {at} is not {want}")]
     Mismatch {
         /// The whole path.

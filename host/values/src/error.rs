@@ -45,10 +45,10 @@ pub enum Problem {
         /// The keys of a ConfigMap; none for a Secret.
         keys: Vec<String>,
     },
-    /// The bytes are no text.
+    /// The bytes are not text.
     #[error("is not UTF-8 text: values are YAML or JSON")]
     NotText,
-    /// The text is no YAML.
+    /// The text is not YAML.
     #[error("is not valid YAML (line {line}, column {column}){}: correct the text", Detail(.detail.as_deref()))]
     InvalidYaml {
         /// The line, counted from 1.

@@ -1,7 +1,7 @@
 //! Hides values of Secrets in text that users may read.
 //!
 //! Provisioners and API servers quote values in their messages. A short value is hidden only where it is quoted, since it may occur in any
-//! word; a value of a boolean is no secret.
+//! word; a boolean is never treated as a secret.
 
 use std::{borrow::Cow, collections::BTreeSet};
 

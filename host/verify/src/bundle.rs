@@ -6,7 +6,8 @@ use sigstore_verify::types::{Bundle, SignatureContent};
 
 /// The payload of an envelope that is a statement of in-toto.
 const STATEMENT: &str = "application/vnd.in-toto+json";
-/// The type of a statement that says nothing but that the signer signs the image. Others, such as the findings of a scanner, are no consent.
+/// The type of a statement that says nothing but that the signer signs the image. Other statements, such as the findings of a scanner, are
+/// not approvals.
 const SIGNS: &str = "https://sigstore.dev/cosign/sign/v1";
 /// The versions of statements of in-toto.
 const STATEMENTS: &[&str] = &["https://in-toto.io/Statement/v1", "https://in-toto.io/Statement/v0.1"];

@@ -21,7 +21,7 @@ impl fmt::Display for OrderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { member, name } => {
-                write!(f, "member {member} depends on {name}, which is no member of the set")
+                write!(f, "member {member} depends on {name}, which is not a member of the set")
             }
             Self::Cycle(cycle) if cycle.len() == 1 => write!(f, "member {} depends on itself", cycle.concat()),
             Self::Cycle(cycle) => {
@@ -37,7 +37,7 @@ impl std::error::Error for OrderError {}
 /// The stage of each member, from 0. The graph has the names of what each member depends on.
 ///
 /// # Errors
-/// A name is no member, or members depend on one another.
+/// A name is not a member, or members depend on one another.
 pub fn stages<'a>(graph: &BTreeMap<&'a str, &'a [String]>) -> Result<BTreeMap<&'a str, u32>, OrderError> {
     let mut missing: BTreeMap<&str, usize> = BTreeMap::new();
     let mut dependents: BTreeMap<&str, Vec<&'a str>> = BTreeMap::new();
@@ -129,7 +129,7 @@ mod tests {
         for (members, message) in [
             (&[("a", &["a"][..])][..], "member a depends on itself"),
             (&[("a", &["b"]), ("b", &[])], ""),
-            (&[("a", &["z"])], "member a depends on z, which is no member of the set"),
+            (&[("a", &["z"])], "member a depends on z, which is not a member of the set"),
             (
                 &[("a", &["b"]), ("b", &["c"]), ("c", &["a", "d"]), ("d", &["c"]), ("e", &["a"])],
                 "members depend on one another: c -> d -> c",

@@ -83,7 +83,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
         self.sink.event(event, part.line, u32::try_from(part.column).ok()? + 1)
     }
 
-    /// Reads a line that is no part of a scalar.
+    /// Reads a line that is not part of a scalar.
     fn line(&mut self, line: Line<'a>) -> Option<()> {
         let part = Part { line: line.number, column: line.indent, text: line.text };
         match part.text.as_bytes() {

@@ -74,7 +74,7 @@ impl FromStr for Mode {
             "all" => Watch::All,
             "own" => Watch::Own,
             "single" => Watch::Single,
-            _ => return Err(format!("{text:?} is no mode: want all, own or single, each perhaps with -nocert")),
+            _ => return Err(format!("{text:?} is not a mode: want all, own or single, each perhaps with -nocert")),
         };
         Ok(Self { watch, certificates })
     }

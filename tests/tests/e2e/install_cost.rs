@@ -76,7 +76,7 @@ impl Counted {
         })
     }
 
-    /// The counts. A slow fetch is reported: how slow this machine is, is no matter of the test.
+    /// The counts. A slow fetch is reported, but does not fail the test: it depends on the machine.
     fn so_far(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = self.counts.lock().expect("no other thread panics").clone();
         counts.remove(SLOW);

@@ -140,7 +140,7 @@ async fn a_controller_whose_objects_another_installation_took_ends_and_names_it(
     world.finish().await;
 }
 
-/// Administrators alone may write Leases where the common one is. A Lease of its name elsewhere is no claim.
+/// Administrators alone may write Leases where the common one is. A Lease of its name elsewhere claims nothing.
 #[tokio::test]
 async fn a_tenant_cannot_stop_the_controller_with_a_lease_of_its_own() {
     let world = world().await;

@@ -10,7 +10,7 @@ use super::{connection::Connection, registry::RegistryArguments, system_namespac
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct CatalogSelection {
     /// A catalog: a directory, a YAML or JSON file, an archive, the URL of an archive or a git repository, an image, or the name of a Catalog of the cluster,
-    /// as `CATALOG` or `NAME=CATALOG`. A text without `/`, `:` and `.` that is no path is such a name. Repeatable [default: all Catalogs
+    /// as `CATALOG` or `NAME=CATALOG`. A text without `/`, `:` and `.` that is not a path is such a name. Repeatable [default: all Catalogs
     /// of the cluster]
     #[arg(long = "catalog", value_name = "[NAME=]CATALOG", env = "CHANDLER_CATALOG", hide_env_values = true)]
     pub catalogs: Vec<String>,

@@ -159,7 +159,7 @@ pub fn deployment(text: &str) -> Result<String, String> {
 }
 
 fn unknown(kind: &str) -> String {
-    format!("{kind:?} is no kind that this command knows: write `NAME`, `resolution/NAME` or `platformoperator/NAME`")
+    format!("unknown kind {kind:?}: write `NAME`, `resolution/NAME` or `platformoperator/NAME`")
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ pub fn deployment_name(text: &str) -> Result<String, String> {
 pub fn values_reference(text: &str) -> Result<ValuesReference, String> {
     let wrong = || {
         format!(
-            "{text:?} is no reference to values: write `configmap/NAME`, `secret/NAME:KEY` or `secret/NAME:KEY=PATH`"
+            "{text:?} is not a reference to values: write `configmap/NAME`, `secret/NAME:KEY` or `secret/NAME:KEY=PATH`"
         )
     };
     let (kind, rest) = text.split_once('/').ok_or_else(wrong)?;

@@ -35,7 +35,7 @@ use crate::{
 /// machine reach the cluster in ConfigMaps in the controller's namespace, or with --upload through its content service; a registry is not needed. Files are rendered before anything
 /// is written, so that an invalid bundle or configuration is reported with its lines. Without NAME, the name is derived from BUNDLE.
 ///
-/// A BUNDLE without `/`, `:` and `.` before any `@` that is no path is a package, with the versions that are asked for: `prometheus`,
+/// A BUNDLE without `/`, `:` and `.` before any `@` that is not a path is a package, with the versions that are asked for: `prometheus`,
 /// `prometheus@'>=0.50'`. The command chooses the best version that fits the cluster from the Catalogs of the cluster, or from --catalog,
 /// prints it, and installs its image. A path that exists is a bundle; `prometheus@'*'` is the package even then.
 #[derive(Debug, clap::Args)]
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(parsed(&["harbour", "./dir"]), Some((Some(own("harbour")), own("./dir"))));
         assert_eq!(parsed(&["./dir"]), Some((None, own("./dir"))));
         assert_eq!(parsed(&["./dir", "--wait=false", "-n", "x"]), Some((None, own("./dir"))));
-        assert_eq!(parsed(&["./dir", "harbour"]), None, "a path is no name");
+        assert_eq!(parsed(&["./dir", "harbour"]), None, "a path is not a name");
         assert_eq!(parsed(&[]), None);
         assert_eq!(parsed(&["./dir", "--pod-security", "baseline"]), None, "no namespace is created");
     }

@@ -140,7 +140,7 @@ pub enum Target {
 fn image(text: &str) -> Result<(String, String), String> {
     match text.split_once('=').filter(|(name, image)| !name.is_empty() && !image.is_empty()) {
         Some((name, image)) => Ok((name.to_owned(), image.to_owned())),
-        None => Err(format!("{text:?} is no image of an object: write `NAME=IMAGE`")),
+        None => Err(format!("{text:?} is not an image of an object: write `NAME=IMAGE`")),
     }
 }
 

@@ -192,7 +192,7 @@ impl Upgrade {
             content::own(client, existing, config_maps).await?;
             deployment::change(client, existing, &change, Effect::Store).await
         };
-        // Uploaded content is there before the spec names it, unless the content was no upload until now.
+        // Uploaded content is there before the spec names it, unless the content was not an upload until now.
         let takes_uploads = existing.spec.source.upload.is_some();
         if let Some(upload) = upload.as_ref().filter(|_| takes_uploads) {
             upload.send(name, arguments, terminal).await?;

@@ -264,7 +264,7 @@ mod tests {
         let created = [role("app", &read, &none), role("more", &everything, &none), binding("app", "operator", &none)];
         let granted = |object: &Value| is_granted(object, &created, &live, &[csv()]);
         assert!(granted(&created[0]) && granted(&created[2]));
-        assert!(!granted(&created[1]), "the role of others is no evidence");
+        assert!(!granted(&created[1]), "another owner's role is not evidence");
         assert!(!granted(&binding("app", "tenant", &none)), "another account");
         assert!(
             !granted(&binding("admins", "operator", &none)) && !granted(&binding("cluster-admin", "operator", &none))

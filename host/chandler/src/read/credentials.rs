@@ -52,7 +52,7 @@ impl UserCredentials {
     /// Reads the file that the arguments name, or else all default files that exist: podman's, then docker's.
     ///
     /// # Errors
-    /// A file cannot be read, is no such file, or can be written by other users.
+    /// A file cannot be read, is not a credentials file, or can be written by other users.
     pub fn read(arguments: &RegistryArguments) -> Result<Self, CommandError> {
         if let Some(path) = &arguments.registry_config {
             return Ok(Self { files: vec![CredentialFile::read(path)?] });
@@ -99,9 +99,9 @@ impl CredentialFile {
                 .hint("`docker login` writes such a file; --registry-config names another one")
         };
         let entries = PullSecrets::new([text]).map_err(|error| failed(&error))?;
-        // The parser of the entries reports texts that are no JSON without quoting them.
+        // The parser of the entries reports texts that are not JSON without quoting them.
         let helpers: Helpers = serde_json::from_slice(text).map_err(|_| {
-            let problem = "`credHelpers` is no object of names, or `credsStore` is no name".to_owned();
+            let problem = "`credHelpers` is not an object of names, or `credsStore` is not a name".to_owned();
             failed(&AccessError::Helper(problem))
         })?;
         let named = |name: String| name.parse::<Helper>().map_err(|error| failed(&error));

@@ -142,7 +142,7 @@ fn installed(history: &[Revision]) -> Option<&Revision> {
     history.iter().rfind(|revision| revision.outcome == Outcome::Succeeded)
 }
 
-/// The version of what is not installed yet: the current revision, or a candidate that is no revision.
+/// The version that is not installed yet: of the current revision, or of a candidate that is not a revision.
 fn pending(deployment: &BundleDeployment) -> Option<String> {
     let status = deployment.status.as_ref()?;
     if let Some(candidate) = &status.candidate {

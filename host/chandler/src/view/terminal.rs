@@ -122,7 +122,7 @@ impl Terminal {
     }
 }
 
-/// The value of the variable `COLUMNS`. Zero and what is no number do not count, as in coreutils.
+/// The value of the variable `COLUMNS`. Zero and values that are not numbers do not count, as in coreutils.
 fn columns(variable: Option<&str>) -> Option<usize> {
     variable?.trim().parse().ok().filter(|columns| *columns > 0)
 }

@@ -252,7 +252,7 @@ async fn catalogs_of_olm_are_read_where_they_are() {
         let found = session.data(&["catalog", "versions", PACKAGE, "--catalogs-from", kinds]).await;
         assert!(found.contains("0.2.0"), "{kinds}: {found}");
     }
-    // Without the switch, they are no catalogs of Chandler.
+    // Without the switch, they are not Catalogs for Chandler.
     let missing = session.run(&["catalog", "show", PACKAGE, "--catalog", &catalog]).await;
     assert_eq!(missing.code, Some(1), "{}", missing.stderr);
     assert!(missing.stderr.contains("not found"), "{}", missing.stderr);

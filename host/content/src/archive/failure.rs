@@ -22,7 +22,7 @@ pub struct DownloadError {
     pub retry_after: Option<Duration>,
 }
 
-/// What is downloaded from a server that is no registry.
+/// The object that is downloaded from a server that is not a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Downloaded {
     /// An archive.

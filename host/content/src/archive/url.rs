@@ -22,7 +22,7 @@ impl fmt::Debug for ArchiveUrl {
 /// A text is not the URL of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveUrlError {
-    /// It is no absolute URL with a host.
+    /// It is not an absolute URL with a host.
     #[error("it is not a URL such as https://example.com/bundle.tgz")]
     Malformed,
     /// It is longer than 2048 bytes.

@@ -24,7 +24,7 @@ pub enum SshKeyError {
     #[error("the key ssh-knownhosts {0}")]
     KnownHosts(#[from] KnownHostsError),
     /// The user name has other characters than letters, digits, `.`, `_`, `+` and `-`, or is too long.
-    #[error("the key username is no name of a user")]
+    #[error("the key username is not a user name")]
     Username,
 }
 

@@ -20,7 +20,7 @@ pub(super) enum Remote {
 /// A text is not the URL of a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RepositoryUrlError {
-    /// It is no absolute URL with a host.
+    /// It is not an absolute URL with a host.
     #[error("it is not a URL such as https://example.com/bundles.git or git@example.com:bundles.git")]
     Malformed,
     /// It has a query, which servers of git do not use.
@@ -35,7 +35,7 @@ pub enum RepositoryUrlError {
     /// It is for SSH, and has a password.
     #[error("it has a password; over SSH only a private key is used: put it into the Secret of auth.secret")]
     Password,
-    /// It is for SSH, and its user is no user name.
+    /// It is for SSH, and its user is not a valid user name.
     #[error("its user name has other characters than letters, digits and ._+-, or is too long")]
     User,
     /// It is for SSH, and its path is refused.

@@ -283,7 +283,7 @@ impl Manifest {
 }
 
 /// The image for a platform, or the only image that there is: bundles contain the same files for all platforms, and some are built for one that
-/// is not the usual one. Attestations are no images for a platform.
+/// is not the usual one. Attestations are not images for a platform.
 pub(super) fn choose<'a>(manifests: &'a [Descriptor], wanted: &Platform) -> Result<&'a Descriptor, ImageError> {
     let images =
         || manifests.iter().filter(|entry| matches!(entry.media_type.as_str(), "" | OCI_MANIFEST | DOCKER_MANIFEST));

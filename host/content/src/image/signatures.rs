@@ -88,7 +88,7 @@ struct ReferrerAnnotations {
 }
 
 impl Referrer {
-    /// Whether it may be a signature. An annotation is no evidence, but nothing that is passed over here can harm.
+    /// Whether it may be a signature. An annotation is not evidence, but skipping an entry is harmless.
     fn may_sign(&self) -> bool {
         let statement = self.annotations.as_ref().and_then(|annotations| annotations.predicate_type.as_deref());
         self.artifact_type.as_ref().is_some_and(|kind| kind.starts_with(BUNDLE))

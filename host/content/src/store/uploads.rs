@@ -1,6 +1,6 @@
 //! Which content was uploaded for which object.
 //!
-//! Content counts as uploaded only for the object that it was uploaded for: that another object names its digest is no proof that its
+//! Content counts as uploaded only for the object that it was uploaded for: another object that names the digest does not prove that its
 //! author has the content.
 
 use std::{fs, io, path::PathBuf};

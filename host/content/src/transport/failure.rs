@@ -35,7 +35,7 @@ pub enum ServerFailure {
 }
 
 impl ServerFailure {
-    /// Whether the server did not answer, or could not. An answer that refuses the request is no silence.
+    /// Whether the server did not answer, or could not. An answer that refuses the request does not count.
     pub fn is_silence(self) -> bool {
         matches!(self, Self::Network | Self::Unavailable | Self::TooSlow)
     }

@@ -47,8 +47,8 @@ pub(super) fn is_zip(file: &File) -> io::Result<bool> {
     }
 }
 
-/// The bytes of the archive. There are none at positions after the end, whatever the archive names: the kernel refuses very large
-/// ones, which is no failure of the disk.
+/// The bytes of the archive. There are none at positions after the end, whatever the archive names: the kernel refuses very large ones,
+/// which is not a disk failure.
 struct Bytes {
     file: File,
     size: u64,

@@ -25,7 +25,7 @@ async fn components_are_one_layer_of_wasm() {
     let tree = component_tree(&Digest::of(b"\0asm"), 4);
     let store = setup.images.store();
     assert_eq!(store.collect(&|digest| *digest == tree, 0).unwrap().removed, 0);
-    // A component is no bundle.
+    // A component is not a bundle.
     let error = setup.images.fetch(&image, &setup.access).await.unwrap_err();
     assert!(error.to_string().ends_with("layer 0 has the media type \"application/wasm\", which is not a bundle's"));
     let wasm = |media_type: &str| Layer { media_type: media_type.to_owned(), bytes: b"\0asm".to_vec() };

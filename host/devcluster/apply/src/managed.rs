@@ -114,7 +114,7 @@ fn blank(schema: &Schema) -> Value {
 
 /// Whether two objects differ in nothing but the times of their `managedFields`.
 ///
-/// A write for which this holds is no write: neither the resource version nor anything else changes.
+/// Such a write changes nothing, not even the resource version.
 pub fn same_but_for_times(old: &Value, new: &Value) -> bool {
     let timeless = |object: &Value| {
         let mut managers = Managers::of(object);

@@ -49,7 +49,7 @@ pub enum Fault {
     /// A field has another type than in the table.
     #[error("proto: wrong wireType = {0} for the field")]
     WrongType(u8),
-    /// A text is no UTF-8.
+    /// A text is not UTF-8.
     #[error("a string is not UTF-8")]
     NotUtf8,
     /// An embedded JSON value is none.

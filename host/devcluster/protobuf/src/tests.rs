@@ -51,7 +51,7 @@ fn check_fields(message: &Message, schema: &Schema, seen: &mut BTreeSet<usize>, 
             check_fields(Table::get().message(inner).unwrap(), schema, seen, checked);
             continue;
         }
-        assert!(schema.property(&field.name).is_some(), "{}: {} is no property", message.name, field.name);
+        assert!(schema.property(&field.name).is_some(), "{}: {} is not a property", message.name, field.name);
         *checked += 1;
         if let Some(inner) = inner {
             check(inner, seen, checked);

@@ -140,7 +140,7 @@ fn mark(schema: &Schema, field: &Field) -> Option<String> {
     let property = properties.get(&field.name)?;
     let required = required.contains(&field.name);
     let name = &field.name;
-    // A struct that is no pointer is written even if it is tagged to be omitted when empty; times marshal themselves.
+    // A struct that is not a pointer is written even if it is tagged to be omitted when empty; times marshal themselves.
     let is_struct = matches!(&property.shape, Shape::Object { properties, .. } if !properties.is_empty())
         && !field.pointer
         && !field.omit_zero;

@@ -2,7 +2,7 @@
 //!
 //! Source of the rules: the doc comment of `Quantity` in `k8s.io/apimachinery/pkg/api/resource`.
 
-/// Why a text is no quantity.
+/// Why a text is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
 pub struct QuantityError;
@@ -25,7 +25,7 @@ pub struct Nanos(pub i128);
 /// The value of a quantity.
 ///
 /// # Errors
-/// When the text is no quantity.
+/// If the text is not a quantity.
 pub fn parse(text: &str) -> Result<Nanos, QuantityError> {
     parse_with_format(text).map(|(nanos, _)| Nanos(nanos))
 }
@@ -33,7 +33,7 @@ pub fn parse(text: &str) -> Result<Nanos, QuantityError> {
 /// The canonical form: the largest suffix that leaves a whole number, no fraction, no leading zeros or plus sign.
 ///
 /// # Errors
-/// When the text is no quantity.
+/// If the text is not a quantity.
 pub fn canonical(text: &str) -> Result<String, QuantityError> {
     let (nanos, format) = parse_with_format(text)?;
     Ok(written(nanos, format))
@@ -42,7 +42,7 @@ pub fn canonical(text: &str) -> Result<String, QuantityError> {
 /// The canonical form of a quantity, rounded up to thousandths as in lists of resources.
 ///
 /// # Errors
-/// When the text is no quantity.
+/// If the text is not a quantity.
 pub fn rounded_to_millis(text: &str) -> Result<String, QuantityError> {
     const MILLI: i128 = 1_000_000;
     let (nanos, format) = parse_with_format(text)?;

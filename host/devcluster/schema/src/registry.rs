@@ -65,7 +65,7 @@ impl Builtins {
         groups
     }
 
-    /// A type that is no resource, by the name of its definition, e.g. `io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta`.
+    /// A type that is not a resource, by the name of its definition, e.g. `io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta`.
     pub fn definition(&self, name: &str) -> Option<Schema> {
         table::table().schema(name)
     }

@@ -30,7 +30,7 @@ pub struct Schema {
 /// How a field of a Go struct is serialised if it has the zero value of its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Presence {
-    /// Whatever the field holds is kept, and nothing is added: places that are no fields of a Go struct.
+    /// The value of the field is kept, and nothing is added: for values that are not fields of a Go struct.
     #[default]
     AsIs,
     /// Omitted (`omitempty`).

@@ -49,7 +49,7 @@ impl Api {
                     json_patch(&before, &change).map_err(|error| Status::bad_request(error.to_string()))?
                 }
                 patch if patch.ends_with("patch+json") => {
-                    return Err(Status::unsupported_media_type(format!("{patch:?} is no format for a Scale")));
+                    return Err(Status::unsupported_media_type(format!("{patch:?} is not a patch format for a Scale")));
                 }
                 _ => change.clone(),
             };

@@ -95,7 +95,7 @@ pub(super) fn decode_object(resource: &Resource, input: &Input) -> Result<decode
 pub(super) fn typed(resource: &Resource, mut object: Value) -> Result<Value, Status> {
     let kind = resource.kind();
     if !object.is_object() {
-        return Err(Status::bad_request(format!("the body is no {}: it must be a JSON object", kind.kind)));
+        return Err(Status::bad_request(format!("the body is not a {}: it must be a JSON object", kind.kind)));
     }
     let found = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (found_version, found_kind) = (found("apiVersion"), found("kind"));

@@ -26,7 +26,7 @@ pub enum KeyError {
     /// It cannot be made or read.
     #[error("failed to create or read the key that signs tokens")]
     Key(#[from] rcgen::Error),
-    /// It is no P-256 key.
+    /// It is not a P-256 key.
     #[error("the key that signs tokens is not a P-256 key: {0}")]
     Kind(String),
 }
@@ -70,7 +70,7 @@ impl SigningKey {
     /// A key that was kept with [`pem`](Self::pem).
     ///
     /// # Errors
-    /// When the text is no P-256 key.
+    /// If the text is not a P-256 key.
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         Self::of(&KeyPair::from_pem(pem)?)
     }

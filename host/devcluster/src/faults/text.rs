@@ -59,7 +59,7 @@ pub const CONDITIONS: &[(&str, &str, &str)] = &[
     ("seed", "=N", "the seed of random decisions [default: 0]"),
 ];
 
-/// Why a text is no fault.
+/// Why a text is not a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultError {

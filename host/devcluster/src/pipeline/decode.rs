@@ -22,7 +22,7 @@ pub struct Decoded {
 /// Reads JSON.
 ///
 /// # Errors
-/// When the body is no JSON, or nested deeper than 128 levels.
+/// If the body is not JSON, or nested deeper than 128 levels.
 pub fn json(body: &[u8]) -> Result<Decoded, Status> {
     let duplicates = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_slice(body);
@@ -36,7 +36,7 @@ pub fn json(body: &[u8]) -> Result<Decoded, Status> {
 /// Reads one YAML document.
 ///
 /// # Errors
-/// When the body is no YAML, or holds keys that are no text.
+/// If the body is not YAML, or holds keys that are not text.
 pub fn yaml(body: &[u8]) -> Result<Decoded, Status> {
     let value = serde_saphyr::from_slice::<Value>(body);
     let value = value.map_err(|error| Status::bad_request(format!("error converting YAML to JSON: {error}")))?;

@@ -61,7 +61,8 @@ fn create(set: &Value) -> Action {
     }
 }
 
-/// The lower, the sooner a Pod is deleted (`ActivePodsWithRanks`): who is no use yet, who is said to be cheap, who is young.
+/// The lower, the sooner a Pod is deleted (`ActivePodsWithRanks`): Pods that are not ready yet, then Pods with a low deletion cost, then
+/// young Pods.
 fn dispensability(pod: &Value) -> (bool, u8, bool, i64, Reverse<i64>, Reverse<String>, String) {
     let phase = match text(pod, "/status/phase") {
         "Pending" => 0,

@@ -25,7 +25,7 @@ impl Version {
         self.object.revision()
     }
 
-    /// The object, where this is no deletion.
+    /// The object, if this is not a deletion.
     pub(crate) fn present(&self) -> Option<&Arc<Object>> {
         (!self.deleted).then_some(&self.object)
     }

@@ -19,7 +19,7 @@ pub enum EvaluationError {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// A map has no such key, or a value that is no map was asked for one.
+    /// A map has no such key, or the value is not a map.
     #[error("no such key: {0}")]
     NoSuchKey(String),
     /// A list is shorter.

@@ -107,7 +107,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     "value",
 ];
 
-/// The functions with a prefix that is no variable.
+/// The functions with a prefix that is not a variable.
 const QUALIFIED: &[(&str, &[&str])] = &[
     ("base64", &["decode", "encode"]),
     (

@@ -1,8 +1,8 @@
 //! Evaluates expressions within a budget.
 //!
-//! The interpreter of the library cannot be interrupted, copies lists with each of their items, and takes a field of what is no map for
-//! `false`. This one walks the same trees and leaves values, arithmetic and functions to the library. Whatever takes time or memory is
-//! charged before it happens; errors in `&&`, `||`, `all` and `exists` give way to a result that does not depend on them, as the
+//! The interpreter of the library cannot be interrupted, copies lists with each of their items, and treats a field of a value that is not a
+//! map as `false`. This one walks the same trees and leaves values, arithmetic and functions to the library. Whatever takes time or memory
+//! is charged before it happens; errors in `&&`, `||`, `all` and `exists` give way to a result that does not depend on them, as the
 //! language defines it.
 //!
 //! | module | holds |

@@ -44,7 +44,7 @@ pub(super) fn optional_index(operand: &Value, key: &Value) -> Outcome {
     Ok(optional(find(&unwrapped(operand), key)?))
 }
 
-/// The value at a key or index, if there is one; what is no container has none.
+/// The value at a key or index, if there is one. Only containers have such values.
 fn find(operand: &Value, key: &Value) -> Result<Option<Value>, EvaluationError> {
     match operand {
         Value::Map(map) => {

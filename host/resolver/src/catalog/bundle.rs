@@ -16,7 +16,7 @@ pub struct Bundle {
     pub name: String,
     /// The image.
     pub image: String,
-    /// The version; `None` if the property `olm.package` is missing or malformed, and then the bundle is no candidate.
+    /// The version; `None` if the property `olm.package` is missing or malformed, and then the bundle is not a candidate.
     pub version: Option<VersionRelease>,
     /// The kinds that it provides.
     pub provides: BTreeSet<Kind>,
@@ -32,7 +32,7 @@ pub struct Bundle {
     pub withdrawn: bool,
     /// The properties as written, for CEL rules.
     pub properties: Vec<Value>,
-    /// What is malformed. A bundle with faults is no candidate, since what it requires is unknown.
+    /// The malformed properties. A bundle with faults is not a candidate, since its requirements are unknown.
     pub faults: Vec<String>,
 }
 

@@ -108,7 +108,7 @@ mod tests {
         for pair in ordered.windows(2) {
             assert!(of(pair[0]) < of(pair[1]), "{pair:?}");
         }
-        assert_eq!(of("1.0.0+01"), of("1.0.0"), "a number with a leading zero is no release");
+        assert_eq!(of("1.0.0+01"), of("1.0.0"), "a number with a leading zero is not a release");
         assert_eq!(of("1.0.0+01").release(), None);
         assert_eq!(of("1.0.0+01").to_string(), "1.0.0+01");
         let apart = VersionRelease::parse("1.0.0", Some("3")).unwrap();

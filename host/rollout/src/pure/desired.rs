@@ -101,8 +101,8 @@ impl Desired {
         }
     }
 
-    /// Keeps the seal of the live object where that is no reason to write it: if the record of the owner is not known, or if an
-    /// earlier revision wrote the same object.
+    /// Keeps the seal of the live object if a different seal alone is not a reason to write it: if the record of the owner is not known, or
+    /// if an earlier revision wrote the same object.
     pub(crate) fn keep_seal(&mut self, live: &Value, owner: &Owner) {
         let is_own = |holdings: &Holdings| {
             live::annotation(live, APPLIED) == Some(&self.digest) && holdings.revision_of(live).is_some()

@@ -32,7 +32,7 @@ pub(crate) async fn check(
     let (policy, mut upgrades) = (&owner.crd_upgrades, Vec::new());
     for ((desired, situation), live) in desired.iter().zip(situations).zip(live) {
         let Some(current) = live else { continue };
-        // One that another client deletes at this moment is no reason to accept a new version that would have been refused before.
+        // If another client deletes the CRD at this moment, a version that would have been refused before is still refused.
         let replaces_terminating =
             *situation == Situation::Terminating && live::annotation(current, APPLIED) != Some(desired.digest.as_str());
         let upgrade = (matches!(situation.action(), Action::Update | Action::Adopt) || replaces_terminating)

@@ -99,7 +99,7 @@ enum Quotes {
 fn quoted<'a>(text: &'a str, lines: &mut Lines<'a>, parent: usize, quotes: Quotes) -> Option<Scalar<'a>> {
     let style = if quotes == Quotes::Single { ScalarStyle::SingleQuoted } else { ScalarStyle::DoubleQuoted };
     let (mut whole, mut end) = segment(text.get(1..)?, quotes)?;
-    // Spaces at the end of a line are no part of its text, unless the last one is escaped.
+    // Spaces at the end of a line are not part of its text, unless the last one is escaped.
     while end != End::Quote {
         if end == End::Escaped && lines.ended_with_space() {
             return None;

@@ -140,7 +140,7 @@ fn a_merge_key_after_other_keys_loses_with_a_warning() {
     let warnings: Vec<_> = documents[0].warnings.iter().map(|warning| (warning.line, &*warning.message)).collect();
     let message = "<< merges key \"a\" too; the one in line 3 wins, but Go tools use the merged one";
     assert_eq!(warnings, [(5, message)]);
-    assert_eq!(one("\"<<\": {a: 1}\n"), json!({"<<": {"a": 1}}), "text in quotes is no merge key");
+    assert_eq!(one("\"<<\": {a: 1}\n"), json!({"<<": {"a": 1}}), "text in quotes is not a merge key");
 }
 
 #[test]

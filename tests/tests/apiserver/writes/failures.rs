@@ -57,7 +57,7 @@ async fn a_namespace_must_exist(scope: &Scope) {
     let status = scope.http().post(&path, &config_map("a", json!({}))).await.refused(404, "NotFound");
     assert_eq!(status["message"], format!(r#"namespaces "{absent}" not found"#));
     assert_eq!(status["details"], json!({"name": absent, "kind": "namespaces"}));
-    assert_eq!(scope.http().get(&path).await.is(200)["items"], json!([]), "listing nothing is no failure");
+    assert_eq!(scope.http().get(&path).await.is(200)["items"], json!([]), "an empty list is not a failure");
 }
 
 async fn each_broken_rule_is_a_cause(scope: &Scope) {

@@ -59,7 +59,7 @@ impl FromStr for Helper {
             && name.bytes().all(|byte| is_word(byte) || matches!(byte, b'-' | b'_' | b'.'));
         if !is_name {
             let shown: String = name.chars().take(64).collect();
-            return Err(AccessError::Helper(format!("{shown:?} is no name of a credential helper")));
+            return Err(AccessError::Helper(format!("{shown:?} is not the name of a credential helper")));
         }
         Ok(Self { program: format!("docker-credential-{name}").into() })
     }

@@ -48,7 +48,7 @@ fn what_is_no_bundle_is_named() {
             "registry and tag",
         ),
         mistake(
-            "a file that is no archive",
+            "a file that is not an archive",
             &["render", &archive],
             "is not a readable tar archive",
             &archive,

@@ -17,7 +17,7 @@ use crate::{
 /// The most match conditions and audit annotations.
 const CONDITIONS: usize = 64;
 const ANNOTATIONS: usize = 20;
-/// Words that are no names of variables.
+/// Words that cannot be variable names.
 const RESERVED: &[&str] = &[
     "as",
     "break",

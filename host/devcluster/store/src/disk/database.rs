@@ -144,7 +144,7 @@ impl Database {
     /// Everything that is kept.
     ///
     /// # Errors
-    /// When the file cannot be read, or what it holds are no objects.
+    /// If the file cannot be read, or does not hold objects.
     pub(crate) fn load(&self) -> Result<Restored, OpenError> {
         self.read().map_err(|error| damaged(&self.path, &error))?.map_err(|what| damaged(&self.path, &what))
     }
