@@ -52,8 +52,15 @@ fn crds(world: &World) -> Api<CustomResourceDefinition> {
     Api::all(world.client.clone())
 }
 
-/// Deletes everything that was installed, and waits until it is created again.
-async fn assert_every_object_is_recreated(world: &World) {
+/// What is deleted: everything, or what is not a CRD. Without the CRD, a new version of it that was unsafe is a new CRD, and would be installed.
+#[derive(Clone, Copy, PartialEq)]
+enum Deleted {
+    Everything,
+    NoCrd,
+}
+
+/// Deletes what was installed, and waits until it is created again.
+async fn assert_every_object_is_recreated(world: &World, deleted: Deleted) {
     let plural = format!("oxen.{}.example.com", world.namespace);
     let before = (
         world.config_maps().get("chart").await.expect("the object exists").uid(),
@@ -63,10 +70,14 @@ async fn assert_every_object_is_recreated(world: &World) {
     let delete = DeleteParams::background();
     world.config_maps().delete("chart", &delete).await.expect("the object exists");
     deployments(world).delete("keeper", &delete).await.expect("the object exists");
-    crds(world).delete(&plural, &delete).await.expect("the object exists");
+    if deleted == Deleted::Everything {
+        crds(world).delete(&plural, &delete).await.expect("the object exists");
+    }
     wait::until(&world.config_maps(), "chart", "created again", |it| it.is_some_and(|it| it.uid() != before.0)).await;
     wait::until(&deployments(world), "keeper", "created again", |it| it.is_some_and(|it| it.uid() != before.1)).await;
-    wait::until(&crds(world), &plural, "created again", |it| it.is_some_and(|it| it.uid() != before.2)).await;
+    if deleted == Deleted::Everything {
+        wait::until(&crds(world), &plural, "created again", |it| it.is_some_and(|it| it.uid() != before.2)).await;
+    }
 }
 
 /// Specs that cannot be rolled out: what is wrong, the spec, and the reason in the status.
@@ -110,7 +121,8 @@ async fn every_object_is_recreated_while_the_next_version_is_rejected() {
         .expect("the object exists");
         let status = refused.status.as_ref().expect("a status");
         assert_eq!(status.revision, revision, "{what}: no revision was started");
-        assert_every_object_is_recreated(&world).await;
+        let deleted = if reason == "UnsafeCRDUpgrade" { Deleted::NoCrd } else { Deleted::Everything };
+        assert_every_object_is_recreated(&world, deleted).await;
         let healthy = |deployment: &chandler_api::BundleDeployment| {
             condition(deployment, "Healthy").is_some_and(|healthy| healthy.status == "True")
         };
@@ -144,7 +156,7 @@ async fn the_current_release_is_repaired_with_an_empty_cache_and_no_registry() {
     make_pulls_impossible(&mut world, &name, &image).await;
     world.start_controller();
     world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
-    assert_every_object_is_recreated(&world).await;
+    assert_every_object_is_recreated(&world, Deleted::Everything).await;
     wait::until(&world.deployments(), &name, "healthy", |deployment| {
         deployment.and_then(|it| condition(it, "Healthy")).is_some_and(|healthy| healthy.status == "True")
     })
