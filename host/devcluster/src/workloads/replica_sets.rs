@@ -61,8 +61,8 @@ fn create(set: &Value) -> Action {
     }
 }
 
-/// The lower, the sooner a Pod is deleted (`ActivePodsWithRanks`): Pods that are not ready yet, then Pods with a low deletion cost, then
-/// young Pods.
+/// The lower, the sooner a Pod is deleted (`ActivePodsWithRanks`): Pods that are not scheduled or not ready, then Pods with a low deletion
+/// cost, then young Pods.
 fn dispensability(pod: &Value) -> (bool, u8, bool, i64, Reverse<i64>, Reverse<String>, String) {
     let phase = match text(pod, "/status/phase") {
         "Pending" => 0,

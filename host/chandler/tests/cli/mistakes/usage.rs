@@ -87,14 +87,14 @@ fn a_wrong_command_line_names_the_argument() {
         mistake(
             "a kind of something else",
             &["explain", "pod/x"],
-            "no kind that this command knows",
+            "unknown kind",
             "pod",
             "resolution/NAME",
         ),
         mistake(
             "a mistyped kind",
             &["status", "resolutoin/x"],
-            "no kind that this command knows",
+            "unknown kind",
             "resolutoin",
             "--help",
         ),
