@@ -1,6 +1,6 @@
 //! The kinds of Chandler, in one list.
 //!
-//! What treats our own kinds differently from others starts from [`OwnKind`] and matches it without a wildcard, so that a new kind
+//! Code that treats our own kinds differently starts from [`OwnKind`] and matches it without a wildcard, so that a new kind
 //! does not compile until each such place has decided about it: the CRDs ([`crds`](mod@crate::crds)), and the permissions that a
 //! bundle needs to contain such an object (`delegation` in `host/permissions`).
 

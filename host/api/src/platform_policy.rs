@@ -31,8 +31,8 @@ pub const CONSTRAINTS: usize = 64;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PlatformPolicySpec {
-    /// The only packages that new PlatformOperators may want. Default: all packages of all catalogs. An empty list allows none. What is
-    /// installed stays, and follows its catalog within the version, channels and catalogs of its entry.
+    /// The only packages that new PlatformOperators may want. Default: all packages of all catalogs. An empty list allows none. Installed
+    /// packages stay, and follow their catalog within the version, channels and catalogs of its entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub packages: Option<Vec<PolicyPackage>>,

@@ -72,7 +72,7 @@ pub struct ResolutionSpec {
     /// Whether pre-releases can be chosen without being named by a range.
     #[serde(default, skip_serializing_if = "schema::is_false")]
     pub prereleases: bool,
-    /// Decide nothing new. What is installed stays, and is kept healthy.
+    /// Decide nothing new. Installed packages stay, and are kept healthy.
     #[serde(default, skip_serializing_if = "schema::is_false")]
     pub suspend: bool,
     /// Whether a change of what is installed needs approval. Automatic, the default, needs none. With Manual, it waits until
@@ -107,8 +107,8 @@ pub struct PackageRequest {
     /// The catalogs, by their labels, in addition to spec.catalogs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalogs: Option<CatalogSelector>,
-    /// Whether the others are installed without this package if it does not fit. Those that come first in the list are preferred. What is
-    /// left out is in status.leftOut, with the reasons.
+    /// Whether the others are installed without this package if it does not fit. Those that come first in the list are preferred.
+    /// status.leftOut lists the packages that are left out, with the reasons.
     #[serde(default, skip_serializing_if = "schema::is_false")]
     pub optional: bool,
 }

@@ -1,4 +1,4 @@
-//! What the CRDs hold, and that they hold all of what the rukpak's did.
+//! The contents of the CRDs, which include all fields of rukpak's.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
 
@@ -135,7 +135,7 @@ fn the_schemas_are_structural_and_described() {
     for crd in crds() {
         let crd = serde_json::to_value(crd).unwrap();
         assert_structural("", schema(&crd));
-        // An approval is all there is to say about a change.
+        // An approval has no other state.
         let has_status = crd["spec"]["names"]["kind"] != "ChangeApproval";
         let subresource = &crd["spec"]["versions"][0]["subresources"]["status"];
         assert_eq!(*subresource == serde_json::json!({}), has_status, "{subresource}");

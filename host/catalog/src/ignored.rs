@@ -71,7 +71,7 @@ impl Ignored {
         directories.into_iter().any(|directory| self.matches(directory, true)) || self.matches(path, false)
     }
 
-    /// What the nearest patterns say of a path.
+    /// The decision of the nearest patterns about a path.
     fn matches(&self, path: &str, is_directory: bool) -> bool {
         let mut directory = path;
         loop {

@@ -60,7 +60,7 @@ pub struct Located<T> {
     pub span: Span,
 }
 
-/// All documents of a package. What must be unique may be there more than once here: see [`lint`](crate::lint).
+/// All documents of a package. Entries that must be unique may be duplicated here: see [`lint`](crate::lint).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PackageBlobs {
     /// The blobs of schema `olm.package`.

@@ -9,7 +9,7 @@ use crate::{index_catalogs::candidate, namespace};
 /// The property of a bundle whose package is a platform operator. Its value is `true`.
 pub const PLATFORM_OPERATOR: &str = "chandler.dev/platform-operator";
 
-/// What a catalog says of a package that a PlatformOperator wants.
+/// The information of a catalog about a package that a PlatformOperator requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlatformPackage {
     /// The namespace that it is meant for; empty if none.
@@ -18,7 +18,7 @@ pub struct PlatformPackage {
     pub is_operator: bool,
 }
 
-/// What a catalog says of a package; `None` if it has no such package.
+/// The information of a catalog about a package; `None` if it has no such package.
 ///
 /// # Errors
 /// The index cannot be read.

@@ -41,7 +41,7 @@ pub fn main() -> ExitCode {
 /// does not; with it, some hundred slow servers would leave no connection for the API server.
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // What cannot be raised stays as it is.
+    // Limits that cannot be raised stay as they are.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 

@@ -12,7 +12,7 @@ use crate::report;
 pub(crate) enum Trouble {
     /// Something that was tried does not succeed.
     Failure,
-    /// What is installed does not work.
+    /// The installed package does not work.
     Outage,
 }
 

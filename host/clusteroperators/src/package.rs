@@ -72,7 +72,7 @@ pub enum Way {
 
 impl Package {
     /// What a PlatformOperator wants, and what became of it. `deployment` is the BundleDeployment that its status names, if it exists;
-    /// `deprecated` is what the catalog says of the installed bundle if it is deprecated.
+    /// `deprecated` is the catalog's message if the installed bundle is deprecated.
     pub fn of(operator: &PlatformOperator, deployment: Option<&BundleDeployment>, deprecated: Option<&str>) -> Self {
         let status = deployment.and_then(|it| it.status.as_ref());
         let bundle = status.and_then(|it| it.bundle.as_ref());

@@ -191,7 +191,7 @@ fn operator(name: &str) -> String {
     format!("Platform operator {name}")
 }
 
-/// What a package lacks until it is installed for the first time. One that is being removed lacks nothing.
+/// Why a package is not installed yet, until its first installation. `None` if it is being removed.
 fn pending(package: &Package) -> Option<String> {
     match &package.state {
         State::Moving { to: Way::Removal, .. } => None,
@@ -203,7 +203,7 @@ fn pending(package: &Package) -> Option<String> {
     }
 }
 
-/// What is wrong with a package that does not work, in the words of OpenShift's controller, and why.
+/// The failure of a package that does not work, in the words of OpenShift's controller, and the cause.
 fn failing(package: &Package) -> Option<String> {
     let problem = problem(package)?;
     let reason = package.outage.as_ref().map(|_| UNHEALTHY).or_else(|| package.state.failure_reason())?;

@@ -254,7 +254,7 @@ fn check_truth(world: &World, before: Option<&ClusterOperatorStatus>, status: &C
             assert_eq!(verdict.map_err(|it| it.reason), Err("ClusterOperatorNotAvailable"), "{status:#?}");
         }
     } else if world.bad.is_empty() {
-        // What goes well never fails an update, however long it takes.
+        // Progress never fails an update, however long it takes.
         assert!(verdict.clone().err().is_none_or(|it| it.effect == Effect::None), "{verdict:?} {status:#?}");
         assert_eq!(judge(&expected, status, Mode::Initializing), Ok(()));
     }

@@ -1,7 +1,7 @@
 //! Archives of HTTP servers.
 //!
-//! An archive is identified by the SHA-256 digest of its bytes. What a URL names now is only known after a download, but entity
-//! tags and times of change save most of them: see [`Archives::resolve`].
+//! An archive is identified by the SHA-256 digest of its bytes. The current content of a URL is only known after a download, but entity
+//! tags and modification times save most downloads: see [`Archives::resolve`].
 
 mod download;
 mod failure;

@@ -47,7 +47,7 @@ fn sample(repository: &Repository) -> String {
     repository.commit("main", &[(FILE, "README.md", b"about"), (FILE, "bundles/bell/bell.yaml", b"tone: low")])
 }
 
-/// What an attempt to find the branch `main` fails with: class, reason and text.
+/// The error of an attempt to find the branch `main`: class, reason and text.
 async fn refusal(url: &str, access: &ImageAccess) -> (FailureClass, &'static str, String) {
     let options = ImageOptions { idle_timeout: Duration::from_secs(20), ..ImageOptions::default() };
     let (_cache, repositories) = repositories_with(Limits::default(), options);
@@ -78,7 +78,7 @@ async fn revisions_are_found_and_a_directory_is_fetched_once() {
     assert_eq!(files(&again), [("bell.yaml".to_owned(), "tone: low".to_owned())]);
     let error = repositories.resolve(&url.parse().unwrap(), &Revision::Tag("v9".to_owned()), &access).await;
     assert_eq!(error.unwrap_err().reason(), "RevisionNotFound");
-    // What was fetched is served from the cache while the server is away.
+    // Fetched content is served from the cache while the server is unreachable.
     drop(server);
     repositories.fetch(&checkout(&url, &first, "bundles/bell"), &access).await.unwrap();
     let error = repositories.fetch(&checkout(&url, &first, ""), &access).await.unwrap_err();

@@ -289,7 +289,7 @@ async fn leftovers_of_a_crash_are_removed_unless_a_process_works_on_them() {
     drop(other);
     Store::open(&root, Limits::default()).unwrap();
     assert!(!leftover.exists());
-    // What is unfinished is not a tree, and work leaves nothing behind.
+    // An unfinished tree is not visible, and work leaves nothing behind.
     tree(&first, "text").await;
     assert_eq!(fs::read_dir(root.join("work")).unwrap().count(), 0);
 }
@@ -334,7 +334,7 @@ async fn collecting_removes_what_was_not_used_for_the_longest_time() {
     assert_eq!((one.removed, one.kept_bytes + one.freed_bytes), (1, nothing.kept_bytes));
     let left = |store: &Store| digests.iter().map(|digest| store.tree(digest).is_some()).collect::<Vec<_>>();
     assert_eq!(left(&store), [true, true, false, true, true]);
-    // What is open stays, here and for other processes, whatever the budget.
+    // Open trees stay, here and for other processes, whatever the budget.
     let other = Store::open(&directory.path().join("cache"), Limits::default()).unwrap();
     let rest = other.collect(&keep, 0).unwrap();
     assert_eq!(rest.removed, 2);

@@ -1,6 +1,6 @@
 //! Errors that mean that no file descriptor is left.
 //!
-//! A process without free descriptors can open no connection, so the error looks as if the other side did not answer. What helps is on this
+//! A process without free descriptors can open no connection, so the error looks as if the other side did not answer. The fix is on this
 //! side.
 
 use std::{error::Error, fmt, io};

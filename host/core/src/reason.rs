@@ -230,7 +230,7 @@ names! {
         CatalogInvalid,
         /// The index of what the source names is in use.
         CatalogReady,
-        /// What the source names now is not usable or not known. The index of earlier content stays in use.
+        /// The current content of the source is not usable or not known. The index of earlier content stays in use.
         CatalogStale,
 
         // Resolution

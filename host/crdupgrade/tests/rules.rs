@@ -1,4 +1,4 @@
-//! Every rule: what it finds, what it does not, and what is said.
+//! Every rule: what it finds, what it does not find, and its messages.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue panics")]
 
@@ -37,7 +37,7 @@ fn lines(report: &Report) -> String {
     all.map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What is found when the schema below `spec` changes.
+/// The findings when the schema below `spec` changes.
 fn found(old: Value, new: Value) -> String {
     lines(&compare(&crd(&old), &crd(&new), &Policy::default()))
 }

@@ -1,4 +1,4 @@
-//! Upgrades of CRDs beside the checkout, with what the reference says of each.
+//! Upgrades of CRDs beside the checkout, with the reference's result for each.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue panics")]
 

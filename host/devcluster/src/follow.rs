@@ -1,4 +1,4 @@
-//! What is derived from tables of the store, and follows each change of them.
+//! State that is derived from tables of the store, and follows each change of them.
 
 use std::{
     fmt,

@@ -25,7 +25,7 @@ const WALL: u32 = 30;
 /// The clocks of a meter.
 #[derive(Clone, Copy)]
 pub(crate) struct Clocks {
-    /// What the thread that asks has computed.
+    /// The CPU time of the calling thread.
     pub(crate) thread: fn() -> Duration,
     /// The time on the wall.
     pub(crate) wall: fn() -> Duration,
@@ -93,8 +93,8 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Runs a guest within the limit of its meter. What the guest waits for, such as a clock or the validation of a configuration, counts from
-/// the moment at which it begins to wait until it is woken; the wait for a processor does not.
+/// Runs a guest within the limit of its meter. A wait of the guest, for a clock or the validation of a configuration, counts from its
+/// beginning until the guest is woken; the wait for a processor does not.
 pub(crate) struct Metered<'a, T> {
     guest: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
     meter: Arc<Meter>,
@@ -184,7 +184,7 @@ mod tests {
     const DAY: u64 = 24 * 3_600;
 
     thread_local! {
-        /// What a test says that its thread has computed, and what its wall shows.
+        /// The CPU time and the wall time of the thread, as a test sets them.
         static COMPUTED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
         static PASSED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     }

@@ -1,4 +1,4 @@
-//! What can be known of an expression before it runs: that it uses only names that exist, and often its type.
+//! Checks of an expression before it runs: that it uses only names that exist, and often its type.
 //!
 //! This is not a type checker: an operator with operands of wrong types is found when it runs.
 

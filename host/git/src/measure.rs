@@ -1,4 +1,4 @@
-//! What the objects of a pack take, before any is made.
+//! The memory that the objects of a pack take, before any is built.
 //!
 //! A difference of some bytes makes an object as large as the one that it refers to, and many such objects may have to be in memory at the
 //! same time. Each difference begins with the sizes. This reads no more than that: one pass that keeps a few numbers for each difference.

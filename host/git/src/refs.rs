@@ -1,4 +1,4 @@
-//! What a source names, and which commit that is.
+//! The ref that a source names, and its commit.
 
 use gix_hash::ObjectId;
 use semver::{Version, VersionReq};

@@ -10,7 +10,7 @@ use crate::{CommitId, FileId, GitError, Objects};
 /// Something below the directory, with its path from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
-    /// A directory. What is in it follows.
+    /// A directory. Its entries follow.
     Directory(&'a [u8]),
     /// A file with its bytes.
     File(&'a [u8], &'a [u8]),

@@ -226,7 +226,7 @@ impl Store {
         }
         let list = self.lists;
         if let Some(entry) = self.objects.get_mut(&seen.id) {
-            // What the watch reported, it reported before this list began, and the list is consistent. What was written may be newer
+            // What the watch reported, it reported before this list began, and the list is consistent. The written version may be newer
             // than the list.
             let was_before = entry.confirmed && entry.list < list && entry.uid == seen.uid;
             if was_before && is_older(&seen.version, &entry.version) {

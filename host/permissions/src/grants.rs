@@ -89,7 +89,7 @@ impl Grant {
         &self.scope
     }
 
-    /// What a writer who holds these rules in the scope of the grant lacks.
+    /// The rules that a writer with these rules in the scope of the grant lacks.
     pub(crate) fn missing(&self, held: &[&PolicyRule], escalation: Escalation) -> Vec<Need> {
         let lacks = |rule: &PolicyRule| !is_covered(held, rule);
         if !lacks(&self.waiver) {

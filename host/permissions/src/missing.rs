@@ -80,7 +80,7 @@ impl Missing {
     /// Rules that would grant the missing permissions, few and in a stable order.
     pub fn rules(&self) -> BTreeMap<Scope, Vec<PolicyRule>> {
         let mut scopes = by_scope(&self.needs);
-        // What is needed in the whole cluster need not be granted again in a namespace.
+        // Rules that are needed in the whole cluster need not be granted again in a namespace.
         let everywhere = scopes.get(&Scope::Cluster).cloned().unwrap_or_default();
         for (scope, rules) in &mut scopes {
             if *scope != Scope::Cluster {

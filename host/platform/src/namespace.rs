@@ -13,8 +13,8 @@ pub fn is_made_for(labels: Option<&BTreeMap<String, String>>, managed_by: (&str,
     has(managed_by.0, managed_by.1) && has(PACKAGE_LABEL, package)
 }
 
-/// Whether an object means that a namespace is in use. Kubernetes and OpenShift put some objects into each namespace, and some say only what
-/// happened there. What belongs to a workload goes with it, and the workload counts.
+/// Whether an object means that a namespace is in use. Kubernetes and OpenShift put some objects into each namespace, and some only record
+/// what happened there. Objects of a workload are deleted with it, so only the workload counts.
 pub fn is_content(group: &str, kind: &str, metadata: &ObjectMeta) -> bool {
     let has_owner = metadata.owner_references.as_ref().is_some_and(|it| !it.is_empty());
     let is_of_workload = matches!(

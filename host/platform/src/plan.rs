@@ -1,4 +1,4 @@
-//! What all PlatformOperators want, and which of them are refused before any question.
+//! The packages that all PlatformOperators request, and the PlatformOperators that are refused without asking the resolver.
 
 use std::{
     cmp::Reverse,
@@ -125,8 +125,8 @@ impl Plan {
         self.packages.iter().find(|wanted| wanted.request.name == package)
     }
 
-    /// Leaves out the new packages that a policy does not allow. What the Resolution of all PlatformOperators asks for already may be
-    /// installed, and stays wanted. While a policy is invalid, no new package is wanted.
+    /// Leaves out the new packages that a policy does not allow. Packages that the Resolution of all PlatformOperators already has may be
+    /// installed, and stay in it. While a policy is invalid, no new package is wanted.
     pub fn restrict(&mut self, operators: &[&PlatformOperator], policy: &InForce, existing: Option<&Resolution>) {
         let refusal = |wanted: &Wanted| {
             let package = &wanted.request.name;

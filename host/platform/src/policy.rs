@@ -166,7 +166,8 @@ impl Policy {
         Ok(PackageRequest { version, channels, catalogs, ..request.clone() })
     }
 
-    /// The packages of a Resolution within the limits. What contradicts them is asked for in no catalog, so that what is installed stays as it is.
+    /// The packages of a Resolution within the limits. A request that contradicts them is not resolved, so that installed packages stay as
+    /// they are.
     pub fn limited(&self, packages: &[PackageRequest]) -> Vec<PackageRequest> {
         packages.iter().map(|request| self.limit(request).unwrap_or_else(|_| unsatisfiable(request))).collect()
     }

@@ -17,7 +17,7 @@ use crate::{InForce, InvalidPolicy, resolution};
 const UNPACK_PENDING: &str = "Waiting for the bundle to be unpacked";
 const INSTALL_PENDING: &str = "Waiting for the bundle to be installed";
 
-/// What the provisioner of registry+v1 says of a bundle that cannot watch all namespaces, if the configuration names none.
+/// The message of the provisioner of registry+v1 for a bundle that cannot watch all namespaces, if the configuration names none.
 const NO_TARGETS: &str = "required field \"watchNamespace";
 
 /// What became of a PlatformOperator.
@@ -25,7 +25,7 @@ const NO_TARGETS: &str = "required field \"watchNamespace";
 pub enum Outcome<'a> {
     /// It takes no part in the resolution.
     Refused(String),
-    /// What it needs could not be created.
+    /// An object that it needs could not be created.
     Failed(String),
     /// It is part of the question of a Resolution.
     Asked {
@@ -143,7 +143,7 @@ fn installed(
     }
 }
 
-/// What is installed says if a policy stops everything new.
+/// The message for an installed package while a policy stops everything new.
 fn noting(condition: NewCondition, answer: &ResolutionStatus, policy: &InForce) -> NewCondition {
     let stopped = match policy {
         Ok(None) => return condition,

@@ -19,7 +19,7 @@ pub struct Registries {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) scope: Scope,
-    /// Where the images are instead; none: where their names say.
+    /// Where the images are instead; `None` if they are where their names say.
     pub(crate) location: Option<Location>,
     pub(crate) insecure: bool,
     pub(crate) blocked: bool,

@@ -50,8 +50,8 @@ pub(crate) struct Kept {
 }
 
 impl Files {
-    /// Makes the directory with the mode 0700 where it does not exist. What is in it may be secret, and is applied to the
-    /// cluster, so no other user may have access to it.
+    /// Makes the directory with the mode 0700 where it does not exist. Its content may be secret, and is applied to the cluster, so no
+    /// other user may have access to it.
     pub(crate) fn open(directory: &Path) -> Result<Self, OpenError> {
         let failed = |source| OpenError { path: directory.to_owned(), source };
         chandler_cache::root(directory).map_err(failed)?;

@@ -22,7 +22,7 @@ pub fn alternatives(
     let mut lines = Vec::new();
     for (change, lifted) in changes(problem) {
         let Ok(Answer::Decision(decision)) = ask(&lifted) else { continue };
-        // What others installed does not change, and is none of this set's.
+        // Packages of other sets do not change.
         for (package, version) in versions(&decision).into_iter().filter(|(package, _)| !is_fixed(problem, package)) {
             match before.get(&package) {
                 Some(now) if *now == version => {}

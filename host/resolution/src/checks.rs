@@ -105,7 +105,7 @@ fn needed_by<'a>(plan: &'a Plan, optional: &[&'a str], required: &[&'a str]) -> 
             needed_by.entry(member).or_default().push(place);
         }
     }
-    // What no optional package needs is required, and so is what it needs.
+    // A package that no optional package needs is required, and so are its dependencies.
     let others = members.keys().copied().filter(|package| !needed_by.contains_key(package));
     let required: Vec<&str> = others.chain(required.iter().copied()).collect();
     for member in reached(&members, required) {
@@ -144,7 +144,7 @@ mod tests {
         Plan { members: members.iter().map(member).collect(), ..Plan::default() }
     }
 
-    /// What is left out when these are refused: `base` alone, or `left+right`, which exclude each other.
+    /// The packages that are left out when these are refused: `base` alone, or `left+right`, which exclude each other.
     fn left_out_for(members: &[&str], optional: &[&str], refused: &[&str]) -> Vec<String> {
         left_out_beside(&[], members, optional, refused)
     }

@@ -1,4 +1,4 @@
-//! The bundles that BundleDeployments have, and what they say of them.
+//! The bundles that BundleDeployments have, and their description in the status.
 
 use std::collections::BTreeSet;
 
@@ -104,8 +104,7 @@ fn short(text: &str) -> String {
     text::one_line(&text.chars().take(CHARACTERS).collect::<String>())
 }
 
-/// What users should know of bundles that call themselves one of these packages and are not from these catalogs: a line each, a few for each
-/// package.
+/// Notes about bundles that claim to be one of these packages but are not from these catalogs: a line each, a few for each package.
 pub fn not_counted(claims: &[Claim], packages: &BTreeSet<&str>, catalogs: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for package in packages {

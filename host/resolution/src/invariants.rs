@@ -1,7 +1,7 @@
 //! Constraints that an administrator sets outside of the spec of a Resolution.
 //!
-//! They hold for every answer. What is installed may break them when they are set or changed: then nothing changes, since a constraint that is
-//! meant to keep a cluster in order must not uninstall what runs.
+//! They hold for every answer. Installed packages may violate them when they are set or changed: then nothing changes, since a constraint
+//! that is meant to keep a cluster in order must not uninstall what runs.
 
 use std::collections::BTreeSet;
 
@@ -78,7 +78,7 @@ pub fn settle_within(
         let anyway = lacks(&settle(&free, may_remove, &mut resolve));
         let is_settled = |settled: &Settled| kept(asked, settled).is_some() && lacks(settled).is_subset(&anyway);
         if !is_settled(&settled) {
-            // What is installed comes before what is preferred, and what nothing needs any more is not in the way.
+            // Installed packages take precedence over preferred ones, and packages that are no longer needed do not conflict.
             let mut ordered = asked.clone();
             ordered.optional.sort_by_key(|package| !members().any(|member| member.package == *package));
             let goes = |it: &Installed| it.automatic && it.hold != Hold::Pinned && anyway.contains(&it.package);

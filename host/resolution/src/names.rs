@@ -78,7 +78,7 @@ mod tests {
         let expected = |entries: &[(&str, &str)]| map(entries).into_iter().collect::<Vec<_>>();
         for (packages, wanted, current, names) in [
             (&["app", "base"][..], &[("app", "one")][..], &[][..], &[("app", "one"), ("base", "base")][..]),
-            // What is installed is not installed again, whatever its PlatformOperator is called.
+            // An installed package is not installed again, whatever its PlatformOperator is called.
             (&["app"], &[("app", "one")], &[("app", "app")], &[("app", "app")]),
             (&["app"], &[], &[("app", "one")], &[("app", "one")]),
             (&["app"], &[("app", "two")], &[("app", "one")], &[("app", "one")]),
@@ -87,7 +87,7 @@ mod tests {
             // A name with the prefix of sets would be in the way of a set.
             (&["app"], &[("app", "resolveset-shop")], &[], &[("app", "app")]),
             (&["app"], &[("app", "decidedset-shop")], &[], &[("app", "app")]),
-            // What leaves the set is not replaced in its place.
+            // A member that leaves the set is not replaced under its name.
             (&["new"], &[("new", "one")], &[("old", "one")], &[("new", "new")]),
         ] {
             assert_eq!(named(packages, wanted, current), expected(names), "{packages:?} {wanted:?} {current:?}");

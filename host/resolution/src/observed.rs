@@ -36,14 +36,14 @@ pub struct Observed {
     pub members: Vec<Installation>,
     /// What others have of the catalogs of the Resolution.
     pub others: Vec<Installation>,
-    /// What others have and does not count, since nothing proves what it is.
+    /// Packages of other BundleDeployments that do not count, since there is no evidence of their content.
     pub claims: Vec<Claim>,
     /// What users should know of members.
     notes: Vec<String>,
 }
 
 impl Observed {
-    /// What users should know, where the answer is about these packages.
+    /// Notes for users, if the answer is about these packages.
     pub fn notes(&self, packages: &BTreeSet<&str>) -> Vec<String> {
         let mut notes = self.notes.clone();
         notes.extend(not_counted(&self.claims, packages, CATALOGS));
@@ -75,13 +75,13 @@ struct Versions {
 }
 
 impl Decided {
-    /// The members of the current decision, and of the others, the newest first. What the current one has not leaves the set.
+    /// The members of the current decision, and of the others, the newest first. Members that the current decision lacks leave the set.
     pub fn of(current: Vec<PlannedMember>, others: impl Iterator<Item = PlannedMember>) -> Self {
         let versions =
             |member: PlannedMember| (member.deployment_name(), Versions { current: member, earlier: Vec::new() });
         let mut decided: BTreeMap<String, Versions> = current.into_iter().map(versions).collect();
         for member in others {
-            // A name that another package had before says nothing of this one.
+            // A name that another package had before is no evidence for this one.
             let named = decided.get_mut(&member.deployment_name());
             if let Some(versions) = named.filter(|versions| versions.current.package == member.package) {
                 versions.earlier.push(member);

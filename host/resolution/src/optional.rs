@@ -53,9 +53,9 @@ pub fn settle(
     search.run(may_remove)
 }
 
-/// What the resolver says of a part of the packages.
+/// The resolver's answer about a part of the packages.
 enum Attempt {
-    /// They fit, or nothing can be said.
+    /// They fit, or that is unknown.
     Settled(Result<Answer, ResolveError>),
     /// They do not fit.
     Refused(Explanation),

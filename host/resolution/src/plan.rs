@@ -141,7 +141,7 @@ pub fn plan(
             as_installed(&mut planned, taken_over);
         }
         if is_pinned(package) {
-            // What others installed takes part in the decision, and is reported only if this set needs it.
+            // Packages of other BundleDeployments take part in the decision, and are reported only if this set needs them.
             if own.contains(package) && !question.elsewhere.contains_key(package) {
                 planned.elsewhere = of(package, installed).map(|it| it.deployment.clone());
                 plan.members.push(planned);
@@ -203,8 +203,7 @@ fn automatic(question: &Question) -> impl Fn(&str) -> bool {
     |package| question.problem.installed.iter().any(|it| it.package == package && it.automatic)
 }
 
-/// The packages that are wanted or were installed by others, and all that these need. What only a package needs that nothing needs is not
-/// among them.
+/// The packages that are wanted or were installed by others, and all that these need. Dependencies of unneeded packages are not among them.
 fn needed<'a>(
     decision: &'a Decision,
     needs: &BTreeMap<&'a str, BTreeSet<String>>,

@@ -279,7 +279,7 @@ impl Encoding {
             let mut literals = Vec::new();
             let mut held = false;
             for (&group, nodes) in groups {
-                // What is installed together stays together.
+                // Packages that are installed together stay together.
                 let pinned = universe.question.is_pinned(&universe.groups[group].name);
                 if pinned && nodes.iter().any(|id| universe.nodes[*id].installed) {
                     if held {

@@ -44,7 +44,7 @@ pub enum ResolveError {
     /// A name is there twice.
     #[error("{what} {name:?} is there twice")]
     Twice {
-        /// What has the name.
+        /// The kind of object that has the name.
         what: &'static str,
         /// The name.
         name: String,

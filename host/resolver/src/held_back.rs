@@ -26,7 +26,7 @@ struct Newer {
     stays: bool,
 }
 
-/// What holds back the newest possible version of each package of a decision, by what is chosen instead.
+/// Why each package of a decision does not have its newest possible version, by the version that is chosen instead.
 pub(crate) fn held_back(universe: &Universe<'_>, chosen: &BTreeSet<NodeId>) -> BTreeMap<NodeId, HeldBack> {
     let by_group: BTreeMap<GroupId, NodeId> = chosen.iter().map(|id| (universe.nodes[*id].group, *id)).collect();
     let homes = Homes::of(universe, chosen.iter().copied(), &BTreeSet::new()).unwrap_or_default();
@@ -62,7 +62,7 @@ fn newer(universe: &Universe<'_>, group: GroupId, chosen: NodeId, homes: &Homes)
         Some(_) => homes.home(universe, group),
     };
     let fits = |id: &NodeId| !is_required || universe.nodes[*id].asked;
-    // What is installed is before all others in the order of the ranks unless it may change.
+    // The installed version has the first rank unless it may change.
     let order = |id: &NodeId| (is_foreign(universe, &home, *id), universe.nodes[*id].rank.unchanged());
     let best = universe.active(group).filter(fits).min_by_key(order)?;
     let node = &universe.nodes[chosen];

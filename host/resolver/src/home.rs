@@ -57,7 +57,7 @@ impl Homes {
         Ok(homes)
     }
 
-    /// The catalogs that a package comes from before others; empty if all are equal. What is installed stays in its catalog.
+    /// The catalogs that a package comes from before others; empty if all are equal. An installed package stays in its catalog.
     pub(crate) fn home(&self, universe: &Universe<'_>, group: GroupId) -> Home {
         let own = own(universe, group);
         if !own.is_empty() {

@@ -55,7 +55,7 @@ impl fmt::Display for OpenShift {
     }
 }
 
-/// A version of Kubernetes: `v1.36.2`, `1.36` or `1.36.2+vendor`. What vendors add behind the patch has no order.
+/// A version of Kubernetes: `v1.36.2`, `1.36` or `1.36.2+vendor`. Vendors' suffixes after the patch version have no order.
 pub fn kubernetes(text: &str) -> Option<Version> {
     let text = text.trim().trim_start_matches('v');
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());

@@ -40,7 +40,7 @@ impl Taken {
 }
 
 impl Steps {
-    /// The steps of a budget. What is taken of them is added to `taken`.
+    /// The steps of a budget. Used steps are added to `taken`.
     pub(crate) fn new(budget: &Budget, taken: &Taken) -> Self {
         Self { left: Rc::new(Cell::new(budget.steps)), taken: taken.clone() }
     }

@@ -1,4 +1,4 @@
-//! What a question with one change would be answered.
+//! The answer to a question with one change.
 
 use serde::{Deserialize, Serialize};
 

@@ -115,7 +115,7 @@ fn constraints_hold_for_the_whole_set() {
     let reasons = serde_json::to_value(&decision.member("certs").unwrap().reasons).unwrap();
     assert_eq!(reasons, json!([{"constraint": {"need": "kind example.com/v1/Certificate"}}]));
     assert_eq!(chosen(&ask(json!([none_of_db]), json!({}))), ["app 1.0.0"], "what would bring db is passed over");
-    // What a constraint asks for is asked for by the user, whatever happens with dependencies.
+    // Packages that a constraint requires count as requested by the user, whatever the dependency policy.
     for policy in ["Report", "Ignore"] {
         let answer = ask(json!([kind]), json!({"dependencies": policy}));
         assert_eq!(chosen(&answer), ["app 2.0.0", "certs 0.9.0"], "{policy}");
@@ -397,7 +397,7 @@ fn what_the_files_exclude_is_not_chosen() {
     problem["required"][0]["range"] = json!("1.2.0");
     let message = refused(&ask(&catalogs, &problem));
     assert!(message.contains("a 1.2.0 is not possible here: the operator needs Kubernetes 1.40.0"), "{message}");
-    // What is installed stays, and no upgrade leads over what is excluded.
+    // Installed packages stay, and no upgrade path contains excluded versions.
     problem["required"][0]["range"] = json!("");
     problem["excluded"] = json!([excluded("1.1.0"), excluded("1.0.0")]);
     problem["installed"] = json!([{"package": "a", "name": "a.v1.0.0", "version": "1.0.0"}]);

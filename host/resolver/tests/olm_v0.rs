@@ -48,7 +48,7 @@ fn a_dependency_comes_from_the_catalog_of_what_needs_it() {
     assert_eq!(chosen(ask(&catalogs(vec![db("1.0.0")]), &["app"])), ["app 1.0.0 community", "db 1.0.0 community"]);
     // Where it does not, they do.
     assert_eq!(chosen(ask(&catalogs(Vec::new()), &["app"])), ["app 1.0.0 community", "db 2.0.0 other"]);
-    // What is asked for may come from anywhere.
+    // Requested packages may come from any catalog.
     let both = ask(&catalogs(vec![db("1.0.0")]), &["app", "db"]);
     assert_eq!(chosen(both), ["app 1.0.0 community", "db 2.0.0 other"]);
     // One version in several catalogs of equal priority was an ambiguity.
@@ -186,7 +186,7 @@ fn a_withdrawn_bundle_is_never_chosen() {
     assert_eq!(chosen(ask(&inner, &["a"])), ["a 3.0.0 c"]);
     let older = json!({"required": [{"package": "a", "range": "<3"}]});
     assert_eq!(chosen(answer(&inner, &older)), ["a 1.0.0 c"]);
-    // What is installed stays, and no upgrade leads over what is withdrawn.
+    // Installed packages stay, and no upgrade path contains withdrawn versions.
     let installed = |version: &str| {
         json!({"required": [{"package": "a"}],
             "installed": [{"package": "a", "name": format!("a.v{version}"), "version": version}]})
@@ -227,7 +227,8 @@ fn the_package_that_needs_a_kind_cannot_provide_it() {
     assert_eq!(chosen(answer(&catalogs, &question)), ["a 1.0.0 community", "b 1.0.0 community", "c 1.0.0 secondary"]);
 }
 
-/// What reads a catalog says that the channels of a package cannot be followed: a question that leads there has no answer, and others do.
+/// The reader of a catalog reports that the channels of a package cannot be followed: a question that leads there has no answer, and others
+/// do.
 #[test]
 fn a_package_with_a_fault_answers_no_question() {
     struct Faulty(chandler_resolver::MemoryCatalogs);

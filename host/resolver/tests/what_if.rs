@@ -1,4 +1,4 @@
-//! What a question with one change would be answered.
+//! The answer to a question with one change.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot continue panics")]
 

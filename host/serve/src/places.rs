@@ -109,7 +109,7 @@ impl Places {
     }
 }
 
-/// Decides who gets a place, from the callers and the rates in bytes a second. A rate is missing where it says nothing.
+/// Decides which caller gets a place, from the callers and their rates in bytes per second. A rate is missing if it is not meaningful.
 fn choose(transfers: &[(&Caller, Option<u64>)], caller: &Caller, most: usize) -> Choice {
     let own = transfers.iter().filter(|(other, _)| *other == caller).count();
     if own >= most.div_ceil(2) {

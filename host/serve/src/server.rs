@@ -198,7 +198,7 @@ impl Listener {
         }
     }
 
-    /// What a certificate that is made here is for: also for a port that `kubectl port-forward` opens.
+    /// The names in a certificate that is generated here, including names for a port that `kubectl port-forward` opens.
     fn names(&self) -> BTreeSet<String> {
         let (service, namespace) = (&self.options.service, &self.namespace);
         let mut names: BTreeSet<String> = ["localhost", "127.0.0.1", "::1"].into_iter().map(str::to_owned).collect();

@@ -189,7 +189,7 @@ fn name(image: &str) -> Option<String> {
     }
     let image = image.trim_end_matches('/').to_ascii_lowercase();
     let (registry, repository) = image.split_once('/').unwrap_or((&image, "any"));
-    // What a name of an image takes for a registry, as container tools do.
+    // The registry in the name of an image, as container tools parse it.
     let is_registry = registry.contains(['.', ':']) || registry == "localhost";
     let parsed: ImageReference = format!("{registry}/{repository}").parse().ok()?;
     let has_no_tag = parsed.digest().is_none() && !repository.contains([':', '@']);

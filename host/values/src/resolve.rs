@@ -60,7 +60,7 @@ impl Values {
             if reference.kind == ValuesKind::Secret {
                 secrets.push(layer.value());
             } else {
-                // Without the values of Secrets a path may lead nowhere. What is left out has its versions in the digest.
+                // Without the values of Secrets a path may lead nowhere. For values that are left out, their versions are in the digest.
                 let _ = layer.clone().put(&mut values.public);
             }
             layer.put(&mut values.merged).map_err(|problem| failed(Some(key), problem))?;

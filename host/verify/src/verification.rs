@@ -112,7 +112,7 @@ pub struct GitHubAction {
     pub reference: Option<String>,
 }
 
-/// The schema of a CRD says nothing of unknown fields: the API server drops them, or warns.
+/// The schema of a CRD does not refuse unknown fields: the API server drops them, or warns.
 fn open(schema: &mut Schema) {
     schema.remove("additionalProperties");
 }

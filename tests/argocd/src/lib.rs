@@ -8,7 +8,7 @@ mod tests {
 
     fn examples() -> Vec<Value> {
         let page = include_str!("../../../docs/gitops.md");
-        // What a test does with a block follows its language.
+        // A test handles a block by its language.
         let blocks = page.split("```yaml").skip(1).filter_map(|rest| rest.split_once('\n')?.1.split_once("```"));
         blocks.map(|(block, _)| serde_saphyr::from_str(block).unwrap()).collect()
     }

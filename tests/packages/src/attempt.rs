@@ -15,7 +15,7 @@ use crate::{
 
 /// How often advice is followed: a version may change a CRD, a selector and more.
 const ROUNDS: usize = 4;
-/// What stands for a file that does not fit into a ConfigMap.
+/// The placeholder for a file that does not fit into a ConfigMap.
 const TOO_LARGE: &str = "TooLargeForConfigMaps";
 
 /// Why an attempt failed.

@@ -64,7 +64,7 @@ pub(crate) fn holds(input: &[u8]) {
 
 fn documents(content: &MemoryContent, limits: &Limits) -> (Vec<Meta>, Vec<chandler_catalog::Finding>) {
     let (mut metas, mut findings) = (Vec::new(), Vec::new());
-    // What ends the reading is checked by the caller.
+    // The caller checks the error that ends the reading.
     let _ = read(content, limits, |item| {
         match item {
             Item::Meta(meta) => metas.push(*meta),

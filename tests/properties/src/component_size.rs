@@ -17,7 +17,7 @@ const FIXED: usize = 1 << 20;
 const PER_BYTE: usize = 200;
 /// The maximum nesting depth of generated components.
 const DEPTH: usize = 12;
-/// What a refusal says of components whose instances cannot be counted.
+/// The message of a refusal of components whose instances cannot be counted.
 const UNCOUNTABLE: &str = "components or modules as values";
 
 /// A part of a component, in textual order. Numbers are indexes of earlier parts.

@@ -37,7 +37,7 @@ pub(crate) fn holds(input: &[u8]) {
         let is_harmless =
             kind.is_none_or(|kind| kind == OwnKind::Resolution) || installation.accounts == AccountPolicy::Required;
         assert!(is_harmless || !found.is_empty(), "{kind:?} delegates nothing");
-        // What the controller will read is what was looked at.
+        // The controller will read the references that were checked.
         let references = match kind {
             Some(OwnKind::BundleDeployment) => {
                 spec::<BundleDeploymentSpec>(&object).map(|spec| spec.source.references())

@@ -50,7 +50,7 @@ pub(crate) fn holds(input: &[u8]) {
     }
 }
 
-/// What is chosen contains what is mandatory, in the order of the input.
+/// The choice contains the mandatory items, in the order of the input.
 fn variables(question: &deppy::Variables) {
     let Ok(chosen) = deppy::solve(question) else { return };
     let mut rest = question.variables.iter();

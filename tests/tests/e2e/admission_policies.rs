@@ -211,7 +211,7 @@ fn about_accounts<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
         (author, spec(json!({"serviceAccount": null})), policy),
         (author, new("friend"), None),
         (author, Request::Create(elsewhere), None),
-        // What else the request changes would be used on behalf of the account before, once that is named again.
+        // Other changes of the request would be used on behalf of the earlier account, once it is named again.
         (author, spec(json!({"serviceAccount": {"name": "friend"}})), policy),
         (author, spec(json!({"serviceAccount": {"name": "friend"}, "collisionProtection": "None"})), policy),
         (boss, spec(json!({"serviceAccount": {"name": "friend"}})), None),

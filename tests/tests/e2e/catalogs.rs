@@ -216,7 +216,7 @@ async fn a_broken_newer_version_keeps_the_last_good_index() {
     };
     assert_eq!(fields(&kept), fields(&good));
 
-    // What is broken is neither fetched nor checked again.
+    // Broken content is neither fetched nor checked again.
     let (sent, unchanged) = (server.answers().sent, server.answers().unchanged);
     wait::eventually("polled twice", || async { server.answers().unchanged >= unchanged + 2 }).await;
     let idle = catalogs(&world).get(&name).await.expect("the Catalog");

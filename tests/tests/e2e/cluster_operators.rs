@@ -351,7 +351,7 @@ async fn an_edit_is_repaired_and_an_idle_controller_writes_nothing() {
     api.delete(&core, &DeleteParams::default()).await.expect("it exists");
     until(&world, &core, "accepted again", |status| is_accepted(status, VERSION)).await;
 
-    // What changes without a difference for the platform has nothing written.
+    // A change that makes no difference for the platform writes nothing.
     requests.forget();
     let label = Patch::Merge(json!({"metadata": {"annotations": {"note": "changed"}}}));
     world.deployments().patch(&app, &PatchParams::default(), &label).await.expect("an annotation");

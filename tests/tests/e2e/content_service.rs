@@ -128,7 +128,7 @@ async fn the_content_of_a_bundle_is_served_to_those_who_may_read_it() {
         map.data.as_ref().is_some_and(|data| data["url"] != before)
     });
     let client = ContentClient::new(&announcement.await, Some(reader));
-    // Until the controller has looked at it, nothing is said about it.
+    // The status is empty until the controller has observed it.
     let again = || async {
         let answer = client.get(&path, &[]).await;
         assert_ne!(answer.status, StatusCode::NOT_FOUND);
@@ -168,7 +168,7 @@ async fn nobody_else_learns_what_exists() {
         let expected = format!("system:serviceaccount:{}:other may not get {path}", world.namespace);
         assert!(answer.text().starts_with(&expected), "{}", answer.text());
     }
-    // What is checked is what is served: no other spelling of the path leads there.
+    // The service serves the content that was checked: no other spelling of the path leads there.
     for path in [
         format!("/bundles/deep/../{name}.tgz"),
         format!("/bundles/deep%2f..%2f{name}.tgz"),

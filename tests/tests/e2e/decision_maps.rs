@@ -450,7 +450,7 @@ async fn with_the_shipped_policies_only_who_may_decide_and_impersonate_the_accou
     resolver.installed(&world, "1", &["app"]).await;
     resolver.reported(&world, "1", "Decided").await;
 
-    // What is decided cannot be changed or removed by others, nor what the controller noted about it.
+    // Other users can neither change nor remove a decision or the controller's notes about it.
     let relabel = Patch::Merge(json!({"metadata": {"annotations": {"resolveset.chandler.dev/number": "7"}}}));
     let changed = full.patch("decision-1", &PatchParams::default(), &relabel).await;
     assert!(denied(changed).contains("cannot be added, changed or removed"));

@@ -1,4 +1,4 @@
-//! What is lost or goes back in a disaster: records, etcd, caches, the system namespace, the Lease (docs/disasters.md).
+//! State that is lost or restored in a disaster: records, etcd, caches, the system namespace, the Lease (docs/disasters.md).
 
 use chandler_devcluster::{DevCluster, Options};
 use chandler_tests::{

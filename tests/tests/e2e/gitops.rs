@@ -20,7 +20,7 @@ const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {
 /// The YAML examples of the page.
 fn examples() -> Vec<Value> {
     let page = include_str!("../../../docs/gitops.md");
-    // What a test does with a block follows its language.
+    // A test handles a block by its language.
     let blocks = page.split("```yaml").skip(1).filter_map(|rest| rest.split_once('\n')?.1.split_once("```"));
     blocks.map(|(block, _)| serde_saphyr::from_str(block).expect("an example is YAML")).collect()
 }

@@ -75,7 +75,7 @@ async fn what_another_resolution_needs_stays_when_a_decision_drops_it() {
     let world = World::new().await;
     let shop = sharing(&world).await;
     let (base, map) = (deployment(&shop, "base").await.expect("base"), uid_of_map(&shop).await);
-    // What is installed needs it, so it stays in the set that has it, and nothing limits its version any more.
+    // An installed package needs it, so it stays in the set that has it, and nothing limits its version any more.
     patch(&world, &named(&world, "one"), json!({"packages": wanted(&shop, &[("extra", "")])})).await;
     installed(&shop, &named(&world, "one"), &[("base", "1.1.0"), ("extra", "1.0.0")]).await;
     installed(&shop, &named(&world, "two"), &[("base", "1.1.0"), ("right", "1.0.0")]).await;
@@ -192,7 +192,7 @@ async fn a_suspended_resolution_keeps_nothing_of_others() {
     until(&world, &named(&world, "two"), "True/Suspended", |_| true).await;
     delete(&world, &named(&world, "one")).await;
     assert_eq!(shop.installed("base").await, None);
-    // What it needs is installed as soon as it decides again.
+    // Its dependency is installed with its next decision.
     patch(&world, &named(&world, "two"), json!({"suspend": false})).await;
     installed(&shop, &named(&world, "two"), &[("base", "1.1.0"), ("right", "1.0.0")]).await;
     assert_eq!(shop.installed("base").await.as_deref(), Some("1.1.0"));
@@ -304,7 +304,7 @@ async fn a_resolution_can_be_changed_after_its_catalog_is_gone() {
     let app = deployment(&shop, "app").await.expect("app");
     assert_eq!(json!(app.spec.config), config[shop.name("app")]);
     assert_eq!(shop.installed("extra").await, None);
-    // What no catalog has cannot be had.
+    // A package that no catalog has cannot be installed.
     patch(&world, &name, json!({"packages": wanted(&shop, &[("app", ""), ("extra", "")])})).await;
     let refused = until(&world, &name, "False/NotSatisfiable", |_| true).await;
     assert!(message(&refused, ConditionType::Ready).contains(&shop.name("extra")), "{refused:?}");

@@ -1,5 +1,5 @@
 //! Random histories of two Resolutions, a PlatformOperator and three catalogs, against a model: nothing that is needed is ever absent or
-//! installed twice, nothing that is not needed stays, and what statuses say at rest is true.
+//! installed twice, nothing that is not needed stays, and statuses at rest are true.
 //!
 //! `CHANDLER_HISTORY_SEED` tries another history, and `CHANDLER_HISTORY_STEPS` ends it earlier or later.
 
@@ -171,7 +171,7 @@ async fn sets_are_as_the_model_says_after_every_step_of_a_random_history() {
         difference.note(String::new());
         let now = found.into_inner().unwrap_or_else(PoisonError::into_inner).expect("what is installed");
         let before = mem::replace(&mut installed, now);
-        // What is needed before and after was never deleted.
+        // Packages that are needed before and after were never deleted.
         for package in model.needed().intersection(&needed) {
             let uid = |world: &model::World| world.get(package).map(|it| it.uid.clone());
             assert_eq!(uid(&before), uid(&installed), "{package} was installed again: seed {seed}: {history:#?}");

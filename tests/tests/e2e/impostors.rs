@@ -127,7 +127,7 @@ async fn a_member_with_foreign_content_is_restored_and_named() {
         notes.iter().any(|note| note.starts_with(&format!("BundleDeployment {base} belongs to this Resolution")))
     });
     drop(named.await);
-    // What it calls itself is not believed, and it stays a member.
+    // Its claimed name does not count, and it stays a member.
     let report = Patch::Merge(json!({"spec": {"drift": "Repair"}}));
     world.deployments().patch(&set, &PatchParams::default(), &report).await.expect("the set exists");
     let deployments = world.deployments();

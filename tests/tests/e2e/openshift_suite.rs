@@ -233,7 +233,7 @@ async fn names_of_platform_operators_collide_with_nothing_and_what_is_installed_
         async move { api.get(&name).await.expect("it exists").annotations()["resolution.chandler.dev/package"].clone() }
     };
     assert_eq!((named(app.clone()).await, package(&app).await), (app.clone(), shop.name("app")));
-    // What app needs gets a PlatformOperator afterwards: it is not installed again for a name.
+    // The dependency of app gets a PlatformOperator afterwards: it is not installed again for a name.
     let base = create_here(&shop, "late", "base").await;
     until(&world, &base, INSTALLED, "1.0.0").await;
     let of_base = named(base.clone()).await;

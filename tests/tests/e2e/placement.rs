@@ -52,7 +52,8 @@ async fn what_passes_between_a_resolution_and_platform_operators_stays_where_it_
     let found = until(&world, &operator, INSTALLED, "1.0.0").await;
     assert_eq!(status(&found).namespace.as_ref(), Some(&world.namespace));
 
-    // What a PlatformOperator installed keeps the name of that in the set of a Resolution. The next one of that name gets another.
+    // A package that a PlatformOperator installed keeps the PlatformOperator's name in the set of a Resolution. The next one of that name
+    // gets another.
     patch(&world, &operator, json!({"package": {"name": shop.name("tool")}})).await;
     until(&world, &operator, INSTALLED, "1.0.0").await;
     delete(&world, &operator).await;

@@ -189,7 +189,7 @@ async fn a_release_is_installed_for_a_cluster_in_the_order_of_its_files() {
         assert!(maps.get_opt(omitted).await.expect("a response").is_none(), "{omitted}");
     }
 
-    // What is only created stays as the user has it, in the next version, too; what is deleted in a version goes.
+    // Objects that are only created stay as the user has them, in the next version, too; what is deleted in a version goes.
     let edit = kube::api::Patch::Merge(json!({"data": {"from": "user"}}));
     maps.patch("settings", &kube::api::PatchParams::default(), &edit).await.expect("a change");
     let next =

@@ -1,4 +1,4 @@
-//! PlatformOperators: what all of them want is resolved together, and each says what became of it.
+//! PlatformOperators: what all of them want is resolved together, and each reports its result.
 
 use std::collections::BTreeSet;
 
@@ -484,7 +484,7 @@ async fn the_administrator_says_which_packages_may_be_wanted_and_what_is_install
     let refused = until(&world, &two, "False/SourceFailed", "").await;
     assert!(message(&refused).contains("is not a platform operator"), "{refused:?}");
     assert!(message(&refused).contains("`chandler catalog search --platform`"), "{refused:?}");
-    // What it needs may be any package.
+    // Its dependency may be any package.
     until(&world, &three, INSTALLED, "1.0.0").await;
     until(&world, &app, INSTALLED, "1.0.0").await;
 

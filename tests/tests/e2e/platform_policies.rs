@@ -96,13 +96,13 @@ async fn the_list_refuses_and_allows_without_a_restart_and_its_deletion_ends_it(
     assert!(message(&refused).contains(&expected), "{}", message(&refused));
     until(&world, &tool, "False/SourceFailed", "").await;
 
-    // What it needs may be any package.
+    // Its dependency may be any package.
     limit(&world, json!({"packages": [{"name": shop.name("app")}]})).await;
     until(&world, &app, INSTALLED, "1.0.0").await;
     says(&world, &tool, &format!("allows: {}", shop.name("app"))).await;
     assert_eq!(shop.installed("tool").await, None);
 
-    // What is installed stays, and follows its catalog.
+    // Installed packages stay, and follow their catalog.
     limit(&world, json!({"packages": [{"name": shop.name("other")}]})).await;
     says(&world, &tool, &format!("allows: {}", shop.name("other"))).await;
     let shop = shop.with("app", "1.1.0", &["base"]).await;

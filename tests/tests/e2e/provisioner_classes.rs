@@ -150,7 +150,7 @@ fn reported(class: Option<&ProvisionerClass>, kind: &str) -> Option<(String, Str
     Some((found.status.clone(), found.reason.clone(), found.message.clone()))
 }
 
-/// A controller that did not get to it says nothing about a class, and what an earlier one said is not true any more.
+/// A controller that did not observe a class reports nothing about it, and an earlier controller's report is outdated.
 #[tokio::test]
 async fn after_a_restart_the_status_says_that_a_component_is_not_loaded_yet() {
     let mut world = World::new().await;

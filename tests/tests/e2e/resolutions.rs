@@ -123,7 +123,7 @@ async fn a_wish_becomes_a_set_that_pivots_rolls_back_and_goes_without_a_trace() 
     assert_eq!((shop.installed("app").await, shop.installed("right").await), (None, None));
     assert!(world.deployments().get_opt(&shop.name("app")).await.expect("an answer").is_none());
 
-    // What cannot be had leaves the set alone, and is explained.
+    // A package that cannot be installed does not affect the set, and is explained.
     patch(&world, &name, json!({"packages": wanted(&shop, &[("left", ">=2")])})).await;
     let refused = until(&world, &name, "False/NotSatisfiable", |_| true).await;
     assert!(!refused.status.as_ref().expect("a status").explanation.is_empty());
@@ -193,7 +193,7 @@ async fn dependencies_are_upgraded_as_the_spec_says() {
     let shop = shop.with("base", "1.1.0", &[]).await.with("base", "2.0.0", &[]).await;
     let shop = shop.with("left", "1.1.0", &["base"]).await.with("top", "1.1.0", &["base >=2.0.0", "left"]).await;
     shop.publish().await;
-    // What is held back is said, and by what.
+    // The status lists packages that are held back, with the reason.
     let held = until(&world, &name, "True/Succeeded", |it| {
         it.status.as_ref().is_some_and(|status| !status.alternatives.is_empty())
     })

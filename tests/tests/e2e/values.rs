@@ -23,7 +23,7 @@ use crate::{
     permissions::{account, apply, grant_missing},
 };
 
-/// What must appear nowhere but in the Deployment.
+/// The values that must appear only in the Deployment.
 const CANARY: &str = "canary-7f3a9e";
 
 fn bundle() -> Bundle {
@@ -127,7 +127,7 @@ async fn values_are_merged_and_a_change_is_a_new_revision() {
     let text = published(&world, &name).await;
     assert!(!text.contains(CANARY) && !text.contains(&STANDARD.encode(CANARY)), "{text}");
 
-    // What is invalid is refused by its line, and the release stays.
+    // An invalid value is refused with its line, and the release stays.
     let invalid = format!("{CANARY}: [\n");
     object(&world, "Secret", &world.namespace, "harbour", &[("values.yaml", &invalid)]).await;
     let refused = world.condition(&name, "Ready", "False", "InvalidValues").await;
@@ -239,7 +239,7 @@ async fn an_account_reads_only_what_it_may_read() {
     let operators: Api<Deployment> = Api::namespaced(world.client.clone(), &world.namespace);
     assert!(operators.get_opt("harbour-operator").await.expect("an answer").is_none(), "nothing was written");
 
-    // What the status reports as missing is what it needs, also to watch the object.
+    // The status reports exactly the permissions that are missing, including the one to watch the object.
     spec["valuesFrom"] = json!([{"kind": "Secret", "name": "of-another"}]);
     world.apply(&name, spec.clone()).await;
     let missing = wait::until(&world.deployments(), &name, "refused", |deployment| {

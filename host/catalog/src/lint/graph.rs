@@ -52,7 +52,7 @@ pub(super) fn problems(channel: &Channel) -> Vec<Problem> {
     let mut reached = BTreeSet::from([head]);
     let mut entry = entries.get(head);
     while let Some(replaced) = entry.and_then(|entry| entry.replaces.as_deref()) {
-        // What is skipped is not installed, so that its own edges do not count.
+        // Skipped bundles are not installed, so their own edges do not count.
         if skipped.contains(replaced) {
             break;
         }

@@ -61,7 +61,7 @@ fn update_graphs_are_checked_as_in_the_operator_registry() {
             "abc",
             &["5:Cycle channel \"c\": detected cycle in replaces chain of upgrade graph: b -> a -> b"],
         ),
-        // What is skipped counts for nothing in the chain, and its cycle neither.
+        // Skipped bundles do not count in the chain, nor does their cycle.
         (&["name: a, replaces: b", "name: b, replaces: a", "name: c, replaces: b, skips: [a, b]"], "abc", &[]),
         (
             &["name: a", "name: b, skips: [w]", "name: c, replaces: b, skips: [x]", "name: w, replaces: a"],

@@ -154,7 +154,7 @@ async fn install(plane: &Plane, scale: &Scale, controller: &mut Controller) -> R
 async fn settle(plane: &Plane) -> Result<(), Error> {
     let deadline = Instant::now() + Duration::from_mins(30);
     let (mut seen, mut since) = (plane.requests(), Instant::now());
-    // What has just been started needs a moment before its first request.
+    // A process that has just started needs a moment before its first request.
     while since.elapsed() < QUIET || seen.is_empty() {
         if Instant::now() > deadline {
             return Err("the controller does not come to rest".into());

@@ -81,7 +81,7 @@ pub struct Install {
     #[command(flatten)]
     pub package: PackageArguments,
 
-    /// What is set of the BundleDeployment, and how.
+    /// The fields of the BundleDeployment that are set.
     #[command(flatten)]
     pub installation: InstallationArguments,
 }

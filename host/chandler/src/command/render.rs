@@ -18,7 +18,7 @@ use crate::{
 /// Render a bundle, and print its objects
 ///
 /// Runs the provisioner in the same sandbox as the controller, and prints the objects of the release, in the order in which the
-/// controller applies them. What the controller adds is not shown: its labels, annotations and owner references, serving certificates
+/// controller applies them. The output lacks what the controller adds: its labels, annotations and owner references, serving certificates
 /// with their Secrets and CA bundles, generated values, and the namespace of namespaced objects without one. No cluster is required
 /// unless --provisioner names a class that is not built in, and no network unless BUNDLE is an image or a URL.
 #[derive(Debug, clap::Args)]

@@ -73,7 +73,7 @@ pub struct Upgrade {
     #[command(flatten)]
     pub package: PackageArguments,
 
-    /// What is set of the BundleDeployment, and how.
+    /// The fields of the BundleDeployment that are set.
     #[command(flatten)]
     pub installation: InstallationArguments,
 }
@@ -304,7 +304,7 @@ fn other_class<'a>(existing: &BundleDeployment, new: &'a str) -> Option<&'a str>
 }
 
 /// The class that a new bundle is checked with. A built-in class that was detected says nothing about files of this machine, which may
-/// have another format, so that it is detected again. What is on a server is left to the controller.
+/// have another format, so that it is detected again. For a bundle on a server, the controller decides.
 fn class<'a>(existing: &'a BundleDeployment, bundle: &NamedBundle) -> Option<&'a str> {
     let is_here = !bundle.origin().is_remote();
     let detects = existing.spec.provisioner_class_name.is_empty() && is_here;

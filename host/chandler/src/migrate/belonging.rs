@@ -1,7 +1,7 @@
 //! Which objects belong to what another installer runs.
 //!
 //! A ClusterServiceVersion can claim anything: any user who may write one in a namespace can name CRDs, roles and images of other owners in
-//! it. What counts is what its author cannot write: the live object itself, and the bundle of the catalog.
+//! it. Only evidence that its author cannot write counts: the live object itself, and the bundle of the catalog.
 
 use std::collections::BTreeSet;
 

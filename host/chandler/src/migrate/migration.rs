@@ -91,7 +91,7 @@ pub struct Migration {
     pub unconfirmed: Option<String>,
     /// The Resolution that asks for the same package, or `None` if the object names no package.
     pub resolution: Option<ResolutionSpec>,
-    /// What has no equivalent, and what users should know.
+    /// Fields without an equivalent, and other notes for users.
     pub notes: Vec<String>,
     /// The objects that manage the installation now, in the order in which they are deleted.
     pub managers: Vec<ForeignObject>,

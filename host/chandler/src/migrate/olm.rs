@@ -1,7 +1,7 @@
 //! Subscriptions of OLM v0 (`operators.coreos.com`).
 //!
-//! What is installed is in `status.installedCSV` of a Subscription; the image of its bundle is in the InstallPlan that installed it, else in the
-//! CatalogSource; what it watches is in the OperatorGroup of its namespace.
+//! `status.installedCSV` of a Subscription names the installed version; the image of its bundle is in the InstallPlan that installed it,
+//! else in the CatalogSource; what it watches is in the OperatorGroup of its namespace.
 
 use chandler_api::{
     Approval, BundleDeploymentSpec, CatalogSelector, OlmCatalogs, OutputType, PackageRequest, ResolutionOutput,

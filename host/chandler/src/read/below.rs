@@ -39,7 +39,7 @@ pub(super) fn has_dependents(key: &ObjectKey) -> bool {
     has_causes(&key.group, &key.kind) || (key.group.as_str(), key.kind.as_str()) == ("batch", "CronJob")
 }
 
-/// Replaces the messages of unhealthy objects by the causes below them. What may not be read explains nothing.
+/// Replaces the messages of unhealthy objects by the causes below them. Objects that may not be read are skipped.
 pub async fn explain(client: &Client, members: &mut Members) {
     let unhealthy: BTreeSet<ObjectKey> = unhealthy(members).collect();
     let looks = members.workloads.iter().filter(|(key, _)| unhealthy.contains(key)).map(|(key, object)| async move {

@@ -223,7 +223,7 @@ impl<'a> ClusterCatalogs<'a> {
         }
     }
 
-    /// What only the cluster says how to read: ConfigMaps, and archives with credentials in a Secret.
+    /// Sources that only the cluster can read: ConfigMaps, and archives with credentials in a Secret.
     async fn stored(
         &self,
         name: &str,

@@ -276,7 +276,8 @@ fn is_installed(required: &Required, name: &str, installed: &Installed) -> Comma
     ))
 }
 
-/// What the bundle calls itself that a BundleDeployment has, or is being given. For the one that the user names: of others it proves nothing.
+/// The package and version that the bundle of a BundleDeployment claims, whether it is installed or being installed. For the one that the
+/// user names: of others it proves nothing.
 pub fn installed(deployment: &BundleDeployment) -> Option<Installed> {
     let bundle = deployment.status.as_ref()?.bundle.as_ref()?;
     let (package, version) = (bundle.package.clone()?, bundle.version.clone()?);
@@ -297,7 +298,8 @@ pub fn proven(deployment: &BundleDeployment, catalogs: &IndexCatalogs) -> Option
     evidence::proven(&image, &package, &sources, of)
 }
 
-/// What BundleDeployments have of these catalogs, by name, and a line for each that only calls itself this package.
+/// The bundles of these catalogs that BundleDeployments have, by name, and a line for each BundleDeployment that only claims to have this
+/// package.
 fn installations(
     deployments: &[BundleDeployment],
     catalogs: &IndexCatalogs,
@@ -314,7 +316,8 @@ fn installations(
     (found, not_counted(&claims, &[package].into(), "these catalogs"))
 }
 
-/// What the BundleDeployments that the user may see have of a package, by their names, and what is to be known of others that call themselves so.
+/// The bundles of a package that the BundleDeployments which the user may list have, by name, and notes about others that only claim to
+/// have it.
 pub async fn deployments_of(
     package: &str,
     catalogs: &IndexCatalogs,

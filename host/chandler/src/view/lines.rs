@@ -126,7 +126,7 @@ impl File {
     fn cut(&mut self, sources: &Sources<'_>, start: u64, from: usize, farthest: u64) -> (Cut, Option<u64>) {
         let (mut kept, mut characters, mut at) = (Vec::new(), 0, start);
         let mut goes_on = false;
-        // What would be kept of a line that ends before the character.
+        // The part of a line that would be kept if it ended before the character.
         let mut head = Vec::new();
         let mut after = 0_u64;
         let end = loop {

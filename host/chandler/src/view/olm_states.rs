@@ -64,7 +64,7 @@ states! {
 states! {
     /// The phase of a ClusterServiceVersion, `status.phase`.
     Csv {
-        /// What the bundle needs is missing, or it is being fetched.
+        /// The bundle's requirements are not met, or it is being fetched.
         Pending,
         /// All checks passed, and nothing is written yet.
         InstallReady,
@@ -186,7 +186,7 @@ pub fn install_plan_of(deployment: &BundleDeployment) -> InstallPlan {
         Csv::InstallReady => InstallPlan::RequiresApproval,
         Csv::Installing => InstallPlan::Installing,
         Csv::Pending | Csv::Failed if !is_true(deployment, ConditionType::Installed) => InstallPlan::Failed,
-        // What was installed completely and broke later is a failed ClusterServiceVersion, not a failed plan.
+        // A bundle that was installed completely and broke later is a failed ClusterServiceVersion, not a failed plan.
         _ => InstallPlan::Complete,
     }
 }

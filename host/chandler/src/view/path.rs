@@ -16,7 +16,7 @@ pub use self::{
 };
 use super::olm_states::InstallPlan;
 
-/// What was read of the cluster.
+/// The objects that were read from the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// The PlatformOperator that the question is about.

@@ -38,7 +38,7 @@ impl<'a> Positions<'a> {
     }
 }
 
-/// A YAML or JSON file of one document. What is larger than the parser takes is not read.
+/// A YAML or JSON file of one document. Files above the parser's size limit are not read.
 fn parse(sources: &Sources<'_>, path: &str) -> Option<Document> {
     let limits = chandler_yaml::Limits::default();
     let mut text = Vec::new();

@@ -153,7 +153,7 @@ pub fn missing_kind(explanation: &Explanation) -> Option<&str> {
     })
 }
 
-/// What changed questions would be answered.
+/// The answers to changed questions.
 pub fn alternatives(alternatives: &[Alternative]) -> String {
     if alternatives.is_empty() {
         return "what if: no single change of the question gives another answer\n".to_owned();

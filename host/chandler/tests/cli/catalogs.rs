@@ -286,7 +286,7 @@ async fn a_catalog_with_errors_is_refused_with_their_lines() {
     assert_eq!(shown.code, Some(1));
     assert!(shown.stderr.contains("a.yaml:1: "), "{}", shown.stderr);
 
-    // What a registry does not have is reported at once, not after the timeout.
+    // If a registry lacks the image, that is reported at once, not after the timeout.
     let image = format!("{}/none:v1", session.world.registry.host());
     let added = session.run(&["catalog", "add", &format!("{catalog}-2"), &image, "--label", &label]).await;
     assert_eq!(added.code, Some(1), "{}", added.stderr);

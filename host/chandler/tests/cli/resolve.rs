@@ -68,7 +68,7 @@ fn installed_bundles_change_as_the_policy_says() {
     let refused = ask(">=1.1", &policy("never"));
     assert_eq!(refused.code, Some(5), "{}", refused.stderr);
     assert!(refused.stderr.contains("base 1.0.0 is installed and pinned"), "{}", refused.stderr);
-    // What is held back is named, with what holds it back.
+    // Packages that are held back are named, with the reason.
     let held = ask("*", &policy("pinned")).stderr;
     let line = "top 1.0.0 stays behind 1.1.0, which is held back by: top 1.1.0 needs package base >=2.0.0";
     assert!(held.contains(line) && held.contains("base 1.0.0 is installed and stays"), "{held}");

@@ -35,7 +35,7 @@ impl<'a> Http<'a> {
         let first = below(url, ADVERTISEMENT).ok_or_else(|| failed(&server, GitError::Version))?;
         let response = server.successful(server.get(&first, headers(None)).await?)?;
         let is_git = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == ADVERTISEMENT_TYPE);
-        // What a redirect leads to serves the requests that follow, as for git.
+        // The target of a redirect serves the following requests, as in git.
         let base = response.url().as_str().strip_suffix(ADVERTISEMENT).and_then(|base| Url::parse(base).ok());
         let base = base.filter(|_| is_git).ok_or_else(|| failed(&server, GitError::Version))?;
         let body = read(&server, response, ADVERTISEMENT_BYTES).await?;

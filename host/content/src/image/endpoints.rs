@@ -70,7 +70,7 @@ impl fmt::Debug for RegistrySettings {
     }
 }
 
-/// The credentials for images that a mirror has. What a source names is for its own registry only.
+/// The credentials for images that a mirror has. The settings of a source apply to its own registry only.
 pub trait Keyring: fmt::Debug + Send + Sync {
     /// The credentials for an image, or `None` if there are none for its registry. May block.
     ///

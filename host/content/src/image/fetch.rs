@@ -249,8 +249,8 @@ impl Images {
         self.once(&view, image, access, &make).await
     }
 
-    /// The files of an image below the directory that a label of its configuration names, as catalogs have it. What else is in the
-    /// image, such as programs, is not read, and may be what [`Images::fetch`] refuses.
+    /// The files of an image below the directory that a label of its configuration names, as catalogs have it. Other content of the image,
+    /// such as programs, is not read, and may be what [`Images::fetch`] refuses.
     ///
     /// # Errors
     /// [`ImageError::NoLabel`] if the image lacks the label.

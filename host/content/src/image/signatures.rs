@@ -2,7 +2,7 @@
 //!
 //! Both places of cosign are read: the tag `sha256-<hex>.sig` of cosign 1 and 2, and the referrers of cosign 3, with the tag
 //! `sha256-<hex>` where a registry does not list referrers (distribution specification 1.1, "Referrers Tag Schema"). The registry is
-//! not trusted: it can keep signatures back, but not make any. What it lists and cannot be read does not hide a good signature.
+//! not trusted: it can keep signatures back, but not make any. Unreadable entries in the list do not hide a good signature.
 
 use std::{fmt, sync::Arc};
 

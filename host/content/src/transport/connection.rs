@@ -247,7 +247,7 @@ pub(super) fn no_descriptor(name: &str, error: &(dyn std::error::Error + 'static
     Some(ConnectionError::new(ServerFailure::NoDescriptor, format!("{name} is not connected to: {exhausted}")))
 }
 
-/// What kind of failure a status is that is not successful.
+/// The kind of failure that an unsuccessful status means.
 pub(crate) fn failure_of(status: StatusCode) -> ServerFailure {
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ServerFailure::Unauthorized,

@@ -87,7 +87,7 @@ async fn other_credentials_are_proven_with_the_manifest_and_the_content_comes_fr
     assert_eq!(asked(), [format!("GET /v2/x/manifests/{}", image.digest())]);
     setup.images.fetch(&image, &setup.access).await.unwrap();
     assert_eq!(asked().len(), 1);
-    // What was proven serves while the registry is away; what was not does not.
+    // Proven access is enough while the registry is unreachable; what was not does not.
     setup.registry.set_fault(Some((FaultOn::Everything, Fault::Status(503))));
     setup.images.fetch(&image, &setup.access).await.unwrap();
     setup.images.fetch(&image, &ImageAccess::default()).await.unwrap();

@@ -21,7 +21,7 @@ async fn components_are_one_layer_of_wasm() {
     let error = fetch(&image, 3).await.unwrap_err();
     assert!(error.to_string().ends_with("its component is larger than 3 bytes"), "{error}");
     assert_eq!(setup.registry.requests().len(), requests);
-    // What is in use stays in the store, by the digest of its tree.
+    // Content in use stays in the store, by the digest of its tree.
     let tree = component_tree(&Digest::of(b"\0asm"), 4);
     let store = setup.images.store();
     assert_eq!(store.collect(&|digest| *digest == tree, 0).unwrap().removed, 0);

@@ -124,7 +124,7 @@ async fn self_signed(name: &str, expired: bool) -> (String, String) {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             if let Ok(mut stream) = acceptor.accept(stream).await {
-                // What it says is not the point: only who trusts it gets to hear it.
+                // The message does not matter: only clients that trust the registry receive it.
                 let answer = "HTTP/1.1 429 Too Many Requests\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
                 let _ = stream.read(&mut [0; 4096]).await;
                 let _ = stream.write_all(answer.as_bytes()).await;

@@ -168,7 +168,7 @@ async fn whatever_fails_at_a_mirror_the_source_is_asked() {
         assert_eq!(files(&tree), owned(&[("manifests/a.yaml", "a")]));
         let (source, mirror) = setup.asked();
         assert!(source > 0 && mirror > 0, "{on:?} {fault:?}");
-        // What the source served is in the cache, and the mirror need not be asked for it.
+        // The content from the source is in the cache, so the mirror is not asked for it.
         let image = setup.images.resolve(&setup.image(), &setup.access).await.unwrap();
         let before = setup.asked();
         setup.images.fetch(&image, &setup.access).await.unwrap();

@@ -82,7 +82,7 @@ mod tests {
         let long = json!("x".repeat(160_000));
         assert_eq!(check(&schema(long.clone()), &object(50)), Ok(()));
         assert_eq!(check(&schema(long), &object(200)), Err(Stop::Exhausted { limit: MOST }));
-        // What is set needs no default.
+        // A field that is set needs no default.
         let set = json!({"list": vec![json!({"text": 1}); 200]});
         assert_eq!(check(&schema(json!("x".repeat(160_000))), &set), Ok(()));
     }

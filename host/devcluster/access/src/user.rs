@@ -68,7 +68,7 @@ impl User {
         self.is_in(MASTERS)
     }
 
-    /// Whether nothing but the name is said of the user.
+    /// Whether only the name of the user is set.
     pub fn is_only_a_name(&self) -> bool {
         self.uid.is_empty() && self.groups.is_empty() && self.extra.is_empty()
     }

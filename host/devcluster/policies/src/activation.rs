@@ -37,7 +37,7 @@ pub struct Activation<'a> {
     authorizer: bool,
     /// The composed variables that were used.
     composed: RefCell<Vec<Option<Outcome>>>,
-    /// What they cost since it was last asked.
+    /// The cost since the last call.
     cost: Cell<u64>,
     /// The memory of the composed variables, in bytes.
     memory: Cell<usize>,
@@ -56,7 +56,7 @@ impl<'a> Activation<'a> {
         Self { policy, inputs, params, cluster, authorizer, composed, cost: Cell::new(0), memory: Cell::new(0) }
     }
 
-    /// What composed variables cost since this was last asked.
+    /// The cost of composed variables since the last call.
     pub fn take_cost(&self) -> u64 {
         self.cost.take()
     }

@@ -17,7 +17,7 @@ pub struct Matched {
     pub kind: GroupVersionKind,
 }
 
-/// It cannot be said whether a request fits.
+/// Whether a request matches is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MatchError {
     /// A policy without `matchConstraints`.

@@ -211,7 +211,7 @@ pub struct LabelSelector {
     pub match_expressions: Vec<LabelRequirement>,
 }
 
-/// What must hold of a label.
+/// The condition on a label.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct LabelRequirement {

@@ -17,7 +17,7 @@ pub fn validate_policy(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if old.is_some_and(|old| old.get("spec") == object.get("spec")) {
         return Vec::new();
     }
-    // What is not of the type is reported elsewhere.
+    // Values of a wrong type are reported elsewhere.
     let Ok(spec) = read_spec::<PolicySpec>(object) else { return Vec::new() };
     let compiled = compile(&spec);
     let mut errors = Vec::new();

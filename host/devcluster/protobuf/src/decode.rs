@@ -10,8 +10,8 @@ use crate::{
 
 /// Reads a body: the object with its `apiVersion` and `kind`, as Kubernetes would write it in JSON.
 ///
-/// `null` is omitted wherever Go would write it. What the envelope does not say of its kind is taken from `api_version` and
-/// `kind`, the type that the request is about.
+/// `null` is omitted wherever Go would write it. If the envelope lacks its type, it is taken from `api_version` and `kind`, the type that
+/// the request is about.
 ///
 /// # Errors
 /// When the body is malformed, of an unknown kind, or beyond the limits of [`Limits::default`].

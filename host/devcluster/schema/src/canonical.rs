@@ -9,9 +9,9 @@ use crate::{
 
 /// Rewrites the values of built-in types into what a Go struct makes of them.
 ///
-/// Quantities become canonical (`1024Mi` to `1Gi`), and what [`Presence`] says of zero values is done: `null` is the zero value, empty
-/// lists and maps vanish where they are optional, structs that are not pointers appear. Invalid quantities stay, for validation to
-/// report. For custom resources call only [`drop_nulls`].
+/// Quantities become canonical (`1024Mi` to `1Gi`), and zero values follow [`Presence`]: `null` is the zero value, empty lists and maps
+/// vanish where they are optional, structs that are not pointers appear. Invalid quantities stay, for validation to report. For custom
+/// resources call only [`drop_nulls`].
 pub fn canonicalize(schema: &Schema, value: &mut Value) {
     match (&schema.shape, &mut *value) {
         (Shape::Object { properties, values, .. }, Value::Object(object)) => {

@@ -91,7 +91,7 @@ pub(super) fn decode_object(resource: &Resource, input: &Input) -> Result<decode
     Ok(decode::Decoded { value: typed(resource, decoded.value)?, ..decoded })
 }
 
-/// Checks that an object is of the resource's kind; what says neither kind nor version is taken to be.
+/// Checks that an object is of the resource's kind; an object without kind and version is assumed to be.
 pub(super) fn typed(resource: &Resource, mut object: Value) -> Result<Value, Status> {
     let kind = resource.kind();
     if !object.is_object() {

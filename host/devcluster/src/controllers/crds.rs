@@ -159,7 +159,7 @@ impl Crds {
         }
         let established = has_condition(value, "Established");
         if let Some((reason, message)) = self.name_conflict(&key.name, &crd).or_else(|| own_name(value, &crd)) {
-            // What is established stays, with the names that were accepted before.
+            // Established CRDs stay, with the names that were accepted before.
             if established {
                 let short_names = accepted(value, "shortNames");
                 self.serve(key, value, CustomResourceDefinition { short_names, ..crd }, true, false);

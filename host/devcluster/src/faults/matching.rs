@@ -127,7 +127,7 @@ impl<'a> Occasion<'a> {
         Self { method, path, query, client: "", body: &[], exposure: Exposure::Exposed, object, name_in_body }
     }
 
-    /// The verb; `None` for methods that have none. What is not for objects is got, as RBAC has it too.
+    /// The verb; `None` for methods that have none. Non-resource requests have the verb `get`, as in RBAC.
     pub fn verb(&self) -> Option<Verb> {
         let collection = self.object.is_some_and(|object| object.name.is_empty());
         Verb::of(self.method, collection, self.object.is_some() && self.query.flag("watch"))

@@ -59,8 +59,8 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// An authority, a certificate of it for an address, and a token, which is random unless stated. What is kept of an earlier
-    /// start is used again; the certificate itself is made anew, since the address may be another one.
+    /// An authority, a certificate of it for an address, and a token, which is random unless stated. Credentials of an earlier start are
+    /// used again; the certificate itself is made anew, since the address may be another one.
     ///
     /// # Errors
     /// When the cryptography fails, or what was kept is of no use.

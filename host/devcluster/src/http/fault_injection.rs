@@ -79,7 +79,7 @@ fn failure(api: &Api, route: &Route, query: &Query, outcome: Outcome) -> Option<
             Status::stale(&resource, name)
         }
         Outcome::Gone => expired(api, query),
-        // The header counts whole seconds; none would say that there is no need to wait.
+        // The header counts whole seconds; 0 would mean that there is no need to wait.
         Outcome::TooManyRequests { retry_after } => {
             Status::too_many_requests(retry_after.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX).max(1))
         }

@@ -23,8 +23,7 @@ pub fn object(resource: &Resource, content_type: &str, body: &[u8]) -> Result<De
 
 /// Reads the body of a built-in kind: an object, options, or what a subresource takes.
 ///
-/// `api_version` and `kind` say what a protobuf body is that does not say it itself; whether the object is what it should be is
-/// for the caller to check.
+/// `api_version` and `kind` are the type of a protobuf body that does not state it; the caller must check the type of the object.
 ///
 /// # Errors
 /// When the body cannot be read.

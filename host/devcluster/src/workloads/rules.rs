@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::behaviour::Behaviour;
 
-/// Which objects a rule is about. What is `None` is not looked at.
+/// Which objects a rule is about. Fields that are `None` match everything.
 ///
 /// A rule about a workload holds for everything below it: one about a Deployment for its ReplicaSets and their Pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

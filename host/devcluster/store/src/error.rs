@@ -106,7 +106,7 @@ impl std::fmt::Display for Recovered {
     }
 }
 
-/// Writes do not reach the disk any more. What was acknowledged before is safe.
+/// Writes do not reach the disk any more. Writes that were acknowledged before are safe.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {path}: {what}; no further changes are saved until a restart")]
 pub struct Failure {

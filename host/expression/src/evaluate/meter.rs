@@ -1,8 +1,8 @@
 //! The budget of an evaluation, in steps and in memory.
 //!
 //! The unit of the cost is a step of the evaluator, or a value or ten bytes of text that a step copies or compares, much as kube-apiserver
-//! counts. Memory is counted in bytes, before it is allocated. What a part of an expression made is given back when that part comes to a
-//! scalar, since nothing else is left of it then.
+//! counts. Memory is counted in bytes, before it is allocated. The memory of a part of an expression is released when that part evaluates
+//! to a scalar, since only the scalar is left then.
 
 use std::{cell::Cell, mem::size_of};
 
@@ -127,7 +127,8 @@ impl Meter {
     }
 }
 
-/// What a value holds, as if nothing of it were shared. Charge for the value first, since one that shares its parts is larger than it looks.
+/// The size of a value, as if nothing of it were shared. Charge for the value first, since one that shares its parts is larger than it
+/// looks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Extent {
     /// The values, itself included.

@@ -176,7 +176,7 @@ fn memory_is_bounded_before_it_is_taken() {
         assert_eq!(outcome, Err(EvaluationError::OutOfMemory { limit }), "{text}");
     }
     for text in [
-        // What a turn of a loop makes is given back at its end.
+        // The memory of an iteration is released at its end.
         "numbers.all(a, (long + string(a)).size() > 0)",
         "numbers.filter(a, (long + string(a)).size() > 100001).size() == 990",
         "numbers.exists_one(a, long + 'x' == long) || true",

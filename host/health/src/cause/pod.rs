@@ -135,7 +135,7 @@ fn not_ready(pod: Reader<'_>, events: Events<'_>) -> Option<Finding> {
         return Some(Finding::new(Rank::Waiting, with_reason(ready.reason, ready.message)));
     }
     let warnings = events.warnings(pod, if is_running { NOT_READY } else { NOT_CREATING });
-    // That a volume was not mounted in time says less than why.
+    // The cause is more useful than the message that a volume was not mounted in time.
     let said = warnings.iter().find(|(_, message)| !message.starts_with("Unable to attach or mount volumes"));
     let (reason, message) = said.or(warnings.first())?;
     let text = match *reason {
@@ -161,7 +161,7 @@ impl Container<'_> {
         }
     }
 
-    /// How it ended. What the process wrote is left out, since it may be secret.
+    /// How it ended. The output of the process is left out, since it may be secret.
     fn ended(self, ended: Reader<'_>) -> String {
         let code = ended.number("/exitCode").unwrap_or_default();
         match ended.text("/reason") {

@@ -251,7 +251,7 @@ fn an_object_whose_write_has_no_answer_is_unknown() {
     store.confirm(&id("y"), None);
     assert_eq!(owners(&store.observe(stored("x", 6))), "a");
     assert_eq!(members(&store), "x=6");
-    // What is known needs no confirmation.
+    // A known object needs no confirmation.
     store.confirm(&id("x"), None);
     assert_eq!(members(&store), "x=6");
 }

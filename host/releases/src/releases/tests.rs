@@ -104,7 +104,7 @@ async fn the_disk_is_never_filled_beyond_the_budget() {
         assert!(held() <= budget + one, "{} of {budget}", held());
         assert!(file(directory.path(), &name).exists());
     }
-    // What is in use goes last.
+    // Releases in use are evicted last.
     for number in 136..140 {
         age(directory.path(), &number.to_string(), Duration::from_mins(5));
     }

@@ -1,4 +1,4 @@
-//! What would nearly do, and what it lacks.
+//! Near misses: candidates that almost meet the request, and what they lack.
 
 use std::collections::{BTreeMap, BTreeSet};
 

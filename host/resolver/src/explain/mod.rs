@@ -34,7 +34,7 @@ pub struct Explanation {
     /// Conditions that contradict each other. Without any one of them they would not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<Line>,
-    /// What would nearly do, and what it lacks.
+    /// Near misses: candidates that almost meet the request, and what they lack.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub near_misses: Vec<String>,
 }

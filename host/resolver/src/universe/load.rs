@@ -100,7 +100,7 @@ impl Universe<'_> {
         let offered = |bundle: &str| installable(bundle) && package.skipped_by(bundle, channels).is_none();
         let installed = (held.installed.name.as_str(), &held.version);
         let mut paths = Paths::from(package, channels, installed, &offered, &self.steps)?;
-        // What is skipped is on the way only where nothing else leads to the goal.
+        // A skipped bundle is on the path only if no other path leads to the goal.
         if package.channels.values().any(|channel| !channel.skipped.is_empty()) {
             paths.extend(Paths::from(package, channels, installed, &installable, &self.steps)?);
         }

@@ -252,7 +252,8 @@ impl<'a> Universe<'a> {
             return Ok(());
         }
         let bundle = Arc::clone(&self.nodes[id].bundle);
-        // What is found first comes first in an explanation: by its text, since the order of properties in a catalog means nothing.
+        // The conflict that is found first comes first in an explanation: by its text, since the order of properties in a catalog means
+        // nothing.
         let mut needs: Vec<(usize, &Need)> = bundle.needs.iter().enumerate().collect();
         needs.sort_by_cached_key(|(_, need)| need.to_string());
         let mut formulas = Vec::with_capacity(needs.len());
@@ -368,7 +369,7 @@ impl<'a> Universe<'a> {
             || node.asked
     }
 
-    /// What is installed keeps what it has. A requirement that is not met now binds no other package.
+    /// Installed packages keep their dependencies. A requirement that is not met now binds no other package.
     fn forgive(&mut self) {
         let installed: BTreeSet<NodeId> = self.nodes.ids().filter(|id| self.nodes[*id].installed).collect();
         for id in installed.clone() {

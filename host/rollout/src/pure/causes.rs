@@ -52,7 +52,7 @@ impl Found {
 }
 
 impl Causes {
-    /// The objects to look at now. What is known about other objects or another release of the owner is forgotten.
+    /// The objects to look at now. Causes of other objects or of another release of the owner are dropped.
     pub(crate) fn due(
         &mut self,
         owner: &str,
@@ -173,7 +173,7 @@ mod tests {
             }
         }
         assert_eq!(looks, [0, 10, 30, 70, 130, 190]);
-        // What the object reports has changed, and so has the cause.
+        // The status of the object has changed, and so has the cause.
         let other = [unhealthy("a", "0 of 1 replica is updated")];
         assert_eq!(causes.due("o", &release(), &other, seconds(199)).len(), 0, "not more often than every ten seconds");
         assert_eq!(causes.due("o", &release(), &other, seconds(200)).len(), 1);

@@ -180,8 +180,8 @@ fn edit<T>(value: &mut Map<String, Value>, name: &str, change: impl FnOnce(&mut 
 /// Normalizes an object to the form in which the API server stores it, where comparing or applying would not work otherwise.
 fn normalise(key: &ObjectKey, value: &mut Map<String, Value>) {
     match (key.group.as_str(), key.kind.as_str()) {
-        // `stringData` is write-only: the API server moves it to `data`, where no field manager would own it. What is not text stays,
-        // so that the API server refuses the object: without it, the value would be lost.
+        // `stringData` is write-only: the API server moves it to `data`, where no field manager would own it. Values that are not text
+        // stay, so that the API server refuses the object: without it, the value would be lost.
         ("", "Secret") => {
             let is_text = |value: &Value| value.is_string() || value.is_null();
             let texts = value.get("stringData").and_then(Value::as_object);

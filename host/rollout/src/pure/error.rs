@@ -13,7 +13,7 @@ use crate::pure::{existing_owner::Collisions, ledger::LedgerError, older_record:
 /// The number of objects that a message lists.
 const LISTED: usize = 10;
 
-/// A release could not be rolled out further. What was done remains; the next call continues from there.
+/// A release could not be rolled out further. Completed writes remain; the next call continues from there.
 #[derive(Debug, thiserror::Error)]
 pub enum RolloutError {
     /// Kinds that neither the API server serves nor a CRD of the release defines.

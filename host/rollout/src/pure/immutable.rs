@@ -1,4 +1,4 @@
-//! What becomes of an object when a release changes its immutable fields: the policy of the owner, and what a new object costs.
+//! The handling of an object when a release changes its immutable fields: the policy of the owner, and what a new object costs.
 //! Pure.
 
 use chandler_core::{ObjectKey, is_custom_group};

@@ -1,4 +1,4 @@
-//! What a stored object becomes where an apply is impossible: the values that the API server complains about are replaced by the
+//! The replacement of a stored object where an apply is impossible: the values that the API server complains about are replaced by the
 //! desired ones. Pure.
 
 use serde_json::{Map, Value};

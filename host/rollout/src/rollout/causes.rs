@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Rollout {
     /// Replaces the messages of unhealthy objects by the causes below them, where these are known: the ReplicaSets, Pods, claims and
-    /// Events are read with the rights of the owner's account. What it may not read changes nothing. With `look`, up to three objects
+    /// Events are read with the rights of the owner's account. Objects that it may not read are skipped. With `look`, up to three objects
     /// are looked at now, each not more often than every ten seconds; else only what is known is used.
     ///
     /// Returns how long it is until something is worth another look.

@@ -1,4 +1,4 @@
-//! What it costs to find out that objects, permissions, accounts and namespaces exist, and that the answers are right.
+//! The number of requests that check whether objects, permissions, accounts and namespaces exist, and the correctness of the answers.
 
 use chandler_core::ObjectKey;
 use chandler_devcluster::{Effect, Fault, faults::Verb};
@@ -125,7 +125,7 @@ async fn a_release_without_permissions_costs_a_review() {
         let of_objects = |read: &&String| read.contains("/configmaps") || read.contains("/deployments");
         assert_eq!(reads.iter().filter(of_objects).collect::<Vec<_>>(), [""; 0], "neither lists nor dry runs");
     }
-    // What was granted counts at the next try.
+    // A new grant counts at the next attempt.
     grant(&stage).await;
     advance().await.unwrap();
 }

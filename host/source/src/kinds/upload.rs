@@ -57,7 +57,7 @@ impl SourceKind for Upload {
         }
     }
 
-    /// What was uploaded without a digest in the spec stays: the content service refuses other content.
+    /// Content that was uploaded without a digest in the spec stays: the content service refuses other content.
     fn can_move(&self) -> bool {
         false
     }

@@ -51,7 +51,7 @@ fn lines_that_cannot_be_read_are_named() {
         ("h ssh-dss AAAA", KnownHostsError::Empty),
         (&long, KnownHostsError::TooLong),
         ("\nh", line("it has to be a host name, a type and a key")),
-        // What the file of the public key has, without a name before it.
+        // The content of a public key file, without a host name before it.
         (&format!("\n{ONE}"), line("it has to be a host name, a type and a key")),
         ("\n@revoked h ssh-ed25519", line("it has to be a host name, a type and a key")),
         (&format!("\n@trusted h {ONE}"), line("it has an unknown marker")),

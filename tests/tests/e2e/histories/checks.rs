@@ -205,7 +205,7 @@ fn resolution(
     }
     let wish = model.wishes[owner].packages.iter().map(|package| shop.name(package)).collect();
     let members: BTreeSet<String> = status.members.iter().map(|member| member.package.clone()).collect();
-    // A set may have more: what others need stays where it is. What a package of another set needs is the concern of that set.
+    // A set may have more: what others need stays where it is. Dependencies of another set's package belong to that set.
     same(&format!("{name} has what it asks for: {members:?}"), members.is_superset(&wish), true)?;
     for reported in &status.members {
         let known = packages().find(|(package, _)| shop.name(package) == reported.package).expect("a package").0;
@@ -215,7 +215,7 @@ fn resolution(
     same(&format!("members of {name}"), own <= status.members.len(), true)
 }
 
-/// Checks what a Resolution says of one package.
+/// Checks the status of a Resolution about one package.
 fn member(
     model: &Model,
     name: &str,
@@ -230,7 +230,7 @@ fn member(
     same(&what("state"), reported.state.clone(), ready)?;
     // Upgrades that wait for a member that fails are listed with their versions.
     let is_waiting = model.trouble.is_some() && reported.version == format!("1.{}.0", model.newest(package));
-    // What others have counts as the last version that was healthy.
+    // The versions of other BundleDeployments count as the last healthy ones.
     if is_waiting || model.fails(package, installed) {
         return Ok(());
     }
@@ -255,7 +255,7 @@ fn operator(model: &Model, found: &PlatformOperator, now: &World) -> Result<(), 
     }
     let is_true = if refused.is_some() { said.starts_with(&expected) } else { said == expected };
     same(&format!("the PlatformOperator: {said:?}, expected {expected:?}"), is_true, true)?;
-    // What others have counts as the last version that was healthy.
+    // The versions of other BundleDeployments count as the last healthy ones.
     if installed.owner != OPERATOR && model.fails(package, installed) {
         return Ok(());
     }

@@ -213,7 +213,7 @@ impl Model {
                     Step::Edit(name, wish)
                 }
             },
-            // What a set has can be pinned at its version; what others have follows them.
+            // A member of a set can be pinned at its version; what others have follows them.
             5 | 6 => {
                 let (mut wish, installed) = (wish?.clone(), now.get(package)?);
                 if random.percent(30) && name != OPERATOR {

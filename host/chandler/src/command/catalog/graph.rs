@@ -16,8 +16,8 @@ use crate::{
 
 /// Draw the channels of a package: which bundle updates which
 ///
-/// Shows what each bundle replaces and skips, and the versions that it updates directly (skipRange). What is installed and what would be
-/// next are marked.
+/// Shows what each bundle replaces and skips, and the versions that it updates directly (skipRange). The installed bundle and the next one
+/// are marked.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:

@@ -4,7 +4,8 @@ use crate::{CommandError, arguments::connection::Connection, read::cluster, view
 
 /// Remove a catalog from the cluster
 ///
-/// Deletes the Catalog, and with it the ConfigMaps that `chandler catalog add` created for it. What was installed from it stays installed.
+/// Deletes the Catalog, and with it the ConfigMaps that `chandler catalog add` created for it. Bundles that were installed from it stay
+/// installed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Exit codes: 0 success, 1 failed, 2 wrong usage

@@ -84,20 +84,8 @@ fn a_wrong_command_line_names_the_argument() {
             "--service-account NAME",
         ),
         mistake("no revision", &["rollback", "x", "--to", "first"], "invalid value", "--to", "--help"),
-        mistake(
-            "a kind of something else",
-            &["explain", "pod/x"],
-            "unknown kind",
-            "pod",
-            "resolution/NAME",
-        ),
-        mistake(
-            "a mistyped kind",
-            &["status", "resolutoin/x"],
-            "unknown kind",
-            "resolutoin",
-            "--help",
-        ),
+        mistake("a kind of something else", &["explain", "pod/x"], "unknown kind", "pod", "resolution/NAME"),
+        mistake("a mistyped kind", &["status", "resolutoin/x"], "unknown kind", "resolutoin", "--help"),
         mistake(
             "a kind that cannot be rolled back",
             &["rollback", "po/x"],

@@ -44,7 +44,7 @@ fn rules_select_requests() {
         let mut policy = json!({"matchConstraints": {"resourceRules": [rule(json!({}))], "matchPolicy": "Exact"}, "validations": [{"expression": "false"}]});
         merge(&mut policy["matchConstraints"], constraints.clone());
         let by_policy = !asked.denied(&set(policy.clone(), json!({}))).is_empty();
-        // A binding says the same in the same way.
+        // A binding has the same fields.
         let all = json!({"resourceRules": [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}]});
         let limits = policy["matchConstraints"].take();
         policy["matchConstraints"] = all;
