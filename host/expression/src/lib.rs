@@ -15,6 +15,7 @@
 //! | [`evaluate`](mod@evaluate) | the bounded evaluator: every step, every copy and all memory is charged to a budget |
 //! | `signs` | repeated signs, which the parser gets wrong |
 //! | [`json`] | JSON as values of expressions |
+//! | [`re2`] | regular expressions as the API server interprets them, also those outside of CEL |
 
 pub mod check;
 pub mod compile;
@@ -22,6 +23,7 @@ pub mod evaluate;
 pub mod json;
 pub mod patterns;
 pub mod program;
+pub mod re2;
 mod signs;
 pub mod stack;
 pub mod tree;

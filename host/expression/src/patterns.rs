@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use cel::common::ast::{CallExpr, Expr};
-use chandler_re2::Patterns as Compiled;
 
 use crate::{
     program::{PATTERN_FUNCTIONS, literal_text},
+    re2::Patterns as Compiled,
     tree::children,
 };
 

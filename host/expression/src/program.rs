@@ -5,10 +5,10 @@ use cel::{
     common::ast::{Expr, LiteralValue},
     parser::Parser,
 };
-use chandler_re2::Patterns;
 
 use crate::{
     compile::{self, CompileError},
+    re2::Patterns,
     signs::collapsed,
     stack::{StackError, on_large_stack},
     tree::{self, children},

@@ -6,7 +6,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_certificates::generated::{GENERATE, GeneratedSecrets};
 use chandler_core::{Object, Release};
-use chandler_re2::Regex;
+use chandler_expression::re2::Regex;
 use serde_json::{Map, Value, json};
 
 use crate::memory;

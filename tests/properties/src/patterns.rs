@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chandler_re2::{Exhausted, Pattern, PatternError, Patterns, compile};
+use chandler_expression::re2::{Exhausted, Pattern, PatternError, Patterns, compile};
 
 use crate::memory;
 

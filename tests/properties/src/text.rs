@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, sync::OnceLock};
 
 use chandler_core::text::{is_deceptive, one_line, printable, printable_json, printable_json_for_yaml};
-use chandler_re2::Regex;
+use chandler_expression::re2::Regex;
 use chandler_yaml::{Limits, parse};
 
 use crate::memory;

@@ -1,7 +1,7 @@
 //! The limits of a check, and the errors if they are exceeded.
 
 use chandler_core::Stop;
-use chandler_re2::Exhausted;
+use chandler_expression::re2::Exhausted;
 
 /// The maximum number of steps for checking all custom resources of a CRD. A step takes well below a microsecond.
 pub const STEPS: u64 = 200_000_000;

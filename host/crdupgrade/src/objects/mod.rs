@@ -14,7 +14,7 @@ mod value;
 use std::sync::Arc;
 
 use chandler_core::Budget;
-use chandler_re2::Patterns;
+use chandler_expression::re2::Patterns;
 use serde_json::Value;
 
 use self::{

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chandler_core::Budget;
-use chandler_re2::{Pattern, Patterns};
+use chandler_expression::re2::{Pattern, Patterns};
 use jsonschema::{Keyword, ValidationError, paths::Location};
 use serde_json::{Map, Value};
 

@@ -7,8 +7,7 @@
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use chandler_core::Budget;
-use chandler_expression::on_large_stack;
-use chandler_re2::Patterns;
+use chandler_expression::{on_large_stack, re2::Patterns};
 use jsonschema::ValidationError;
 use serde_json::{Map, Value};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chandler_re2::{PatternError, Patterns};
+use chandler_expression::re2::{PatternError, Patterns};
 use serde_json::{Map, Value, json};
 
 use super::{limit::Excess, pattern};

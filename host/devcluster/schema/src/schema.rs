@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, LazyLock, OnceLock},
 };
 
-use chandler_re2::Regex;
+use chandler_expression::re2::{self, Regex};
 use serde_json::Value;
 
 use crate::expression::CompiledRule;
@@ -248,7 +248,7 @@ impl Pattern {
     /// The compiled expression; `None` for one that is malformed or compiles to more than a megabyte.
     pub fn compiled(&self) -> Option<&Regex> {
         const LARGEST: usize = 1 << 20;
-        self.compiled.get_or_init(|| chandler_re2::compile(&self.text, LARGEST).ok()).as_ref()
+        self.compiled.get_or_init(|| re2::compile(&self.text, LARGEST).ok()).as_ref()
     }
 }
 

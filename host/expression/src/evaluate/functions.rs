@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use cel::{Value, objects::Opaque};
-use chandler_re2::Patterns;
 
 use super::{
     EvaluationError, Meter, Outcome, library,
     meter::{HEAD, ITEM, as_u64},
     operators, select,
 };
+use crate::re2::{Pattern, Patterns};
 
 /// The functions of the language and of Kubernetes: global ones and methods. Sorted.
 pub(crate) const FUNCTIONS: &[&str] = &[
@@ -273,12 +273,7 @@ pub fn member(name: &str, target: &Value, arguments: &[Value], meter: &Meter) ->
     }
 }
 
-fn pattern_of(
-    pattern: &str,
-    text: &str,
-    patterns: &Patterns,
-    meter: &Meter,
-) -> Result<Arc<chandler_re2::Pattern>, EvaluationError> {
+fn pattern_of(pattern: &str, text: &str, patterns: &Patterns, meter: &Meter) -> Result<Arc<Pattern>, EvaluationError> {
     /// How many steps of a search cost as much as one of the evaluator.
     const SEARCH: u64 = 64;
     meter.charge_text(pattern.len())?;

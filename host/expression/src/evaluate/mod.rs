@@ -32,13 +32,12 @@ use cel::{
     common::ast::{CallExpr, EntryExpr, Expr, ListExpr, LiteralValue, MapExpr, operators as named},
     objects::{Key, Map},
 };
-use chandler_re2::Patterns;
 
 pub use error::EvaluationError;
 pub use functions::member;
 pub use meter::{MEMORY, Meter};
 
-use crate::{program::Program, stack::on_large_stack, tree::children};
+use crate::{program::Program, re2::Patterns, stack::on_large_stack, tree::children};
 
 /// What evaluating a part of an expression comes to.
 pub type Outcome = Result<Value, EvaluationError>;

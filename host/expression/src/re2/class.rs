@@ -1,6 +1,6 @@
 //! Translates character classes.
 
-use crate::{
+use super::{
     scanner::Scanner,
     translate::{Escape, Invalid, escape, literal},
 };

@@ -11,7 +11,7 @@ use std::{
 
 use regex_automata::{Input, meta, nfa::thompson::WhichCaptures};
 
-use crate::translate::{Invalid, translate};
+use super::translate::{Invalid, translate};
 
 /// The maximum size of all compiled patterns of a document, in bytes.
 pub const DOCUMENT_BYTES: usize = 16 << 20;

@@ -1,6 +1,6 @@
 //! Translates a pattern from the syntax of RE2 to the syntax of `regex`.
 
-use crate::{class::class, scanner::Scanner};
+use super::{class::class, scanner::Scanner};
 
 /// The maximum repeat count (`regexp/syntax`, maxRepeat).
 const REPETITIONS: u32 = 1000;
