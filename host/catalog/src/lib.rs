@@ -1,4 +1,5 @@
-//! File-based catalogs: a streaming reader, an index on the disk, validation. Pure: no cluster, no Wasm, no network.
+//! File-based catalogs: a streaming reader, an index on the disk, validation, overviews, and the catalogs of the resolver. Pure: no
+//! cluster, no Wasm, no network.
 //!
 //! A catalog is a tree of YAML and JSON files. Each document has a schema and, mostly, a package and a name. A published catalog
 //! has up to hundreds of megabytes, nearly all of them texts and icons that an installation never reads. [`read()`] therefore has one
@@ -17,20 +18,37 @@
 //! | [`graph`] | a channel as text and as a Mermaid flowchart |
 //! | [`Finding`], [`Problem`], [`Place`] | what is wrong, where, and how to fix it |
 //! | [`Directory`] | a directory of this machine as content |
+//! | [`IndexCatalogs`] | catalogs with names and priorities, as the resolver reads them: one package at a time |
+//! | [`overview`] | what users see: packages, channels, versions |
+//! | [`difference`] | what one catalog has and another lacks |
+//! | [`upgrade`] | the next version to install |
+//! | [`namespace`] | the namespaces that bundles suggest |
+//! | [`platform`] | which packages are platform operators |
+//! | [`names`] | names that resemble a mistyped one |
+//!
+//! The reader, the index and the rules do not use the resolver, and `host/resolver` does not use this crate: [`IndexCatalogs`] and the
+//! modules below it in this table join them.
 
 mod blob;
 mod csv;
+pub mod difference;
 mod directory;
 mod fields;
 mod finding;
 pub mod graph;
 mod ignored;
 mod index;
+mod index_catalogs;
 mod limits;
 pub mod lint;
 pub mod model;
+pub mod names;
+pub mod namespace;
+pub mod overview;
+pub mod platform;
 mod reader;
 mod split;
+pub mod upgrade;
 mod version;
 
 pub use self::{
@@ -41,6 +59,7 @@ pub use self::{
         BuildError, Counts, Index, IndexError, Indexes, Located, Metas, PackageBlobs, PackageEntry, Provider, Query,
         RawError, Record, StoreError,
     },
+    index_catalogs::IndexCatalogs,
     limits::Limits,
     model::{
         Bundle, Channel, ChannelEntry, Csv, Deprecation, Deprecations, Gvk, Package, PackageProperty, Property,

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use chandler_catalogs::{
+use chandler_catalog::{
     IndexCatalogs,
     overview::{self, PackageOverview},
 };

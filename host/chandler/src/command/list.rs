@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use chandler_api::BundleDeployment;
-use chandler_catalogs::upgrade::Newer;
+use chandler_catalog::upgrade::Newer;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, api::ListParams};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! `chandler outdated`.
 
 use chandler_api::BundleDeployment;
-use chandler_catalogs::{IndexCatalogs, upgrade::Newer};
+use chandler_catalog::{IndexCatalogs, upgrade::Newer};
 use chandler_resolution::Claim;
 use chandler_resolver::Catalogs as _;
 use kube::{Api, ResourceExt as _, api::ListParams};

@@ -1,6 +1,6 @@
 //! `chandler resolve`.
 
-use chandler_catalogs::IndexCatalogs;
+use chandler_catalog::IndexCatalogs;
 use chandler_resolver::{
     Answer, Cluster, Dependencies, Hold, Kind, Mode, Policy, Problem, Required, Upgrades, resolve,
     what_if::{Alternative, what_if},

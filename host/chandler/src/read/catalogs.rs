@@ -7,8 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use chandler_catalog::{BuildError, Directory, DirectoryError, Index, Indexes, Limits, StoreError, lint};
-use chandler_catalogs::{IndexCatalogs, names};
+use chandler_catalog::{
+    BuildError, Directory, DirectoryError, Index, IndexCatalogs, Indexes, Limits, StoreError, lint, names,
+};
 use chandler_content::{ContentError, ImageError};
 use chandler_core::{Content, Diagnostic, Digest};
 use chandler_resolver::Source;

@@ -3,8 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use chandler_api::{BundleSource, Catalog, ConditionType, find_condition};
-use chandler_catalog::Index;
-use chandler_catalogs::IndexCatalogs;
+use chandler_catalog::{Index, IndexCatalogs};
 use chandler_core::Content;
 use chandler_resolver::Source;
 use chandler_source::{Grantee, Resolutions, Sources, SystemNamespace, Wanted};

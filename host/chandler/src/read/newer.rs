@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chandler_api::BundleDeployment;
-use chandler_catalogs::{
+use chandler_catalog::{
     IndexCatalogs,
     upgrade::{self, Newer},
 };

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use chandler_api::BundleDeployment;
-use chandler_catalogs::IndexCatalogs;
+use chandler_catalog::IndexCatalogs;
 use chandler_resolution::{
     Claim, InstalledImage,
     evidence::{self, Entry},

@@ -1,6 +1,6 @@
 //! A question for the resolver, from what the user writes.
 
-use chandler_catalogs::IndexCatalogs;
+use chandler_catalog::IndexCatalogs;
 use chandler_resolver::{
     CatalogError, Catalogs as _, Installed, Problem, Required, ResolveError, version::VersionRelease,
 };

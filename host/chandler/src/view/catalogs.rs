@@ -7,10 +7,8 @@ use std::{
 
 use chandler_catalog::{
     Channel,
-    graph::{self, Edge, Marks},
-};
-use chandler_catalogs::{
     difference::{Change, PackageDifference, Parts},
+    graph::{self, Edge, Marks},
     overview::{PackageOverview, VersionOverview},
 };
 use serde::Serialize;

@@ -5,8 +5,10 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use chandler_catalog::Indexes;
-use chandler_catalogs::platform::{self, PlatformPackage};
+use chandler_catalog::{
+    Indexes,
+    platform::{self, PlatformPackage},
+};
 use chandler_core::Digest;
 use chandler_platform::{Refused, Wanted, namespace::PACKAGE_LABEL, plan::namespace_of};
 use chandler_records::MANAGED_BY;

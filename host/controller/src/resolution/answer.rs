@@ -7,8 +7,7 @@ use std::{
 };
 
 use chandler_api::{CatalogInUse, Reason, Resolution, ResolutionSpec, ResolveSetOutput};
-use chandler_catalog::Indexes;
-use chandler_catalogs::IndexCatalogs;
+use chandler_catalog::{IndexCatalogs, Indexes};
 use chandler_core::Digest;
 use chandler_platform::{InForce, Policy};
 use chandler_resolution::{

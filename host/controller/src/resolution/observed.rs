@@ -7,8 +7,7 @@ use std::{
 };
 
 use chandler_api::{BundleDeployment, Resolution, Revision};
-use chandler_catalog::Indexes;
-use chandler_catalogs::IndexCatalogs;
+use chandler_catalog::{IndexCatalogs, Indexes};
 use chandler_core::Digest;
 use chandler_records::RecordError;
 use chandler_resolution::{

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use chandler_catalogs::difference;
+use chandler_catalog::difference;
 
 use crate::{
     CommandError,

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use chandler_catalog::{Bundle, Index, IndexError, graph};
-use chandler_catalogs::{IndexCatalogs, names, overview, upgrade};
+use chandler_catalog::{Bundle, Index, IndexCatalogs, IndexError, graph, names, overview, upgrade};
 use chandler_resolver::Installed;
 use kube::Client;
 

@@ -1,6 +1,6 @@
 //! `chandler catalog versions`.
 
-use chandler_catalogs::overview::VersionOverview;
+use chandler_catalog::overview::VersionOverview;
 
 use super::{check_channels, marks::InstalledArgument};
 use crate::{

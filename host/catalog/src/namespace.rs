@@ -1,9 +1,8 @@
 //! The namespaces that bundles are meant for.
 
-use chandler_catalog::{Index, IndexError};
 use chandler_resolver::version::VersionRelease;
 
-use crate::index_catalogs::candidate;
+use crate::{Index, IndexError, index_catalogs::candidate};
 
 /// The namespace that the newest bundle of a package with such a wish is meant for; empty if none has one. `None` if the catalog has no
 /// such package.

@@ -5,11 +5,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use chandler_catalog::{Bundle, Csv, Index, IndexError, PackageBlobs, Property, lint, model};
 use chandler_core::image_name::ImageName;
 use chandler_resolver::{CatalogError, Catalogs, Kind, Package, Source, catalog};
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use crate::{Bundle, Csv, Index, IndexError, PackageBlobs, Property, lint, model};
 
 /// Catalogs with names and priorities, read from their indexes. A package is read when a question leads to it, no other is, and it is
 /// kept: make one of these for each question or few, so that memory does not grow with the catalogs.

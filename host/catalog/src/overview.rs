@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use chandler_catalog::{
-    Bundle, BundleVersion, Channel, Deprecations, Index, IndexError, PackageBlobs,
-    lint::{self, Head},
-    model,
-};
 use chandler_resolver::Kind;
 use serde::Serialize;
 
-use crate::{index_catalogs, platform};
+use crate::{
+    Bundle, BundleVersion, Channel, Deprecations, Index, IndexError, PackageBlobs, index_catalogs,
+    lint::{self, Head},
+    model, platform,
+};
 
 /// A package of a catalog.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

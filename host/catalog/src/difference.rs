@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chandler_catalog::{Bundle, Index, IndexError, PackageBlobs};
 use serde::Serialize;
 
-use crate::overview::{self, ChannelOverview, PackageOverview};
+use crate::{
+    Bundle, Index, IndexError, PackageBlobs,
+    overview::{self, ChannelOverview, PackageOverview},
+};
 
 /// How a package differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

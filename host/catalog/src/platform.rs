@@ -1,10 +1,9 @@
 //! Which packages are platform operators, and where they are meant to run.
 
-use chandler_catalog::{Bundle, Index, IndexError, Property};
 use chandler_resolver::version::VersionRelease;
 use serde_json::Value;
 
-use crate::{index_catalogs::candidate, namespace};
+use crate::{Bundle, Index, IndexError, Property, index_catalogs::candidate, namespace};
 
 /// The property of a bundle whose package is a platform operator. Its value is `true`.
 pub const PLATFORM_OPERATOR: &str = "chandler.dev/platform-operator";

@@ -4,8 +4,7 @@
 
 use std::sync::Arc;
 
-use chandler_catalog::{Index, Indexes, Limits};
-use chandler_catalogs::{difference, overview, upgrade};
+use chandler_catalog::{Index, Indexes, Limits, difference, overview, upgrade};
 use chandler_core::MemoryContent;
 use chandler_resolver::Installed;
 

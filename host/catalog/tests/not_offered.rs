@@ -4,8 +4,7 @@
 
 use std::sync::Arc;
 
-use chandler_catalog::{Indexes, Limits};
-use chandler_catalogs::IndexCatalogs;
+use chandler_catalog::{IndexCatalogs, Indexes, Limits};
 use chandler_core::MemoryContent;
 use chandler_resolver::{Answer, Problem, Required, Source, resolve};
 

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use chandler_catalog::Index;
 use chandler_resolver::{
     Change, Dependencies, Installed, Member, Policy, Problem, Required, ResolveError, Source, resolve,
 };
 use serde::Serialize;
 
-use crate::IndexCatalogs;
+use crate::{Index, IndexCatalogs};
 
 /// The bundle that the next step of an upgrade within one catalog leads to, dependencies aside, or `None` if the installed bundle stays.
 ///

@@ -4,8 +4,7 @@
 
 use std::{fs, sync::Arc};
 
-use chandler_catalog::{CatalogError, Index, Indexes, Item, Limits, lint, read};
-use chandler_catalogs::IndexCatalogs;
+use chandler_catalog::{CatalogError, Index, IndexCatalogs, Indexes, Item, Limits, lint, read};
 use chandler_core::{Content, MemoryContent};
 use chandler_resolver::{
     Catalogs as _, Installed, Kind, MemoryCatalogs, Mode, Problem, Required, ResolveError, Source, resolve,
