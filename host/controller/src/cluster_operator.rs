@@ -11,7 +11,7 @@
 //! | `write` | creates, writes and deletes a ClusterOperator | writes |
 //! | `probe` | whether the controller may read what it reconciles | reads |
 //!
-//! What a ClusterOperator reports is decided in `host/clusteroperators`.
+//! What a ClusterOperator reports is decided in `cluster_operators` in `host/resolution`.
 
 mod changes;
 mod kept;

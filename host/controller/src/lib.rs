@@ -72,7 +72,9 @@ mod values;
 
 pub use bundle_deployment::drift::{ignored_fields, of_rollout as drift_policy};
 pub use bundle_deployment::owner_of;
-pub use chandler_cluster_operators::{Names as ClusterOperatorNames, Thresholds as ClusterOperatorThresholds};
+pub use chandler_resolution::cluster_operators::{
+    Names as ClusterOperatorNames, Thresholds as ClusterOperatorThresholds,
+};
 pub use chandler_runtime::{Election, ElectionError, Timing, WatchSelector, cluster_info::kinds};
 pub use chandler_serve::Options as ContentOptions;
 pub use cluster_operator::{ClusterOperatorMode, ClusterOperatorSettings};

@@ -8,7 +8,7 @@
 //! | `namespace_removal` | deletes the namespace of a package that is uninstalled, if it is empty | yes |
 //! | `states` | the PlatformOperators, and which changes of other objects concern one | no |
 //!
-//! What they want together, the Resolution and the status are decided in `host/platform`.
+//! What they want together, the Resolution and the status are decided in `platform` in `host/resolution`.
 
 mod namespace_removal;
 mod namespaces;

@@ -5,7 +5,7 @@
 //! | `policies` | the policy that is in force, read once for each version | no |
 //! | `reconciler` | the status of a PlatformPolicy, and whom its changes concern | yes |
 //!
-//! What a policy means for the plan and for the question to the resolver is decided in `host/platform` and `host/resolution`.
+//! What a policy means for the plan and for the question to the resolver is decided in `host/resolution`.
 
 mod policies;
 mod reconciler;

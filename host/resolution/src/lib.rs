@@ -1,4 +1,5 @@
-//! What a Resolution asks, and the set of BundleDeployments that its decision makes.
+//! What a Resolution asks, and the set of BundleDeployments that its decision makes; PlatformOperators, which are answered by one
+//! Resolution; and the ClusterOperators that report them.
 //!
 //! Pure: no client, no clock. The reconciler (`host/controller`) observes, calls these steps in order, and writes what they return.
 //!
@@ -19,10 +20,13 @@
 //! | [`plan`] | which bundle each package gets now, and what waits |
 //! | [`manifests`] | the members of the set as BundleDeployments, and back |
 //! | [`status`] | the status of the Resolution |
+//! | [`platform`] | from PlatformOperators to their Resolution, and back to the status of each |
+//! | [`cluster_operators`] | what ClusterOperators report of PlatformOperators and of the controller |
 
 pub mod allowance;
 pub mod alternatives;
 pub mod checks;
+pub mod cluster_operators;
 pub mod evidence;
 pub mod installation;
 pub mod invariants;
@@ -31,6 +35,7 @@ pub mod names;
 pub mod observed;
 pub mod optional;
 pub mod plan;
+pub mod platform;
 pub mod question;
 mod shown;
 pub mod status;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use chandler_api::{ClusterOperator, ClusterOperatorStatus, OperandVersion, PlatformOperator};
-use chandler_cluster_operators::{
+use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings};
+use chandler_resolution::cluster_operators::{
     Names, Thresholds,
     judge::{Effect, Mode, judge, permits_minor_update},
 };
-use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings};
 use chandler_tests::{World, preflight::install_foreign_crd, wait, wait::eventually};
 use futures::StreamExt as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

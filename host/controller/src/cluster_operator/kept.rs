@@ -3,8 +3,8 @@
 use std::{cmp::Ordering, collections::BTreeMap, mem};
 
 use chandler_api::{ClusterOperator, ClusterOperatorStatus};
-use chandler_cluster_operators::{Names, continued};
 use chandler_core::resource_version;
+use chandler_resolution::cluster_operators::{Names, continued};
 use kube::{ResourceExt as _, runtime::watcher::Event};
 
 /// The ClusterOperators with the names of this controller.

@@ -1,7 +1,7 @@
 //! The packages, as the caches hold their objects.
 
 use chandler_api::PlatformOperator;
-use chandler_cluster_operators::{Package, Platform};
+use chandler_resolution::cluster_operators::{Package, Platform};
 use chandler_runtime::{Cache, Guarded, cluster_info::CLUSTER_VERSION};
 use kube::ResourceExt as _;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chandler_cluster_operators::{Names, Thresholds};
+use chandler_resolution::cluster_operators::{Names, Thresholds};
 
 /// Which ClusterOperators there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

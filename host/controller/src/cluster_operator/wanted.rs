@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chandler_api::ClusterOperatorStatus;
-use chandler_cluster_operators::{Controller, Derived, Memory, Package, Packages, related};
+use chandler_resolution::cluster_operators::{Controller, Derived, Memory, Package, Packages, related};
 use k8s_openapi::jiff::Timestamp;
 
 use super::{

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use chandler_platform::namespace::{is_content, is_made_for};
 use chandler_records::MANAGED_BY;
+use chandler_resolution::platform::namespace::{is_content, is_made_for};
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::{
     authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},

@@ -10,9 +10,11 @@ use chandler_catalog::{
     platform::{self, PlatformPackage},
 };
 use chandler_core::Digest;
-use chandler_platform::{Refused, Wanted, namespace::PACKAGE_LABEL, plan::namespace_of};
 use chandler_records::MANAGED_BY;
-use chandler_resolution::question;
+use chandler_resolution::{
+    platform::{Refused, Wanted, namespace::PACKAGE_LABEL, plan::namespace_of},
+    question,
+};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client,

@@ -11,9 +11,12 @@ use chandler_api::{
 };
 use chandler_catalog::Indexes;
 use chandler_permissions::{Account, AccountPolicy};
-use chandler_platform::{InForce, Plan, Refused, Settings, Wanted, plan::plan, resolution};
 use chandler_records::RecordError;
-use chandler_resolution::{installation::ready, manifests};
+use chandler_resolution::{
+    installation::ready,
+    manifests,
+    platform::{InForce, Plan, Refused, Settings, Wanted, plan::plan, resolution},
+};
 use chandler_rollout::impersonating;
 use chandler_runtime::GenerationTracker;
 use kube::{

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chandler_api::{PlatformOperator, PlatformOperatorStatus, names::TEARDOWN_FINALIZER};
-use chandler_platform::{
+use chandler_resolution::platform::{
     Outcome,
     removal::{Removal, is_complete},
     status,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chandler_api::PlatformPolicy;
-use chandler_platform::{InForce, InvalidPolicy, Policy};
+use chandler_resolution::platform::{InForce, InvalidPolicy, Policy};
 use chandler_runtime::{Cache, Reflector};
 use kube::{Resource as _, ResourceExt as _, runtime::reflector::ObjectRef};
 

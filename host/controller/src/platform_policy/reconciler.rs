@@ -7,7 +7,7 @@ use chandler_api::{
     conditions::{remove_condition, whole_seconds},
     set_condition,
 };
-use chandler_platform::Policy;
+use chandler_resolution::platform::Policy;
 use chandler_runtime::{Backoff, KindController, Metrics, Reconciler, Reflector, Report, Shutdown, WatchSelector};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{Api, ResourceExt as _, core::error_boundary::InvalidObject};

@@ -9,10 +9,15 @@ use std::{
 use chandler_api::{CatalogInUse, Reason, Resolution, ResolutionSpec, ResolveSetOutput};
 use chandler_catalog::{IndexCatalogs, Indexes};
 use chandler_core::Digest;
-use chandler_platform::{InForce, Policy};
 use chandler_resolution::{
-    Allowance, Installation, Observed, PlannedMember, Question, Settled, alternatives::alternatives,
-    observed::CATALOGS, optional::LINES, plan, question, settle_within, status::Answer,
+    Allowance, Installation, Observed, PlannedMember, Question, Settled,
+    alternatives::alternatives,
+    observed::CATALOGS,
+    optional::LINES,
+    plan,
+    platform::{InForce, Policy},
+    question, settle_within,
+    status::Answer,
 };
 use chandler_resolver::{Answer as Resolved, Cluster, Explanation, Kind, Problem, ResolveError, platform::OpenShift};
 use chandler_turns::{Requester, on_background_thread};

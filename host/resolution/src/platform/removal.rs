@@ -2,7 +2,7 @@
 
 use chandler_api::{BundleDeployment, ConditionType, Resolution, find_condition};
 
-use crate::resolution;
+use super::resolution;
 
 /// What is known of a package whose PlatformOperator is being deleted.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,7 +3,7 @@
 use chandler_api::{ClusterOperatorStatus, RelatedObject};
 use k8s_openapi::jiff::Timestamp;
 
-use crate::{
+use super::{
     Derived, Memory, Package, Platform, Thresholds, limits,
     memory::{self, Trouble},
     package::{State, Way},

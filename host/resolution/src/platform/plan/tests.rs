@@ -2,7 +2,7 @@ use chandler_api::PlatformPolicy;
 use serde_json::json;
 
 use super::*;
-use crate::Policy;
+use crate::platform::Policy;
 
 fn operator(name: &str, second: u32, spec: Value) -> PlatformOperator {
     let metadata = json!({"name": name, "creationTimestamp": format!("2026-01-01T00:00:{second:02}Z")});

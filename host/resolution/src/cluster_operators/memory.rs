@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use chandler_api::ClusterOperatorStatus;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-use crate::report;
+use super::report;
 
 /// What can be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 use chandler_api::PlatformOperator;
 
 use super::*;
-use crate::plan;
+use crate::platform::plan;
 
 fn operators(specs: &[Value]) -> Vec<PlatformOperator> {
     let operator = |(index, spec): (usize, &Value)| {

@@ -8,7 +8,7 @@ use chandler_api::{
 use kube::ResourceExt as _;
 use serde_json::{Map, Value, json};
 
-use crate::Plan;
+use super::Plan;
 
 /// Marks the Resolution that the controller makes from PlatformOperators.
 pub const MANAGED: &str = "platform.chandler.dev/managed";

@@ -9,7 +9,7 @@ use chandler_api::{PackageRequest, PlatformOperator, PlatformOperatorSpec, Resol
 use kube::ResourceExt as _;
 use serde_json::{Map, Value};
 
-use crate::{
+use super::{
     policy::{Contradiction, InForce, InvalidPolicy, listed},
     resolution::asks_for,
 };

@@ -3,7 +3,7 @@
 use chandler_api::{ClusterOperatorStatus, RelatedObject};
 use k8s_openapi::jiff::Timestamp;
 
-use crate::{
+use super::{
     Derived, Memory, Thresholds,
     memory::{self, Trouble},
     report::{AS_EXPECTED, AVAILABLE, DEGRADED, Report, Verdict, sentence},
@@ -63,7 +63,7 @@ impl Controller<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report;
+    use crate::cluster_operators::report;
 
     #[test]
     fn a_failure_is_reported_after_a_while_and_a_long_one_as_unavailable() {

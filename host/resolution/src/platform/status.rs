@@ -12,7 +12,7 @@ use chandler_resolver::version::{VersionRelease, masterminds::Range};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
 use kube::ResourceExt as _;
 
-use crate::{InForce, InvalidPolicy, resolution};
+use super::{InForce, InvalidPolicy, resolution};
 
 const UNPACK_PENDING: &str = "Waiting for the bundle to be unpacked";
 const INSTALL_PENDING: &str = "Waiting for the bundle to be installed";

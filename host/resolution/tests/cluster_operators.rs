@@ -3,13 +3,12 @@
 
 #![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a failed test panics")]
 
-#[path = "model/operator.rs"]
 mod operator;
 
 use std::{collections::BTreeMap, time::Duration};
 
 use chandler_api::{ClusterOperatorCondition, ClusterOperatorStatus, OperandVersion};
-use chandler_cluster_operators::{
+use chandler_resolution::cluster_operators::{
     Derived, Memory, Package, Packages, Platform, Thresholds,
     judge::{Effect, Mode, is_progressing, judge, permits_minor_update},
     related,

@@ -201,7 +201,7 @@ fn what_is_installed_says_if_a_policy_stops_everything_new() {
     let deployment = deployment(&[("Installed", "True", "InstallationSucceeded")]);
     let policy = |spec: Value| {
         let policy = chandler_api::PlatformPolicy::new("limits", serde_json::from_value(spec).unwrap());
-        crate::Policy::read(&policy).map(Some)
+        crate::platform::Policy::read(&policy).map(Some)
     };
     let not = json!({"not": {"constraints": [{"package": {"packageName": "x", "versionRange": ">=1.0.0"}}]}});
     let constrained = policy(json!({"constraints": [{"type": "olm.constraint", "value": not}]}));

@@ -4,7 +4,7 @@ use chandler_api::{
     ActiveBundleDeployment, BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, BundleDescription,
     BundleProperty, Outcome, PlatformOperator, PlatformOperatorSpec, PlatformOperatorStatus, PlatformPackage, Revision,
 };
-use chandler_cluster_operators::Package;
+use chandler_resolution::cluster_operators::Package;
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
     jiff::Timestamp,

@@ -6,7 +6,7 @@
 use chandler_api::{BundleDescription, BundleProperty};
 use chandler_resolver::platform::{OpenShift, kubernetes};
 
-use crate::{
+use super::{
     Package,
     report::{AS_EXPECTED, Verdict},
 };

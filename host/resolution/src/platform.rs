@@ -2,7 +2,7 @@
 //!
 //! Pure: no client, no clock. The reconciler (`host/controller`) observes, calls these steps, and writes what they return.
 //!
-//! `PlatformOperators -> Plan -> Resolution -> (host/resolution) -> status of each`
+//! `PlatformOperators -> Plan -> Resolution -> (the rest of this crate) -> status of each`
 //!
 //! | module | contents |
 //! |---|---|

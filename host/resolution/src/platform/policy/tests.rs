@@ -72,7 +72,7 @@ fn a_request_for_what_is_not_allowed_is_refused_and_never_widened() {
     let long = vec!["<9"; 60].join(" || ");
     assert!(limit(json!({"name": "app", "version": long})).ends_with("together they are too long, shorten one"));
     let limited = policy.limited(&[request(json!({"name": "app", "channels": ["fast"]}))]);
-    let selects = chandler_resolution::question::selected(limited[0].catalogs.as_ref());
+    let selects = crate::question::selected(limited[0].catalogs.as_ref());
     assert!(!selects.is_empty() && !selects.matches("main", &BTreeMap::new()), "{limited:?}");
 }
 
@@ -129,7 +129,7 @@ proptest! {
         let meets = |range: Option<&String>, channels: &[String], catalogs: Option<&CatalogSelector>| {
             range.is_none_or(|range| Range::parse(range).unwrap().matches(version.version()))
                 && (channels.is_empty() || channels.iter().any(|it| it == channel))
-                && { let selects: Selector = chandler_resolution::question::selected(catalogs); selects.matches("main", &labels) }
+                && { let selects: Selector = crate::question::selected(catalogs); selects.matches("main", &labels) }
         };
         let of = |(version, channels, catalogs): &(Option<String>, Vec<String>, Option<CatalogSelector>)|
             meets(version.as_ref(), channels, catalogs.as_ref());

@@ -6,7 +6,7 @@ use chandler_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
-use crate::limits::Limits;
+use super::limits::Limits;
 
 /// What one PlatformOperator wants, and what became of it.
 #[derive(Clone, Debug, PartialEq)]

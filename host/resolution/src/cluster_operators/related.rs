@@ -2,7 +2,7 @@
 
 use chandler_api::RelatedObject;
 
-use crate::Package;
+use super::Package;
 
 fn object(group: &str, resource: &str, name: &str) -> RelatedObject {
     RelatedObject { group: group.to_owned(), resource: resource.to_owned(), namespace: None, name: name.to_owned() }
