@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use chandler_test_needs::fixture;
+use chandler_test_support::needs::fixture;
 use tempfile::TempDir;
 
 /// The root of the workspace.

@@ -5,7 +5,7 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use chandler_api::{crds, crds_yaml};
-use chandler_test_needs::fixture;
+use chandler_test_support::needs::fixture;
 use serde_json::{Map, Value};
 
 /// Keywords that the rukpak's CRD may have and ours must have with the same value.

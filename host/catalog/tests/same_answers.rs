@@ -191,7 +191,7 @@ mod fixtures {
 
     use chandler_catalog::Directory;
     use chandler_resolver::{Answer, Policy, Upgrades};
-    use chandler_test_needs::fixture;
+    use chandler_test_support::needs::fixture;
     use semver::Version;
 
     use super::*;

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 use chandler_content::{ImageAccess, ImageOptions, Images, Limits, Store};
 use chandler_core::Content;
 use chandler_devregistry::{Options, Registry};
-use chandler_test_needs::fixture;
+use chandler_test_support::needs::fixture;
 
 /// The directories that hold bundles, if the fixtures are there.
 fn bundles() -> Vec<PathBuf> {

@@ -8,7 +8,7 @@ use chandler_content::{
     Checkout, ContentError, Credentials, FailureClass, ImageAccess, ImageOptions, Images, Limits, Repositories, Tree,
 };
 use chandler_git::Revision;
-use chandler_test_git::{GitServer, Repository};
+use chandler_test_support::git::{GitServer, Repository};
 use tempfile::TempDir;
 
 use crate::common::{files, store};

@@ -9,7 +9,7 @@ use chandler_content::{
     SshKeyError,
 };
 use chandler_git::Revision;
-use chandler_test_git::{KeyPair, Repository, SshServer};
+use chandler_test_support::git::{KeyPair, Repository, SshServer};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

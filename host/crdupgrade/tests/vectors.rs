@@ -5,7 +5,7 @@
 use std::fs;
 
 use chandler_crd_upgrade::{Policy, compare};
-use chandler_test_needs::fixture;
+use chandler_test_support::needs::fixture;
 use serde_json::Value;
 
 fn shared(path: &str) -> Option<Value> {

@@ -24,7 +24,7 @@ struct Kubectl {
 impl Kubectl {
     /// Starts a cluster for kubectl; `None` without kubectl.
     async fn start() -> Option<Self> {
-        if !chandler_test_needs::kubectl() {
+        if !chandler_test_support::needs::kubectl() {
             return None;
         }
         let cluster = quiet().await;

@@ -27,7 +27,7 @@ struct Kubectl {
 
 /// Starts a cluster for kubectl; `None` without kubectl.
 async fn kubectl() -> Option<Kubectl> {
-    if !chandler_test_needs::kubectl() {
+    if !chandler_test_support::needs::kubectl() {
         return None;
     }
     let cluster = start(Options::default()).await;

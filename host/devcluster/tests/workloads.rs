@@ -69,7 +69,7 @@ struct Kubectl {
 impl Kubectl {
     /// A cluster and kubectl; `None` without kubectl.
     async fn start(options: Options) -> Option<Self> {
-        if !chandler_test_needs::kubectl() {
+        if !chandler_test_support::needs::kubectl() {
             return None;
         }
         let cluster = start(options).await;

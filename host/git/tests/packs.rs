@@ -9,7 +9,7 @@ use std::{
 };
 
 use chandler_git::{CommitId, Entry, GitError, Objects, PackLimits, Stop};
-use chandler_test_git::Repository;
+use chandler_test_support::git::Repository;
 use tempfile::TempDir;
 
 const LIMITS: PackLimits = PackLimits {
@@ -54,7 +54,7 @@ fn files(pack: &[u8], commit: CommitId) -> Result<Vec<(String, usize)>, GitError
 }
 
 fn sample() -> Option<(TempDir, Repository)> {
-    chandler_test_needs::git_http_backend()?;
+    chandler_test_support::needs::git_http_backend()?;
     let directory = tempfile::tempdir().unwrap();
     let repository = Repository::create(directory.path());
     Some((directory, repository))

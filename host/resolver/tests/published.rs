@@ -13,7 +13,7 @@ use std::{
 };
 
 use chandler_resolver::{Answer, MemoryCatalogs, Problem, resolve};
-use chandler_test_needs::fixture;
+use chandler_test_support::needs::fixture;
 use semver::Version;
 use serde_json::{Value, json};
 

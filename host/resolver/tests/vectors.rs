@@ -10,7 +10,7 @@ use chandler_resolver::{
     resolve,
     version::masterminds::Range,
 };
-use chandler_test_needs::fixture;
+use chandler_test_support::needs::fixture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_core::Digest;
-use chandler_test_signatures::{Identity, Key, Signed, Sigstore, statement};
+use chandler_test_support::signatures::{Identity, Key, Signed, Sigstore, statement};
 use chandler_verify::{Annotations, MOST_SIGNATURES, Policy, Refused, Signature, TrustRoot, Verdict, Verifier};
 use rcgen::{PKCS_ECDSA_P384_SHA384, PKCS_ED25519};
 use serde_json::{Value, json};

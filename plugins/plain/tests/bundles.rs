@@ -237,7 +237,7 @@ fn bundles_of_other_formats_are_not_detected() {
 
 /// The bundles of rukpak's own tests, or `None` if they are not available.
 fn fixture(name: &str) -> Option<Bundle> {
-    let directory = chandler_test_needs::fixture(&format!("plain/{name}"))?;
+    let directory = chandler_test_support::needs::fixture(&format!("plain/{name}"))?;
     Some(Bundle::from_directory(&directory).unwrap())
 }
 

@@ -8,7 +8,7 @@ use chandler_yaml::{Limits, parse};
 
 /// The files below a directory of the fixtures. Empty if the fixtures are not available.
 fn files(directory: &str) -> Vec<PathBuf> {
-    let Some(root) = chandler_test_needs::fixture(directory) else { return Vec::new() };
+    let Some(root) = chandler_test_support::needs::fixture(directory) else { return Vec::new() };
     let (mut files, mut directories) = (Vec::new(), vec![root]);
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).unwrap() {

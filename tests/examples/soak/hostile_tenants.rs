@@ -11,7 +11,7 @@ use std::{
 };
 
 use chandler_api::{ProvisionerClass, names::PLAIN_CLASS};
-use chandler_test_git::GitServer;
+use chandler_test_support::git::GitServer;
 use chandler_tests::{
     World,
     bundles::{self, Bundle},

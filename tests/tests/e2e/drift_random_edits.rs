@@ -22,7 +22,7 @@ use std::{
 use chandler_api::BundleDeployment;
 use chandler_core::{Object, Release};
 use chandler_rollout::{InMemory, Options, Owner, Rollout, RolloutError, RolloutRequest};
-use chandler_test_needs::fixture;
+use chandler_test_support::needs::fixture;
 use chandler_tests::World;
 use futures::FutureExt as _;
 use kube::{

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use chandler_test_git::{GitServer, KeyPair, Repository, SshServer};
+use chandler_test_support::git::{GitServer, KeyPair, Repository, SshServer};
 use chandler_tests::{World, wait, world::condition};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, api::PostParams};

@@ -3,7 +3,7 @@
 use chandler_content::ImageReference;
 use chandler_core::Digest;
 use chandler_source::ImageRules;
-use chandler_test_signatures::{Identity, Key, Sigstore, push_bundle, push_payload};
+use chandler_test_support::signatures::{Identity, Key, Sigstore, push_bundle, push_payload};
 use chandler_tests::{
     World,
     bundles::{Bundle, config_map},

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use chandler_core::{Content, MemoryContent};
-use chandler_test_needs::fixture;
+use chandler_test_support::needs::fixture;
 use proptest::prelude::*;
 
 use super::*;

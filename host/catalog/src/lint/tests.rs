@@ -1,5 +1,5 @@
 use chandler_core::MemoryContent;
-use chandler_test_needs::fixture;
+use chandler_test_support::needs::fixture;
 
 use super::*;
 use crate::{Directory, Indexes, Limits};

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use chandler::write::deployment::{self, Effect, SpecChange};
-use chandler_test_git::GitServer;
+use chandler_test_support::git::GitServer;
 use chandler_tests::{World, bundles, run::LABEL};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{

@@ -275,7 +275,7 @@ fn an_address_that_other_machines_can_reach_requires_a_token() {
 
 #[test]
 fn the_documented_command_updates_the_crds_of_a_running_control_plane() {
-    if !chandler_test_needs::kubectl() {
+    if !chandler_test_support::needs::kubectl() {
         return;
     }
     let kept = Kept::start(&[]);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use chandler_test_needs::fixture;
+use chandler_test_support::needs::fixture;
 use serde_json::{Map, Value, json};
 
 use crate::support;

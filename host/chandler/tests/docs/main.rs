@@ -89,7 +89,7 @@ fn the_page_of_commands_lists_every_command() {
 
 #[test]
 fn pages_run_as_shown() {
-    if !chandler_test_needs::kubectl() {
+    if !chandler_test_support::needs::kubectl() {
         return;
     }
     let executed: Vec<Page> = pages().into_iter().filter(Page::is_executed).collect();

@@ -13,7 +13,7 @@ use chandler_content::{
 };
 use chandler_devregistry::{Authentication, Fault, FaultOn, Image, Layer, Options, Registry};
 use chandler_registries::Registries;
-use chandler_test_signatures::{Key, Sigstore, push_bundle};
+use chandler_test_support::signatures::{Key, Sigstore, push_bundle};
 use rustls::{
     RootCertStore, ServerConfig,
     crypto::ring,

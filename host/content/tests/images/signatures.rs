@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chandler_content::{FailureClass, ImageAccess, ImageOptions, Images, Limits, RequiredSignatures, Store};
 use chandler_core::Digest;
 use chandler_devregistry::{Fault, FaultOn, Image, Layer, Options};
-use chandler_test_signatures::{Identity, Key, Sigstore, push_bundle, push_payload};
+use chandler_test_support::signatures::{Identity, Key, Sigstore, push_bundle, push_payload};
 use chandler_verify::{Policy, TrustRoot, Verifier};
 use serde_json::{Value, json};
 

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 /// The shared fixtures, if available.
 pub(crate) fn fixtures() -> Option<PathBuf> {
-    chandler_test_needs::fixture("")
+    chandler_test_support::needs::fixture("")
 }
 
 /// Provisions the bundle in a directory.

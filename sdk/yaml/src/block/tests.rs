@@ -14,7 +14,8 @@ fn agree(text: &str) -> bool {
 
 /// Manifests of the fixtures, as far as they are available.
 fn manifests() -> Vec<String> {
-    let roots = ["corpus/bundles", "registry", "plain", "crds"].into_iter().filter_map(chandler_test_needs::fixture);
+    let roots =
+        ["corpus/bundles", "registry", "plain", "crds"].into_iter().filter_map(chandler_test_support::needs::fixture);
     let (mut directories, mut texts) = (roots.collect::<Vec<_>>(), Vec::new());
     while let Some(directory) = directories.pop() {
         for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {

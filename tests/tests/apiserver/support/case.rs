@@ -68,7 +68,7 @@ impl Case {
         if self.needs_controllers && !server.has_controllers() {
             return Ok(Completion::ignored_with("no controller manager runs on this server"));
         }
-        if self.needs_kubectl && !chandler_test_needs::kubectl() {
+        if self.needs_kubectl && !chandler_test_support::needs::kubectl() {
             return Ok(Completion::ignored_with("there is no kubectl on the PATH"));
         }
         let difference = self.differs.filter(|_| server.is_embedded());

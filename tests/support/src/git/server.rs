@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use tempfile::TempDir;
 use tokio::{net::TcpListener, task::JoinHandle};
 
-use crate::{Repository, repository::command};
+use super::{Repository, repository::command};
 
 #[derive(Default)]
 struct State {
@@ -39,7 +39,7 @@ impl GitServer {
     /// # Panics
     /// If there is no git and tests may not be skipped.
     pub async fn start() -> Option<Self> {
-        let backend = chandler_test_needs::git_http_backend()?;
+        let backend = crate::needs::git_http_backend()?;
         let root = tempfile::tempdir().expect("a directory");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");

@@ -6,7 +6,7 @@ use chandler_core::Digest;
 use chandler_devregistry::Registry;
 use serde_json::{Value, json};
 
-use crate::Signed;
+use super::Signed;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
-use crate::{Identity, Sigstore};
+use super::{Identity, Sigstore};
 
 /// A key of a signer.
 pub struct Key {

@@ -11,7 +11,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::{Repository, repository::command};
+use super::{Repository, repository::command};
 
 /// A server on loopback with one host key, for one user key. It stops, and its repositories go away, when it is dropped.
 pub struct SshServer {
@@ -56,7 +56,7 @@ impl KeyPair {
 impl KeyPair {
     /// A new Ed25519 key. If this machine has no ssh-keygen, prints that and returns `None`.
     pub fn generate_here() -> Option<Self> {
-        chandler_test_needs::sshd()?;
+        crate::needs::sshd()?;
         Some(Self::generate("ed25519", &[]))
     }
 }
@@ -68,8 +68,8 @@ impl SshServer {
     /// # Panics
     /// If there is none and tests may not be skipped, or it does not start.
     pub fn start(host_key: KeyPair, user_key: KeyPair, settings: &str) -> Option<Self> {
-        chandler_test_needs::git_http_backend()?;
-        let program = chandler_test_needs::sshd()?;
+        crate::needs::git_http_backend()?;
+        let program = crate::needs::sshd()?;
         let root = tempfile::tempdir().expect("a directory");
         let at = |name: &str| root.path().join(name);
         private(&at("host_key"), &host_key.private);
