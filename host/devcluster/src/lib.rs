@@ -23,7 +23,8 @@
 //! | [`clock`], [`identity`] | time, uids and generated names, real or controlled by a test |
 //!
 //! Below these: [`convert`], [`discovery`], [`follow`], [`metadata`], [`openapi`], [`respond`],
-//! [`selector`], [`status`], [`table`], [`version`].
+//! [`selector`], [`status`], [`table`], [`version`]. Types, server-side apply, protobuf, RBAC and admission policies are in
+//! [`chandler_devcluster_apimachinery`], pure.
 
 pub mod api;
 pub mod authentication;
@@ -48,11 +49,11 @@ pub mod respond;
 pub mod selector;
 pub mod service;
 pub mod status;
+pub mod store;
 pub mod table;
 pub mod version;
 pub mod workloads;
 
-pub use chandler_devcluster_store as store;
 pub use clock::Clock;
 pub use cluster::{DevCluster, Options, StartError};
 pub use faults::{Effect, Fault};

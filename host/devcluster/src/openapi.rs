@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chandler_devcluster_schema::{ResourceType, openapi};
+use chandler_devcluster_apimachinery::schema::{ResourceType, openapi};
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha512};

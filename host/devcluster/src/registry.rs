@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use chandler_devcluster_schema::{
+use chandler_devcluster_apimachinery::schema::{
     Builtins, CustomResourceDefinition, CustomResourceVersion, GroupVersionKind, ResourceType, Schema,
 };
 

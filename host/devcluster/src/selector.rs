@@ -220,7 +220,7 @@ fn parse_labels(text: &str) -> Result<Vec<LabelRequirement>, String> {
 fn parse_label(term: &str) -> Result<LabelRequirement, String> {
     let requirement = |key: &str, operator: Operator| {
         let key = key.trim();
-        match chandler_devcluster_schema::names::qualified_name(key).first() {
+        match chandler_devcluster_apimachinery::schema::names::qualified_name(key).first() {
             None => Ok(LabelRequirement { key: key.to_owned(), operator }),
             Some(why) => Err(format!("key: Invalid value: {key:?}: {why}")),
         }
@@ -263,7 +263,7 @@ fn set<'a>(term: &'a str, operator: &str) -> Option<(&'a str, Result<Vec<String>
 
 fn label_value(value: &str) -> Result<String, String> {
     let value = value.trim();
-    match chandler_devcluster_schema::names::label_value(value).first() {
+    match chandler_devcluster_apimachinery::schema::names::label_value(value).first() {
         None => Ok(value.to_owned()),
         Some(why) => Err(format!("values: Invalid value: {value:?}: {why}")),
     }

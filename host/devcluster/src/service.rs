@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use chandler_devcluster_access::{
+use chandler_devcluster_apimachinery::access::{
     User,
     user::{AUTHENTICATED, MASTERS},
 };

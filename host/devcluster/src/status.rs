@@ -1,6 +1,6 @@
 //! Failures as Kubernetes reports them: a `Status` object.
 
-use chandler_devcluster_schema::{FieldError, GroupVersionKind, invalid_message};
+use chandler_devcluster_apimachinery::schema::{FieldError, GroupVersionKind, invalid_message};
 use http::StatusCode;
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@
 
 use std::io::Read as _;
 
-use chandler_devcluster_protobuf as protobuf;
+use chandler_devcluster_apimachinery::protobuf;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
@@ -141,7 +141,7 @@ async fn every_object_of_a_server_reads_the_same_in_protobuf_and_json() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::try_default().await.unwrap();
     let (mut compared, mut kinds) = (0, 0);
-    for resource in chandler_devcluster_schema::Builtins::get().resources() {
+    for resource in chandler_devcluster_apimachinery::schema::Builtins::get().resources() {
         let kind = &resource.group_version_kind;
         let root = if kind.group.is_empty() { "api" } else { "apis" };
         let path = format!("/{root}/{}/{}?limit=500", kind.api_version(), resource.plural);

@@ -2,15 +2,17 @@
 //!
 //! An input is a stream of three documents: the stored object, the request body, and a CRD.
 
-use chandler_devcluster_apply::{
-    ApplyRequest, FieldSet, apply,
-    managed::{self, UpdateRequest},
-    patch::{json_patch, merge_patch, strategic_merge_patch},
-};
-use chandler_devcluster_protobuf as protobuf;
-use chandler_devcluster_schema::{
-    Builtins, CustomResourceDefinition, FieldError, GroupVersionKind, Schema, canonicalize, default, metadata, prune,
-    validate, validate_crd,
+use chandler_devcluster_apimachinery::{
+    apply::{
+        ApplyRequest, FieldSet, apply,
+        managed::{self, UpdateRequest},
+        patch::{json_patch, merge_patch, strategic_merge_patch},
+    },
+    protobuf,
+    schema::{
+        Builtins, CustomResourceDefinition, FieldError, GroupVersionKind, Schema, canonicalize, default, metadata,
+        prune, validate, validate_crd,
+    },
 };
 use chandler_yaml::Limits;
 use serde_json::Value;

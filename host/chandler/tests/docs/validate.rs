@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use chandler_devcluster_schema::{
+use chandler_devcluster_apimachinery::schema::{
     Builtins, CustomResourceDefinition, ErrorType, GroupVersionKind, Schema, prune, unknown_field_messages, validate,
 };
 use serde_json::{Map, Value, json};

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chandler_devcluster_policies::Operation;
-use chandler_devcluster_schema::FieldError;
+use chandler_devcluster_apimachinery::{policies::Operation, schema::FieldError};
 use serde_json::{Value, json};
 
 use super::{

@@ -1,6 +1,6 @@
 //! Privilege escalation checks: writes of roles and bindings, and updates that turn out to create an object.
 
-use chandler_devcluster_access::{
+use chandler_devcluster_apimachinery::access::{
     Attributes, EscalationError, ResourceAttributes,
     escalation::{Place, confirm_binding, confirm_role},
     policy::{Binding, GROUP, Role},

@@ -37,7 +37,7 @@ pub mod write;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chandler_devcluster_access::User;
+use chandler_devcluster_apimachinery::access::User;
 
 use crate::{
     authentication::Authenticator,

@@ -1,10 +1,12 @@
 //! The patch formats and server-side apply.
 
-use chandler_devcluster_apply::{
-    ApplyError, ApplyRequest, apply,
-    patch::{PatchError, json_patch, merge_patch, strategic_merge_patch},
+use chandler_devcluster_apimachinery::{
+    apply::{
+        ApplyError, ApplyRequest, apply,
+        patch::{PatchError, json_patch, merge_patch, strategic_merge_patch},
+    },
+    schema::FieldError,
 };
-use chandler_devcluster_schema::FieldError;
 use serde_json::Value;
 
 use super::{
@@ -181,7 +183,7 @@ fn check_identity(target: &Target, applied: &Value) -> Result<(), Status> {
 
 /// A patched object that cannot be read. The error names neither kind nor object, as in kube-apiserver.
 fn unreadable(object: &Value, why: String) -> Status {
-    let kind = chandler_devcluster_schema::GroupVersionKind::new("", "", "");
+    let kind = chandler_devcluster_apimachinery::schema::GroupVersionKind::new("", "", "");
     Status::invalid(&kind, "", &[FieldError::invalid(&"patch", object.to_string(), why)])
 }
 

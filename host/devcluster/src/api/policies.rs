@@ -1,6 +1,8 @@
 //! Asks the admission policies about each change.
 
-use chandler_devcluster_policies::{Admission, Attributes, Operation, Resource as Named, admission, admit};
+use chandler_devcluster_apimachinery::policies::{
+    Admission, Attributes, Operation, Resource as Named, admission, admit,
+};
 use serde_json::{Map, Value, json};
 
 use super::{Api, Target, scale::scale_of};

@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::{BufMut as _, Bytes, BytesMut};
-use chandler_devcluster_schema::FieldError;
+use chandler_devcluster_apimachinery::schema::FieldError;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

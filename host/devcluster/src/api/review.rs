@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use chandler_devcluster_access::{
-    Attributes, Decision, NonResourceAttributes, PolicyRule, ResourceAttributes, User, authorize::rules_for,
+use chandler_devcluster_apimachinery::{
+    access::{Attributes, Decision, NonResourceAttributes, PolicyRule, ResourceAttributes, User, authorize::rules_for},
+    schema::{FieldError, GroupVersionKind},
 };
-use chandler_devcluster_schema::{FieldError, GroupVersionKind};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

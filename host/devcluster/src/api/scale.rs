@@ -12,8 +12,10 @@ use crate::{
     status::Status,
     store::object::render,
 };
-use chandler_devcluster_apply::patch::{json_patch, merge_patch};
-use chandler_devcluster_schema::Scale;
+use chandler_devcluster_apimachinery::{
+    apply::patch::{json_patch, merge_patch},
+    schema::Scale,
+};
 
 impl Api {
     /// The scale of an object.

@@ -1,6 +1,6 @@
 //! Tokens for ServiceAccounts: the subresource `token`.
 
-use chandler_devcluster_schema::{FieldError, GroupVersionKind};
+use chandler_devcluster_apimachinery::schema::{FieldError, GroupVersionKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use time::Duration;

@@ -26,9 +26,9 @@ pub fn served<'a>(resource: &Resource, object: &'a Object) -> Cow<'a, Value> {
     let mut value = convert::to_served(resource, &object.peek());
     if let Some(custom) = &resource.custom {
         if !custom.preserve_unknown_fields {
-            chandler_devcluster_schema::prune(resource.schema(), &mut value);
+            chandler_devcluster_apimachinery::schema::prune(resource.schema(), &mut value);
         }
-        chandler_devcluster_schema::default(resource.schema(), &mut value);
+        chandler_devcluster_apimachinery::schema::default(resource.schema(), &mut value);
     }
     Cow::Owned(value)
 }

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use chandler_devcluster_schema::FieldError;
+use chandler_devcluster_apimachinery::schema::FieldError;
 use futures::{Stream, stream};
 use serde_json::{Value, json};
 
@@ -285,8 +285,8 @@ impl Running {
 }
 
 /// Empty values for the required fields of a type.
-fn required_parts(shape: &chandler_devcluster_schema::Shape) -> serde_json::Map<String, Value> {
-    use chandler_devcluster_schema::{Scalar, Shape};
+fn required_parts(shape: &chandler_devcluster_apimachinery::schema::Shape) -> serde_json::Map<String, Value> {
+    use chandler_devcluster_apimachinery::schema::{Scalar, Shape};
     let Shape::Object { properties, required, .. } = shape else { return serde_json::Map::new() };
     let empty = |name: &String| {
         let value = match properties.get(name).map(|schema| &schema.shape) {

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chandler_devcluster_apply::managed::{UpdateRequest, same_but_for_times, track_update};
-use chandler_devcluster_policies::Operation;
-use chandler_devcluster_schema::FieldError;
+use chandler_devcluster_apimachinery::{
+    apply::managed::{UpdateRequest, same_but_for_times, track_update},
+    policies::Operation,
+    schema::FieldError,
+};
 use serde_json::Value;
 use time::OffsetDateTime;
 

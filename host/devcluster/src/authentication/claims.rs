@@ -1,6 +1,6 @@
 //! The claims of ServiceAccount tokens, and their validation (`k8s.io/kubernetes/pkg/serviceaccount`).
 
-use chandler_devcluster_access::{User, quote::quote_all, user::service_account_user_name};
+use chandler_devcluster_apimachinery::access::{User, quote::quote_all, user::service_account_user_name};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use time::OffsetDateTime;

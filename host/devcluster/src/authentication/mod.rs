@@ -14,7 +14,7 @@ pub mod openid;
 use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use chandler_devcluster_access::{
+use chandler_devcluster_apimachinery::access::{
     User,
     user::{AUTHENTICATED, MASTERS},
 };

@@ -1,6 +1,6 @@
 //! The stored roles and bindings, read once for each change.
 
-use chandler_devcluster_access::PolicySet;
+use chandler_devcluster_apimachinery::access::PolicySet;
 
 use crate::follow::{Followed, Table};
 

@@ -14,7 +14,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use chandler_devcluster_access::{
+use chandler_devcluster_apimachinery::access::{
     Attributes, Decision, PolicySet, User, authorize,
     impersonation::{self, Mode, Refused},
     quote::quote,

@@ -1,6 +1,6 @@
 //! Derives the requested access from method, path and query (`k8s.io/apiserver/pkg/endpoints/request.RequestInfo`).
 
-use chandler_devcluster_access::{Attributes, NonResourceAttributes, ResourceAttributes};
+use chandler_devcluster_apimachinery::access::{Attributes, NonResourceAttributes, ResourceAttributes};
 use http::Method;
 
 use crate::request::query::Query;

@@ -1,4 +1,4 @@
-use chandler_devcluster_access::{NonResourceAttributes, ResourceAttributes};
+use chandler_devcluster_apimachinery::access::{NonResourceAttributes, ResourceAttributes};
 use http::HeaderValue;
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use chandler_devcluster_schema::CustomResourceDefinition;
+use chandler_devcluster_apimachinery::schema::CustomResourceDefinition;
 use serde_json::{Value, json};
 
 use super::object::{change, remove_finalizer, set_condition};

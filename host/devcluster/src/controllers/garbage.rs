@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use chandler_devcluster_schema::GroupVersionKind;
+use chandler_devcluster_apimachinery::schema::GroupVersionKind;
 use serde_json::Value;
 
 use super::object::{change, remove_finalizer};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chandler_devcluster_access::{
+use chandler_devcluster_apimachinery::access::{
     aggregation::aggregate,
     bootstrap,
     policy::{GROUP, Role},

@@ -3,7 +3,7 @@
 use std::{error::Error, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use chandler_devcluster_access::User;
+use chandler_devcluster_apimachinery::access::User;
 use http::{Request, Response, request::Parts};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Body as HttpBody;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chandler_devcluster_access::User;
+use chandler_devcluster_apimachinery::access::User;
 use futures::StreamExt as _;
 use http::{Method, Request, Response, StatusCode, header};
 

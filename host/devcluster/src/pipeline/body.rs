@@ -1,6 +1,6 @@
 //! Decodes a request body to an object, by its media type.
 
-use chandler_devcluster_protobuf as protobuf;
+use chandler_devcluster_apimachinery::protobuf;
 use serde_json::Value;
 
 use super::decode::{self, Decoded};

@@ -1,6 +1,6 @@
 //! The processing of an object between the request and the store. Pure: no function in this module reads or writes the store.
 //!
-//! decode, prune, default, strategy of the kind, validate. Field ownership is in `chandler-devcluster-apply`.
+//! decode, prune, default, strategy of the kind, validate. Field ownership is in [`chandler_devcluster_apimachinery::apply`].
 //!
 //! | module | holds |
 //! |---|---|

@@ -1,6 +1,6 @@
 //! Pruning, defaulting and validation of an object in the version of the request.
 
-use chandler_devcluster_schema::{self as schema, FieldError, builtin, canonical};
+use chandler_devcluster_apimachinery::schema::{self, FieldError, builtin, canonical};
 use serde_json::Value;
 
 use super::strategy;
@@ -132,7 +132,7 @@ pub fn validate(resource: &Resource, name: &str, object: &Value, old: Option<&Va
     } else {
         errors.extend(builtin::validate(resource.kind(), object, old));
         if resource.is_policy() {
-            errors.extend(chandler_devcluster_policies::validate_policy(object, old));
+            errors.extend(chandler_devcluster_apimachinery::policies::validate_policy(object, old));
         }
     }
     if errors.is_empty() { Ok(()) } else { Err(Status::invalid(resource.kind(), name, &errors)) }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use chandler_devcluster_access::{Attributes, Decision, User};
-use chandler_devcluster_policies::{Cluster, ParamScope, Resource as Named, model::LabelSelector};
-use chandler_devcluster_schema::{self as schema, GroupVersionKind};
+use chandler_devcluster_apimachinery::{
+    access::{Attributes, Decision, User},
+    policies::{Cluster, ParamScope, Resource as Named, model::LabelSelector},
+    schema::{self, GroupVersionKind},
+};
 use serde_json::Value;
 
 use super::subresource;

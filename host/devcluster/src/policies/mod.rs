@@ -6,14 +6,14 @@
 //! | [`subresource`] | the kinds of subresources |
 //! | this module | the policies and bindings, read once for each change |
 //!
-//! What they decide is in `chandler-devcluster-policies`; `api::policies` asks them about each change.
+//! What they decide is in [`chandler_devcluster_apimachinery::policies`]; `api::policies` asks them about each change.
 
 pub mod cluster;
 pub mod subresource;
 
 use std::sync::Arc;
 
-use chandler_devcluster_policies::PolicySet;
+use chandler_devcluster_apimachinery::policies::PolicySet;
 
 use crate::{
     follow::{Followed, Table},

@@ -1,6 +1,6 @@
 //! The kinds of subresources.
 
-use chandler_devcluster_schema::GroupVersionKind;
+use chandler_devcluster_apimachinery::schema::GroupVersionKind;
 
 use crate::registry::Resource;
 

@@ -1,6 +1,6 @@
 //! Query parameters.
 
-use chandler_devcluster_schema::{FieldError, GroupVersionKind};
+use chandler_devcluster_apimachinery::schema::{FieldError, GroupVersionKind};
 
 use crate::status::Status;
 

@@ -1,6 +1,6 @@
 //! Columns of custom resources (`k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor`).
 
-use chandler_devcluster_schema::PrinterColumn;
+use chandler_devcluster_apimachinery::schema::PrinterColumn;
 use serde_json::{Value, json};
 
 use super::{

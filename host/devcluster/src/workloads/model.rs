@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use chandler_devcluster_apply::patch::merge_patch;
+use chandler_devcluster_apimachinery::apply::patch::merge_patch;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 

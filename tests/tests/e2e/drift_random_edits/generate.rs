@@ -1,6 +1,6 @@
 //! Generates random values from a schema, and random edits of values.
 
-use chandler_devcluster_schema::{Scalar, Schema, Shape};
+use chandler_devcluster_apimachinery::schema::{Scalar, Schema, Shape};
 use serde_json::{Map, Value, json};
 
 use crate::random::Random;

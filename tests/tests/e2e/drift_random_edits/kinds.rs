@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use chandler_devcluster_schema::{Builtins, CustomResourceDefinition, Schema, Shape};
+use chandler_devcluster_apimachinery::schema::{Builtins, CustomResourceDefinition, Schema, Shape};
 use chandler_tests::{World, wait};
 use kube::{
     Api, Client,

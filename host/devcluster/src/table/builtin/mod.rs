@@ -11,7 +11,7 @@ mod pod;
 mod storage;
 mod workload;
 
-use chandler_devcluster_schema::GroupVersionKind;
+use chandler_devcluster_apimachinery::schema::GroupVersionKind;
 
 use super::{
     cell::{AGE, CREATED_AT, NAME},

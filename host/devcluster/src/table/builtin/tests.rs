@@ -1,6 +1,6 @@
 //! Columns and cells as kube-apiserver has them.
 
-use chandler_devcluster_schema::{Builtins, GroupVersionKind};
+use chandler_devcluster_apimachinery::schema::{Builtins, GroupVersionKind};
 use serde_json::{Value, json};
 use time::macros::datetime;
 

@@ -15,7 +15,7 @@ use crate::{
 fn job(model: &mut Model, more: &Value) -> Key {
     let spec = json!({"parallelism": 1, "completions": 1, "backoffLimit": 2, "completionMode": "NonIndexed", "template": {
         "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}}});
-    let spec = chandler_devcluster_apply::patch::merge_patch(&spec, more);
+    let spec = chandler_devcluster_apimachinery::apply::patch::merge_patch(&spec, more);
     model.create(Kind::Job, json!({"metadata": {"name": "j"}, "spec": spec}))
 }
 

@@ -12,7 +12,7 @@ use crate::workloads::{
 
 fn pod(model: &mut Model, more: &Value) -> Key {
     let object = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
-    model.create(Kind::Pod, chandler_devcluster_apply::patch::merge_patch(&object, more))
+    model.create(Kind::Pod, chandler_devcluster_apimachinery::apply::patch::merge_patch(&object, more))
 }
 
 fn annotated(behaviour: &str) -> Value {

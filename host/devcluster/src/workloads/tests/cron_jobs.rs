@@ -16,7 +16,7 @@ fn cron_job(model: &mut Model, more: &Value) -> Key {
     let pod = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}});
     let spec = json!({"schedule": "* * * * *", "jobTemplate": {
         "metadata": {"labels": {"a": "b"}}, "spec": {"completions": 1, "parallelism": 1, "template": pod}}});
-    let spec = chandler_devcluster_apply::patch::merge_patch(&spec, more);
+    let spec = chandler_devcluster_apimachinery::apply::patch::merge_patch(&spec, more);
     model.create(Kind::CronJob, json!({"metadata": {"name": "c"}, "spec": spec}))
 }
 
