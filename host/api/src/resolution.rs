@@ -175,7 +175,7 @@ impl schema::Enumeration for LabelOperator {
 /// Which upgrades are allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UpgradePolicy {
-    /// Those of the channels.
+    /// Upgrades along the channels.
     #[default]
     CatalogProvided,
     /// Any change of the version.

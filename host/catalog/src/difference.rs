@@ -44,9 +44,9 @@ pub struct PackageDifference {
 /// Two values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FromTo {
-    /// That of the first catalog.
+    /// The value in the first catalog.
     pub from: String,
-    /// That of the second.
+    /// The value in the second catalog.
     pub to: String,
 }
 

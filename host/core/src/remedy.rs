@@ -10,7 +10,7 @@ use crate::Reason;
 pub enum Remedy {
     /// Nothing: the condition reports what is wanted.
     Nothing,
-    /// Time alone: the controller is at work, or retries what is likely to succeed.
+    /// A retry: the controller is working, or retries an operation that is likely to succeed.
     Time,
     /// Either: the message has the cause. The controller retries as long as that may help.
     TimeOrAction,

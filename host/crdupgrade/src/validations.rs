@@ -35,7 +35,7 @@ pub(crate) fn compare(before: Option<&Value>, after: Option<&Value>) -> Vec<Chan
     }
     if changes.is_empty() {
         let change =
-            Change::new(Rule::Description, Alters, format!("{KEYWORD}: only what is said of a violation changed"));
+            Change::new(Rule::Description, Alters, format!("{KEYWORD}: only the message of a violation changed"));
         changes.push(change.of(before, after).by_default(Enforcement::None));
     }
     changes

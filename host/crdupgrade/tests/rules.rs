@@ -247,7 +247,7 @@ fn each_keyword() {
     x-kubernetes-validations [{"rule":"self == oldSelf"}] null
       ^.f: unhandled: unhandled changes found (x-kubernetes-validations "self == oldSelf" -> <empty>) [validations Loosens]
     x-kubernetes-validations [{"message":"a","rule":"true"}] [{"message":"b","rule":"true"}]
-      ^.f: description: x-kubernetes-validations: only what is said of a violation changed [description Alters]
+      ^.f: description: x-kubernetes-validations: only the message of a violation changed [description Alters]
     x-kubernetes-validations [{"rule":"true"}] [{"optionalOldSelf":true,"rule":"true"}]
       ^.f: unhandled: unhandled changes found (x-kubernetes-validations {"rule":"true"} -> {"optionalOldSelf":true,"rule":"true"}) [validations Alters]
     x-kubernetes-preserve-unknown-fields true null

@@ -199,7 +199,7 @@ impl DevCluster {
         &self.url
     }
 
-    /// What was recovered if the persistent state was not closed cleanly.
+    /// The recovered state, if the persistent state was not closed cleanly.
     pub fn recovered(&self) -> Option<&Recovered> {
         self.api.store.recovered()
     }

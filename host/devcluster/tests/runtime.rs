@@ -189,10 +189,10 @@ async fn workloads_become_ready_unless_simulated_to_fail() {
         assert!(tokio::time::timeout(PATIENCE, reached).await.is_ok(), "{name}");
     }
     // Fixing the workload lets it become ready.
-    let mend = json!({"spec": {"template": {"metadata": {"annotations": {ANNOTATION: null}}}}});
-    deployments.patch("stalled", &PatchParams::default(), &Patch::Merge(mend)).await.unwrap();
-    let mended = await_condition(deployments, "stalled", |found: Option<&Deployment>| has(found, "Available", "True"));
-    tokio::time::timeout(PATIENCE, mended).await.unwrap().unwrap();
+    let fix = json!({"spec": {"template": {"metadata": {"annotations": {ANNOTATION: null}}}}});
+    deployments.patch("stalled", &PatchParams::default(), &Patch::Merge(fix)).await.unwrap();
+    let fixed = await_condition(deployments, "stalled", |found: Option<&Deployment>| has(found, "Available", "True"));
+    tokio::time::timeout(PATIENCE, fixed).await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    /// Those of the operating system.
+    /// The clocks of the operating system.
     pub(crate) const SYSTEM: Self =
         Self { thread: processor_time, wall: || clock_gettime(ClockId::Monotonic).try_into().unwrap_or_default() };
 }

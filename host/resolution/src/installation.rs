@@ -40,7 +40,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// That of a BundleDeployment.
+    /// The placement of a BundleDeployment.
     pub fn of(deployment: &BundleDeployment) -> Self {
         let spec = &deployment.spec;
         let image = spec.source.image.as_ref().map(|image| image.reference.clone()).unwrap_or_default();

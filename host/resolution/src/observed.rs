@@ -81,7 +81,7 @@ impl Decided {
             |member: PlannedMember| (member.deployment_name(), Versions { current: member, earlier: Vec::new() });
         let mut decided: BTreeMap<String, Versions> = current.into_iter().map(versions).collect();
         for member in others {
-            // A name that another package had before is no evidence for this one.
+            // A name that another package had before does not count for this one.
             let named = decided.get_mut(&member.deployment_name());
             if let Some(versions) = named.filter(|versions| versions.current.package == member.package) {
                 versions.earlier.push(member);

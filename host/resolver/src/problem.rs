@@ -154,7 +154,7 @@ pub struct Cluster {
     /// The version of OpenShift.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub openshift: Option<String>,
-    /// The kinds that are served. Those of installed bundles count as theirs.
+    /// The kinds that are served. Kinds of installed bundles count as the bundles'.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<Kind>,
 }
@@ -183,7 +183,7 @@ impl Default for Policy {
 /// Which upgrades are allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Upgrades {
-    /// Those of the catalog's channels.
+    /// Upgrades along the catalog's channels.
     #[default]
     CatalogProvided,
     /// Any change of the version, downgrades too.

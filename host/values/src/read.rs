@@ -16,7 +16,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// That of an object with this metadata.
+    /// The version of an object with this metadata.
     pub fn of(metadata: &ObjectMeta) -> Self {
         Self {
             uid: metadata.uid.clone().unwrap_or_default(),

@@ -22,9 +22,9 @@ pub(crate) const SNAPSHOT: &str = "0.0.1-snapshot";
 /// A placeholder without a configured version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// That of the release; it is not replaced.
+    /// The version of the release; the placeholder is not replaced.
     Release,
-    /// That of a component.
+    /// The version of a component.
     Component(String),
     /// A dash follows `0.0.1-snapshot`, but no component.
     Unnamed,

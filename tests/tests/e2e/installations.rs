@@ -21,7 +21,7 @@ use crate::{
     leader_election::{SHORT, bundle, world},
 };
 
-/// The Lease that the installations of a test have in common. Those of a cluster have it in a namespace of administrators.
+/// The Lease that the installations of a test have in common. In a cluster, it is in a namespace of administrators.
 const COMMON: &str = "installations";
 
 /// An installation with a system namespace and a cache of its own.

@@ -49,13 +49,13 @@ impl<'a> ClusterCatalogs<'a> {
         }
     }
 
-    /// Those of a cluster that is connected.
+    /// The Catalogs of a connected cluster.
     #[must_use]
     pub fn with_client(self, client: &Client) -> Self {
         Self { client: OnceCell::new_with(Some(client.clone())), ..self }
     }
 
-    /// Those of these kinds, as if they were Catalogs.
+    /// Reads objects of these kinds as if they were Catalogs.
     #[must_use]
     pub fn from(self, kinds: &'a [CatalogKind]) -> Self {
         Self { kinds, ..self }

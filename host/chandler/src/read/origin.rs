@@ -187,7 +187,7 @@ fn git(text: &str) -> Result<Git, CommandError> {
     })
 }
 
-/// What is most likely wrong with an image that cannot be parsed.
+/// The most likely error in an image that cannot be parsed.
 fn image_hint(text: &str) -> &'static str {
     match text.split_once('@') {
         Some((_, digest)) if digest.len() != "sha256:".len() + 64 => "a digest is `sha256:` and 64 hexadecimal digits",

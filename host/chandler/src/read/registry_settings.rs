@@ -24,7 +24,7 @@ pub fn of(arguments: &RegistryArguments) -> Result<RegistrySettings, CommandErro
         Registries::read(Some(file), &[])
     } else {
         let file = below("registries.conf").into_iter().find(|file| file.exists());
-        // Those of the user come last, and count.
+        // The user's files come last, and take precedence.
         let drop_ins: Vec<_> = below("registries.conf.d").into_iter().rev().collect();
         Registries::read(file.as_deref(), &drop_ins)
     };

@@ -87,7 +87,7 @@ fn conditions(known: &Latest) -> HeaderMap {
 }
 
 impl Validators {
-    /// Those of a response. A time of change counts only if the archive cannot have changed again in the same second (RFC 9110,
+    /// The validators of a response. A modification time counts only if the archive cannot have changed again in the same second (RFC 9110,
     /// 8.8.2.2).
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let text = |name| {

@@ -153,7 +153,7 @@ impl Images {
     /// The answer of the first endpoint that has one. An endpoint that is not the last has its share of the time.
     ///
     /// # Errors
-    /// That of the only endpoint, or [`ContentError::Endpoints`].
+    /// The error of the only endpoint, or [`ContentError::Endpoints`].
     pub(super) async fn first<'a, T>(
         &self,
         image: &ImageReference,

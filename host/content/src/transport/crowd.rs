@@ -25,7 +25,7 @@ const FEWEST: u64 = 16;
 pub(crate) struct Crowd {
     servers: Mutex<HashMap<String, Weak<Turns>>>,
     all: Turns,
-    /// Those of servers that another request is sent to already.
+    /// Turns for servers that another request is already sent to.
     further: Turns,
 }
 

@@ -142,7 +142,7 @@ async fn an_altered_record_counts_as_absent() {
         assert_eq!(setup.registry.requests().len(), before + 2, "{at}");
         assert_eq!(fs::read(&path).unwrap(), good);
     }
-    // That of another cache, made with another key.
+    // The record of another cache, made with another key.
     let other = tempfile::tempdir().unwrap();
     let root = other.path().join("cache");
     let images = Images::new(Store::open(&root, Limits::default()).unwrap(), ImageOptions::default());

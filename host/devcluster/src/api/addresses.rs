@@ -16,8 +16,8 @@ const PORTS: (u16, u16) = (30_000, 32_767);
 /// How many that were given out last are taken for used although no Service has them yet.
 const RECENT: usize = 64;
 
-/// The allocated addresses. Those of Services are read from the store when they are first needed, and again when nothing seems to be
-/// left, since Services go.
+/// The allocated addresses. The addresses of Services are read from the store when they are first needed, and again when no address seems
+/// to be left, since Services are deleted.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses(Mutex<Allocators>);
 

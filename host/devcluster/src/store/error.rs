@@ -82,7 +82,7 @@ pub enum OpenError {
     },
 }
 
-/// What was recovered from a file that was not closed: the process that wrote it was killed, or the machine stopped.
+/// The state that was recovered from a file that was not closed: the process that wrote it was killed, or the machine stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     /// The file.

@@ -54,7 +54,7 @@ impl Store {
         Ok(Self(Arc::new(Shared { state, journal: Some(journal), recovered })))
     }
 
-    /// What was recovered if the store was not closed cleanly.
+    /// The recovered state, if the store was not closed cleanly.
     pub fn recovered(&self) -> Option<&Recovered> {
         self.0.recovered.as_ref()
     }

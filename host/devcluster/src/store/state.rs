@@ -74,7 +74,7 @@ pub(crate) struct Restored {
     pub(crate) revision: u64,
     pub(crate) objects: Vec<(Key, Version)>,
     pub(crate) meter: Arc<Meter>,
-    /// What was recovered if it was not closed cleanly.
+    /// The recovered state, if the store was not closed cleanly.
     pub(crate) recovered: Option<Recovered>,
 }
 

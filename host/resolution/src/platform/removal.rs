@@ -4,7 +4,7 @@ use chandler_api::{BundleDeployment, ConditionType, Resolution, find_condition};
 
 use super::resolution;
 
-/// What is known of a package whose PlatformOperator is being deleted.
+/// The known state of a package whose PlatformOperator is being deleted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Removal<'a> {
     /// The package.

@@ -112,7 +112,7 @@ impl<'a> Oracle<'a> {
         one.channels.iter().filter(|name| among.is_empty() || among.contains(name)).map(String::as_str).collect()
     }
 
-    /// Those of them in which no other candidate skips it.
+    /// The channels in which no other candidate skips it.
     fn offers(&self, index: usize) -> Vec<&'a str> {
         let one = self.one(index);
         let skips = |other: &Candidate, channel: &str| {

@@ -101,8 +101,8 @@ async fn a_release_with_an_illegal_change_leaves_the_old_one_whole() {
     assert_eq!(refused.reason(), Reason::ImmutableField);
     assert_eq!(stage.live(&config_map_key("settings")).await.unwrap()["data"], json!({"a": "1"}));
     // It can be superseded at any time.
-    let mended = release(&[(0, settings("3")), (0, web("web", "example.com/web:v3"))]);
-    assert_eq!(stage.complete(&mended).await.updated.len(), 2);
+    let fixed = release(&[(0, settings("3")), (0, web("web", "example.com/web:v3"))]);
+    assert_eq!(stage.complete(&fixed).await.updated.len(), 2);
 }
 
 #[tokio::test]

@@ -57,7 +57,7 @@ fn a_damaged_index_is_built_anew() {
     }
     assert_eq!(indexes.get_or_build(&content, &limits).unwrap().len(), 2);
     assert_eq!(fs::read(&path).unwrap(), bytes);
-    // That of another catalog.
+    // The index of another catalog.
     let other = self::content("b");
     indexes.get_or_build(&other, &limits).unwrap();
     fs::copy(indexes.path(other.digest()), &path).unwrap();

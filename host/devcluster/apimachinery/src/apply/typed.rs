@@ -321,7 +321,7 @@ pub(crate) fn remove(schema: &Schema, value: &Value, fields: &FieldSet) -> Value
 
 /// Makes every named field a member that has members below it.
 ///
-/// A manager that applies `spec.replicas` thereby also owns `spec` when the question is whether `spec` may be removed.
+/// A manager that applies `spec.replicas` also owns `spec` when it is decided whether `spec` may be removed.
 pub(crate) fn with_named_parents(schema: &Schema, value: Option<&Value>, set: &FieldSet) -> FieldSet {
     let mut result = FieldSet::new();
     let structure = structure(schema, value);

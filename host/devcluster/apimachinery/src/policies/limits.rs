@@ -1,4 +1,4 @@
-//! How much evaluation may cost, in the unit of [`chandler_expression::Meter`]. Those of kube-apiserver
+//! How much evaluation may cost, in the unit of [`chandler_expression::Meter`]. The limits are kube-apiserver's
 //! (`k8s.io/apiserver/pkg/apis/cel`), except for the last two.
 
 /// One expression, and each variable that it uses.
