@@ -13,11 +13,8 @@ pub mod format;
 pub mod installation;
 #[cfg(feature = "dev")]
 pub mod kind_set;
-pub mod naming;
 pub mod registry;
 pub mod system_namespace;
 pub mod target;
 pub mod values;
 pub mod wait;
-
-pub use chandler_values::assignment;

@@ -3,7 +3,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`command`] | the commands, one per file |
-//! | [`arguments`] | arguments that several commands share, and how their values are parsed |
+//! | [`arguments`] | arguments that several commands share, how their values are parsed, and the options that they become |
 //! | [`view`] | text and JSON; it has no client and changes nothing |
 //! | [`read`] | reads the cluster, a bundle, a configuration or a kubeconfig; it changes nothing in the cluster |
 //! | [`write`](mod@write) | every change that a command makes in the cluster |
@@ -11,8 +11,9 @@
 //! | [`migrate`] | translates objects of other installers; it has no client and changes nothing |
 //! | [`signals`] | SIGINT and SIGTERM |
 //!
-//! Dependencies point in one direction: `command` uses `write`, `write` uses `read`, `read` uses `migrate`, `view` and
-//! `arguments`.
+//! Dependencies point in one direction: `command` uses `arguments` and `write`, `write` uses `read`, and `read` uses `migrate` and
+//! `view`. What clap parses stays in `command` and `arguments`, whose `options` methods convert it: `read` and `write` take structs of
+//! their own, such as `BundleOptions`. `tests/cli/layers.rs` checks both.
 //!
 //! Without the default feature `dev` the command has no `chandler dev`, and links neither the embedded control plane nor the
 //! embedded registry. `cargo xtask dist` builds it so, for clusters.

@@ -25,6 +25,7 @@ pub mod kubeconfig;
 pub mod missing_kinds;
 pub mod named;
 pub mod names;
+pub mod naming;
 pub mod newer;
 pub mod objects;
 pub mod origin;

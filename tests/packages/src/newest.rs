@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use chandler::arguments::naming;
+use chandler::read::naming;
 
 use crate::{attempt, entry::Entry, packages::Package, plane::Plane};
 

@@ -10,10 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
-use chandler::{
-    arguments::cluster::ClusterArguments,
-    write::control_plane::{ControlPlane, RunningController},
-};
+use chandler::write::control_plane::{ControlPlane, ControlPlaneOptions, RunningController};
 use chandler_api::BundleDeployment;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
@@ -72,7 +69,7 @@ impl Output {
 impl Plane {
     /// Starts it.
     pub async fn start(settings: Settings) -> anyhow::Result<Self> {
-        let started = ControlPlane::start(&settings.cache, &ClusterArguments::default()).await;
+        let started = ControlPlane::start(&settings.cache, &ControlPlaneOptions::default()).await;
         let (embedded, controller) = started.map_err(|error| anyhow!("{error}"))?;
         let mut kubeconfig = NamedTempFile::new()?;
         kubeconfig.write_all(embedded.cluster().kubeconfig().as_bytes())?;

@@ -1,8 +1,9 @@
 //! A bundle to render, and the request to its provisioner.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{configuration::ConfigurationArguments, registry::RegistryArguments, values};
+use crate::read::rendering::BundleOptions;
 
 /// Which bundle is rendered, and how.
 #[derive(Clone, Debug, clap::Args)]
@@ -43,58 +44,17 @@ pub struct BundleArguments {
 }
 
 impl BundleArguments {
-    /// For the bundle of a BundleDeployment, whose spec decides everything else.
-    pub fn of_deployment(registry: &RegistryArguments, cache_directory: Option<&Path>) -> Self {
-        Self {
-            bundle: String::new(),
-            provisioner: None,
-            namespace: None,
-            name: None,
-            configuration: ConfigurationArguments::default(),
-            kubernetes_version: None,
-            registry: registry.clone(),
-            cache_directory: cache_directory.map(Path::to_owned),
-        }
-    }
-}
-
-/// Whether the text is a bundle. The name of a BundleDeployment has no slash, colon or dot.
-pub fn is_bundle(text: &str) -> bool {
-    text.contains(['/', ':', '.', std::path::MAIN_SEPARATOR])
-}
-
-/// Whether the text may be a package of a catalog: `PACKAGE` or `PACKAGE@RANGE`. The name of a package is a DNS label; what follows the `@`
-/// of an image has a colon.
-pub fn is_package(text: &str) -> bool {
-    let (name, range) = text.split_once('@').unwrap_or((text, ""));
-    values::dns_label(name).is_ok() && !range.contains([':', '/'])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_package_has_a_range_and_an_image_has_a_colon() {
-        for (text, package) in [
-            ("prometheus", true),
-            ("prometheus@0.56.0", true),
-            ("shop@>=3, <4", true),
-            ("./prometheus", false),
-            ("prometheus.tgz", false),
-            ("busybox:1", false),
-            ("busybox@sha256:0123", false),
-            ("quay.io/x/y", false),
-            ("@1", false),
-        ] {
-            assert_eq!(is_package(text), package, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_path_or_an_image_is_a_bundle_and_a_name_is_not() {
-        for (text, bundle) in [("./my-operator", true), (".", true), ("quay.io/x/y:v1", true), ("my-operator", false)] {
-            assert_eq!(is_bundle(text), bundle, "{text}");
+    /// The options.
+    pub fn options(&self) -> BundleOptions {
+        BundleOptions {
+            bundle: self.bundle.clone(),
+            provisioner: self.provisioner.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            configuration: self.configuration.options(),
+            kubernetes_version: self.kubernetes_version.clone(),
+            registry: self.registry.options(),
+            cache_directory: self.cache_directory.clone(),
         }
     }
 }

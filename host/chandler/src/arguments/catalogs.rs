@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
-use chandler_api::OlmCatalogs;
-
 use super::{connection::Connection, registry::RegistryArguments, system_namespace::SystemNamespaceArguments};
+use crate::read::{
+    catalogs::{CatalogOptions, FetchOptions},
+    cluster::ConnectionOptions,
+    cluster_catalogs::CatalogKind,
+};
 
 /// Catalogs, and the names and priorities that the user gives them.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -27,6 +30,25 @@ pub struct CatalogSelection {
     pub catalogs_from: Vec<CatalogKind>,
 }
 
+impl CatalogSelection {
+    /// The options, for catalogs that are fetched so, of this cluster.
+    pub fn options(
+        &self,
+        fetching: FetchOptions,
+        connection: ConnectionOptions,
+        system_namespace: &str,
+    ) -> CatalogOptions {
+        CatalogOptions {
+            catalogs: self.catalogs.clone(),
+            priorities: self.priorities.clone(),
+            kinds: self.catalogs_from.clone(),
+            fetching,
+            connection,
+            system_namespace: system_namespace.to_owned(),
+        }
+    }
+}
+
 /// How a version of a package is chosen.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct PackageArguments {
@@ -37,15 +59,6 @@ pub struct PackageArguments {
     /// The catalogs of a package.
     #[command(flatten)]
     pub selection: CatalogSelection,
-}
-
-/// Objects that are catalogs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CatalogKind {
-    /// Catalogs of Chandler.
-    Catalogs,
-    /// Catalogs of OLM.
-    Olm(OlmCatalogs),
 }
 
 fn kind(text: &str) -> Result<CatalogKind, String> {
@@ -76,6 +89,14 @@ pub struct CatalogArguments {
     pub system_namespace: SystemNamespaceArguments,
 }
 
+impl CatalogArguments {
+    /// The options.
+    pub fn options(&self) -> CatalogOptions {
+        let system_namespace = &self.system_namespace.system_namespace;
+        self.selection.options(self.fetching.options(), self.connection.options(), system_namespace)
+    }
+}
+
 /// How catalogs are fetched, and where they are kept.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Fetching {
@@ -88,15 +109,10 @@ pub struct Fetching {
     pub cache_directory: Option<PathBuf>,
 }
 
-/// The name, if there is one, and the place of a catalog. A name has only the characters of a DNS label or a dot, so that no path and
-/// no URL with `=` is cut.
-pub fn named(text: &str) -> (Option<&str>, &str) {
-    let is_name = |name: &str| {
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-    };
-    match text.split_once('=') {
-        Some((name, place)) if is_name(name) => (Some(name), place),
-        _ => (None, text),
+impl Fetching {
+    /// The options.
+    pub fn options(&self) -> FetchOptions {
+        FetchOptions { registry: self.registry.options(), cache_directory: self.cache_directory.clone() }
     }
 }
 
@@ -108,6 +124,8 @@ fn priority(text: &str) -> Result<(String, i32), String> {
 
 #[cfg(test)]
 mod tests {
+    use chandler_api::OlmCatalogs;
+
     use super::*;
 
     #[test]
@@ -121,17 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_comes_before_the_first_equals_sign() {
-        for (text, expected) in [
-            ("./catalog", (None, "./catalog")),
-            ("mine=./catalog", (Some("mine"), "./catalog")),
-            ("mine=./a=b", (Some("mine"), "./a=b")),
-            ("./a=b", (None, "./a=b")),
-            ("https://example.com/c.tgz?x=1", (None, "https://example.com/c.tgz?x=1")),
-            ("=./catalog", (None, "=./catalog")),
-        ] {
-            assert_eq!(named(text), expected, "{text}");
-        }
+    fn a_priority_is_a_name_and_a_number() {
         assert_eq!(priority("a=-3"), Ok(("a".to_owned(), -3)));
         assert!(priority("a").is_err() && priority("a=x").is_err());
     }

@@ -1,9 +1,11 @@
 //! The API server of `chandler dev`: where it listens and where it stores its state.
 
 use std::{
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     path::PathBuf,
 };
+
+use crate::write::control_plane::ControlPlaneOptions;
 
 /// Where the API server listens and where it stores its state.
 #[derive(Clone, Debug, clap::Args)]
@@ -30,9 +32,10 @@ pub struct ClusterArguments {
     pub token_file: Option<PathBuf>,
 }
 
-impl Default for ClusterArguments {
-    fn default() -> Self {
-        Self { data: None, bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), token_file: None }
+impl ClusterArguments {
+    /// The options.
+    pub fn options(&self) -> ControlPlaneOptions {
+        ControlPlaneOptions { data: self.data.clone(), bind: self.bind, token_file: self.token_file.clone() }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::read::configuration::ConfigurationOptions;
+
 /// The files and values that a configuration is merged from.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ConfigurationArguments {
@@ -21,8 +23,12 @@ pub struct ConfigurationArguments {
 }
 
 impl ConfigurationArguments {
-    /// Whether neither files nor values are set.
-    pub fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.assignments.is_empty() && self.strings.is_empty()
+    /// The options.
+    pub fn options(&self) -> ConfigurationOptions {
+        ConfigurationOptions {
+            files: self.files.clone(),
+            assignments: self.assignments.clone(),
+            strings: self.strings.clone(),
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::read::cluster::ConnectionOptions;
+
 /// The kubeconfig and its context.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Connection {
@@ -15,8 +17,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The current context of a kubeconfig, else the cluster of the environment.
-    pub fn of(kubeconfig: Option<PathBuf>) -> Self {
-        Self { kubeconfig, context: None }
+    /// The options.
+    pub fn options(&self) -> ConnectionOptions {
+        ConnectionOptions { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() }
     }
 }

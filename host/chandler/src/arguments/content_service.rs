@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use chandler_controller::ContentOptions;
 
 use super::values;
+use crate::read::content_service::{ContentClientOptions, base};
 
 /// Whether and where the controller serves content.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -56,29 +57,13 @@ pub struct ContentClientArguments {
     pub token_file: Option<PathBuf>,
 }
 
-/// A URL with a host and nothing after the path, without a slash at its end.
-pub fn base(text: &str) -> Result<String, String> {
-    let uri: http::Uri = text.parse().map_err(|_| "it is not a URL such as https://localhost:8443".to_owned())?;
-    let is_whole = uri.scheme_str() == Some("https") && uri.query().is_none() && !text.contains(['@', '#']);
-    if is_whole && uri.host().is_some() {
-        Ok(text.trim_end_matches('/').to_owned())
-    } else {
-        Err("it is not an https URL of a host, such as https://localhost:8443".to_owned())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_base_is_an_https_url_without_credentials() {
-        assert_eq!(base("https://localhost:8443/").as_deref(), Ok("https://localhost:8443"));
-        assert_eq!(base("https://example.com/content").as_deref(), Ok("https://example.com/content"));
-        for refused in
-            ["", "localhost:8443", "http://localhost", "https://user@host", "https://host?x", "https://host#x", "/x"]
-        {
-            assert!(base(refused).is_err(), "{refused}");
+impl ContentClientArguments {
+    /// The options.
+    pub fn options(&self) -> ContentClientOptions {
+        ContentClientOptions {
+            content_service: self.content_service.clone(),
+            content_url: self.content_url.clone(),
+            token_file: self.token_file.clone(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The output formats of commands that print a summary or an object.
 
+pub use crate::view::output::DataFormat;
+
 /// How a command prints a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum TreeFormat {
@@ -13,17 +15,6 @@ pub enum TreeFormat {
     Svg,
     /// An HTML page that loads nothing
     Html,
-}
-
-/// How a command prints a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum DataFormat {
-    /// A table
-    Text,
-    /// JSON, with every field
-    Json,
-    /// YAML, as JSON
-    Yaml,
 }
 
 /// How a command prints its data.

@@ -6,8 +6,15 @@ use chandler_api::{ServiceAccountReference, ValuesReference};
 use chandler_permissions::DefaultAccount;
 
 use super::{
-    configuration::ConfigurationArguments, connection::Connection, content_service::ContentClientArguments,
-    registry::RegistryArguments, values, wait::Wait,
+    catalogs::CatalogSelection, configuration::ConfigurationArguments, connection::Connection,
+    content_service::ContentClientArguments, registry::RegistryArguments, values, wait::Wait,
+};
+use crate::{
+    read::{
+        catalogs::{CatalogOptions, FetchOptions},
+        delivery::DeliveryOptions,
+    },
+    write::{namespace::PodSecurity, upload::UploadOptions},
 };
 
 /// Which BundleDeployment is written, and how.
@@ -94,27 +101,33 @@ impl InstallationArguments {
         let DefaultAccount { namespace, name } = self.service_account.clone()?;
         Some(ServiceAccountReference { name, namespace })
     }
-}
 
-/// A level of the Pod Security Standards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum PodSecurity {
-    /// No restriction
-    Privileged,
-    /// Known privilege escalations are refused
-    Baseline,
-    /// Hardened Pods only
-    Restricted,
-}
-
-impl PodSecurity {
-    /// The value of the label.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Privileged => "privileged",
-            Self::Baseline => "baseline",
-            Self::Restricted => "restricted",
+    /// How the files of the bundle reach the cluster.
+    pub fn delivery(&self) -> DeliveryOptions {
+        DeliveryOptions {
+            upload: self.upload,
+            pull_secret: self.pull_secret.clone(),
+            system_namespace: self.system_namespace.clone(),
+            cache_directory: self.cache_directory.clone(),
+            registry: self.registry.options(),
         }
+    }
+
+    /// How files are uploaded.
+    pub fn uploading(&self) -> UploadOptions {
+        UploadOptions {
+            connection: self.connection.options(),
+            system_namespace: self.system_namespace.clone(),
+            content: self.content.options(),
+            cache_directory: self.cache_directory.clone(),
+        }
+    }
+
+    /// The catalogs of a selection.
+    pub fn catalogs(&self, selection: &CatalogSelection) -> CatalogOptions {
+        let fetching =
+            FetchOptions { registry: self.registry.options(), cache_directory: self.cache_directory.clone() };
+        selection.options(fetching, self.connection.options(), &self.system_namespace)
     }
 }
 

@@ -2,36 +2,7 @@
 
 use std::path::PathBuf;
 
-/// A set of kinds that bundles expect and that other software provides in a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KindSet {
-    /// The kinds of the Prometheus operator.
-    Monitoring,
-    /// The kinds of cert-manager.
-    CertManager,
-}
-
-impl KindSet {
-    /// All sets.
-    pub const ALL: [Self; 2] = [Self::Monitoring, Self::CertManager];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Monitoring => "monitoring",
-            Self::CertManager => "cert-manager",
-        }
-    }
-}
-
-/// One value of `--with`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KindSource {
-    /// A set of this program.
-    Set(KindSet),
-    /// A file with CRDs.
-    File(PathBuf),
-}
+use crate::{read::expected_kinds::KindSet, write::dev_kinds::KindSource};
 
 /// Parses a value of `--with`.
 pub fn parse(text: &str) -> Result<KindSource, String> {

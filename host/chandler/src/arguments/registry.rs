@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::read::registry_settings::RegistryOptions;
+
 /// The heading in the help. Each argument sets it: `next_help_heading` would also apply to the arguments that follow.
 const HEADING: &str = "Images";
 
@@ -21,4 +23,15 @@ pub struct RegistryArguments {
     /// /etc/containers/registries.conf, and their drop-in files]
     #[arg(long, value_name = "FILE", env = "CONTAINERS_REGISTRIES_CONF", hide_env_values = true, help_heading = HEADING)]
     pub registries_conf: Option<PathBuf>,
+}
+
+impl RegistryArguments {
+    /// The options.
+    pub fn options(&self) -> RegistryOptions {
+        RegistryOptions {
+            plain_http_registries: self.plain_http_registries.clone(),
+            registry_config: self.registry_config.clone(),
+            registries_conf: self.registries_conf.clone(),
+        }
+    }
 }

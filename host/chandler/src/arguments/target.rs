@@ -4,62 +4,7 @@ use std::fmt;
 
 use chandler_core::dns_name;
 
-/// A kind that commands know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TargetKind {
-    /// A BundleDeployment.
-    BundleDeployment,
-    /// A Resolution.
-    Resolution,
-    /// A PlatformOperator.
-    PlatformOperator,
-}
-
-impl TargetKind {
-    /// Every kind, in the order in which a name without a kind is looked for.
-    pub const ALL: [Self; 3] = [Self::BundleDeployment, Self::Resolution, Self::PlatformOperator];
-
-    /// The name of the kind.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::BundleDeployment => "BundleDeployment",
-            Self::Resolution => "Resolution",
-            Self::PlatformOperator => "PlatformOperator",
-        }
-    }
-
-    /// The prefix of names on the command line; none for the kind that most commands are about.
-    pub const fn prefix(self) -> &'static str {
-        match self {
-            Self::BundleDeployment => "",
-            Self::Resolution => "resolution/",
-            Self::PlatformOperator => "platformoperator/",
-        }
-    }
-
-    /// The kind by its name, plural or short name, with or without its group, as kubectl takes them.
-    fn parse(text: &str) -> Option<Self> {
-        let text = text.to_ascii_lowercase();
-        let (name, group) = text.split_once('.').map_or((text.as_str(), None), |(name, group)| (name, Some(group)));
-        let (kind, own) = match name {
-            "bundledeployment" | "bundledeployments" | "bd" | "bds" => (Self::BundleDeployment, "core.rukpak.io"),
-            "resolution" | "resolutions" => (Self::Resolution, "core.deppy.io"),
-            "platformoperator" | "platformoperators" | "po" | "pos" => {
-                (Self::PlatformOperator, "platform.openshift.io")
-            }
-            _ => return None,
-        };
-        group
-            .is_none_or(|group| group == own || group.strip_suffix(own).is_some_and(|rest| rest.ends_with('.')))
-            .then_some(kind)
-    }
-}
-
-impl fmt::Display for TargetKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+use crate::read::explained::TargetKind;
 
 /// An object on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +22,7 @@ impl Target {
     /// The kind is unknown, or no object can have the name.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (kind, name) = match text.split_once('/') {
-            Some((kind, name)) => (Some(TargetKind::parse(kind).ok_or_else(|| unknown(kind))?), name),
+            Some((kind, name)) => (Some(self::kind(kind).ok_or_else(|| unknown(kind))?), name),
             None => (None, text),
         };
         if name.is_empty() || name.split('.').any(|part| !dns_name::is_part(part)) {
@@ -115,7 +60,7 @@ impl Target {
 impl fmt::Display for Target {
     /// As it is written on a command line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.kind().prefix(), self.name)
+        write!(f, "{}{}", prefix(self.kind()), self.name)
     }
 }
 
@@ -156,6 +101,32 @@ impl Reconciled {
 pub fn deployment(text: &str) -> Result<String, String> {
     let target = Target::parse_installed(text)?;
     Ok(if target.is_resolution() { format!("resolveset-{}", target.name) } else { target.name })
+}
+
+/// The prefix of names on the command line; none for the kind that most commands are about.
+const fn prefix(kind: TargetKind) -> &'static str {
+    match kind {
+        TargetKind::BundleDeployment => "",
+        TargetKind::Resolution => "resolution/",
+        TargetKind::PlatformOperator => "platformoperator/",
+    }
+}
+
+/// The kind by its name, plural or short name, with or without its group, as kubectl takes them.
+fn kind(text: &str) -> Option<TargetKind> {
+    let text = text.to_ascii_lowercase();
+    let (name, group) = text.split_once('.').map_or((text.as_str(), None), |(name, group)| (name, Some(group)));
+    let (kind, own) = match name {
+        "bundledeployment" | "bundledeployments" | "bd" | "bds" => (TargetKind::BundleDeployment, "core.rukpak.io"),
+        "resolution" | "resolutions" => (TargetKind::Resolution, "core.deppy.io"),
+        "platformoperator" | "platformoperators" | "po" | "pos" => {
+            (TargetKind::PlatformOperator, "platform.openshift.io")
+        }
+        _ => return None,
+    };
+    group
+        .is_none_or(|group| group == own || group.strip_suffix(own).is_some_and(|rest| rest.ends_with('.')))
+        .then_some(kind)
 }
 
 fn unknown(kind: &str) -> String {

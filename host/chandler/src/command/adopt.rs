@@ -8,11 +8,11 @@ use chandler_rollout::Adoptee;
 use crate::{
     CommandError,
     arguments::{
-        bundle::BundleArguments, connection::Connection, format::OutputFormat, registry::RegistryArguments,
+        connection::Connection, format::OutputFormat, registry::RegistryArguments,
         system_namespace::SystemNamespaceArguments,
     },
     confirmation,
-    read::{cluster, deployed, preview},
+    read::{cluster, deployed, preview, rendering::BundleOptions},
     view::{adoption::Adoption, output, terminal::Terminal, text::count},
     write::adoption,
 };
@@ -117,12 +117,12 @@ impl Adopt {
     /// Lists the objects, asks, and adopts them.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let name = &self.name;
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         let deployment = cluster::deployment(&client, name).await?;
         let mut opened = deployed::open(
             &client,
             &self.system.system_namespace,
-            &BundleArguments::of_deployment(&self.registry, self.cache_directory.as_deref()),
+            &BundleOptions::of_deployment(self.registry.options(), self.cache_directory.clone()),
             &deployment,
             self.bundle.as_deref(),
         )

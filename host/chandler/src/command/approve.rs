@@ -9,11 +9,10 @@ use kube::Client;
 use crate::{
     CommandError,
     arguments::{
-        bundle::BundleArguments, connection::Connection, registry::RegistryArguments,
-        system_namespace::SystemNamespaceArguments, target,
+        connection::Connection, registry::RegistryArguments, system_namespace::SystemNamespaceArguments, target,
     },
     confirmation,
-    read::{cluster, deployed, preview},
+    read::{cluster, deployed, preview, rendering::BundleOptions},
     view::{findings, findings::Findings, output, pending_change, summary, terminal::Terminal, text::one_line},
     write::approval::{self, Approved},
 };
@@ -104,7 +103,7 @@ pub struct Approve {
 impl Approve {
     /// Prints the change, asks, and approves it.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         let deployment = cluster::deployment(&client, &self.name).await?;
         if let Some(digest) = &self.findings {
             return self.approve_findings(terminal, &client, &deployment, digest.as_deref()).await;
@@ -137,7 +136,7 @@ impl Approve {
         let mut opened = deployed::open(
             client,
             &self.system.system_namespace,
-            &BundleArguments::of_deployment(&self.registry, self.cache_directory.as_deref()),
+            &BundleOptions::of_deployment(self.registry.options(), self.cache_directory.clone()),
             deployment,
             self.bundle.as_deref(),
         )

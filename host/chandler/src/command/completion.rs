@@ -11,8 +11,10 @@ use clap_complete::{
 use super::Arguments;
 use crate::{
     CommandError,
-    arguments::connection::Connection,
-    read::names::{Named, names},
+    read::{
+        cluster::ConnectionOptions,
+        names::{Named, names},
+    },
     view::output,
 };
 
@@ -123,8 +125,8 @@ fn candidates(named: Named) -> Vec<CompletionCandidate> {
 }
 
 /// The connection that the incomplete command line selects.
-fn connection(words: impl IntoIterator<Item = OsString>) -> Connection {
-    let mut connection = Connection::default();
+fn connection(words: impl IntoIterator<Item = OsString>) -> ConnectionOptions {
+    let mut connection = ConnectionOptions::default();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
         let Some(word) = word.to_str() else { continue };
@@ -148,7 +150,7 @@ mod tests {
     #[test]
     fn the_connection_is_that_of_the_command_line() {
         let of = |words: &[&str]| {
-            let Connection { kubeconfig, context } = connection(words.iter().map(OsString::from));
+            let ConnectionOptions { kubeconfig, context } = connection(words.iter().map(OsString::from));
             (kubeconfig.map(|path| path.display().to_string()), context)
         };
         let own = |text: &str| Some(text.to_owned());

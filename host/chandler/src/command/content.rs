@@ -73,8 +73,9 @@ impl Content {
     /// Lists or writes the files.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let namespace = &self.system.system_namespace;
-        let client = cluster::client(&self.connection).await?;
-        let service = ContentService::find(&client, &self.connection, namespace, &self.service).await?;
+        let client = cluster::client(&self.connection.options()).await?;
+        let service =
+            ContentService::find(&client, &self.connection.options(), namespace, &self.service.options()).await?;
         let archive = service.get(&self.name).await?;
         match &self.output {
             Some(path) if path.extension().is_some_and(|extension| extension == "tgz") => {

@@ -14,8 +14,11 @@ use tokio::sync::oneshot;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, content_service::ContentServiceArguments, values},
-    read::{cluster, dev_controller, image_rules, provisioner},
+    arguments::{content_service::ContentServiceArguments, values},
+    read::{
+        cluster::{self, ConnectionOptions},
+        dev_controller, image_rules, provisioner,
+    },
     signals::StopSignals,
 };
 
@@ -261,7 +264,8 @@ impl Controller {
     pub async fn run(&self) -> Result<(), CommandError> {
         let mut signals = StopSignals::listen()
             .map_err(|error| CommandError::failed("failed to listen for signals").because(&error))?;
-        let (client, config) = cluster::connect(&Connection::of(self.kubeconfig.clone())).await?;
+        let (client, config) =
+            cluster::connect(&ConnectionOptions { kubeconfig: self.kubeconfig.clone(), context: None }).await?;
         self.check_alone(&client).await?;
         let watch_selector = self.watch_selector.clone().unwrap_or_default();
         let options = Options {

@@ -86,7 +86,7 @@ impl Delete {
     /// Prints the preview, asks, and deletes the BundleDeployment.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let name = &self.name;
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         let deployment = cluster::deployment(&client, name).await?;
         let options = self.options(&deployment);
         let preview = preview::deletion(client.clone(), &deployment, options).await?;

@@ -17,20 +17,15 @@ use serde_json::{Map, Value};
 use crate::{
     CommandError,
     arguments::{
-        cluster::ClusterArguments,
-        configuration::ConfigurationArguments,
-        faults::FaultArguments,
-        kind_set::{self, KindSource},
-        naming,
-        registry::RegistryArguments,
-        values,
+        cluster::ClusterArguments, configuration::ConfigurationArguments, faults::FaultArguments, kind_set, values,
     },
     read::{
         below, cache, cluster,
         configuration::{self, Configuration},
-        expected_kinds, missing_kinds,
+        expected_kinds, missing_kinds, naming,
         origin::Origin,
         provisioner::{self, ChosenProvisioner},
+        registry_settings::RegistryOptions,
         source::{self, Bundle},
     },
     signals::StopSignals,
@@ -45,7 +40,7 @@ use crate::{
     write::{
         control_plane::{ControlPlane, RunningController, ensure_namespace},
         dev_class::ComponentFile,
-        dev_kinds,
+        dev_kinds::{self, KindSource},
         installation::{Installation, InstallationResult},
         kubeconfig_file::{self, KubeconfigFile},
     },
@@ -201,7 +196,7 @@ impl Dev {
     }
 
     async fn start(&self, progress: &Progress) -> Result<Environment, CommandError> {
-        if self.bundle.is_none() && (self.provisioner.is_some() || !self.configuration.is_empty()) {
+        if self.bundle.is_none() && (self.provisioner.is_some() || !self.configuration.options().is_empty()) {
             return Err(CommandError::usage("--provisioner, --config and --set need a bundle: --bundle DIR"));
         }
         let cache = cache::directory(self.cache_directory.as_deref())?;
@@ -211,7 +206,7 @@ impl Dev {
             None => None,
         };
         progress.busy("starting the control plane");
-        let (plane, controller) = ControlPlane::start(&cache, &self.cluster).await?;
+        let (plane, controller) = ControlPlane::start(&cache, &self.cluster.options()).await?;
         progress.report("cluster", "an API server, a registry and the controller in this process");
         progress.report("registry", &format!("{} (HTTP)", plane.registry().host()));
         if let Some(recovered) = plane.cluster().recovered() {
@@ -242,7 +237,7 @@ impl Dev {
         let configuration = self.configuration()?;
         progress.busy("opening the bundle");
         let origin = Origin::Directory(directory.to_owned());
-        let bundle = source::open(&origin, cache, &RegistryArguments::default()).await?;
+        let bundle = source::open(&origin, cache, &RegistryOptions::default()).await?;
         let provisioners = provisioner::provisioners(cache)?;
         let component = self.provisioner.as_deref().and_then(ComponentFile::of);
         let chosen = match &self.provisioner {
@@ -264,14 +259,14 @@ impl Dev {
 
     /// The configuration: as its file is written if there is only that, so that findings can show its lines.
     fn configuration(&self) -> Result<Option<Configuration>, CommandError> {
-        let arguments = &self.configuration;
-        match arguments.files.as_slice() {
-            _ if arguments.is_empty() => Ok(None),
-            [file] if arguments.assignments.is_empty() && arguments.strings.is_empty() => {
+        let options = self.configuration.options();
+        match options.files.as_slice() {
+            _ if options.is_empty() => Ok(None),
+            [file] if options.assignments.is_empty() && options.strings.is_empty() => {
                 Configuration::read(file).map(Some)
             }
             _ => {
-                let value = configuration::combined(arguments, Map::new())?;
+                let value = configuration::combined(&options, Map::new())?;
                 let text = output::yaml(&[Value::Object(value.clone())])?;
                 Ok(Some(Configuration { name: "--config and --set".to_owned(), text, value, warnings: Vec::new() }))
             }

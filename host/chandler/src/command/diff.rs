@@ -1,7 +1,5 @@
 //! `chandler diff`.
 
-use std::borrow::Cow;
-
 use chandler_api::{BundleCandidate, BundleDeployment};
 use chandler_crd_upgrade::Upgrade;
 use kube::Api;
@@ -9,13 +7,16 @@ use kube::Api;
 use crate::{
     CommandError,
     arguments::{
-        bundle::{BundleArguments, is_bundle},
-        connection::Connection,
-        format::OutputFormat,
+        bundle::BundleArguments, connection::Connection, format::OutputFormat,
         system_namespace::SystemNamespaceArguments,
     },
     read::{
-        classes::ClusterClasses, cluster, deployed, preview, provisioner, provisioner::ChosenProvisioner, rendering,
+        classes::ClusterClasses,
+        cluster, deployed,
+        origin::is_bundle,
+        preview,
+        provisioner::{self, ChosenProvisioner},
+        rendering::{self, BundleOptions},
     },
     view::{
         difference,
@@ -102,37 +103,37 @@ pub const CHANGES: u8 = 4;
 
 impl Diff {
     /// The bundle to preview: `NAME NEW_BUNDLE` is short for `NEW_BUNDLE --name NAME`.
-    fn arguments(&self) -> Result<Cow<'_, BundleArguments>, CommandError> {
-        let Some(bundle) = &self.new_bundle else { return Ok(Cow::Borrowed(&self.bundle)) };
+    fn options(&self) -> Result<BundleOptions, CommandError> {
+        let Some(bundle) = &self.new_bundle else { return Ok(self.bundle.options()) };
         let name = &self.bundle.bundle;
         if is_bundle(name) {
             return Err(CommandError::usage(format!("{name:?} is a bundle, and so is {bundle:?}"))
                 .hint("`chandler diff NAME NEW_BUNDLE`: NAME must be a BundleDeployment"));
         }
-        Ok(Cow::Owned(BundleArguments { bundle: bundle.clone(), name: Some(name.clone()), ..self.bundle.clone() }))
+        Ok(BundleOptions { bundle: bundle.clone(), name: Some(name.clone()), ..self.bundle.options() })
     }
 
     /// Prints the changes, and returns the exit code.
     pub async fn run(&self, terminal: &Terminal) -> Result<u8, CommandError> {
-        let arguments = self.arguments()?;
-        let client = cluster::client(&self.connection).await?;
-        let is_bundle = self.new_bundle.is_some() || is_bundle(&arguments.bundle);
+        let options = self.options()?;
+        let client = cluster::client(&self.connection.options()).await?;
+        let is_bundle = self.new_bundle.is_some() || is_bundle(&options.bundle);
         let (deployment, mut opened) = if is_bundle {
-            let name = rendering::name(&arguments);
+            let name = rendering::name(&options);
             let deployments: Api<BundleDeployment> = Api::all(client.clone());
             let existing = deployments.get_opt(&name).await.map_err(|error| cluster::not_read(&name, &error))?;
             // A class of the cluster renders the new bundle, too; the format of one for a built-in class is detected, as in an upgrade.
             let class = existing.as_ref().and_then(summary::class).filter(|class| provisioner::is_custom(class));
-            let provisioner = arguments.provisioner.clone().or_else(|| class.map(str::to_owned));
-            let arguments = BundleArguments { provisioner, ..arguments.as_ref().clone() };
-            let mut opened = rendering::open(&arguments, ClusterClasses::Of(&client)).await?;
+            let provisioner = options.provisioner.clone().or_else(|| class.map(str::to_owned));
+            let options = BundleOptions { provisioner, ..options };
+            let mut opened = rendering::open(&options, ClusterClasses::Of(&client)).await?;
             if let Some(existing) = &existing {
-                deployed::default_to_spec(&client, &arguments, existing, &mut opened).await?;
+                deployed::default_to_spec(&client, &options, existing, &mut opened).await?;
             }
             (existing, opened)
         } else {
-            let deployment = cluster::deployment(&client, &arguments.bundle).await?;
-            let opened = deployed::open(&client, &self.system.system_namespace, &arguments, &deployment, None).await?;
+            let deployment = cluster::deployment(&client, &options.bundle).await?;
+            let opened = deployed::open(&client, &self.system.system_namespace, &options, &deployment, None).await?;
             (Some(deployment), opened)
         };
         let release = deployed::release(&client, &mut opened).await?;

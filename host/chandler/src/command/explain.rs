@@ -46,8 +46,8 @@ pub struct Explain {
 impl Explain {
     /// Prints the explanation.
     pub async fn run(&self) -> Result<(), CommandError> {
-        let client = cluster::client(&self.connection).await?;
-        let path = Path::new(&explained::find(&client, &self.name).await?);
+        let client = cluster::client(&self.connection.options()).await?;
+        let path = Path::new(&explained::find(&client, self.name.kind, &self.name.name).await?);
         match self.output {
             OutputFormat::Text => output::print(&path.text(Terminal::output().columns())),
             OutputFormat::Json => output::print(&output::json(&path)?),

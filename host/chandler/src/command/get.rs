@@ -72,7 +72,7 @@ pub enum Part {
 impl Get {
     /// Prints the parts.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         let deployment = cluster::deployment(&client, &self.name).await?;
         let values = || Value::Object(manifest::values(&deployment));
         let as_json = self.output == OutputFormat::Json;

@@ -42,7 +42,7 @@ pub struct History {
 impl History {
     /// Prints the revisions.
     pub async fn run(&self) -> Result<(), CommandError> {
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         if self.name.is_resolution() {
             let resolution = resolutions::get(&client, &self.name.name).await?;
             return match self.output {

@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 
 use crate::{
     CommandError,
-    arguments::{catalogs::PackageArguments, installation::InstallationArguments, naming, values},
+    arguments::{catalogs::PackageArguments, installation::InstallationArguments, values},
     read::{
         cluster, configuration,
         delivery::{Delivered, Delivery},
         missing_kinds,
         named::NamedBundle,
-        origin, package, settled,
+        naming, origin, package, settled,
     },
     view::{
         output, secrets,
@@ -89,10 +89,15 @@ pub struct Install {
 impl Install {
     /// Creates the BundleDeployment, and follows it.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let client = cluster::client(&self.installation.connection).await?;
-        if package::is_package(&self.bundle, &self.package)? {
-            let catalogs =
-                package::catalogs(&self.bundle, &self.package, &self.installation, &client, terminal).await?;
+        let client = cluster::client(&self.installation.connection.options()).await?;
+        if package::is_package(&self.bundle, &self.package.channels, &self.package.selection.catalogs)? {
+            let catalogs = package::catalogs(
+                &self.bundle,
+                &self.installation.catalogs(&self.package.selection),
+                &client,
+                terminal,
+            )
+            .await?;
             let chosen = package::choose(&self.bundle, &self.package.channels, &catalogs, &client).await?;
             chosen.report(terminal);
             let name = self.name.clone().unwrap_or(chosen.package);
@@ -117,7 +122,7 @@ pub(super) async fn install(
     terminal: &Terminal,
 ) -> Result<(), CommandError> {
     let install_namespace = arguments.namespace.clone().unwrap_or_else(|| naming::namespace(name));
-    let config = configuration::combined(&arguments.configuration, Map::new())?;
+    let config = configuration::combined(&arguments.configuration.options(), Map::new())?;
     for warning in secrets::warnings(&config) {
         terminal.line(warning);
     }
@@ -133,7 +138,7 @@ pub(super) async fn install(
         config: &config,
         values_from: &arguments.values_from,
     };
-    let delivered = delivery.prepare(client, arguments).await?;
+    let delivered = delivery.prepare(client, &arguments.delivery()).await?;
     if let Some(note) = &delivered.note {
         terminal.line(format!("note: {}", one_line(note)));
     }
@@ -146,7 +151,7 @@ pub(super) async fn install(
     if own.is_none() {
         check_namespace(client, &install_namespace, delivered.release.as_ref()).await?;
     }
-    let upload = Upload::of(Some(&delivered), client, arguments).await?;
+    let upload = Upload::of(Some(&delivered), client, &arguments.uploading()).await?;
     // The API server checks the object before anything is created for it.
     deployment::create(client, &wanted, Effect::Check).await?;
     if let Some(own) = &own
@@ -167,7 +172,7 @@ pub(super) async fn install(
     let files = in_config_maps(&delivered);
     terminal.line(format!("created BundleDeployment {name} for namespace {install_namespace}, {class}{files}"));
     if let Some(upload) = &upload {
-        upload.send(name, arguments, terminal).await?;
+        upload.send(name, terminal).await?;
     }
     follow(client, name, arguments, terminal).await
 }

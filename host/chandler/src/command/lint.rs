@@ -83,7 +83,7 @@ struct LintReport<'a> {
 impl Lint {
     /// Prints the findings, and fails if there are errors.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let opened = rendering::open(&self.bundle, ClusterClasses::At(&self.connection)).await?;
+        let opened = rendering::open(&self.bundle.options(), ClusterClasses::At(&self.connection.options())).await?;
         let sources = opened.sources();
         let report = LintReport {
             bundle: origin::shown(&self.bundle.bundle),

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::{
     CommandError,
-    arguments::{catalogs::Fetching, connection::Connection, values},
-    read::{cluster, cluster_catalogs::ClusterCatalogs, newer},
+    arguments::{connection::Connection, values},
+    read::{catalogs::FetchOptions, cluster, cluster_catalogs::ClusterCatalogs, newer},
     view::{
         listing::{self, Columns, Row},
         output,
@@ -86,7 +86,7 @@ pub enum ListFormat {
 impl List {
     /// Prints the list.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         let parameters = match &self.selector {
             Some(selector) => ListParams::default().labels(selector),
             None => ListParams::default(),
@@ -119,9 +119,10 @@ impl List {
 
     /// Newer versions by the name of the BundleDeployment, as far as they are known without fetching anything.
     async fn newer(&self, client: &Client, deployments: &[BundleDeployment]) -> BTreeMap<String, Newer> {
-        let fetching = Fetching { cache_directory: self.cache_directory.clone(), ..Fetching::default() };
+        let fetching = FetchOptions { cache_directory: self.cache_directory.clone(), ..FetchOptions::default() };
+        let connection = self.connection.options();
         // No ConfigMaps are read: what is not in the cache is left out.
-        let cluster = ClusterCatalogs::new(&self.connection, "", &fetching).with_client(client);
+        let cluster = ClusterCatalogs::new(&connection, "", &fetching).with_client(client);
         newer::at_hand(&cluster, deployments).await
     }
 

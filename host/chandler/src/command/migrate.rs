@@ -157,7 +157,7 @@ impl Migrate {
         if self.installer == Installer::Cvo {
             return payload::run(self, terminal);
         }
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         self.run_on(client, terminal).await
     }
 
@@ -259,14 +259,15 @@ impl Migrate {
 
     /// Looks up the images in the catalogs. One that only the objects of the installation name is not confirmed; a note says why.
     async fn find_images(&self, client: &Client, migrations: &mut [Migration]) {
+        let (connection, fetching) = (self.connection.options(), self.fetching.options());
         for migration in migrations {
             if let Some((_, image)) = self.images.iter().find(|(name, _)| migration.from.is_named(name)) {
                 migration.set_image(image);
                 continue;
             }
             let Some(wanted) = migration.image.clone().filter(|_| migration.spec.is_some()) else { continue };
-            let place = (&self.connection, self.system.system_namespace.as_str());
-            let listed = installations::image(client, place, &self.fetching, &wanted).await;
+            let place = (&connection, self.system.system_namespace.as_str());
+            let listed = installations::image(client, place, &fetching, &wanted).await;
             let problem = match (listed, migration.known_image()) {
                 (Ok(Some(image)), None) => {
                     migration.set_image(&image);

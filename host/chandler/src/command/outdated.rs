@@ -61,16 +61,13 @@ struct Row {
 impl Outdated {
     /// Prints the list.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let CatalogArguments { selection, fetching, connection, system_namespace } = &self.catalogs;
-        let client = cluster::client(connection).await?;
+        let options = self.catalogs.options();
+        let client = cluster::client(&options.connection).await?;
         let deployments = Api::<BundleDeployment>::all(client.clone()).list(&ListParams::default()).await;
         let deployments =
             deployments.map_err(|error| CommandError::failed("failed to list BundleDeployments").because(&error))?;
-        let cluster = ClusterCatalogs::new(connection, &system_namespace.system_namespace, fetching)
-            .from(&selection.catalogs_from)
-            .with_client(&client)
-            .for_use_with(terminal);
-        let catalogs = catalogs::selected(selection, fetching, &cluster).await?;
+        let cluster = ClusterCatalogs::of(&options).with_client(&client).for_use_with(terminal);
+        let catalogs = catalogs::selected(&options, &cluster).await?;
         let mut rows = Vec::new();
         for deployment in &deployments.items {
             let name = deployment.name_any();

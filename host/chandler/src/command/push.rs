@@ -83,13 +83,13 @@ impl Push {
         let store = source::store(&cache).await?;
         let image = tokio::task::spawn_blocking(move || Image::pack(&store, &*content, below, labels)).await;
         let image = image.map_err(|error| CommandError::failed("failed to make the image").because(&error))??;
-        let digest = image::push(&image, &self.image, &self.fetching.registry).await?;
+        let digest = image::push(&image, &self.image, &self.fetching.registry.options()).await?;
         terminal.line(format!("pushed {} ({} compressed)", self.image, HumanBytes(image.layer_bytes())));
         output::print(&format!("{}\n", self.image.at(&digest)))
     }
 
     async fn opened_bundle(&self, origin: &Origin, cache: &Path) -> Result<Packing, CommandError> {
-        let bundle = source::open(origin, cache, &self.fetching.registry).await?;
+        let bundle = source::open(origin, cache, &self.fetching.registry.options()).await?;
         if !self.any_format {
             let provisioners = provisioner::provisioners(cache)?;
             provisioner::detect(&provisioners, &bundle.content).await.map_err(|error| {
@@ -101,7 +101,7 @@ impl Push {
     }
 
     async fn opened_catalog(&self, cache: &Path) -> Result<Packing, CommandError> {
-        let opened = catalogs::content(&self.content, cache, &self.fetching).await?;
+        let opened = catalogs::content(&self.content, cache, &self.fetching.options()).await?;
         // Building the index first reports a directory without a catalog, and text that is not YAML.
         catalogs::indexed(&self.content, Arc::clone(&opened.content), cache).await?;
         let findings = catalogs::findings(&self.content, &*opened.content, cache)?;

@@ -15,12 +15,8 @@ use kube::{Api, Client, ResourceExt as _};
 
 use crate::{
     CommandError,
-    arguments::{
-        bundle::{BundleArguments, is_bundle},
-        connection::Connection,
-        system_namespace::SystemNamespaceArguments,
-    },
-    read::{classes::ClusterClasses, cluster, deployed, rendering},
+    arguments::{bundle::BundleArguments, connection::Connection, system_namespace::SystemNamespaceArguments},
+    read::{classes::ClusterClasses, cluster, deployed, origin::is_bundle, rendering},
     view::{
         output::{self, Format},
         permissions::{self, NeededPermissions, PlannedObjects, role_name, supplement_name},
@@ -138,7 +134,7 @@ impl Rbac {
             return self.of_bundle(terminal).await;
         }
         let name = &self.bundle.bundle;
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         let deployment = cluster::deployment(&client, name).await?;
         let account = self.account_of(&deployment)?;
         if self.all {
@@ -154,7 +150,7 @@ impl Rbac {
             return Err(CommandError::usage("a bundle requires --service-account")
                 .hint("set the ServiceAccount that will install it: `--service-account NAME`"));
         };
-        let opened = rendering::open(&self.bundle, ClusterClasses::At(&self.connection)).await?;
+        let opened = rendering::open(&self.bundle.options(), ClusterClasses::At(&self.connection.options())).await?;
         let target = &opened.request.target;
         let release = with_secrets(opened.release().await?, &target.namespace)?;
         let account = permissions::account(account, &target.namespace);
@@ -240,7 +236,8 @@ impl Rbac {
         let source = resolved.into_iter().chain([&spec.source]).filter_map(|source| Source::parse(source).ok());
         let source = source.into_iter().find(|source| source.location().is_some());
         let image = source.as_ref().and_then(Source::location);
-        let mut opened = deployed::open(client, &self.system.system_namespace, &self.bundle, deployment, image).await?;
+        let mut opened =
+            deployed::open(client, &self.system.system_namespace, &self.bundle.options(), deployment, image).await?;
         let release = deployed::release(client, &mut opened).await?;
         let release = with_secrets(release, &spec.install_namespace)?;
         let mut needed = self.needed(client, &release, deployment, account).await?;

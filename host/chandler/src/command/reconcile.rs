@@ -62,7 +62,7 @@ impl Reconcile {
     /// Requests the reconcile, and follows it.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let started = Instant::now();
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         let target = match &self.name {
             Reconciled::Class(name) => return self.reconcile_class(&client, name, terminal).await,
             Reconciled::Installed(target) if target.is_resolution() => {

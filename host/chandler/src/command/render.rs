@@ -60,7 +60,7 @@ pub struct Render {
 impl Render {
     /// Renders the bundle.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let opened = rendering::open(&self.bundle, ClusterClasses::At(&self.connection)).await?;
+        let opened = rendering::open(&self.bundle.options(), ClusterClasses::At(&self.connection.options())).await?;
         let sources = opened.sources();
         let release = opened.release().await?;
         let objects: Vec<Value> = release.objects().iter().map(|object| Value::Object(object.value.clone())).collect();

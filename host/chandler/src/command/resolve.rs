@@ -169,7 +169,7 @@ impl Resolve {
     /// Prints the answer. Fails if there is none, or if nothing fits.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let required = self.required()?;
-        let catalogs = catalogs::open(&self.catalogs, terminal).await?;
+        let catalogs = catalogs::open(&self.catalogs.options(), terminal).await?;
         let problem = self.problem(required, &catalogs)?;
         question::check_packages(&problem, &catalogs)?;
         let answer = resolve(&problem, &catalogs).map_err(|error| question::unanswered(&error))?;

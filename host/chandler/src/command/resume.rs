@@ -44,7 +44,7 @@ impl Resume {
     /// Removes spec.suspend, and follows the BundleDeployment.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let (target, name) = (&self.name, self.name.name.as_str());
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         if target.is_resolution() {
             return self.resume_resolution(&client, terminal).await;
         }

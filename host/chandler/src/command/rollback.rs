@@ -70,7 +70,7 @@ pub struct Rollback {
 impl Rollback {
     /// Sets or removes the field.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         if self.name.is_resolution() {
             return self.roll_resolution(&client, terminal).await;
         }

@@ -68,7 +68,7 @@ pub struct Status {
 impl Status {
     /// Prints the status.
     pub async fn run(&self, terminal: &Terminal) -> Result<ExitCode, CommandError> {
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         if self.watch {
             let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
             let mut progress = Progress::new(terminal);

@@ -40,7 +40,7 @@ impl Suspend {
     /// Sets spec.suspend.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let (target, name) = (&self.name, self.name.name.as_str());
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         let is_suspended = if target.is_resolution() {
             resolutions::get(&client, name).await?.spec.suspend
         } else {

@@ -76,7 +76,7 @@ impl Part {
 impl Tree {
     /// Prints the tree.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         let mut unreadable = Vec::new();
         let text = if self.name.is_resolution() {
             let parts = self.parts(&client, &mut unreadable).await?;

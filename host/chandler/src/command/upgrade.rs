@@ -82,11 +82,11 @@ impl Upgrade {
     /// Changes the BundleDeployment, and follows it.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let (name, arguments) = (&self.name, &self.installation);
-        let client = cluster::client(&arguments.connection).await?;
+        let client = cluster::client(&arguments.connection.options()).await?;
         let existing = Api::<BundleDeployment>::all(client.clone()).get_opt(name).await;
         let existing = existing.map_err(|error| cluster::not_read(name, &error))?;
         match (existing, self.bundle.as_deref()) {
-            (Some(existing), Some(text)) if package::is_package(text, &self.package)? => {
+            (Some(existing), Some(text)) if self.is_package(text)? => {
                 match self.newer(text, &client, &existing, terminal).await? {
                     Some(bundle) => Box::pin(self.upgrade(Some(&bundle), &client, &existing, terminal)).await,
                     None => Box::pin(self.without_newer(&client, &existing, terminal)).await,
@@ -96,8 +96,9 @@ impl Upgrade {
                 let bundle = text.map(NamedBundle::of_user).transpose()?;
                 Box::pin(self.upgrade(bundle.as_ref(), &client, &existing, terminal)).await
             }
-            (None, Some(text)) if self.install && package::is_package(text, &self.package)? => {
-                let catalogs = package::catalogs(text, &self.package, arguments, &client, terminal).await?;
+            (None, Some(text)) if self.install && self.is_package(text)? => {
+                let catalogs =
+                    package::catalogs(text, &arguments.catalogs(&self.package.selection), &client, terminal).await?;
                 let chosen = package::choose(text, &self.package.channels, &catalogs, &client).await?;
                 chosen.report(terminal);
                 Box::pin(install::install(&client, name, &chosen.image.into(), arguments, terminal)).await
@@ -111,6 +112,11 @@ impl Upgrade {
         }
     }
 
+    /// Whether the text for a bundle is a package of a catalog.
+    fn is_package(&self, text: &str) -> Result<bool, CommandError> {
+        package::is_package(text, &self.package.channels, &self.package.selection.catalogs)
+    }
+
     /// The version of a package to upgrade to, or `None` if the best one is installed.
     async fn newer(
         &self,
@@ -119,7 +125,8 @@ impl Upgrade {
         existing: &BundleDeployment,
         terminal: &Terminal,
     ) -> Result<Option<NamedBundle>, CommandError> {
-        let catalogs = package::catalogs(text, &self.package, &self.installation, client, terminal).await?;
+        let catalogs =
+            package::catalogs(text, &self.installation.catalogs(&self.package.selection), client, terminal).await?;
         let channels = &self.package.channels;
         let Some(chosen) = package::choose_upgrade(text, channels, &catalogs, client, existing).await? else {
             return Ok(None);
@@ -149,7 +156,7 @@ impl Upgrade {
         let (name, arguments) = (&self.name, &self.installation);
         self.check(existing)?;
         let base = if self.reset_config { Map::new() } else { existing.spec.config.clone().unwrap_or_default() };
-        let config = configuration::combined(&arguments.configuration, base)?;
+        let config = configuration::combined(&arguments.configuration.options(), base)?;
         for warning in secrets::warnings(&config) {
             terminal.line(warning);
         }
@@ -165,7 +172,7 @@ impl Upgrade {
                     config: &config,
                     values_from: &references,
                 };
-                Some(delivery.prepare(client, arguments).await?)
+                Some(delivery.prepare(client, &arguments.delivery()).await?)
             }
             None => None,
         };
@@ -185,7 +192,7 @@ impl Upgrade {
             let nothing = Delivered::nothing();
             return install::print(None, delivered.as_ref().unwrap_or(&nothing), &checked);
         }
-        let upload = Upload::of(delivered.as_ref(), client, arguments).await?;
+        let upload = Upload::of(delivered.as_ref(), client, &arguments.uploading()).await?;
         let config_maps = delivered.as_ref().map(|delivered| delivered.config_maps.as_slice()).unwrap_or_default();
         let written = content::create(client, config_maps).await?;
         let changed = async {
@@ -195,14 +202,14 @@ impl Upgrade {
         // Uploaded content is there before the spec names it, unless the content was not an upload until now.
         let takes_uploads = existing.spec.source.upload.is_some();
         if let Some(upload) = upload.as_ref().filter(|_| takes_uploads) {
-            upload.send(name, arguments, terminal).await?;
+            upload.send(name, terminal).await?;
         }
         let changed = match changed.await {
             Ok(changed) => changed,
             Err(error) => return Err(content::discard(client, &written, error).await),
         };
         if let Some(upload) = upload.as_ref().filter(|_| !takes_uploads) {
-            upload.send(name, arguments, terminal).await?;
+            upload.send(name, terminal).await?;
         }
         let files = delivered.as_ref().map(install::in_config_maps).unwrap_or_default();
         terminal.line(format!("changed BundleDeployment {name}{files}"));
@@ -246,7 +253,7 @@ impl Upgrade {
     fn is_nothing_set(&self) -> bool {
         let arguments = &self.installation;
         let asks = arguments.class.is_some() || arguments.service_account.is_some() || arguments.pull_secret.is_some();
-        let sets = !arguments.configuration.is_empty() || !arguments.values_from.is_empty();
+        let sets = !arguments.configuration.options().is_empty() || !arguments.values_from.is_empty();
         !sets && !self.reset_config && !asks
     }
 

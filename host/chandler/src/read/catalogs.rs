@@ -18,16 +18,15 @@ use kube::Client;
 
 use super::{
     cache,
-    cluster_catalogs::{self, ClusterCatalogs},
+    cluster::ConnectionOptions,
+    cluster_catalogs::{self, CatalogKind, ClusterCatalogs},
+    naming,
     origin::{self, Origin},
+    registry_settings::RegistryOptions,
     source,
 };
 use crate::{
     CommandError,
-    arguments::{
-        catalogs::{CatalogArguments, CatalogSelection, Fetching, named},
-        naming,
-    },
     view::{invocation::quoted, terminal::Terminal, text::one_line},
 };
 
@@ -38,6 +37,32 @@ pub const MOST_FINDINGS: usize = 1_000;
 /// The most names of packages that a message suggests.
 const SUGGESTIONS: usize = 5;
 
+/// Which catalogs are opened, and how.
+#[derive(Clone, Debug, Default)]
+pub struct CatalogOptions {
+    /// Catalogs as `CATALOG` or `NAME=CATALOG`; if there are none, all of the cluster.
+    pub catalogs: Vec<String>,
+    /// Priorities by the name of the catalog, which replace those of the Catalogs.
+    pub priorities: Vec<(String, i32)>,
+    /// The kinds of objects that are the catalogs of the cluster.
+    pub kinds: Vec<CatalogKind>,
+    /// How catalogs are fetched.
+    pub fetching: FetchOptions,
+    /// The cluster.
+    pub connection: ConnectionOptions,
+    /// The namespace of the controller, with the ConfigMaps of Catalogs.
+    pub system_namespace: String,
+}
+
+/// How catalogs are fetched, and where they are kept.
+#[derive(Clone, Debug, Default)]
+pub struct FetchOptions {
+    /// How registries are reached.
+    pub registry: RegistryOptions,
+    /// The directory of the cache; `None` for the default one.
+    pub cache_directory: Option<PathBuf>,
+}
+
 /// The files of one catalog.
 pub struct CatalogContent {
     /// The files.
@@ -46,31 +71,25 @@ pub struct CatalogContent {
     pub directory: Option<PathBuf>,
 }
 
-/// Opens the catalogs of the arguments: those that they name, else all Catalogs of the cluster.
-pub async fn open(arguments: &CatalogArguments, terminal: &Terminal) -> Result<IndexCatalogs, CommandError> {
-    open_with_client(arguments, terminal).await.map(|(catalogs, _)| catalogs)
+/// Opens the catalogs of the options: those that they name, else all Catalogs of the cluster.
+pub async fn open(options: &CatalogOptions, terminal: &Terminal) -> Result<IndexCatalogs, CommandError> {
+    open_with_client(options, terminal).await.map(|(catalogs, _)| catalogs)
 }
 
 /// As [`open`], with a client for the cluster if a catalog is one of the cluster.
 pub async fn open_with_client(
-    arguments: &CatalogArguments,
+    options: &CatalogOptions,
     terminal: &Terminal,
 ) -> Result<(IndexCatalogs, Option<Client>), CommandError> {
-    let CatalogArguments { selection, fetching, connection, system_namespace } = arguments;
-    let cluster = ClusterCatalogs::new(connection, &system_namespace.system_namespace, fetching);
-    let cluster = cluster.from(&selection.catalogs_from).for_use_with(terminal);
-    let catalogs = selected(selection, fetching, &cluster).await?;
+    let cluster = ClusterCatalogs::of(options).for_use_with(terminal);
+    let catalogs = selected(options, &cluster).await?;
     Ok((catalogs, cluster.connected().cloned()))
 }
 
 /// Opens the catalogs that the user selects, else all Catalogs of the cluster.
-pub async fn selected(
-    selection: &CatalogSelection,
-    fetching: &Fetching,
-    cluster: &ClusterCatalogs<'_>,
-) -> Result<IndexCatalogs, CommandError> {
+pub async fn selected(options: &CatalogOptions, cluster: &ClusterCatalogs<'_>) -> Result<IndexCatalogs, CommandError> {
     let mut places: BTreeMap<String, &str> = BTreeMap::new();
-    for text in &selection.catalogs {
+    for text in &options.catalogs {
         let (name, place) = named(text);
         let default = || if cluster_catalogs::is_name(place) { place.to_owned() } else { naming::catalog(place) };
         let name = name.map_or_else(default, str::to_owned);
@@ -86,7 +105,7 @@ pub async fn selected(
             let (source, index) = cluster.open(place).await?;
             (Source { name: name.clone(), ..source }, index)
         } else {
-            (Source { name: name.clone(), ..Source::default() }, index(place, fetching).await?)
+            (Source { name: name.clone(), ..Source::default() }, index(place, &options.fetching).await?)
         });
     }
     if places.is_empty() {
@@ -94,7 +113,7 @@ pub async fn selected(
     }
     let mut catalogs = IndexCatalogs::new();
     let mut priorities: BTreeMap<&str, i32> =
-        selection.priorities.iter().map(|(name, it)| (name.as_str(), *it)).collect();
+        options.priorities.iter().map(|(name, it)| (name.as_str(), *it)).collect();
     for (source, index) in opened {
         let priority = priorities.remove(source.name.as_str()).unwrap_or(source.priority);
         catalogs = catalogs.with(Source { priority, ..source }, index);
@@ -108,7 +127,7 @@ pub async fn selected(
 }
 
 /// The index of a catalog, from the cache or built anew.
-pub async fn index(place: &str, fetching: &Fetching) -> Result<Arc<Index>, CommandError> {
+pub async fn index(place: &str, fetching: &FetchOptions) -> Result<Arc<Index>, CommandError> {
     let cache = cache::directory(fetching.cache_directory.as_deref())?;
     let opened = content(place, &cache, fetching).await?;
     indexed(place, opened.content, &cache).await
@@ -149,7 +168,7 @@ pub(super) async fn cached(digest: &Digest, cache: &Path) -> Result<Option<Arc<I
 }
 
 /// The files of a catalog.
-pub async fn content(place: &str, cache: &Path, fetching: &Fetching) -> Result<CatalogContent, CommandError> {
+pub async fn content(place: &str, cache: &Path, fetching: &FetchOptions) -> Result<CatalogContent, CommandError> {
     let is_text = |path: &Path| {
         path.extension().and_then(|it| it.to_str()).is_some_and(|it| matches!(it, "yaml" | "yml" | "json" | "jsonl"))
     };
@@ -267,4 +286,35 @@ pub fn damaged(error: &chandler_catalog::IndexError) -> CommandError {
     CommandError::failed("failed to read the index of a catalog")
         .because(error)
         .hint("run the command again: a damaged index is built anew")
+}
+
+/// The name, if there is one, and the place of a catalog. A name has only the characters of a DNS label or a dot, so that no path and
+/// no URL with `=` is cut.
+fn named(text: &str) -> (Option<&str>, &str) {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    };
+    match text.split_once('=') {
+        Some((name, place)) if is_name(name) => (Some(name), place),
+        _ => (None, text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_comes_before_the_first_equals_sign() {
+        for (text, expected) in [
+            ("./catalog", (None, "./catalog")),
+            ("mine=./catalog", (Some("mine"), "./catalog")),
+            ("mine=./a=b", (Some("mine"), "./a=b")),
+            ("./a=b", (None, "./a=b")),
+            ("https://example.com/c.tgz?x=1", (None, "https://example.com/c.tgz?x=1")),
+            ("=./catalog", (None, "=./catalog")),
+        ] {
+            assert_eq!(named(text), expected, "{text}");
+        }
+    }
 }

@@ -10,13 +10,13 @@ use chandler_engine::EngineOptions;
 use kube::{Api, Client};
 
 use super::{
-    cluster,
+    cluster::{self, ConnectionOptions},
     provisioner::{self, ChosenProvisioner},
+    registry_settings::RegistryOptions,
     source,
 };
 use crate::{
     CommandError,
-    arguments::{connection::Connection, registry::RegistryArguments},
     view::{invocation::quoted, revisions, summary, text::one_line},
 };
 
@@ -26,7 +26,7 @@ pub enum ClusterClasses<'a> {
     /// A cluster that the command is connected to.
     Of(&'a Client),
     /// A cluster that the command connects to only for them.
-    At(&'a Connection),
+    At(&'a ConnectionOptions),
 }
 
 impl ClusterClasses<'_> {
@@ -76,7 +76,7 @@ pub async fn load(
     class: &ProvisionerClass,
     provisioners: &Provisioners,
     cache: &std::path::Path,
-    registry: &RegistryArguments,
+    registry: &RegistryOptions,
 ) -> Result<ChosenProvisioner, CommandError> {
     let name = class.metadata.name.clone().unwrap_or_default();
     let component = component(class, &name)?;

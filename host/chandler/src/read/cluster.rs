@@ -3,7 +3,7 @@
 //! The objects are found as any tool finds the members of an ApplySet (KEP-3659): a label of the parent is the ID, an annotation of
 //! the parent lists the kinds, and each member has the ID in a label.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use chandler_api::BundleDeployment;
 use chandler_core::ObjectKey;
@@ -19,7 +19,6 @@ use serde_json::Value;
 use super::{below, kubeconfig};
 use crate::{
     CommandError,
-    arguments::connection::Connection,
     view::{
         api_error,
         tree::{ObjectHealth, ObjectStatus},
@@ -35,6 +34,15 @@ pub(super) const PART_OF: &str = "applyset.kubernetes.io/part-of";
 /// The page size of list requests, in objects.
 pub(super) const PAGE: u32 = 250;
 
+/// The kubeconfig and its context.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionOptions {
+    /// The kubeconfig; `None` for that of the environment.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context; `None` for the current one of the kubeconfig.
+    pub context: Option<String>,
+}
+
 /// The objects that were found, and the kinds that could not be read.
 #[derive(Debug, Default)]
 pub struct Members {
@@ -46,13 +54,13 @@ pub struct Members {
     pub workloads: Vec<(ObjectKey, Value)>,
 }
 
-/// A client for the cluster that the arguments select, else of the environment.
-pub async fn client(connection: &Connection) -> Result<Client, CommandError> {
+/// A client for the cluster that the options select, else of the environment.
+pub async fn client(connection: &ConnectionOptions) -> Result<Client, CommandError> {
     Ok(connect(connection).await?.0)
 }
 
 /// Like [`client`], with the configuration for further clients.
-pub async fn connect(connection: &Connection) -> Result<(Client, Config), CommandError> {
+pub async fn connect(connection: &ConnectionOptions) -> Result<(Client, Config), CommandError> {
     let (config, place) = kubeconfig::load(connection.kubeconfig.as_deref(), connection.context.as_deref()).await?;
     let plugin = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());
     let client = chandler_client::client(config.clone()).map_err(|error| {

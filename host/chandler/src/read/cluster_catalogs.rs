@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use chandler_api::{BundleSource, Catalog, ConditionType, find_condition};
+use chandler_api::{BundleSource, Catalog, ConditionType, OlmCatalogs, find_condition};
 use chandler_catalog::{Index, IndexCatalogs};
 use chandler_core::Content;
 use chandler_resolver::Source;
@@ -10,22 +10,33 @@ use chandler_source::{Grantee, Resolutions, Sources, SystemNamespace, Wanted};
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use tokio::sync::OnceCell;
 
-use super::{cache, catalogs, cluster, foreign_catalogs, origin::Origin, source};
+use super::{
+    cache,
+    catalogs::{self, CatalogOptions, FetchOptions},
+    cluster::{self, ConnectionOptions},
+    foreign_catalogs,
+    origin::{Origin, is_bundle},
+    source,
+};
 use crate::{
     CommandError,
-    arguments::{
-        bundle::is_bundle,
-        catalogs::{CatalogKind, Fetching},
-        connection::Connection,
-    },
     view::{invocation::quoted, terminal::Terminal, text::one_line},
 };
 
+/// Objects that are catalogs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CatalogKind {
+    /// Catalogs of Chandler.
+    Catalogs,
+    /// Catalogs of OLM.
+    Olm(OlmCatalogs),
+}
+
 /// The Catalogs of a cluster. The command connects when the first one is needed.
 pub struct ClusterCatalogs<'a> {
-    connection: &'a Connection,
+    connection: &'a ConnectionOptions,
     system_namespace: &'a str,
-    fetching: &'a Fetching,
+    fetching: &'a FetchOptions,
     client: OnceCell<Client>,
     terminal: Option<&'a Terminal>,
     kinds: &'a [CatalogKind],
@@ -38,7 +49,7 @@ pub fn is_name(text: &str) -> bool {
 
 impl<'a> ClusterCatalogs<'a> {
     /// The Catalogs of the cluster that the connection selects.
-    pub fn new(connection: &'a Connection, system_namespace: &'a str, fetching: &'a Fetching) -> Self {
+    pub fn new(connection: &'a ConnectionOptions, system_namespace: &'a str, fetching: &'a FetchOptions) -> Self {
         Self {
             connection,
             system_namespace,
@@ -47,6 +58,11 @@ impl<'a> ClusterCatalogs<'a> {
             terminal: None,
             kinds: &[CatalogKind::Catalogs],
         }
+    }
+
+    /// The catalogs of the cluster that the options select, of their kinds.
+    pub fn of(options: &'a CatalogOptions) -> Self {
+        Self::new(&options.connection, &options.system_namespace, &options.fetching).from(&options.kinds)
     }
 
     /// The Catalogs of a connected cluster.

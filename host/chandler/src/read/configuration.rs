@@ -6,22 +6,39 @@ use std::{
 };
 
 use chandler_core::{Diagnostic, Location, Severity};
-use chandler_values::resolve::overlay;
+use chandler_values::{
+    assignment::{self, Typing},
+    resolve::overlay,
+};
 use chandler_yaml::{Limits, from_node, parse};
 use serde_json::{Map, Value};
 
 use super::file;
 use crate::{
     CommandError,
-    arguments::{
-        assignment::{self, Typing},
-        configuration::ConfigurationArguments,
-    },
     view::diagnostics::{self, Finding, NamedText, Sources},
 };
 
 /// The largest configuration, in bytes. By default an API server accepts little more for a whole object.
 const LIMIT: u64 = 1 << 20;
+
+/// The files and values that a configuration is merged from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConfigurationOptions {
+    /// Files in YAML or JSON; `-` is standard input. Objects are merged member by member, and the last file wins.
+    pub files: Vec<PathBuf>,
+    /// Assignments such as `a.b=1`, which win over the files.
+    pub assignments: Vec<String>,
+    /// Assignments of strings, such as `tag=1.10`.
+    pub strings: Vec<String>,
+}
+
+impl ConfigurationOptions {
+    /// Whether neither files nor values are set.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.assignments.is_empty() && self.strings.is_empty()
+    }
+}
 
 /// A configuration, and the text that it was parsed from.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,12 +95,12 @@ impl Configuration {
     }
 }
 
-/// The configuration of the arguments alone, or `None` if they set nothing. Findings refer to the lines of the file, if it is one.
-pub fn given(arguments: &ConfigurationArguments) -> Result<Option<Configuration>, CommandError> {
-    if arguments.is_empty() {
+/// The configuration of the options alone, or `None` if they set nothing. Findings refer to the lines of the file, if it is one.
+pub fn given(options: &ConfigurationOptions) -> Result<Option<Configuration>, CommandError> {
+    if options.is_empty() {
         return Ok(None);
     }
-    let mut configuration = match arguments.files.as_slice() {
+    let mut configuration = match options.files.as_slice() {
         [file] => Configuration::read(file)?,
         files => {
             let mut value = Map::new();
@@ -93,21 +110,18 @@ pub fn given(arguments: &ConfigurationArguments) -> Result<Option<Configuration>
             Configuration { name: diagnostics::CONFIG.to_owned(), value, ..Configuration::default() }
         }
     };
-    configuration.value = assigned(arguments, configuration.value)?;
+    configuration.value = assigned(options, configuration.value)?;
     Ok(Some(configuration))
 }
 
 /// The files, merged in their order over `base`, with the single values over them.
-pub fn combined(
-    arguments: &ConfigurationArguments,
-    base: Map<String, Value>,
-) -> Result<Map<String, Value>, CommandError> {
-    assigned(arguments, merged(&arguments.files, base)?)
+pub fn combined(options: &ConfigurationOptions, base: Map<String, Value>) -> Result<Map<String, Value>, CommandError> {
+    assigned(options, merged(&options.files, base)?)
 }
 
-/// The configuration of the arguments, which was read before, over `base`. Standard input can be read only once.
+/// The configuration of the options, which was read before, over `base`. Standard input can be read only once.
 pub fn over(
-    arguments: &ConfigurationArguments,
+    options: &ConfigurationOptions,
     given: Option<&Configuration>,
     base: Map<String, Value>,
 ) -> Result<Map<String, Value>, CommandError> {
@@ -116,7 +130,7 @@ pub fn over(
         assignment::merge(&mut config, given.value.clone());
     }
     // A null removes a member of the base.
-    assigned(arguments, config)
+    assigned(options, config)
 }
 
 fn merged(files: &[PathBuf], base: Map<String, Value>) -> Result<Map<String, Value>, CommandError> {
@@ -127,10 +141,10 @@ fn merged(files: &[PathBuf], base: Map<String, Value>) -> Result<Map<String, Val
     Ok(config)
 }
 
-fn assigned(arguments: &ConfigurationArguments, base: Map<String, Value>) -> Result<Map<String, Value>, CommandError> {
+fn assigned(options: &ConfigurationOptions, base: Map<String, Value>) -> Result<Map<String, Value>, CommandError> {
     let mut config = base;
-    let typed = arguments.assignments.iter().map(|text| ("--set", text, Typing::Typed));
-    let strings = arguments.strings.iter().map(|text| ("--set-string", text, Typing::Strings));
+    let typed = options.assignments.iter().map(|text| ("--set", text, Typing::Typed));
+    let strings = options.strings.iter().map(|text| ("--set-string", text, Typing::Strings));
     for (option, text, typing) in typed.chain(strings) {
         let invalid = |error| CommandError::usage(format!("{option} is invalid")).because(&error);
         for assignment in assignment::parse(text, typing).map_err(invalid)? {
@@ -205,13 +219,13 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             path
         };
-        let arguments = ConfigurationArguments {
+        let options = ConfigurationOptions {
             files: vec![file("a.yaml", "a: {x: 1, m: 1}\nb: 1\n"), file("b.yaml", "a: {m: 2}\nc: null\n")],
             assignments: vec!["a.z=3,b=null".to_owned()],
             strings: vec!["d=1.10".to_owned()],
         };
         let base = json!({"a": {"w": 0}, "c": 1});
-        let combined = combined(&arguments, base.as_object().cloned().unwrap()).unwrap();
+        let combined = combined(&options, base.as_object().cloned().unwrap()).unwrap();
         assert_eq!(Value::Object(combined), json!({"a": {"w": 0, "x": 1, "m": 2, "z": 3}, "d": "1.10"}));
     }
 
@@ -220,8 +234,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.yaml");
         std::fs::write(&path, "a: {x: 1}\nb: null\n").unwrap();
-        assert_eq!(given(&ConfigurationArguments::default()).unwrap(), None);
-        let set = |files: &[&Path]| ConfigurationArguments {
+        assert_eq!(given(&ConfigurationOptions::default()).unwrap(), None);
+        let set = |files: &[&Path]| ConfigurationOptions {
             files: files.iter().map(|path| path.to_path_buf()).collect(),
             assignments: vec!["a.y=2".to_owned()],
             strings: Vec::new(),

@@ -6,6 +6,7 @@
 use std::{
     fs::File,
     io::{Read as _, Write as _},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -19,14 +20,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, Config, client::Body, config::AuthInfo};
 use tempfile::NamedTempFile;
 
-use super::{file, kubeconfig};
-use crate::{
-    CommandError,
-    arguments::{
-        connection::Connection,
-        content_service::{ContentClientArguments, base},
-    },
-};
+use super::{cluster::ConnectionOptions, file, kubeconfig};
+use crate::CommandError;
 
 /// The largest file with a token, in bytes.
 const TOKEN_LIMIT: u64 = 16 << 10;
@@ -36,6 +31,17 @@ const REFUSAL_BYTES: usize = 1 << 10;
 /// How long the controller may take to see a change, and the pause between attempts.
 const SEEN: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// How the content service is reached.
+#[derive(Clone, Debug, Default)]
+pub struct ContentClientOptions {
+    /// The name of the ConfigMap with its URL and authority.
+    pub content_service: String,
+    /// Its URL; `None` for that in the ConfigMap.
+    pub content_url: Option<String>,
+    /// The file with a token; `None` for the token of the kubeconfig.
+    pub token_file: Option<PathBuf>,
+}
 
 /// Where the content service is, and the authority by which to trust it, as PEM.
 struct Place {
@@ -53,12 +59,12 @@ impl ContentService {
     /// Finds it, and reads the token.
     pub async fn find(
         cluster: &Client,
-        connection: &Connection,
+        connection: &ConnectionOptions,
         system_namespace: &str,
-        arguments: &ContentClientArguments,
+        options: &ContentClientOptions,
     ) -> Result<Self, CommandError> {
-        let place = place(cluster, system_namespace, arguments).await?;
-        let client = client(&place, connection, arguments).await?;
+        let place = place(cluster, system_namespace, options).await?;
+        let client = client(&place, connection, options).await?;
         Ok(Self { place, client })
     }
 
@@ -139,8 +145,8 @@ impl ContentService {
     }
 }
 
-async fn place(client: &Client, namespace: &str, arguments: &ContentClientArguments) -> Result<Place, CommandError> {
-    let name = &arguments.content_service;
+async fn place(client: &Client, namespace: &str, options: &ContentClientOptions) -> Result<Place, CommandError> {
+    let name = &options.content_service;
     let announced = Api::<ConfigMap>::namespaced(client.clone(), namespace).get_opt(name).await;
     let announced = announced.map_err(|error| {
         CommandError::failed(format!(
@@ -149,7 +155,7 @@ async fn place(client: &Client, namespace: &str, arguments: &ContentClientArgume
         .because(&error)
     })?;
     let mut data = announced.and_then(|map| map.data).unwrap_or_default();
-    let url = arguments.content_url.clone().or_else(|| data.remove(URL));
+    let url = options.content_url.clone().or_else(|| data.remove(URL));
     let url = url.ok_or_else(|| {
         CommandError::failed(format!("the controller serves no content: there is no ConfigMap {namespace}/{name}"))
             .hint("start the controller with --content-address (deploy/content.yaml), or name the ConfigMap with --system-namespace and --content-service")
@@ -164,15 +170,15 @@ async fn place(client: &Client, namespace: &str, arguments: &ContentClientArgume
 /// A client with the token of the user, and nothing else of the kubeconfig.
 async fn client(
     place: &Place,
-    connection: &Connection,
-    arguments: &ContentClientArguments,
+    connection: &ConnectionOptions,
+    options: &ContentClientOptions,
 ) -> Result<Client, CommandError> {
     let failed =
         || CommandError::failed(format!("failed to set up the connection to the content service {}", place.url));
     let (config, _) = kubeconfig::load(connection.kubeconfig.as_deref(), connection.context.as_deref()).await?;
     let url: Uri = place.url.parse().map_err(|_| failed().cause("its URL is not valid"))?;
     let mut own = Config::new(url);
-    own.auth_info = token(config.auth_info, arguments)?;
+    own.auth_info = token(config.auth_info, options)?;
     own.root_cert = match &place.authority {
         Some(authority) => {
             let certificates = pem::parse_many(authority).map_err(|error| failed().because(&error))?;
@@ -184,8 +190,8 @@ async fn client(
 }
 
 /// The credentials without the client certificate, which is for the API server.
-fn token(auth: AuthInfo, arguments: &ContentClientArguments) -> Result<AuthInfo, CommandError> {
-    if let Some(path) = &arguments.token_file {
+fn token(auth: AuthInfo, options: &ContentClientOptions) -> Result<AuthInfo, CommandError> {
+    if let Some(path) = &options.token_file {
         let text = String::from_utf8(file::read_token(path, TOKEN_LIMIT)?).unwrap_or_default();
         return Ok(AuthInfo { token: Some(text.trim().to_owned().into()), ..AuthInfo::default() });
     }
@@ -214,4 +220,31 @@ async fn save(mut body: Body, place: &Place) -> Result<NamedTempFile, CommandErr
         file.write_all(&bytes).map_err(|error| failed(&error))?;
     }
     Ok(file)
+}
+
+/// A URL with a host and nothing after the path, without a slash at its end.
+pub fn base(text: &str) -> Result<String, String> {
+    let uri: http::Uri = text.parse().map_err(|_| "it is not a URL such as https://localhost:8443".to_owned())?;
+    let is_whole = uri.scheme_str() == Some("https") && uri.query().is_none() && !text.contains(['@', '#']);
+    if is_whole && uri.host().is_some() {
+        Ok(text.trim_end_matches('/').to_owned())
+    } else {
+        Err("it is not an https URL of a host, such as https://localhost:8443".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_is_an_https_url_without_credentials() {
+        assert_eq!(base("https://localhost:8443/").as_deref(), Ok("https://localhost:8443"));
+        assert_eq!(base("https://example.com/content").as_deref(), Ok("https://example.com/content"));
+        for refused in
+            ["", "localhost:8443", "http://localhost", "https://user@host", "https://host?x", "https://host#x", "/x"]
+        {
+            assert!(base(refused).is_err(), "{refused}");
+        }
+    }
 }

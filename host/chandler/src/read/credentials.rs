@@ -13,8 +13,8 @@ use serde::Deserialize;
 use tokio::runtime::Handle;
 
 use self::helper::{Failed, Helper};
-use super::file;
-use crate::{CommandError, arguments::registry::RegistryArguments};
+use super::{file, registry_settings::RegistryOptions};
+use crate::CommandError;
 
 /// The largest file with registry credentials, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
@@ -49,12 +49,12 @@ struct Helpers {
 }
 
 impl UserCredentials {
-    /// Reads the file that the arguments name, or else all default files that exist: podman's, then docker's.
+    /// Reads the file that the options name, or else all default files that exist: podman's, then docker's.
     ///
     /// # Errors
     /// A file cannot be read, is not a credentials file, or can be written by other users.
-    pub fn read(arguments: &RegistryArguments) -> Result<Self, CommandError> {
-        if let Some(path) = &arguments.registry_config {
+    pub fn read(options: &RegistryOptions) -> Result<Self, CommandError> {
+        if let Some(path) = &options.registry_config {
             return Ok(Self { files: vec![CredentialFile::read(path)?] });
         }
         let mut files = Vec::new();

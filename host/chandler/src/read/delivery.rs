@@ -1,6 +1,6 @@
 //! How a bundle reaches a cluster: an image by its reference, an archive by its URL, files of this machine in ConfigMaps. Checks the bundle on the way.
 
-use std::{env, sync::Arc};
+use std::{env, path::PathBuf, sync::Arc};
 
 use chandler_api::{BundleSource, ProvisionerClass, UploadSource, ValuesReference};
 use chandler_core::{Content, Release};
@@ -17,14 +17,11 @@ use super::{
     origin::Origin,
     packaging::{self, Packed, PackingError, User},
     provisioner,
-    rendering::{self, OpenedBundle},
+    registry_settings::RegistryOptions,
+    rendering::{self, BundleOptions, OpenedBundle},
     source, values,
 };
-use crate::{
-    CommandError,
-    arguments::{bundle::BundleArguments, configuration::ConfigurationArguments, installation::InstallationArguments},
-    view::invocation,
-};
+use crate::{CommandError, view::invocation};
 
 /// A bundle and the BundleDeployment that it is for.
 #[derive(Clone, Debug)]
@@ -41,6 +38,21 @@ pub struct Delivery<'a> {
     pub config: &'a Map<String, Value>,
     /// References to values below it.
     pub values_from: &'a [ValuesReference],
+}
+
+/// How the files of a bundle reach the cluster.
+#[derive(Clone, Debug, Default)]
+pub struct DeliveryOptions {
+    /// Whether files of this machine are uploaded to the content service, instead of packed into ConfigMaps.
+    pub upload: bool,
+    /// The Secret that the controller fetches the bundle with.
+    pub pull_secret: Option<String>,
+    /// The namespace of the controller, for the ConfigMaps.
+    pub system_namespace: String,
+    /// The directory of the cache; `None` for the default one.
+    pub cache_directory: Option<PathBuf>,
+    /// How registries are reached.
+    pub registry: RegistryOptions,
 }
 
 /// What the spec says about the bundle, and what must exist before.
@@ -82,9 +94,9 @@ impl Delivery<'_> {
     /// configuration is reported with its lines before anything is written.
     ///
     /// An image or a URL of a known class is not fetched: this machine may not reach its server.
-    pub async fn prepare(&self, client: &Client, arguments: &InstallationArguments) -> Result<Delivered, CommandError> {
+    pub async fn prepare(&self, client: &Client, options: &DeliveryOptions) -> Result<Delivered, CommandError> {
         let origin = self.bundle.origin();
-        if arguments.upload && origin.is_remote() {
+        if options.upload && origin.is_remote() {
             return Err(CommandError::usage(format!(
                 "--upload is for files of this machine, and {} is on a server",
                 self.bundle.shown()
@@ -93,7 +105,7 @@ impl Delivery<'_> {
         }
         let custom = self.class.filter(|class| chandler_builtin::find(class).is_none());
         let (mut note, mut missing) = (None, Vec::new());
-        let unrecognised = self.unrecognised(client, arguments, origin).await?;
+        let unrecognised = self.unrecognised(client, options, origin).await?;
         let (class, content, release) = match (origin, self.class, custom) {
             _ if unrecognised.is_some() => {
                 let text =
@@ -103,13 +115,13 @@ impl Delivery<'_> {
             }
             (origin, Some(class), _) if origin.is_remote() => (class.to_owned(), None, None),
             (_, _, Some(class)) => {
-                let cache = cache::directory(arguments.cache_directory.as_deref())?;
-                let bundle = source::open(origin, &cache, &arguments.registry).await?;
+                let cache = cache::directory(options.cache_directory.as_deref())?;
+                let bundle = source::open(origin, &cache, &options.registry).await?;
                 (class.to_owned(), Some(bundle.content), None)
             }
             _ => {
                 let opened =
-                    rendering::open_at(origin, &self.bundle_arguments(arguments), ClusterClasses::Of(client)).await;
+                    rendering::open_at(origin, &self.bundle_options(options), ClusterClasses::Of(client)).await;
                 let mut opened = opened.map_err(|error| not_opened(error, origin))?;
                 let release = match values::available(client, self.namespace, self.values_from).await? {
                     Ok(values) => {
@@ -132,15 +144,15 @@ impl Delivery<'_> {
             }
         };
         let mut delivered = Delivered { class, release, note, missing, ..Delivered::nothing() };
-        match (self.bundle.source(arguments.pull_secret.as_deref()), content) {
+        match (self.bundle.source(options.pull_secret.as_deref()), content) {
             (Some(source), _) => delivered.source = source,
-            (None, Some(content)) if arguments.upload => {
+            (None, Some(content)) if options.upload => {
                 delivered.source = BundleSource::upload(UploadSource { digest: Some(content.digest().to_string()) });
                 delivered.upload = Some(content);
             }
             (None, Some(content)) => {
                 let packed =
-                    packaging::pack(User::BundleDeployment(self.name), &arguments.system_namespace, content.as_ref());
+                    packaging::pack(User::BundleDeployment(self.name), &options.system_namespace, content.as_ref());
                 let Packed { config_maps, sources } = packed.map_err(|error| self.not_packed(&error))?;
                 delivered.source = BundleSource::config_maps(sources);
                 delivered.config_maps = config_maps;
@@ -154,14 +166,14 @@ impl Delivery<'_> {
     async fn unrecognised(
         &self,
         client: &Client,
-        arguments: &InstallationArguments,
+        options: &DeliveryOptions,
         origin: &Origin,
     ) -> Result<Option<Arc<dyn Content>>, CommandError> {
         if self.class.is_some() || !has_classes(client).await {
             return Ok(None);
         }
-        let cache = cache::directory(arguments.cache_directory.as_deref())?;
-        let bundle = source::open(origin, &cache, &arguments.registry).await;
+        let cache = cache::directory(options.cache_directory.as_deref())?;
+        let bundle = source::open(origin, &cache, &options.registry).await;
         let content = bundle.map_err(|error| not_opened(error, origin))?.content;
         let recognised = provisioner::recognised(&provisioner::provisioners(&cache)?, &content).await?;
         Ok(recognised.is_none().then_some(content))
@@ -188,16 +200,12 @@ impl Delivery<'_> {
         error.hint(format!("to let the operator watch {watched}: `{command}`"))
     }
 
-    fn bundle_arguments(&self, arguments: &InstallationArguments) -> BundleArguments {
-        BundleArguments {
-            bundle: String::new(),
+    fn bundle_options(&self, options: &DeliveryOptions) -> BundleOptions {
+        BundleOptions {
             provisioner: self.class.map(str::to_owned),
             namespace: Some(self.namespace.to_owned()),
             name: Some(self.name.to_owned()),
-            configuration: ConfigurationArguments::default(),
-            kubernetes_version: None,
-            registry: arguments.registry.clone(),
-            cache_directory: arguments.cache_directory.clone(),
+            ..BundleOptions::of_deployment(options.registry.clone(), options.cache_directory.clone())
         }
     }
 

@@ -11,18 +11,18 @@ use super::{
     cache,
     classes::ClusterClasses,
     configuration,
-    rendering::{self, OpenedBundle},
+    rendering::{self, BundleOptions, OpenedBundle},
     source::{self, Bundle},
     values,
 };
-use crate::{CommandError, arguments::bundle::BundleArguments, view::summary};
+use crate::{CommandError, view::summary};
 
-/// Opens the bundle of a BundleDeployment. Arguments override its spec. `files` is a bundle with the same content. Without it, an image
+/// Opens the bundle of a BundleDeployment. Options override its spec. `files` is a bundle with the same content. Without it, an image
 /// or a URL is fetched, and ConfigMaps, and the Secret of a URL, are read with the rights of the user.
 pub async fn open(
     client: &Client,
     system_namespace: &str,
-    arguments: &BundleArguments,
+    options: &BundleOptions,
     deployment: &BundleDeployment,
     files: Option<&str>,
 ) -> Result<OpenedBundle, CommandError> {
@@ -30,26 +30,26 @@ pub async fn open(
     let source = Source::parse(&spec.source)
         .map_err(|error| CommandError::failed(format!("spec.source of {name} is invalid")).because(&error));
     let location = files.or_else(|| source.as_ref().ok().and_then(Source::location));
-    let arguments_of_spec = BundleArguments {
+    let options_of_spec = BundleOptions {
         bundle: location.unwrap_or_default().to_owned(),
-        provisioner: arguments.provisioner.clone().or_else(|| summary::class(deployment).map(str::to_owned)),
+        provisioner: options.provisioner.clone().or_else(|| summary::class(deployment).map(str::to_owned)),
         namespace: Some(spec.install_namespace.clone()),
         name: Some(name.clone()),
-        configuration: arguments.configuration.clone(),
-        kubernetes_version: arguments.kubernetes_version.clone(),
-        registry: arguments.registry.clone(),
-        cache_directory: arguments.cache_directory.clone(),
+        configuration: options.configuration.clone(),
+        kubernetes_version: options.kubernetes_version.clone(),
+        registry: options.registry.clone(),
+        cache_directory: options.cache_directory.clone(),
     };
     let mut opened = if location.is_some() {
-        rendering::open(&arguments_of_spec, ClusterClasses::Of(client)).await?
+        rendering::open(&options_of_spec, ClusterClasses::Of(client)).await?
     } else {
-        let cache = cache::directory(arguments.cache_directory.as_deref())?;
+        let cache = cache::directory(options.cache_directory.as_deref())?;
         let system = SystemNamespace::new(client.clone(), system_namespace.to_owned(), false);
-        let images = source::images(source::store(&cache).await?, &arguments.registry)?;
+        let images = source::images(source::store(&cache).await?, &options.registry)?;
         let bundle = stored(&name, &source?, &Sources::new(images, system)).await?;
-        rendering::opened(&arguments_of_spec, bundle, ClusterClasses::Of(client)).await?
+        rendering::opened(&options_of_spec, bundle, ClusterClasses::Of(client)).await?
     };
-    default_to_spec(client, arguments, deployment, &mut opened).await?;
+    default_to_spec(client, options, deployment, &mut opened).await?;
     Ok(opened)
 }
 
@@ -67,20 +67,20 @@ async fn stored(name: &str, source: &Source, sources: &Sources) -> Result<Bundle
     Ok(Bundle { content: Arc::new(obtained.tree), directory: None })
 }
 
-/// Takes the namespace from the spec unless the arguments set it, and merges the configuration of the arguments over the spec's, as in an
+/// Takes the namespace from the spec unless the options set it, and merges the configuration of the options over the spec's, as in an
 /// upgrade.
 pub async fn default_to_spec(
     client: &Client,
-    arguments: &BundleArguments,
+    options: &BundleOptions,
     deployment: &BundleDeployment,
     opened: &mut OpenedBundle,
 ) -> Result<(), CommandError> {
     let spec = &deployment.spec;
-    if arguments.namespace.is_none() {
+    if options.namespace.is_none() {
         opened.request.target.namespace.clone_from(&spec.install_namespace);
     }
     let base = spec.config.clone().unwrap_or_default();
-    let config = configuration::over(&arguments.configuration, opened.configuration(), base)?;
+    let config = configuration::over(&options.configuration, opened.configuration(), base)?;
     let values = values::values(client, &spec.install_namespace, &spec.values_from).await?;
     opened.configure(&values, &config);
     Ok(())

@@ -9,10 +9,32 @@ use chandler_yaml::{Limits, from_node, parse};
 use serde_json::{Value, json};
 
 use super::{file, missing_kinds::MissingKind};
-use crate::{CommandError, arguments::kind_set::KindSet};
+use crate::CommandError;
 
 /// The largest file with CRDs, in bytes.
 const LIMIT: u64 = 32 << 20;
+
+/// A set of kinds that bundles expect and that other software provides in a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KindSet {
+    /// The kinds of the Prometheus operator.
+    Monitoring,
+    /// The kinds of cert-manager.
+    CertManager,
+}
+
+impl KindSet {
+    /// All sets.
+    pub const ALL: [Self; 2] = [Self::Monitoring, Self::CertManager];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Monitoring => "monitoring",
+            Self::CertManager => "cert-manager",
+        }
+    }
+}
 
 /// One kind of a set.
 struct Expected {

@@ -1,6 +1,6 @@
 //! Finds what `chandler explain` is about: the object, the Resolution that chose it, and the BundleDeployments that install it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use chandler_api::{BundleDeployment, PlatformOperator, Resolution, names::OWNER_NAME_LABEL};
 use kube::{Api, Client, Resource, ResourceExt as _, api::ListParams};
@@ -9,17 +9,46 @@ use serde::de::DeserializeOwned;
 use super::{cluster, resolutions};
 use crate::{
     CommandError,
-    arguments::target::{Target, TargetKind},
     view::{api_error, path::Found},
 };
 
 /// Marks the Resolution that the controller makes from PlatformOperators.
 const MANAGED: &str = "platform.chandler.dev/managed";
 
-/// Finds the target. Without a kind, only one object may have the name.
-pub async fn find(client: &Client, target: &Target) -> Result<Found, CommandError> {
-    let name = target.name.as_str();
-    let kind = if let Some(kind) = target.kind {
+/// A kind that commands know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TargetKind {
+    /// A BundleDeployment.
+    BundleDeployment,
+    /// A Resolution.
+    Resolution,
+    /// A PlatformOperator.
+    PlatformOperator,
+}
+
+impl TargetKind {
+    /// Every kind, in the order in which a name without a kind is looked for.
+    pub const ALL: [Self; 3] = [Self::BundleDeployment, Self::Resolution, Self::PlatformOperator];
+
+    /// The name of the kind.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::BundleDeployment => "BundleDeployment",
+            Self::Resolution => "Resolution",
+            Self::PlatformOperator => "PlatformOperator",
+        }
+    }
+}
+
+impl fmt::Display for TargetKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Finds the object. Without a kind, only one object may have the name.
+pub async fn find(client: &Client, kind: Option<TargetKind>, name: &str) -> Result<Found, CommandError> {
+    let kind = if let Some(kind) = kind {
         kind
     } else {
         let kinds = named(client, name).await?;

@@ -4,16 +4,14 @@ use kube::Client;
 use serde_json::Value;
 
 use super::{
-    cluster_catalogs::ClusterCatalogs,
+    catalogs::FetchOptions,
+    cluster::ConnectionOptions,
+    cluster_catalogs::{CatalogKind, ClusterCatalogs},
     foreign::{ForeignKind, list},
     named::ListedImage,
 };
 use crate::{
     CommandError,
-    arguments::{
-        catalogs::{CatalogKind, Fetching},
-        connection::Connection,
-    },
     migrate::{CatalogImage, Migration, olm, olm_v1, rukpak},
 };
 
@@ -93,8 +91,8 @@ async fn all(client: &Client, kind: ForeignKind) -> Result<Vec<Value>, CommandEr
 /// Looks for the image of a bundle in the catalogs of the installer.
 pub async fn image(
     client: &Client,
-    (connection, system_namespace): (&Connection, &str),
-    fetching: &Fetching,
+    (connection, system_namespace): (&ConnectionOptions, &str),
+    fetching: &FetchOptions,
     wanted: &CatalogImage,
 ) -> Result<Option<String>, CommandError> {
     let kinds = [CatalogKind::Olm(wanted.kind.clone())];

@@ -9,8 +9,7 @@ use k8s_openapi::{ClusterResourceScope, api::core::v1::Namespace};
 use kube::{Api, Client, Resource, api::ListParams, core::PartialObjectMeta};
 use serde::de::DeserializeOwned;
 
-use super::cluster;
-use crate::arguments::connection::Connection;
+use super::cluster::{self, ConnectionOptions};
 
 /// How long a shell waits at most.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -34,7 +33,7 @@ pub enum Named {
 
 /// The names, in no particular order: those that are the same in every shell and on every terminal. A server or a kubeconfig may hold
 /// others, and a shell would put them on the command line as they are.
-pub fn names(named: Named, connection: &Connection) -> Vec<String> {
+pub fn names(named: Named, connection: &ConnectionOptions) -> Vec<String> {
     let mut found = unchecked(named, connection);
     found.retain(|name| if named == Named::Contexts { is_plain(name) } else { is_name(name) });
     found
@@ -52,7 +51,7 @@ fn is_plain(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && text.chars().all(plain)
 }
 
-fn unchecked(named: Named, connection: &Connection) -> Vec<String> {
+fn unchecked(named: Named, connection: &ConnectionOptions) -> Vec<String> {
     if named == Named::Contexts {
         return contexts(connection.kubeconfig.clone());
     }
@@ -161,7 +160,7 @@ mod tests {
             .into();
         let text = serde_json::json!({"apiVersion": "v1", "kind": "Config", "contexts": contexts});
         std::fs::write(&path, text.to_string()).unwrap();
-        let connection = Connection { kubeconfig: Some(path), ..Connection::default() };
+        let connection = ConnectionOptions { kubeconfig: Some(path), ..ConnectionOptions::default() };
         assert_eq!(names(Named::Contexts, &connection), ["kind-a"]);
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use chandler_api::{Authorization, BundleSource, GitSource, HttpSource, ImageSource, LocalObjectReference};
 use chandler_content::{ArchiveUrl, ArchiveUrlError, ImageReference, RepositoryUrlError, shown_url};
-use chandler_core::Digest;
+use chandler_core::{Digest, dns_name};
 use chandler_source::{Git, InvalidSource, SourceKind as _};
 
 use crate::{
@@ -204,6 +204,18 @@ fn is_like_an_image(text: &str) -> bool {
     !path_only && (registry.contains(['.', ':']) || registry == "localhost" || path.contains([':', '@']))
 }
 
+/// Whether the text is a bundle. The name of a BundleDeployment has no slash, colon or dot.
+pub fn is_bundle(text: &str) -> bool {
+    text.contains(['/', ':', '.', std::path::MAIN_SEPARATOR])
+}
+
+/// Whether the text may be a package of a catalog: `PACKAGE` or `PACKAGE@RANGE`. The name of a package is a DNS label; what follows the `@`
+/// of an image has a colon.
+pub fn is_package(text: &str) -> bool {
+    let (name, range) = text.split_once('@').unwrap_or((text, ""));
+    dns_name::is_label(name) && !range.contains([':', '/'])
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -284,5 +296,29 @@ mod tests {
         assert_eq!(serde_json::to_value(origin.source(text, Some("token")).unwrap()).unwrap(), expected);
         assert!(origin.is_remote());
         assert_eq!(Origin::parse("src").unwrap().source("src", None), None);
+    }
+
+    #[test]
+    fn a_package_has_a_range_and_an_image_has_a_colon() {
+        for (text, package) in [
+            ("prometheus", true),
+            ("prometheus@0.56.0", true),
+            ("shop@>=3, <4", true),
+            ("./prometheus", false),
+            ("prometheus.tgz", false),
+            ("busybox:1", false),
+            ("busybox@sha256:0123", false),
+            ("quay.io/x/y", false),
+            ("@1", false),
+        ] {
+            assert_eq!(is_package(text), package, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_or_an_image_is_a_bundle_and_a_name_is_not() {
+        for (text, bundle) in [("./my-operator", true), (".", true), ("quay.io/x/y:v1", true), ("my-operator", false)] {
+            assert_eq!(is_bundle(text), bundle, "{text}");
+        }
     }
 }

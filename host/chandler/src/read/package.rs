@@ -14,14 +14,14 @@ use chandler_resolver::{
 };
 use kube::{Api, Client, Discovery, ResourceExt as _, api::ListParams};
 
-use super::{catalogs, cluster_catalogs::ClusterCatalogs, named::ListedImage, question};
+use super::{
+    catalogs::{self, CatalogOptions},
+    cluster_catalogs::ClusterCatalogs,
+    named::ListedImage,
+    origin, question,
+};
 use crate::{
     CommandError,
-    arguments::{
-        bundle,
-        catalogs::{Fetching, PackageArguments},
-        installation::InstallationArguments,
-    },
     view::{
         invocation::quoted,
         resolution::{self, version},
@@ -50,17 +50,17 @@ impl Chosen {
     }
 }
 
-/// Whether the text for a bundle is a package of a catalog.
-pub fn is_package(text: &str, arguments: &PackageArguments) -> Result<bool, CommandError> {
+/// Whether the text for a bundle is a package of a catalog. `channels` and `catalogs` are those that the user names.
+pub fn is_package(text: &str, channels: &[String], catalogs: &[String]) -> Result<bool, CommandError> {
     let exists = Path::new(text).exists();
-    let asks_catalogs = !arguments.channels.is_empty() || !arguments.selection.catalogs.is_empty();
-    match (bundle::is_package(text), exists) {
+    let asks_catalogs = !channels.is_empty() || !catalogs.is_empty();
+    match (origin::is_package(text), exists) {
         (true, false) => Ok(true),
         (true, true) if asks_catalogs => {
             Err(CommandError::usage(format!("{text} is a path that exists, and may be a package of a catalog"))
                 .hint(format!("write `./{text}` for the path, or `{text}@'*'` for the package")))
         }
-        (false, false) if !arguments.channels.is_empty() => {
+        (false, false) if !channels.is_empty() => {
             Err(CommandError::usage(format!("--channel chooses among the versions of a package, and {text} is none"))
                 .hint("a package has no `/`, `:` or `.`: `chandler install prometheus --channel stable`"))
         }
@@ -71,18 +71,12 @@ pub fn is_package(text: &str, arguments: &PackageArguments) -> Result<bool, Comm
 /// Opens the catalogs that the text for a bundle, which is a package, is chosen from.
 pub async fn catalogs(
     text: &str,
-    package: &PackageArguments,
-    installation: &InstallationArguments,
+    options: &CatalogOptions,
     client: &Client,
     terminal: &Terminal,
 ) -> Result<IndexCatalogs, CommandError> {
-    let InstallationArguments { registry, cache_directory, connection, system_namespace, .. } = installation;
-    let fetching = Fetching { registry: registry.clone(), cache_directory: cache_directory.clone() };
-    let cluster = ClusterCatalogs::new(connection, system_namespace, &fetching)
-        .from(&package.selection.catalogs_from)
-        .with_client(client)
-        .for_use_with(terminal);
-    let opened = catalogs::selected(&package.selection, &fetching, &cluster).await;
+    let cluster = ClusterCatalogs::of(options).with_client(client).for_use_with(terminal);
+    let opened = catalogs::selected(options, &cluster).await;
     opened.map_err(|error| error.hint(format!("`{text}` is taken for a package, since no path of that name exists")))
 }
 

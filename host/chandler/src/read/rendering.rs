@@ -1,6 +1,9 @@
 //! Opens a bundle with its provisioner and configuration, and renders it.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use chandler_builtin::Provisioners;
 use chandler_core::{Content, Diagnostic, Release, Request, Target};
@@ -11,16 +14,42 @@ use serde_json::{Map, Value};
 use super::{
     cache,
     classes::{self, ClusterClasses},
-    configuration::{self, Configuration},
+    configuration::{self, Configuration, ConfigurationOptions},
+    naming,
     origin::Origin,
     provisioner::{self, ChosenProvisioner},
+    registry_settings::RegistryOptions,
     source::{self, Bundle},
 };
-use crate::{
-    CommandError,
-    arguments::{bundle::BundleArguments, naming},
-    view::diagnostics::Sources,
-};
+use crate::{CommandError, view::diagnostics::Sources};
+
+/// Which bundle is rendered, and how.
+#[derive(Clone, Debug, Default)]
+pub struct BundleOptions {
+    /// A directory, an archive, a URL or an image reference.
+    pub bundle: String,
+    /// A class or a component file; `None` to detect the class.
+    pub provisioner: Option<String>,
+    /// The namespace to install into; `None` for the default of the name.
+    pub namespace: Option<String>,
+    /// The name of the BundleDeployment; `None` to derive it from the bundle.
+    pub name: Option<String>,
+    /// The configuration.
+    pub configuration: ConfigurationOptions,
+    /// The Kubernetes version to render for.
+    pub kubernetes_version: Option<String>,
+    /// How registries are reached.
+    pub registry: RegistryOptions,
+    /// The directory of the cache; `None` for the default one.
+    pub cache_directory: Option<PathBuf>,
+}
+
+impl BundleOptions {
+    /// For the bundle of a BundleDeployment, whose spec decides everything else.
+    pub fn of_deployment(registry: RegistryOptions, cache_directory: Option<PathBuf>) -> Self {
+        Self { registry, cache_directory, ..Self::default() }
+    }
+}
 
 /// A bundle that is ready to be rendered.
 pub struct OpenedBundle {
@@ -34,49 +63,49 @@ pub struct OpenedBundle {
 }
 
 /// Opens the bundle and chooses its provisioner. `classes` has those that are not built in.
-pub async fn open(arguments: &BundleArguments, classes: ClusterClasses<'_>) -> Result<OpenedBundle, CommandError> {
-    open_at(&Origin::parse(&arguments.bundle)?, arguments, classes).await
+pub async fn open(options: &BundleOptions, classes: ClusterClasses<'_>) -> Result<OpenedBundle, CommandError> {
+    open_at(&Origin::parse(&options.bundle)?, options, classes).await
 }
 
-/// Opens the bundle at a place that is known already; `arguments.bundle` is not used.
+/// Opens the bundle at a place that is known already; `options.bundle` is not used.
 pub async fn open_at(
     origin: &Origin,
-    arguments: &BundleArguments,
+    options: &BundleOptions,
     classes: ClusterClasses<'_>,
 ) -> Result<OpenedBundle, CommandError> {
-    let configuration = configuration::given(&arguments.configuration)?;
-    let cache = cache::directory(arguments.cache_directory.as_deref())?;
+    let configuration = configuration::given(&options.configuration)?;
+    let cache = cache::directory(options.cache_directory.as_deref())?;
     let provisioners = provisioner::provisioners(&cache)?;
-    let bundle = source::open(origin, &cache, &arguments.registry).await?;
-    with_bundle(arguments, bundle, configuration, (&provisioners, &cache), classes).await
+    let bundle = source::open(origin, &cache, &options.registry).await?;
+    with_bundle(options, bundle, configuration, (&provisioners, &cache), classes).await
 }
 
-/// Chooses the provisioner of a bundle that is open already; `arguments.bundle` is not used.
+/// Chooses the provisioner of a bundle that is open already; `options.bundle` is not used.
 pub async fn opened(
-    arguments: &BundleArguments,
+    options: &BundleOptions,
     bundle: Bundle,
     classes: ClusterClasses<'_>,
 ) -> Result<OpenedBundle, CommandError> {
-    let configuration = configuration::given(&arguments.configuration)?;
-    let cache = cache::directory(arguments.cache_directory.as_deref())?;
-    with_bundle(arguments, bundle, configuration, (&provisioner::provisioners(&cache)?, &cache), classes).await
+    let configuration = configuration::given(&options.configuration)?;
+    let cache = cache::directory(options.cache_directory.as_deref())?;
+    with_bundle(options, bundle, configuration, (&provisioner::provisioners(&cache)?, &cache), classes).await
 }
 
 async fn with_bundle(
-    arguments: &BundleArguments,
+    options: &BundleOptions,
     bundle: Bundle,
     configuration: Option<Configuration>,
     (provisioners, cache): (&Provisioners, &Path),
     classes: ClusterClasses<'_>,
 ) -> Result<OpenedBundle, CommandError> {
-    let chosen = match &arguments.provisioner {
+    let chosen = match &options.provisioner {
         Some(name) if provisioner::is_custom(name) => {
-            classes::load(&classes.get(name).await?, provisioners, cache, &arguments.registry).await?
+            classes::load(&classes.get(name).await?, provisioners, cache, &options.registry).await?
         }
         Some(name) => provisioner::named(provisioners, name).await?,
         None => provisioner::detected(provisioners, &bundle.content).await?,
     };
-    let mut request = request(arguments, configuration.as_ref());
+    let mut request = request(options, configuration.as_ref());
     request.config = over(&chosen.defaults, request.config);
     Ok(OpenedBundle { request, chosen, bundle, configuration, redactor: Redactor::default() })
 }
@@ -89,19 +118,19 @@ fn over(defaults: &Map<String, Value>, config: Map<String, Value>) -> Map<String
 }
 
 /// The name of the BundleDeployment that a bundle is rendered for.
-pub fn name(arguments: &BundleArguments) -> String {
-    arguments.name.clone().unwrap_or_else(|| naming::deployment(&arguments.bundle))
+pub fn name(options: &BundleOptions) -> String {
+    options.name.clone().unwrap_or_else(|| naming::deployment(&options.bundle))
 }
 
-fn request(arguments: &BundleArguments, configuration: Option<&Configuration>) -> Request {
-    let name = name(arguments);
-    let namespace = arguments.namespace.clone().unwrap_or_else(|| naming::namespace(&name));
+fn request(options: &BundleOptions, configuration: Option<&Configuration>) -> Request {
+    let name = name(options);
+    let namespace = options.namespace.clone().unwrap_or_else(|| naming::namespace(&name));
     Request {
         config: configuration.map(|configuration| configuration.value.clone()).unwrap_or_default(),
         target: Target {
             name,
             namespace,
-            kubernetes_version: arguments.kubernetes_version.clone().unwrap_or_default(),
+            kubernetes_version: options.kubernetes_version.clone().unwrap_or_default(),
             api_kinds: Vec::new(),
         },
     }
@@ -133,7 +162,7 @@ impl OpenedBundle {
         &self.redactor
     }
 
-    /// The configuration of the arguments.
+    /// The configuration of the options.
     pub fn configuration(&self) -> Option<&Configuration> {
         self.configuration.as_ref()
     }

@@ -11,8 +11,13 @@ use chandler_content::{
 };
 use chandler_core::{Content, Digest};
 
-use super::{cache, catalogs, credentials::UserCredentials, origin::Origin, registry_settings};
-use crate::{CommandError, arguments::registry::RegistryArguments, view::invocation::quoted};
+use super::{
+    cache, catalogs,
+    credentials::UserCredentials,
+    origin::Origin,
+    registry_settings::{self, RegistryOptions},
+};
+use crate::{CommandError, view::invocation::quoted};
 
 /// What helps where the settings for registries forbid to contact one.
 const BLOCKED_HINT: &str = "see registries.conf; --registries-conf names another file";
@@ -27,16 +32,16 @@ pub struct Bundle {
 
 /// Opens a bundle, and fetches it if it is an image or a URL. The content is copied into the cache first, so that it does not change while it is
 /// rendered.
-pub async fn open(origin: &Origin, cache: &Path, registry: &RegistryArguments) -> Result<Bundle, CommandError> {
+pub async fn open(origin: &Origin, cache: &Path, registry: &RegistryOptions) -> Result<Bundle, CommandError> {
     open_into(store(cache).await?, origin, registry).await
 }
 
 /// Like [`open`], for a catalog, which may be larger.
-pub async fn open_catalog(origin: &Origin, cache: &Path, registry: &RegistryArguments) -> Result<Bundle, CommandError> {
+pub async fn open_catalog(origin: &Origin, cache: &Path, registry: &RegistryOptions) -> Result<Bundle, CommandError> {
     open_into(store_with(cache, Limits::for_catalogs()).await?, origin, registry).await
 }
 
-async fn open_into(store: Store, origin: &Origin, registry: &RegistryArguments) -> Result<Bundle, CommandError> {
+async fn open_into(store: Store, origin: &Origin, registry: &RegistryOptions) -> Result<Bundle, CommandError> {
     let (tree, directory) = match origin {
         Origin::Directory(path) => {
             let tree = store.import_directory(path).await;
@@ -83,7 +88,7 @@ async fn store_with(cache: &Path, limits: Limits) -> Result<Store, CommandError>
 pub async fn labelled(
     image: &ImageReference,
     cache: &Path,
-    registry: &RegistryArguments,
+    registry: &RegistryOptions,
     label: &str,
 ) -> Result<Tree, CommandError> {
     let access = access(image, registry).await?;
@@ -95,7 +100,7 @@ pub async fn labelled(
     })
 }
 
-async fn pull(image: &ImageReference, store: Store, registry: &RegistryArguments) -> Result<Tree, CommandError> {
+async fn pull(image: &ImageReference, store: Store, registry: &RegistryOptions) -> Result<Tree, CommandError> {
     let access = access(image, registry).await?;
     let images = images(store, registry)?;
     let fetched = async { images.fetch(&images.resolve(image, &access).await?, &access).await };
@@ -103,12 +108,12 @@ async fn pull(image: &ImageReference, store: Store, registry: &RegistryArguments
 }
 
 /// The client for catalogs, with the limits for them.
-pub(super) async fn catalog_images(cache: &Path, registry: &RegistryArguments) -> Result<Images, CommandError> {
+pub(super) async fn catalog_images(cache: &Path, registry: &RegistryOptions) -> Result<Images, CommandError> {
     images(store_with(cache, Limits::for_catalogs()).await?, registry)
 }
 
 /// The credentials for a registry, and those for mirrors.
-pub async fn access(image: &ImageReference, registry: &RegistryArguments) -> Result<ImageAccess, CommandError> {
+pub async fn access(image: &ImageReference, registry: &RegistryOptions) -> Result<ImageAccess, CommandError> {
     let user = UserCredentials::read(registry)?;
     let credentials = user.find(image).await.map_err(|error| {
         CommandError::failed(format!("failed to read the credentials for {}", image.registry_name()))
@@ -128,7 +133,7 @@ async fn download(url: &ArchiveUrl, digest: Option<&Digest>, images: &Images) ->
 }
 
 /// A client with the settings of this machine.
-pub fn images(store: Store, registry: &RegistryArguments) -> Result<Images, CommandError> {
+pub fn images(store: Store, registry: &RegistryOptions) -> Result<Images, CommandError> {
     let plain_http_registries = registry.plain_http_registries.clone();
     let registries = registry_settings::of(registry)?;
     Ok(Images::new(store, ImageOptions { plain_http_registries, registries, ..ImageOptions::default() }))

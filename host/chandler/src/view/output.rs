@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{error::CommandError, spinner};
-use crate::arguments::format::DataFormat;
 
 /// The format of Kubernetes objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -17,6 +16,17 @@ pub enum Format {
     Yaml,
     /// JSON, one `List` with all objects
     Json,
+}
+
+/// How a table is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DataFormat {
+    /// A table
+    Text,
+    /// JSON, with every field
+    Json,
+    /// YAML, as JSON
+    Yaml,
 }
 
 /// The objects in this format, with a final line feed. `kubectl apply -f -` accepts both formats.

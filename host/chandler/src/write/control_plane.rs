@@ -1,6 +1,10 @@
 //! A control plane in this process: API server, registry and controller (`chandler dev`).
 
-use std::{net::Ipv4Addr, path::Path, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use chandler_controller::{
     ContentOptions, ControllerError, Election, Options,
@@ -28,7 +32,6 @@ use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
     CommandError,
-    arguments::cluster::ClusterArguments,
     read::{dev_controller, file, provisioner},
     view::text::count,
 };
@@ -50,6 +53,23 @@ pub(super) const ESTABLISHED_TIMEOUT: Duration = Duration::from_secs(30);
 /// The timeout for the controller to finish its running reconciles.
 const GRACE_PERIOD: Duration = Duration::from_secs(10);
 
+/// Where the API server listens and where it stores its state.
+#[derive(Clone, Debug)]
+pub struct ControlPlaneOptions {
+    /// The directory with the state; `None` if it does not survive the process.
+    pub data: Option<PathBuf>,
+    /// The address to listen on. Port 0 is any free port, or that of the previous run on the same data.
+    pub bind: SocketAddr,
+    /// The file with the administrator's token; `None` for a random one.
+    pub token_file: Option<PathBuf>,
+}
+
+impl Default for ControlPlaneOptions {
+    fn default() -> Self {
+        Self { data: None, bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), token_file: None }
+    }
+}
+
 /// A running API server and registry. Dropping it stops both.
 pub struct ControlPlane {
     cluster: DevCluster,
@@ -66,13 +86,16 @@ pub struct RunningController {
 
 impl ControlPlane {
     /// Starts the API server, the registry and the controller, after the CRDs are established.
-    pub async fn start(cache: &Path, arguments: &ClusterArguments) -> Result<(Self, RunningController), CommandError> {
-        let cluster = DevCluster::start(options(arguments)?)
+    pub async fn start(
+        cache: &Path,
+        control_plane: &ControlPlaneOptions,
+    ) -> Result<(Self, RunningController), CommandError> {
+        let cluster = DevCluster::start(options(control_plane)?)
             .await
-            .map_err(|error| not_started(&error, arguments.data.as_deref()))?;
+            .map_err(|error| not_started(&error, control_plane.data.as_deref()))?;
         // The API server holds the lock of the directory.
         let data =
-            arguments.data.as_deref().map(DataDirectory::open).transpose().map_err(|error| not_opened(&error))?;
+            control_plane.data.as_deref().map(DataDirectory::open).transpose().map_err(|error| not_opened(&error))?;
         let process = std::process::id().to_string();
         if let Some(data) = &data {
             data.keep_secret(PROCESS, &process).map_err(|error| not_opened(&error))?;
@@ -184,15 +207,15 @@ impl RunningController {
 }
 
 /// The options of the API server.
-fn options(arguments: &ClusterArguments) -> Result<chandler_devcluster::Options, CommandError> {
-    if !arguments.bind.ip().is_loopback() && arguments.token_file.is_none() {
-        return Err(CommandError::usage(format!("{} is not a loopback address", arguments.bind.ip()))
+fn options(control_plane: &ControlPlaneOptions) -> Result<chandler_devcluster::Options, CommandError> {
+    if !control_plane.bind.ip().is_loopback() && control_plane.token_file.is_none() {
+        return Err(CommandError::usage(format!("{} is not a loopback address", control_plane.bind.ip()))
             .hint("other machines can connect to it: set the token that they need with --token-file"));
     }
     Ok(chandler_devcluster::Options {
-        bind: arguments.bind,
-        token: arguments.token_file.as_deref().map(token).transpose()?,
-        data: arguments.data.clone(),
+        bind: control_plane.bind,
+        token: control_plane.token_file.as_deref().map(token).transpose()?,
+        data: control_plane.data.clone(),
         ..chandler_devcluster::Options::default()
     })
 }
@@ -333,9 +356,9 @@ mod tests {
     #[test]
     fn an_address_that_other_machines_can_reach_requires_a_token() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let open = ClusterArguments { bind: ([0, 0, 0, 0], 0).into(), ..ClusterArguments::default() };
+        let open = ControlPlaneOptions { bind: ([0, 0, 0, 0], 0).into(), ..ControlPlaneOptions::default() };
         assert!(options(&open).is_err());
-        let guarded = ClusterArguments { token_file: Some(file.path().to_owned()), ..open };
+        let guarded = ControlPlaneOptions { token_file: Some(file.path().to_owned()), ..open };
         for wrong in ["", " \n", "two words", "\u{e9}"] {
             fs::write(file.path(), wrong).unwrap();
             assert!(options(&guarded).is_err(), "{wrong:?}");

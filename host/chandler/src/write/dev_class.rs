@@ -14,7 +14,11 @@ use kube::{
 };
 
 use super::control_plane::FIELD_MANAGER;
-use crate::{CommandError, arguments::naming, read::file, view::progress::Progress};
+use crate::{
+    CommandError,
+    read::{file, naming},
+    view::progress::Progress,
+};
 
 /// How often the file is looked at.
 const INTERVAL: Duration = Duration::from_secs(1);

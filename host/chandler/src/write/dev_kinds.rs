@@ -1,5 +1,7 @@
 //! Installs the CRDs of `chandler dev --with`.
 
+use std::path::PathBuf;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, ResourceExt as _,
@@ -8,7 +10,19 @@ use kube::{
 };
 
 use super::control_plane::{ESTABLISHED_TIMEOUT, FIELD_MANAGER};
-use crate::{CommandError, arguments::kind_set::KindSource, read::expected_kinds};
+use crate::{
+    CommandError,
+    read::expected_kinds::{self, KindSet},
+};
+
+/// Where CRDs come from: one value of `--with`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KindSource {
+    /// A set of this program.
+    Set(KindSet),
+    /// A file with CRDs.
+    File(PathBuf),
+}
 
 /// Installs the CRDs of these sources, and waits until they are established. Returns the number of CRDs.
 pub async fn install(client: &Client, sources: &[KindSource]) -> Result<usize, CommandError> {

@@ -19,8 +19,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     CommandError,
-    arguments::registry::RegistryArguments,
-    read::{registry_settings, source},
+    read::{
+        registry_settings::{self, RegistryOptions},
+        source,
+    },
 };
 
 /// Media types of the OCI image specification.
@@ -95,7 +97,7 @@ fn unpacked_digest(mut archive: File) -> std::io::Result<Digest> {
 }
 
 /// Pushes an image with the settings and the credentials of this machine. Returns the digest of its manifest.
-pub async fn push(image: &Image, to: &ImageReference, registry: &RegistryArguments) -> Result<Digest, CommandError> {
+pub async fn push(image: &Image, to: &ImageReference, registry: &RegistryOptions) -> Result<Digest, CommandError> {
     let auth = credentials(to, registry).await?;
     let (client, is_plain) = client(to, registry)?;
     let failed = |error: &OciDistributionError| {
@@ -117,7 +119,7 @@ pub async fn push(image: &Image, to: &ImageReference, registry: &RegistryArgumen
     Ok(Digest::of(&image.manifest))
 }
 
-async fn credentials(image: &ImageReference, registry: &RegistryArguments) -> Result<RegistryAuth, CommandError> {
+async fn credentials(image: &ImageReference, registry: &RegistryOptions) -> Result<RegistryAuth, CommandError> {
     match source::access(image, registry).await?.credentials {
         None => Ok(RegistryAuth::Anonymous),
         Some(Credentials::Basic { username, password }) => Ok(RegistryAuth::Basic(username, password)),
@@ -131,7 +133,7 @@ async fn credentials(image: &ImageReference, registry: &RegistryArguments) -> Re
 }
 
 /// A client, and whether it asks without TLS.
-fn client(image: &ImageReference, registry: &RegistryArguments) -> Result<(Client, bool), CommandError> {
+fn client(image: &ImageReference, registry: &RegistryOptions) -> Result<(Client, bool), CommandError> {
     // Fails harmlessly if this process has one.
     rustls::crypto::ring::default_provider().install_default().ok();
     let unusable = |error: &(dyn Error + 'static)| {

@@ -6,12 +6,34 @@ use kube::{
     api::{ObjectMeta, PostParams},
 };
 
-use crate::{CommandError, arguments::installation::PodSecurity};
+use crate::CommandError;
 
 /// The field manager of created namespaces.
 const FIELD_MANAGER: &str = "chandler-install";
 /// The label with the Pod Security level that a namespace enforces.
 const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
+
+/// A level of the Pod Security Standards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum PodSecurity {
+    /// No restriction
+    Privileged,
+    /// Known privilege escalations are refused
+    Baseline,
+    /// Hardened Pods only
+    Restricted,
+}
+
+impl PodSecurity {
+    /// The value of the label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Privileged => "privileged",
+            Self::Baseline => "baseline",
+            Self::Restricted => "restricted",
+        }
+    }
+}
 
 /// The namespace to create.
 pub fn namespace(name: &str, pod_security: Option<PodSecurity>) -> Namespace {

@@ -14,6 +14,7 @@ mod dev_day;
 mod golden;
 mod hints;
 mod hostile;
+mod layers;
 mod lint;
 mod migrate;
 mod migrate_crashes;

@@ -115,7 +115,7 @@ impl Add {
         if let Some(format) = self.output {
             return print(&config_maps, &wanted, format);
         }
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         // The API server checks the object before anything is created for it.
         catalog::create(&client, &wanted, Effect::Check).await?;
         let written = content::create(&client, &config_maps).await?;
@@ -147,7 +147,7 @@ impl Add {
                 .hint("it is for images, archives and repositories on servers, which the controller fetches"));
         }
         let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
-        let opened = catalogs::content(&self.catalog, &cache, &self.fetching).await?;
+        let opened = catalogs::content(&self.catalog, &cache, &self.fetching.options()).await?;
         let namespace = &self.system_namespace.system_namespace;
         let packed = packaging::pack(User::Catalog(&self.name), namespace, &*opened.content);
         let packed = packed.map_err(|error| {

@@ -36,7 +36,7 @@ pub struct Channels {
 impl Channels {
     /// Prints the channels.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let catalogs = catalogs::open(&self.catalogs, terminal).await?;
+        let catalogs = catalogs::open(&self.catalogs.options(), terminal).await?;
         let packages = super::package(&self.package, &catalogs)?;
         let data: Vec<_> = packages
             .iter()

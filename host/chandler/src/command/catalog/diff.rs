@@ -51,8 +51,8 @@ pub struct Diff {
 impl Diff {
     /// Prints the differences.
     pub async fn run(&self, terminal: &Terminal) -> Result<ExitCode, CommandError> {
-        let before = catalogs::index(&self.before, &self.fetching).await?;
-        let after = catalogs::index(&self.after, &self.fetching).await?;
+        let before = catalogs::index(&self.before, &self.fetching.options()).await?;
+        let after = catalogs::index(&self.after, &self.fetching.options()).await?;
         let found = difference::of(&before, &after).map_err(|error| catalogs::damaged(&error))?;
         output::print(&output::data(&found, self.output, || differences(&found))?)?;
         terminal.line(if found.is_empty() {

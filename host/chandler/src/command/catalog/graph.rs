@@ -68,7 +68,7 @@ pub enum GraphFormat {
 impl Graph {
     /// Draws the graph.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let (catalogs, client) = catalogs::open_with_client(&self.catalogs, terminal).await?;
+        let (catalogs, client) = catalogs::open_with_client(&self.catalogs.options(), terminal).await?;
         let mut found: Vec<(&str, PackageBlobs)> = Vec::new();
         for (name, index) in catalogs.indexes() {
             let blobs = Index::package(index, &self.package).map_err(|error| damaged(&error))?;

@@ -57,7 +57,7 @@ impl Lint {
     /// Prints the findings, and fails if there are errors.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
-        let opened = catalogs::content(&self.catalog, &cache, &self.fetching).await?;
+        let opened = catalogs::content(&self.catalog, &cache, &self.fetching.options()).await?;
         let findings = catalogs::findings(&self.catalog, &*opened.content, &cache)?;
         let sources =
             Sources { content: Some(&*opened.content), directory: opened.directory.as_ref(), ..Sources::default() };

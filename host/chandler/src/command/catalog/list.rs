@@ -55,7 +55,7 @@ impl List {
         if self.catalogs.selection.catalogs.is_empty() && !self.packages {
             return self.cluster(terminal).await;
         }
-        let catalogs = catalogs::open(&self.catalogs, terminal).await?;
+        let catalogs = catalogs::open(&self.catalogs.options(), terminal).await?;
         let all = super::all(&catalogs)?;
         let rows: Vec<PackageRow<'_>> = all.iter().map(PackageRow::from).collect();
         let text = || packages(&rows, Terminal::output().columns());
@@ -64,10 +64,8 @@ impl List {
 
     /// Prints the Catalogs of the cluster.
     async fn cluster(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let CatalogArguments { selection, fetching, connection, system_namespace } = &self.catalogs;
-        let cluster = ClusterCatalogs::new(connection, &system_namespace.system_namespace, fetching)
-            .from(&selection.catalogs_from);
-        let catalogs = cluster.list().await.map_err(|error| {
+        let options = self.catalogs.options();
+        let catalogs = ClusterCatalogs::of(&options).list().await.map_err(|error| {
             error.hint("without a cluster, name a catalog: `--catalog ./catalog`, or an image or a URL")
         })?;
         if catalogs.is_empty() && self.output == DataFormat::Text {

@@ -27,7 +27,7 @@ pub struct Remove {
 impl Remove {
     /// Deletes the Catalog.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let client = cluster::client(&self.connection).await?;
+        let client = cluster::client(&self.connection.options()).await?;
         catalog::delete(&client, &self.name).await?;
         terminal.line(format!("deleted Catalog {}", self.name));
         Ok(())

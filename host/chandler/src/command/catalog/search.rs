@@ -50,7 +50,7 @@ pub struct Search {
 impl Search {
     /// Prints the packages that match.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let catalogs = catalogs::open(&self.catalogs, terminal).await?;
+        let catalogs = catalogs::open(&self.catalogs.options(), terminal).await?;
         let all = super::all(&catalogs)?;
         let found = all
             .iter()

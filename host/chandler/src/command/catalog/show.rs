@@ -38,7 +38,7 @@ pub struct Show {
 impl Show {
     /// Prints the package.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let catalogs = catalogs::open(&self.catalogs, terminal).await?;
+        let catalogs = catalogs::open(&self.catalogs.options(), terminal).await?;
         let packages = super::package(&self.package, &catalogs)?;
         let columns = Terminal::output().columns();
         let text = || packages.iter().map(|it| package(it, columns)).collect::<Vec<_>>().join("\n");

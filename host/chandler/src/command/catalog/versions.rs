@@ -48,7 +48,7 @@ pub struct Versions {
 impl Versions {
     /// Prints the versions.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let (catalogs, client) = catalogs::open_with_client(&self.catalogs, terminal).await?;
+        let (catalogs, client) = catalogs::open_with_client(&self.catalogs.options(), terminal).await?;
         let packages = super::package(&self.package, &catalogs)?;
         let known = packages.iter().flat_map(|it| it.channels.iter().map(|channel| channel.name.as_str()));
         check_channels(&self.package, &self.channels, known)?;

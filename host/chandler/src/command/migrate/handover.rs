@@ -13,14 +13,14 @@ use serde_json::Value;
 
 use super::Migrate;
 use crate::{
-    CommandError,
-    arguments::bundle::BundleArguments,
-    confirmation,
+    CommandError, confirmation,
     migrate::{ForeignObject, Migration, belonging, pending, restarts::restarts},
     read::{
         deployed,
         foreign::{self, ForeignKind},
-        preview, settled,
+        preview,
+        rendering::BundleOptions,
+        settled,
     },
     view::{
         adoption::Adoption,
@@ -136,8 +136,8 @@ async fn plan<'a>(
 ) -> Result<Plan<'a>, CommandError> {
     // A name that is taken is reported before the bundle is fetched.
     deployment::create(client, &deployment, Effect::Check).await?;
-    let fetching = &arguments.fetching;
-    let bundle = BundleArguments::of_deployment(&fetching.registry, fetching.cache_directory.as_deref());
+    let fetching = arguments.fetching.options();
+    let bundle = BundleOptions::of_deployment(fetching.registry, fetching.cache_directory);
     let system = &arguments.system.system_namespace;
     let mut opened = deployed::open(client, system, &bundle, &deployment, None).await?;
     let release = deployed::release(client, &mut opened).await?;
