@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use chandler_core::Content as _;
+use chandler_core::{Content as _, Entry};
 
 use crate::{
     CommandError,
@@ -15,9 +15,9 @@ use crate::{
     read::{cache, cluster, content_service::ContentService, source},
     view::{
         output,
-        table::{self, Fit},
+        table::{self, Column, Fit},
         terminal::Terminal,
-        text::{count, one_line},
+        text::count,
     },
     write::files,
 };
@@ -106,9 +106,11 @@ fn copy(from: &Path, to: &Path) -> Result<(), CommandError> {
     copied.map(drop).map_err(|error| CommandError::failed(format!("failed to write {}", to.display())).because(&error))
 }
 
-fn list(tree: &chandler_content::Tree, columns: Option<usize>) -> String {
-    let mut rows = vec![vec!["SIZE".to_owned(), "PATH".to_owned()]];
-    rows.extend(files::entries(tree).into_iter().map(|entry| vec![entry.size.to_string(), one_line(&entry.path)]));
-    let text = table::lines(&[Fit::Full, Fit::Full], rows, columns).join("\n");
-    text + &format!("\n\ndigest {}\n", tree.digest())
+const COLUMNS: [Column<Entry>; 2] = [
+    Column::new("SIZE", Fit::Full, |entry| entry.size.to_string()),
+    Column::new("PATH", Fit::Full, |entry| entry.path.clone()),
+];
+
+fn list(tree: &chandler_content::Tree, width: Option<usize>) -> String {
+    table::text(&COLUMNS, &files::entries(tree), width) + &format!("\ndigest {}\n", tree.digest())
 }

@@ -13,7 +13,7 @@ use crate::{
     read::{catalogs, cluster, cluster_catalogs::ClusterCatalogs, newer, package},
     view::{
         output,
-        table::{self, Fit},
+        table::{self, Column, Fit},
         terminal::Terminal,
         text::one_line,
     },
@@ -99,24 +99,17 @@ fn is_offered(package: &str, catalogs: &IndexCatalogs) -> bool {
     catalogs.sources().iter().any(|source| matches!(catalogs.package(&source.name, package), Ok(Some(_))))
 }
 
-const COLUMNS: [(&str, Fit); 6] = [
-    ("NAME", Fit::Full),
-    ("PACKAGE", Fit::Drop),
-    ("VERSION", Fit::Full),
-    ("NEWER", Fit::Full),
-    ("NEXT", Fit::Full),
-    ("CATALOG", Fit::Drop),
+const COLUMNS: [Column<Row>; 6] = [
+    Column::new("NAME", Fit::Full, |row| row.name.clone()),
+    Column::new("PACKAGE", Fit::Drop, |row| row.package.clone()),
+    Column::new("VERSION", Fit::Full, |row| row.version.clone()),
+    Column::new("NEWER", Fit::Full, |row| row.newer.version.clone()),
+    Column::new("NEXT", Fit::Full, |row| row.newer.steps.first().unwrap_or(&row.newer.version).clone()),
+    Column::new("CATALOG", Fit::Drop, |row| row.newer.catalog.clone()),
 ];
 
 fn text(rows: &[Row], width: Option<usize>) -> String {
-    let mut lines = vec![COLUMNS.map(|(name, _)| name.to_owned()).to_vec()];
-    lines.extend(rows.iter().map(|row| {
-        let next = row.newer.steps.first().unwrap_or(&row.newer.version);
-        [&row.name, &row.package, &row.version, &row.newer.version, next, &row.newer.catalog]
-            .map(|cell| one_line(cell))
-            .to_vec()
-    }));
-    table::lines(&COLUMNS.map(|(_, fit)| fit), lines, width).join("\n") + "\n"
+    table::text(&COLUMNS, rows, width)
 }
 
 #[cfg(test)]

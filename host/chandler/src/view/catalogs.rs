@@ -9,14 +9,14 @@ use chandler_catalog::{
     Channel,
     difference::{Change, PackageDifference, Parts},
     graph::{self, Edge, Marks},
-    overview::{PackageOverview, VersionOverview},
+    overview::{ChannelOverview, PackageOverview, VersionOverview},
 };
 use serde::Serialize;
 
 use super::{
     invocation::quoted,
     picture::{self, Arrow},
-    table::{self, Fit},
+    table::{self, Column, Fit},
     text::{count, one_line},
     tree::{Branch, Mark},
 };
@@ -57,38 +57,23 @@ impl<'a> From<&'a PackageOverview> for PackageRow<'a> {
 
 /// A text in a cell; a dash if there is none.
 fn cell(text: &str) -> String {
-    if text.is_empty() { "-".to_owned() } else { one_line(text) }
-}
-
-fn render(columns: &[(&str, Fit)], cells: impl Iterator<Item = Vec<String>>, width: Option<usize>) -> String {
-    let mut rows = vec![columns.iter().map(|(name, _)| (*name).to_owned()).collect()];
-    rows.extend(cells);
-    table::lines(&columns.iter().map(|(_, fit)| *fit).collect::<Vec<_>>(), rows, width).join("\n") + "\n"
+    if text.is_empty() { "-".to_owned() } else { text.to_owned() }
 }
 
 /// The table of packages.
 pub fn packages(rows: &[PackageRow<'_>], width: Option<usize>) -> String {
-    let columns = [
-        ("PACKAGE", Fit::Full),
-        ("VERSION", Fit::Full),
-        ("CHANNEL", Fit::End(8)),
-        ("VERSIONS", Fit::Drop),
-        ("CATALOG", Fit::Drop),
-        ("SUMMARY", Fit::Extra(20)),
+    let columns: [Column<PackageRow<'_>>; 6] = [
+        Column::new("PACKAGE", Fit::Full, |row| cell(row.name)),
+        Column::new("VERSION", Fit::Full, |row| {
+            let version = row.version.unwrap_or_default();
+            cell(&if row.deprecated.is_some() { format!("{version} (deprecated)") } else { version.to_owned() })
+        }),
+        Column::new("CHANNEL", Fit::End(8), |row| cell(row.default_channel)),
+        Column::new("VERSIONS", Fit::Drop, |row| row.versions.to_string()),
+        Column::new("CATALOG", Fit::Drop, |row| cell(row.catalog)),
+        Column::new("SUMMARY", Fit::Extra(20), |row| cell(row.summary)),
     ];
-    let cells = rows.iter().map(|row| {
-        let version = row.version.unwrap_or_default();
-        let version = if row.deprecated.is_some() { format!("{version} (deprecated)") } else { version.to_owned() };
-        vec![
-            cell(row.name),
-            cell(&version),
-            cell(row.default_channel),
-            row.versions.to_string(),
-            cell(row.catalog),
-            cell(row.summary),
-        ]
-    });
-    render(&columns, cells, width)
+    table::text(&columns, rows, width)
 }
 
 /// Everything about a package that fits a page.
@@ -134,60 +119,58 @@ pub fn package(package: &PackageOverview, width: Option<usize>) -> String {
 
 /// The table of channels.
 pub fn channels(packages: &[&PackageOverview], width: Option<usize>) -> String {
-    let columns = [
-        ("CHANNEL", Fit::Full),
-        ("VERSION", Fit::Full),
-        ("HEAD", Fit::Middle(12)),
-        ("BUNDLES", Fit::Drop),
-        ("CATALOG", Fit::Drop),
-        ("DEPRECATED", Fit::Extra(20)),
+    let columns: [Column<(&PackageOverview, &ChannelOverview)>; 6] = [
+        Column::new("CHANNEL", Fit::Full, |(_, channel)| {
+            let default = if channel.default { " (default)" } else { "" };
+            let deprecated = if channel.deprecated.is_some() { " (deprecated)" } else { "" };
+            channel.name.clone() + default + deprecated
+        }),
+        Column::new("VERSION", Fit::Full, |(_, channel)| cell(channel.version.as_deref().unwrap_or_default())),
+        Column::new("HEAD", Fit::Middle(12), |(_, channel)| cell(channel.head.as_deref().unwrap_or_default())),
+        Column::new("BUNDLES", Fit::Drop, |(_, channel)| channel.bundles.to_string()),
+        Column::new("CATALOG", Fit::Drop, |(package, _)| cell(&package.catalog)),
+        Column::new("DEPRECATED", Fit::Extra(20), |(_, channel)| {
+            cell(channel.deprecated.as_deref().unwrap_or_default())
+        }),
     ];
-    let rows = packages.iter().flat_map(|package| package.channels.iter().map(move |channel| (package, channel)));
-    let cells = rows.map(|(package, channel)| {
-        let default = if channel.default { " (default)" } else { "" };
-        let deprecated = if channel.deprecated.is_some() { " (deprecated)" } else { "" };
-        vec![
-            one_line(&channel.name) + default + deprecated,
-            cell(channel.version.as_deref().unwrap_or_default()),
-            cell(channel.head.as_deref().unwrap_or_default()),
-            channel.bundles.to_string(),
-            cell(&package.catalog),
-            cell(channel.deprecated.as_deref().unwrap_or_default()),
-        ]
-    });
-    render(&columns, cells, width)
+    let rows = packages.iter().flat_map(|package| package.channels.iter().map(|channel| (*package, channel)));
+    table::text(&columns, &rows.collect::<Vec<_>>(), width)
 }
 
-/// The table of versions, by catalog.
-pub fn versions(rows: &[(&str, Vec<&VersionOverview>)], marks: &Marks<'_>, width: Option<usize>) -> String {
-    let columns = [
-        ("VERSION", Fit::Full),
-        ("BUNDLE", Fit::Middle(12)),
-        ("STATE", Fit::Full),
-        ("CHANNELS", Fit::End(8)),
-        ("KUBERNETES", Fit::Drop),
-        ("CATALOG", Fit::Drop),
-        ("IMAGE", Fit::Extra(30)),
-    ];
-    let rows = rows.iter().flat_map(|(catalog, versions)| versions.iter().map(move |version| (*catalog, *version)));
-    let cells = rows.map(|(catalog, version)| {
+/// A version of a catalog, and what it is to the installed one.
+struct VersionRow<'a> {
+    catalog: &'a str,
+    version: &'a VersionOverview,
+    state: &'static str,
+}
+
+impl<'a> VersionRow<'a> {
+    fn new(catalog: &'a str, version: &'a VersionOverview, marks: &Marks<'_>) -> Self {
         let state = match version.name.as_str() {
             name if marks.installed == Some(name) => "installed",
             name if marks.next == Some(name) => "next",
             _ if version.deprecated.is_some() => "deprecated",
             _ => "",
         };
-        vec![
-            cell(&version.version),
-            cell(&version.name),
-            cell(state),
-            cell(&version.channels.join(", ")),
-            cell(&version.min_kube_version),
-            cell(catalog),
-            cell(&version.image),
-        ]
-    });
-    render(&columns, cells, width)
+        Self { catalog, version, state }
+    }
+}
+
+/// The table of versions, by catalog.
+pub fn versions(rows: &[(&str, Vec<&VersionOverview>)], marks: &Marks<'_>, width: Option<usize>) -> String {
+    let columns: [Column<VersionRow<'_>>; 7] = [
+        Column::new("VERSION", Fit::Full, |row| cell(&row.version.version)),
+        Column::new("BUNDLE", Fit::Middle(12), |row| cell(&row.version.name)),
+        Column::new("STATE", Fit::Full, |row| cell(row.state)),
+        Column::new("CHANNELS", Fit::End(8), |row| cell(&row.version.channels.join(", "))),
+        Column::new("KUBERNETES", Fit::Drop, |row| cell(&row.version.min_kube_version)),
+        Column::new("CATALOG", Fit::Drop, |row| cell(row.catalog)),
+        Column::new("IMAGE", Fit::Extra(30), |row| cell(&row.version.image)),
+    ];
+    let rows = rows
+        .iter()
+        .flat_map(|(catalog, versions)| versions.iter().map(|version| VersionRow::new(catalog, version, marks)));
+    table::text(&columns, &rows.collect::<Vec<_>>(), width)
 }
 
 /// What differs, a line for each package and each part of it.

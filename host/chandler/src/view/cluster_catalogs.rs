@@ -8,8 +8,7 @@ use serde::Serialize;
 
 use super::{
     listing::age,
-    table::{self, Fit},
-    text::one_line,
+    table::{self, Column, Fit, or_dash},
 };
 
 /// A Catalog in a list.
@@ -109,33 +108,19 @@ fn state(status: &str, reason: &str) -> CatalogState {
     }
 }
 
-/// The columns, and what happens to them in a narrow or a wide terminal.
-const COLUMNS: [(&str, Fit); 7] = [
-    ("NAME", Fit::Full),
-    ("SOURCE", Fit::Middle(16)),
-    ("PACKAGES", Fit::Full),
-    ("BUNDLES", Fit::Full),
-    ("AGE", Fit::Full),
-    ("STATE", Fit::Full),
-    ("MESSAGE", Fit::Extra(24)),
+const COLUMNS: [Column<CatalogRow>; 7] = [
+    Column::new("NAME", Fit::Full, |row| row.name.clone()),
+    Column::new("SOURCE", Fit::Middle(16), |row| row.source.clone()),
+    Column::new("PACKAGES", Fit::Full, |row| or_dash(row.packages)),
+    Column::new("BUNDLES", Fit::Full, |row| or_dash(row.bundles)),
+    Column::new("AGE", Fit::Full, |row| or_dash(row.age.map(age))),
+    Column::new("STATE", Fit::Full, |row| row.state.as_str().to_owned()),
+    Column::new("MESSAGE", Fit::Extra(24), |row| or_dash(row.message.as_ref())),
 ];
 
 /// The table, with a header.
 pub fn table(rows: &[CatalogRow], width: Option<usize>) -> String {
-    let number = |number: Option<i64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
-    let mut lines = vec![COLUMNS.map(|(name, _)| name.to_owned()).to_vec()];
-    lines.extend(rows.iter().map(|row| {
-        vec![
-            one_line(&row.name),
-            one_line(&row.source),
-            number(row.packages),
-            number(row.bundles),
-            row.age.map_or_else(|| "-".to_owned(), age),
-            row.state.as_str().to_owned(),
-            row.message.as_deref().map_or_else(|| "-".to_owned(), one_line),
-        ]
-    }));
-    table::lines(&COLUMNS.map(|(_, fit)| fit), lines, width).join("\n") + "\n"
+    table::text(&COLUMNS, rows, width)
 }
 
 #[cfg(test)]

@@ -4,12 +4,9 @@ use chandler_api::{DecisionSummary, OutputType, Resolution, ResolveSetOutput};
 
 use super::{
     error::CommandError,
-    table::{self, Fit},
+    table::{self, Column, Fit, or_dash},
     text::one_line,
 };
-
-const HEADER: [&str; 3] = ["DECISION", "MADE", "MEMBERS"];
-const FITS: [Fit; 3] = [Fit::Full, Fit::Full, Fit::End(20)];
 
 /// The decisions that are kept, oldest first.
 pub fn history(resolution: &Resolution) -> &[DecisionSummary] {
@@ -23,14 +20,19 @@ pub fn pinned(resolution: &Resolution) -> Option<i64> {
 
 /// The table: a row for each decision, of which one is current; then what the spec names, and what waits.
 pub fn table(resolution: &Resolution, width: Option<usize>) -> String {
+    // A decision, and whether it is the current one.
+    let columns: [Column<(&DecisionSummary, bool)>; 3] = [
+        Column::new("DECISION", Fit::Full, |(decision, is_current)| {
+            format!("{}{}", decision.number, if *is_current { " (current)" } else { "" })
+        }),
+        Column::new("MADE", Fit::Full, |(decision, _)| {
+            or_dash(decision.time.as_ref().map(|time| format!("{:.0}", time.0)))
+        }),
+        Column::new("MEMBERS", Fit::End(20), |(decision, _)| decision.members.join(", ")),
+    ];
     let current = current(resolution);
-    let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
-    rows.extend(history(resolution).iter().map(|decision| {
-        let is_current = if Some(decision.number) == current { " (current)" } else { "" };
-        let made = decision.time.as_ref().map_or_else(|| "-".to_owned(), |time| format!("{:.0}", time.0));
-        vec![format!("{}{is_current}", decision.number), made, one_line(&decision.members.join(", "))]
-    }));
-    let mut text = table::lines(&FITS, rows, width).join("\n") + "\n";
+    let rows: Vec<_> = history(resolution).iter().map(|it| (it, Some(it.number) == current)).collect();
+    let mut text = table::text(&columns, &rows, width);
     if let Some(number) = pinned(resolution) {
         text.extend(["spec.output.resolveSet.toDecision is ", &number.to_string(), "\n"]);
     }

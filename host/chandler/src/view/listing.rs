@@ -8,8 +8,7 @@ use serde::Serialize;
 
 use super::{
     summary,
-    table::{self, Fit},
-    text::one_line,
+    table::{self, Column, Fit, or_dash},
 };
 
 /// A BundleDeployment in a list.
@@ -171,53 +170,28 @@ pub enum Columns {
     Wide,
 }
 
-const HEADER: [&str; 11] =
-    ["NAME", "NAMESPACE", "VERSION", "PENDING", "STATE", "AGE", "REVISION", "CLASS", "SOURCE", "MESSAGE", "NEWER"];
-/// The column that is shown only if it has a value.
-const NEWER: usize = 10;
-/// The columns of the short table, and what happens to them in a narrow or a wide terminal.
-const SHORT: [(usize, Fit); 9] = [
-    (0, Fit::Full),
-    (1, Fit::Middle(9)),
-    (2, Fit::Middle(9)),
-    (3, Fit::Middle(9)),
-    (NEWER, Fit::Middle(9)),
-    (4, Fit::End(11)),
-    (5, Fit::Drop),
-    (9, Fit::Extra(24)),
-    (8, Fit::Extra(40)),
-];
+const NAME: Column<Row> = Column::new("NAME", Fit::Full, |row| row.name.clone());
+const NAMESPACE: Column<Row> = Column::new("NAMESPACE", Fit::Middle(9), |row| row.namespace.clone());
+const VERSION: Column<Row> = Column::new("VERSION", Fit::Middle(9), |row| or_dash(row.installed_version.as_ref()));
+const PENDING: Column<Row> = Column::new("PENDING", Fit::Middle(9), |row| or_dash(row.pending_version.as_ref()));
+const NEWER: Column<Row> = Column::optional("NEWER", Fit::Middle(9), |row| or_dash(row.newer_version.as_ref()));
+const STATE: Column<Row> = Column::new("STATE", Fit::End(11), Row::state_text);
+const AGE: Column<Row> = Column::new("AGE", Fit::Drop, |row| or_dash(row.age.map(age)));
+const REVISION: Column<Row> = Column::new("REVISION", Fit::Full, |row| or_dash(row.revision));
+const CLASS: Column<Row> = Column::new("CLASS", Fit::Full, |row| or_dash(row.class.as_ref()));
+const SOURCE: Column<Row> = Column::new("SOURCE", Fit::Extra(40), |row| row.source.clone());
+const MESSAGE: Column<Row> = Column::new("MESSAGE", Fit::Extra(24), |row| or_dash(row.message.as_ref()));
+
+const SHORT: [Column<Row>; 9] = [NAME, NAMESPACE, VERSION, PENDING, NEWER, STATE, AGE, MESSAGE, SOURCE];
+const WIDE: [Column<Row>; 11] =
+    [NAME, NAMESPACE, VERSION, PENDING, STATE, AGE, REVISION, CLASS, SOURCE, MESSAGE, NEWER];
 
 /// The table, with a header. The short table fits into `width` columns, if there is a width, and has more columns where they fit.
 pub fn table(rows: &[Row], columns: Columns, width: Option<usize>) -> String {
-    let mut lines: Vec<Vec<String>> = vec![HEADER.map(str::to_owned).to_vec()];
-    for row in rows {
-        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
-        let line = [
-            row.name.clone(),
-            row.namespace.clone(),
-            text(&row.installed_version),
-            text(&row.pending_version),
-            row.state_text(),
-            row.age.map_or_else(|| "-".to_owned(), age),
-            row.revision.map_or_else(|| "-".to_owned(), |revision| revision.to_string()),
-            text(&row.class),
-            row.source.clone(),
-            text(&row.message),
-            text(&row.newer_version),
-        ];
-        lines.push(line.iter().map(|cell| one_line(cell)).collect());
+    match columns {
+        Columns::Short => table::text(&SHORT, rows, width),
+        Columns::Wide => table::wide(&WIDE, rows),
     }
-    let (mut shown, width) = match columns {
-        Columns::Short => (SHORT.to_vec(), width),
-        Columns::Wide => ((0..HEADER.len()).map(|column| (column, Fit::Full)).collect(), None),
-    };
-    shown.retain(|(column, _)| *column != NEWER || rows.iter().any(|row| row.newer_version.is_some()));
-    let cells =
-        |row: &Vec<String>| shown.iter().map(|(column, _)| row.get(*column).cloned().unwrap_or_default()).collect();
-    let fits: Vec<Fit> = shown.iter().map(|(_, fit)| *fit).collect();
-    let lines = table::lines(&fits, lines.iter().map(cells).collect(), width);
-    lines.into_iter().map(|line| line + "\n").collect()
 }
 
 /// An age as kubectl prints it: `45s`, `12m`, `5h`, `3d`.

@@ -7,36 +7,23 @@ use chandler_resolver::{Change, Decision, Edge, Explanation, Installed, Line, Me
 use super::{
     error::CommandError,
     picture::{self, Arrow},
-    table::{self, Fit},
+    table::{self, Column, Fit, or_dash},
     text::{count, one_line},
     tree::{Branch, Mark},
 };
 
-/// Columns of the table of a decision, and how they fit.
-const COLUMNS: [(&str, Fit); 6] = [
-    ("PACKAGE", Fit::Full),
-    ("VERSION", Fit::Full),
-    ("CATALOG", Fit::Drop),
-    ("CHANNEL", Fit::Drop),
-    ("CHANGE", Fit::End(12)),
-    ("WHY", Fit::End(12)),
-];
-
 /// The table of a decision.
 pub fn table(decision: &Decision, installed: &[Installed], width: Option<usize>) -> String {
-    let mut rows = vec![COLUMNS.map(|(name, _)| name.to_owned()).to_vec()];
-    rows.extend(decision.members.iter().map(|member| {
-        let cell = |text: &Option<String>| text.as_deref().map_or_else(|| "-".to_owned(), one_line);
-        vec![
-            one_line(&member.package),
-            one_line(&version(member)),
-            cell(&member.catalog),
-            cell(&member.channel),
-            change(member, installed),
-            one_line(&reasons(member).join("; ")),
-        ]
-    }));
-    table::lines(&COLUMNS.map(|(_, fit)| fit), rows, width).join("\n") + "\n"
+    let columns: [Column<(&Member, &[Installed])>; 6] = [
+        Column::new("PACKAGE", Fit::Full, |(member, _)| member.package.clone()),
+        Column::new("VERSION", Fit::Full, |(member, _)| version(member)),
+        Column::new("CATALOG", Fit::Drop, |(member, _)| or_dash(member.catalog.as_ref())),
+        Column::new("CHANNEL", Fit::Drop, |(member, _)| or_dash(member.channel.as_ref())),
+        Column::new("CHANGE", Fit::End(12), |(member, installed)| change(member, installed)),
+        Column::new("WHY", Fit::End(12), |(member, _)| reasons(member).join("; ")),
+    ];
+    let rows: Vec<_> = decision.members.iter().map(|member| (member, installed)).collect();
+    table::text(&columns, &rows, width)
 }
 
 /// A version with its release.

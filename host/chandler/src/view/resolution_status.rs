@@ -11,14 +11,23 @@ use super::{
     path::{Found, LeftOutPackage, Path},
     progress_reporter::RolloutState,
     resolution_progress,
-    table::{self, Fit},
+    table::{self, Column, Fit, or_dash},
     text::one_line,
 };
 
 /// The width of the labels.
 const LABEL: usize = 12;
-const HEADER: [&str; 5] = ["PACKAGE", "VERSION", "STATE", "CATALOG", "BUNDLEDEPLOYMENT"];
-const FITS: [Fit; 5] = [Fit::Full, Fit::Full, Fit::End(11), Fit::Drop, Fit::Full];
+
+const COLUMNS: [Column<ResolvedMember>; 5] = [
+    Column::new("PACKAGE", Fit::Full, |member| member.package.clone()),
+    Column::new("VERSION", Fit::Full, |member| match member.path.last().filter(|best| **best != member.version) {
+        Some(best) => format!("{} -> {best}", member.version),
+        None => member.version.clone(),
+    }),
+    Column::new("STATE", Fit::End(11), |member| or_dash(member.state.as_ref())),
+    Column::new("CATALOG", Fit::Drop, |member| or_dash(member.catalog.as_ref())),
+    Column::new("BUNDLEDEPLOYMENT", Fit::Full, |member| or_dash(member.bundle_deployment.as_ref())),
+];
 
 /// The status of a Resolution.
 #[derive(Clone, Debug, Serialize)]
@@ -92,7 +101,7 @@ impl ResolutionStatusView {
         conditions::write(&mut text, &self.conditions);
         if !self.members.is_empty() {
             text.push_str("\nmembers\n");
-            for line in table::lines(&FITS, self.rows(), width.map(|width| width.saturating_sub(2))) {
+            for line in table::lines(&COLUMNS, &self.members, width.map(|width| width.saturating_sub(2))) {
                 let _ = writeln!(text, "  {line}");
             }
         }
@@ -121,25 +130,6 @@ impl ResolutionStatusView {
         };
         let _ = writeln!(text, "\n{health}; `chandler explain resolution/{name}` shows why each version was chosen");
         text
-    }
-
-    fn rows(&self) -> Vec<Vec<String>> {
-        let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
-        rows.extend(self.members.iter().map(|member| {
-            let cell = |text: &Option<String>| text.as_deref().map_or_else(|| "-".to_owned(), one_line);
-            let version = match member.path.last().filter(|best| **best != member.version) {
-                Some(best) => format!("{} -> {best}", member.version),
-                None => member.version.clone(),
-            };
-            vec![
-                one_line(&member.package),
-                one_line(&version),
-                cell(&member.state),
-                cell(&member.catalog),
-                cell(&member.bundle_deployment),
-            ]
-        }));
-        rows
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     error::CommandError,
     progress::seconds,
     summary,
-    table::{self, Fit},
+    table::{self, Column, Fit},
     text::one_line,
 };
 
@@ -25,28 +25,9 @@ pub fn history(deployment: &BundleDeployment) -> &[Revision] {
 /// `width` columns, digests are left out and sources are cut where that is necessary; without a width, nothing is.
 pub fn table(deployment: &BundleDeployment, width: Option<usize>) -> String {
     let pinned = deployment.spec.rollout.as_ref().and_then(|rollout| rollout.to_revision);
-    let mut fits = FITS.to_vec();
-    let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
-    for revision in history(deployment) {
-        let again = revision.rollback_to.map(|number| format!(" (as {number})")).unwrap_or_default();
-        let cells = [
-            format!("{}{again}", revision.number),
-            revision.version.clone().unwrap_or_default(),
-            revision.outcome.as_str().to_owned(),
-            revision.start_time.as_ref().map(time).unwrap_or_default(),
-            took(revision).map(seconds).unwrap_or_default(),
-            revision.release_digest.chars().take(DIGEST_LENGTH).collect(),
-            chandler_source::describe(&revision.source),
-        ];
-        rows.push(cells.iter().map(|cell| one_line(cell)).collect());
-    }
-    if history(deployment).iter().all(|revision| revision.version.is_none()) {
-        drop_column(&mut rows, VERSION);
-        fits.remove(VERSION);
-    }
     let mut text = String::new();
     let revisions = std::iter::once(None).chain(history(deployment).iter().map(Some));
-    for (line, revision) in table::lines(&fits, rows, width).iter().zip(revisions) {
+    for (line, revision) in table::lines(&COLUMNS, history(deployment), width).iter().zip(revisions) {
         text.extend([line.as_str(), "\n"]);
         if let Some(provisioner) = revision.and_then(|revision| new_provisioner(history(deployment), revision)) {
             text.extend(["    rendered by ", &one_line(&provisioner), "\n"]);
@@ -94,19 +75,21 @@ fn pending(deployment: &BundleDeployment) -> String {
     format!("pending: {}{reason}; `chandler status {name}` shows why\n", one_line(&bundle))
 }
 
-const HEADER: [&str; 7] = ["REVISION", "VERSION", "OUTCOME", "STARTED", "TOOK", "RELEASE", "SOURCE"];
-/// The column of the versions, which bundles without one do not have.
-const VERSION: usize = 1;
-/// Digests are left out first; then sources are cut.
-const FITS: [Fit; 7] = [Fit::Full, Fit::Full, Fit::Full, Fit::Full, Fit::Full, Fit::Drop, Fit::Middle(SHORTEST_SOURCE)];
 /// The shortest source that says anything.
 const SHORTEST_SOURCE: usize = 16;
-
-fn drop_column(rows: &mut [Vec<String>], column: usize) {
-    for row in rows {
-        row.remove(column);
-    }
-}
+/// Bundles without a version have no such column. Digests are left out first; then sources are cut.
+const COLUMNS: [Column<Revision>; 7] = [
+    Column::new("REVISION", Fit::Full, |revision| {
+        let again = revision.rollback_to.map(|number| format!(" (as {number})")).unwrap_or_default();
+        format!("{}{again}", revision.number)
+    }),
+    Column::optional("VERSION", Fit::Full, |revision| revision.version.clone().unwrap_or_default()),
+    Column::new("OUTCOME", Fit::Full, |revision| revision.outcome.as_str().to_owned()),
+    Column::new("STARTED", Fit::Full, |revision| revision.start_time.as_ref().map(time).unwrap_or_default()),
+    Column::new("TOOK", Fit::Full, |revision| took(revision).map(seconds).unwrap_or_default()),
+    Column::new("RELEASE", Fit::Drop, |revision| revision.release_digest.chars().take(DIGEST_LENGTH).collect()),
+    Column::new("SOURCE", Fit::Middle(SHORTEST_SOURCE), |revision| chandler_source::describe(&revision.source)),
+];
 
 /// The revision to roll back to: the requested one, else the last one that succeeded with another release.
 pub fn target(deployment: &BundleDeployment, requested: Option<i64>) -> Result<&Revision, CommandError> {

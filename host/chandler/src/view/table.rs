@@ -1,4 +1,6 @@
-//! Tables that fit the terminal.
+//! Tables that fit the terminal. A table is a list of columns and its rows.
+
+use super::text::one_line;
 
 /// The space between columns.
 const GAP: &str = "  ";
@@ -18,25 +20,87 @@ pub enum Fit {
     Extra(usize),
 }
 
-/// The lines of a table: the first row is its header. In `width` columns, columns are first left out and then cut, each from the last to
-/// the first, until the lines fit; where there is room, extra columns are shown. Without a width, nothing is cut or added.
-pub fn lines(fits: &[Fit], mut rows: Vec<Vec<String>>, width: Option<usize>) -> Vec<String> {
-    let mut fits = fits.to_vec();
-    let extras: Vec<(Fit, Vec<String>)> = take_extras(&mut fits, &mut rows);
+/// A column of a table.
+pub struct Column<Row> {
+    /// The title in the header.
+    pub title: &'static str,
+    /// What happens to it in a narrow or a wide terminal.
+    pub fit: Fit,
+    /// The cell of a row. It is printed on one line.
+    pub cell: fn(&Row) -> String,
+    is_optional: bool,
+}
+
+impl<Row> Column<Row> {
+    /// A column that every table has, as far as it fits.
+    pub const fn new(title: &'static str, fit: Fit, cell: fn(&Row) -> String) -> Self {
+        Self { title, fit, cell, is_optional: false }
+    }
+
+    /// A column that is left out if no row has a value: if all its cells are empty, or a dash.
+    pub const fn optional(title: &'static str, fit: Fit, cell: fn(&Row) -> String) -> Self {
+        Self { title, fit, cell, is_optional: true }
+    }
+
+    fn is_shown(&self, rows: &[Row]) -> bool {
+        !self.is_optional || rows.iter().any(|row| !matches!((self.cell)(row).as_str(), "" | "-"))
+    }
+}
+
+/// A table with its header, in `width` columns where that is possible. [`lines`] describes how it fits.
+pub fn text<Row>(columns: &[Column<Row>], rows: &[Row], width: Option<usize>) -> String {
+    lines(columns, rows, width).join("\n") + "\n"
+}
+
+/// A table with its header, with every column in full.
+pub fn wide<Row>(columns: &[Column<Row>], rows: &[Row]) -> String {
+    let cells = cells(&shown(columns, rows), rows);
+    aligned(&cells).join("\n") + "\n"
+}
+
+/// The lines of a table, the first of which is the header. In `width` columns, columns are first left out and then cut, each from the last
+/// to the first, until the lines fit; where there is room, extra columns are shown. Without a width, nothing is cut or added.
+pub fn lines<Row>(columns: &[Column<Row>], rows: &[Row], width: Option<usize>) -> Vec<String> {
+    let columns = shown(columns, rows);
+    let mut fits: Vec<Fit> = columns.iter().map(|column| column.fit).collect();
+    let mut cells = cells(&columns, rows);
+    let extras: Vec<(Fit, Vec<String>)> = take_extras(&mut fits, &mut cells);
     if let Some(width) = width {
-        drop_columns(&mut fits, &mut rows, width);
-        cut_columns(&fits, &mut rows, width);
-        for (fit, cells) in extras {
-            push_extra(fit, cells, &mut rows, width);
+        drop_columns(&mut fits, &mut cells, width);
+        cut_columns(&fits, &mut cells, width);
+        for (fit, extra) in extras {
+            push_extra(fit, extra, &mut cells, width);
         }
     }
-    let widths = widths(&rows);
+    aligned(&cells)
+}
+
+/// Rows of cells, with the cells of a column below each other.
+pub fn aligned(rows: &[Vec<String>]) -> Vec<String> {
+    let widths = widths(rows);
     let line = |row: &Vec<String>| {
         let cells: Vec<String> =
             row.iter().zip(widths.iter().copied()).map(|(cell, width)| format!("{cell:<width$}")).collect();
         cells.join(GAP).trim_end().to_owned()
     };
     rows.iter().map(line).collect()
+}
+
+/// The columns without the optional ones that no row has a value for.
+fn shown<'a, Row>(columns: &'a [Column<Row>], rows: &[Row]) -> Vec<&'a Column<Row>> {
+    columns.iter().filter(|column| column.is_shown(rows)).collect()
+}
+
+/// The header, and the cells of each row.
+fn cells<Row>(columns: &[&Column<Row>], rows: &[Row]) -> Vec<Vec<String>> {
+    let header = columns.iter().map(|column| column.title.to_owned()).collect();
+    let of = |row| columns.iter().map(|column| one_line(&(column.cell)(row))).collect();
+    std::iter::once(header).chain(rows.iter().map(of)).collect()
+}
+
+/// A value in a cell; a dash if there is none.
+pub fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
 /// Cuts text to this number of characters in the middle: the begin of a source is its registry, the end its tag or digest.
@@ -130,19 +194,22 @@ fn widths(rows: &[Vec<String>]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    const FITS: [Fit; 5] = [Fit::Full, Fit::Middle(9), Fit::Drop, Fit::End(8), Fit::Extra(12)];
+    type Row = [&'static str; 5];
 
-    fn rows() -> Vec<Vec<String>> {
-        let row = |cells: [&str; 5]| cells.map(str::to_owned).to_vec();
-        vec![
-            row(["NAME", "SOURCE", "AGE", "STATE", "MESSAGE"]),
-            row(["harbour", "quay.io/example/harbour:v1", "3h", "Failed (Unhealthy)", "0 of 1 replicas are available"]),
-        ]
-    }
+    const COLUMNS: [Column<Row>; 5] = [
+        Column::new("NAME", Fit::Full, |row| row[0].to_owned()),
+        Column::new("SOURCE", Fit::Middle(9), |row| row[1].to_owned()),
+        Column::new("AGE", Fit::Drop, |row| row[2].to_owned()),
+        Column::new("STATE", Fit::End(8), |row| row[3].to_owned()),
+        Column::new("MESSAGE", Fit::Extra(12), |row| row[4].to_owned()),
+    ];
+
+    const ROWS: [Row; 1] =
+        [["harbour", "quay.io/example/harbour:v1", "3h", "Failed (Unhealthy)", "0 of 1 replicas are available"]];
 
     #[test]
     fn columns_are_dropped_then_cut_and_extra_ones_fill_the_rest() {
-        let text = |width| lines(&FITS, rows(), width).join("\n");
+        let text = |width| lines(&COLUMNS, &ROWS, width).join("\n");
         insta::assert_snapshot!(text(None), @r"
         NAME     SOURCE                      AGE  STATE
         harbour  quay.io/example/harbour:v1  3h   Failed (Unhealthy)
@@ -158,9 +225,37 @@ mod tests {
     }
 
     #[test]
+    fn a_wide_table_has_every_column_in_full() {
+        insta::assert_snapshot!(wide(&COLUMNS, &ROWS), @r"
+        NAME     SOURCE                      AGE  STATE               MESSAGE
+        harbour  quay.io/example/harbour:v1  3h   Failed (Unhealthy)  0 of 1 replicas are available
+        ");
+    }
+
+    #[test]
+    fn an_optional_column_needs_a_value() {
+        const COLUMNS: [Column<&str>; 2] = [
+            Column::new("NAME", Fit::Full, |_| "harbour".to_owned()),
+            Column::optional("NEWER", Fit::Full, |newer| (*newer).to_owned()),
+        ];
+        for (rows, header) in
+            [(vec!["-", "1.2.0"], "NAME     NEWER"), (vec!["-", "-"], "NAME"), (vec![""], "NAME"), (vec![], "NAME")]
+        {
+            assert_eq!(lines(&COLUMNS, &rows, None).first().map(String::as_str), Some(header), "{rows:?}");
+            assert_eq!(wide(&COLUMNS, &rows).lines().next(), Some(header), "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn a_cell_is_one_line() {
+        let columns = [Column::new("MESSAGE", Fit::Full, |message: &&str| (*message).to_owned())];
+        assert_eq!(text(&columns, &["a\n  b"], None), "MESSAGE\na b\n");
+    }
+
+    #[test]
     fn no_line_is_wider_than_the_terminal_unless_nothing_more_can_be_cut() {
         for width in 0..160 {
-            let longest = lines(&FITS, rows(), Some(width)).iter().map(|line| line.chars().count()).max();
+            let longest = lines(&COLUMNS, &ROWS, Some(width)).iter().map(|line| line.chars().count()).max();
             assert!(longest <= Some(width.max(28)), "{width}: {longest:?}");
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     super::{
-        table::{self, Fit, cut_end},
+        table::{self, cut_end},
         text::one_line,
     },
     LeftOutPackage, Package, Path, Step,
@@ -52,7 +52,7 @@ impl Path {
             return;
         }
         text.push_str("\nin terms of OLM\n");
-        for line in table::lines(&[Fit::Full; 3], rows, None) {
+        for line in table::aligned(&rows) {
             let _ = writeln!(text, "  {line}");
         }
     }
