@@ -36,7 +36,9 @@ fn paths(code: &str) -> Vec<Vec<String>> {
     for (at, _) in code.match_indices("::") {
         let before = &code[..at];
         let begin = before.rfind(|c: char| !is_name(c)).map_or(0, |at| at + 1);
-        if !before[..begin].ends_with("::") && ["crate", "super", "clap"].contains(&&before[begin..]) {
+        // A path at the beginning of a string literal is text.
+        let is_first = !before[..begin].ends_with("::") && !before[..begin].ends_with('"');
+        if is_first && ["crate", "super", "clap"].contains(&&before[begin..]) {
             found.extend(expanded(&code[begin..]));
         }
     }
