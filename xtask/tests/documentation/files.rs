@@ -58,7 +58,7 @@ pub(crate) fn anchor(heading: &str) -> String {
 
 #[test]
 fn headings_have_anchors() {
-    let page = "# A page\n```sh\n# no heading\n```\n## `spec.a`: when, and why\n#5 is no heading\n";
+    let page = "# A page\n```sh\n# no heading\n```\n## `spec.a`: when, and why\n#5 is not a heading\n";
     assert_eq!(headings(page), [(1, "A page"), (2, "`spec.a`: when, and why")]);
     assert_eq!(anchor("`spec.a`: when, and why"), "speca-when-and-why");
     assert_eq!(anchor("Status_of PODs"), "status_of-pods");

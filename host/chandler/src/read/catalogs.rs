@@ -42,7 +42,7 @@ const SUGGESTIONS: usize = 5;
 pub struct CatalogOptions {
     /// Catalogs as `CATALOG` or `NAME=CATALOG`; if there are none, all of the cluster.
     pub catalogs: Vec<String>,
-    /// Priorities by the name of the catalog, which replace those of the Catalogs.
+    /// Priorities by the name of the catalog, which replace the Catalogs' own.
     pub priorities: Vec<(String, i32)>,
     /// The kinds of objects that are the catalogs of the cluster.
     pub kinds: Vec<CatalogKind>,

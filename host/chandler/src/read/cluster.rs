@@ -37,7 +37,7 @@ pub(super) const PAGE: u32 = 250;
 /// The kubeconfig and its context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionOptions {
-    /// The kubeconfig; `None` for that of the environment.
+    /// The kubeconfig; `None` for the environment's.
     pub kubeconfig: Option<PathBuf>,
     /// The context; `None` for the current one of the kubeconfig.
     pub context: Option<String>,

@@ -58,7 +58,7 @@ const GRACE_PERIOD: Duration = Duration::from_secs(10);
 pub struct ControlPlaneOptions {
     /// The directory with the state; `None` if it does not survive the process.
     pub data: Option<PathBuf>,
-    /// The address to listen on. Port 0 is any free port, or that of the previous run on the same data.
+    /// The address to listen on. Port 0 is any free port, or the port of the previous run on the same data.
     pub bind: SocketAddr,
     /// The file with the administrator's token; `None` for a random one.
     pub token_file: Option<PathBuf>,
