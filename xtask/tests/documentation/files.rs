@@ -10,16 +10,16 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
 }
 
-/// Adds every file below a path that has this extension.
-pub(crate) fn find(path: &Path, extension: &str, found: &mut Vec<PathBuf>) {
+/// Adds every file below a path that has one of these extensions, except what is left out.
+pub(crate) fn find(path: &Path, extensions: &[&str], left_out: &dyn Fn(&Path) -> bool, found: &mut Vec<PathBuf>) {
+    if left_out(path) || path.ends_with("target") {
+        return;
+    }
     if path.is_dir() {
         for entry in fs::read_dir(path).unwrap() {
-            let entry = entry.unwrap();
-            if entry.file_name() != "target" {
-                find(&entry.path(), extension, found);
-            }
+            find(&entry.unwrap().path(), extensions, left_out, found);
         }
-    } else if path.extension().is_some_and(|found| found == extension) {
+    } else if path.extension().is_some_and(|found| extensions.iter().any(|extension| found == *extension)) {
         found.push(path.to_owned());
     }
 }

@@ -37,10 +37,10 @@ fn source_path(quoted: &str) -> Option<&str> {
 fn pages_name_only_files_and_tests_that_exist() {
     let (root, mut sources, mut pages) = (files::root(), Vec::new(), Vec::new());
     for directory in SOURCES {
-        files::find(&root.join(directory), "rs", &mut sources);
+        files::find(&root.join(directory), &["rs"], &|_| false, &mut sources);
     }
     for page in PAGES {
-        files::find(&root.join(page), "md", &mut pages);
+        files::find(&root.join(page), &["md"], &|_| false, &mut pages);
     }
     let code: Vec<String> = sources.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
     let known: BTreeSet<&str> = code.iter().flat_map(|text| functions(text)).collect();
