@@ -24,12 +24,13 @@ const REPORTED: &[ConditionType] = &[
     ConditionType::Valid,
 ];
 
-/// Publishes the transitions of the conditions: a warning for each cause, and one Event for all that went well.
-pub(crate) async fn publish<K>(events: &Events, object: &K, old: &[Condition], new: &[Condition])
+/// Publishes the transitions of the conditions from those that were stored, if any: a warning for each cause, and one Event for all that went
+/// well.
+pub(crate) async fn publish<K>(events: &Events, object: &K, stored: Option<&[Condition]>, new: &[Condition])
 where
     K: Resource<DynamicType = ()> + Debug,
 {
-    for TransitionEvent { type_, reason, action, message } in of_transitions(old, new) {
+    for TransitionEvent { type_, reason, action, message } in of_transitions(stored.unwrap_or_default(), new) {
         events.publish(object, Notice { type_, reason, action, message: &message }).await;
     }
 }

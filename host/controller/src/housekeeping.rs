@@ -39,7 +39,7 @@ async fn uploads(installer: &Installer) {
         .iter()
         .map(|guarded| (guarded.name_any(), guarded.uid().unwrap_or_default()))
         .collect();
-    let store = installer.preparer.images.store().clone();
+    let store = installer.preparer.components.images.store().clone();
     let kept = tokio::task::spawn_blocking(move || {
         store.retain_uploads(|upload| existing.contains(&(upload.name.clone(), upload.uid.clone())))
     });
@@ -52,7 +52,8 @@ async fn uploads(installer: &Installer) {
 
 async fn content(installer: &Installer, catalogs: &CatalogStates) {
     let used = in_use(installer, catalogs);
-    let (store, budget) = (installer.preparer.images.store().clone(), installer.cluster.options.content_cache_bytes);
+    let (store, budget) =
+        (installer.preparer.components.images.store().clone(), installer.cluster.options.content_cache_bytes);
     let collected = tokio::task::spawn_blocking(move || store.collect(&|digest| used.contains(digest), budget));
     match collected.await {
         Ok(Ok(collected)) if collected.removed > 0 => {

@@ -89,7 +89,7 @@ pub(crate) struct ClusterMirrors {
 }
 
 impl ClusterMirrors {
-    /// The mirrors of these kinds, which are added to those of `base` in the settings of the pulls. Makes no request yet.
+    /// The mirrors of these kinds, which are added to the mirrors of `base` in the settings of the pulls. Makes no request yet.
     pub(crate) fn new(
         client: &Client,
         availability: &Availability,

@@ -69,6 +69,11 @@ impl Problem {
     }
 }
 
+/// The reason for a request that the API server refused.
+pub(crate) fn refused(answer: &kube::core::Status) -> Reason {
+    if answer.code == 403 { Reason::Forbidden } else { Reason::Retrying }
+}
+
 /// Content that could not be fetched; `reason` is that of the object's own condition.
 pub(crate) fn content(reason: Reason, error: &ContentError) -> Problem {
     let (terminal, refusal) = judged(error.class());

@@ -175,8 +175,6 @@ async fn reconcile_until_rewind(
     let contents = Contents::new(listener.as_ref().map(|listener| listener.url().to_owned()));
     let preparer = Arc::new(Preparer {
         grants: AccountGrants::new(Arc::clone(&sets), options.require_service_account_grant),
-        images: components.images.clone(),
-        sources: components.sources.clone(),
         releases: Releases::open(&options.cache_directory.join("releases"), options.releases)?,
         memory: Arc::new(Memory { contents, ..Memory::default() }),
         capacities: Capacities::default(),
@@ -272,7 +270,7 @@ async fn reconcile_until_rewind(
 async fn follow_inputs(installer: &Installer) {
     let Installer { preparer, cluster, informers, memory, signals, deployments, backoff, .. } = installer;
     let polls = bundle_deployment::poll(preparer);
-    let registries = registries::run(&memory.registries, preparer.images.returns(), |name| {
+    let registries = registries::run(&memory.registries, preparer.components.images.returns(), |name| {
         signals.send(Signal::DeploymentInputChanged(name));
     });
     let grants = grants::run(&memory.grants, cluster, informers, |name| {
@@ -298,7 +296,7 @@ fn serve(
     let served = Served {
         client: installer.cluster.client.clone(),
         holdings: Arc::new(held),
-        store: installer.preparer.images.store().clone(),
+        store: installer.preparer.components.images.store().clone(),
         indexes: indexes.clone(),
     };
     let deployments = installer.deployments.clone();

@@ -292,21 +292,23 @@ impl<R: Reconciler> Context<R> {
         // An error means that the controller has stopped.
         let again = || self.triggers.send(ObjectRef::new(&name)).unwrap_or_default();
         let _in_progress = self.own_writes.begin(object, again);
-        let error = match self.reconciler.reconcile(object).await {
+        let result = self.reconciler.reconcile(object).await;
+        // The reconcile may have written the status itself.
+        let newest = self.own_writes.newest(Arc::clone(guarded));
+        let newest = newest.0.as_ref().unwrap_or(object);
+        let error = match result {
             Ok(Report { status, next }) => {
                 if let Some(status) = status {
-                    self.write(guarded, object, &status).await.map_err(R::Error::of_status)?;
+                    self.write(newest, &status).await.map_err(R::Error::of_status)?;
                 }
                 return Ok(next.action(&name, self.reconciler.backoff()));
             }
             Err(error) => error,
         };
         let failures = self.reconciler.backoff().failures(&name);
-        // The reconcile may have written the status before it failed.
-        let newest = self.own_writes.newest(Arc::clone(guarded));
-        let status = self.reconciler.failed(newest.0.as_ref().unwrap_or(object), &error, failures);
+        let status = self.reconciler.failed(newest, &error, failures);
         if let Some(status) = status.filter(|_| !error.is_conflict())
-            && let Err(unwritten) = self.write(guarded, object, &status).await
+            && let Err(unwritten) = self.write(newest, &status).await
         {
             let kind = R::Object::kind(&());
             tracing::warn!(%kind, name, error = %unwritten, "the status does not report why the reconcile failed");
@@ -314,19 +316,12 @@ impl<R: Reconciler> Context<R> {
         Err(error)
     }
 
-    /// Writes a status where it differs from what the reconcile itself or the watch wrote last.
-    async fn write(
-        &self,
-        guarded: &Arc<Guarded<R::Object>>,
-        object: &R::Object,
-        status: &R::Status,
-    ) -> Result<(), kube::Error> {
-        let newest = self.own_writes.newest(Arc::clone(guarded));
-        let newest = newest.0.as_ref().unwrap_or(object);
-        let (stored, name) = (R::status(newest), object.name_any());
-        if let Some(written) = status_patch::write(&self.api, &name, stored, status).await? {
+    /// Writes a status where it differs from the stored one.
+    async fn write(&self, object: &R::Object, status: &R::Status) -> Result<(), kube::Error> {
+        let stored = R::status(object);
+        if let Some(written) = status_patch::write(&self.api, &object.name_any(), stored, status).await? {
             self.own_writes.status(written, status);
-            self.reconciler.written(newest, stored, status).await;
+            self.reconciler.written(object, stored, status).await;
         }
         Ok(())
     }

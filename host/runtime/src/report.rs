@@ -28,7 +28,7 @@ pub enum Next {
     Retry {
         /// The shortest pause.
         at_least: Duration,
-        /// The longest pause that the backoff may reach. Default: that of [`Backoff::failed`].
+        /// The longest pause that the backoff may reach. Default: as for [`Backoff::failed`].
         at_most: Option<Duration>,
     },
     /// As the reconciler decided, which counts failures itself.

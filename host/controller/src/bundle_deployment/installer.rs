@@ -46,13 +46,6 @@ pub(crate) struct Installer {
 }
 
 impl Installer {
-    /// Forgets a BundleDeployment.
-    pub(super) fn forget(&self, name: &str) {
-        self.memory.forget(name);
-        self.preparations.end(name);
-        self.informers.forget(name);
-    }
-
     /// Tries the candidate of a BundleDeployment at its next reconcile, whatever became of the last try: something that it depends on
     /// changed.
     pub(crate) fn try_again(&self, name: &str) {

@@ -51,7 +51,7 @@ async fn poll(name: &str, asked: &Resolution, preparer: &Preparer) -> bool {
         resolutions.renew(name, asked, None);
         return false;
     }
-    preparer.sources.on_behalf_of(requester_of(name, preparer)).poll(name, asked, resolutions).await
+    preparer.components.sources.on_behalf_of(requester_of(name, preparer)).poll(name, asked, resolutions).await
 }
 
 /// On whose behalf the source of a BundleDeployment is polled. One that is gone is not polled.

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use chandler_content::Images;
 use chandler_records::Records;
 use chandler_releases::Releases;
-use chandler_source::Sources;
 
 use crate::{
     account_grant::AccountGrants,
@@ -26,8 +24,6 @@ pub(crate) struct Preparer {
     pub(crate) grants: AccountGrants,
     pub(crate) classes: Arc<Classes>,
     pub(crate) components: Components,
-    pub(crate) images: Images,
-    pub(crate) sources: Sources,
     pub(crate) releases: Releases,
     pub(crate) records: Arc<Records>,
     pub(crate) memory: Arc<Memory>,

@@ -138,7 +138,7 @@ impl Reconciler for BundleDeployments {
         }
         tracing::info!(deployment = name, "the BundleDeployment is gone or no longer selected");
         self.0.generations.cancel(name);
-        self.0.forget(name);
+        self.0.finalize().forget(name);
         self.0.records.forget(name);
     }
 }

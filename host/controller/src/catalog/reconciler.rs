@@ -252,8 +252,8 @@ impl Reconciler for Catalogs {
     async fn written(&self, catalog: &Catalog, stored: Option<&CatalogStatus>, status: &CatalogStatus) {
         // Whether it is stale is part of its status.
         self.signals.send(Signal::CatalogsChanged);
-        let old = stored.map(|status| status.conditions.as_slice()).unwrap_or_default();
-        events::publish(&self.cluster.events, catalog, old, &status.conditions).await;
+        let stored = stored.map(|status| status.conditions.as_slice());
+        events::publish(&self.cluster.events, catalog, stored, &status.conditions).await;
     }
 
     fn backoff(&self) -> &Backoff {

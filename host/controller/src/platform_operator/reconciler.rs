@@ -184,8 +184,8 @@ impl Reconciler for PlatformOperators {
         stored: Option<&PlatformOperatorStatus>,
         status: &PlatformOperatorStatus,
     ) {
-        let old = stored.map(|status| status.conditions.as_slice()).unwrap_or_default();
-        events::publish(&self.cluster().events, operator, old, &status.conditions).await;
+        let stored = stored.map(|status| status.conditions.as_slice());
+        events::publish(&self.cluster().events, operator, stored, &status.conditions).await;
     }
 
     fn backoff(&self) -> &Backoff {

@@ -112,8 +112,8 @@ impl Reconciler for PlatformPolicies {
         stored: Option<&PlatformPolicyStatus>,
         status: &PlatformPolicyStatus,
     ) {
-        let old = stored.map(|status| status.conditions.as_slice()).unwrap_or_default();
-        events::publish(&self.cluster.events, policy, old, &status.conditions).await;
+        let stored = stored.map(|status| status.conditions.as_slice());
+        events::publish(&self.cluster.events, policy, stored, &status.conditions).await;
     }
 
     fn backoff(&self) -> &Backoff {

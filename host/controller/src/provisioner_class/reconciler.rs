@@ -2,7 +2,7 @@
 
 use std::{io, pin::pin, sync::Arc, time::Duration};
 
-use chandler_api::{ProvisionerClass, ProvisionerClassStatus, Reason};
+use chandler_api::{ProvisionerClass, ProvisionerClassStatus};
 use chandler_runtime::{
     Backoff, Cache, KindController, Metrics, Next, OwnWrites, Reconciler, Reflector, Report, Shutdown, status_patch,
 };
@@ -13,7 +13,7 @@ use super::{classes::Classes, components::Components, load::LoadOutcome, served:
 use crate::{
     cluster::Cluster,
     deployments::Deployments,
-    events,
+    events, problem,
     registries::SCOUT,
     signals::{Signal, Signals},
 };
@@ -180,8 +180,7 @@ impl Reconciler for ProvisionerClasses {
 
     fn failed(&self, class: &ProvisionerClass, error: &ReconcileError, _: u32) -> Option<ProvisionerClassStatus> {
         let ReconcileError(kube::Error::Api(answer)) = error else { return None };
-        let reason = if answer.code == 403 { Reason::Forbidden } else { Reason::Retrying };
-        Some(status::interrupted(class, reason, &error.to_string(), Timestamp::now()))
+        Some(status::interrupted(class, problem::refused(answer), &error.to_string(), Timestamp::now()))
     }
 
     fn status(class: &ProvisionerClass) -> Option<&ProvisionerClassStatus> {
@@ -194,8 +193,8 @@ impl Reconciler for ProvisionerClasses {
         stored: Option<&ProvisionerClassStatus>,
         status: &ProvisionerClassStatus,
     ) {
-        let old = stored.map(|status| status.conditions.as_slice()).unwrap_or_default();
-        events::publish(&self.cluster.events, class, old, &status.conditions).await;
+        let stored = stored.map(|status| status.conditions.as_slice());
+        events::publish(&self.cluster.events, class, stored, &status.conditions).await;
     }
 
     fn backoff(&self) -> &Backoff {

@@ -45,6 +45,7 @@ use crate::{
     deployments::Deployments,
     events,
     platform_policy::Policies,
+    problem,
     signals::{Signal, Signals},
 };
 
@@ -395,8 +396,7 @@ impl Reconciler for Resolutions {
 
     fn failed(&self, resolution: &Resolution, error: &ReconcileError, _: u32) -> Option<ResolutionStatus> {
         let reason = match error {
-            ReconcileError::Request(kube::Error::Api(answer)) if answer.code == 403 => Reason::Forbidden,
-            ReconcileError::Request(kube::Error::Api(_)) => Reason::Retrying,
+            ReconcileError::Request(kube::Error::Api(answer)) => problem::refused(answer),
             ReconcileError::Record(error) if !error.is_transient() => Reason::RecordUnavailable,
             // The API server did not respond: the status cannot be written, either.
             ReconcileError::Request(_) | ReconcileError::Record(_) => return None,
@@ -409,8 +409,8 @@ impl Reconciler for Resolutions {
     }
 
     async fn written(&self, resolution: &Resolution, stored: Option<&ResolutionStatus>, status: &ResolutionStatus) {
-        let old = stored.map(|status| status.conditions.as_slice()).unwrap_or_default();
-        events::publish(&self.cluster.events, resolution, old, &status.conditions).await;
+        let stored = stored.map(|status| status.conditions.as_slice());
+        events::publish(&self.cluster.events, resolution, stored, &status.conditions).await;
     }
 
     fn backoff(&self) -> &Backoff {

@@ -39,6 +39,15 @@ pub(in super::super) struct FinalizeHandles<'a> {
     pub(in super::super) backoff: &'a Backoff,
 }
 
+impl FinalizeHandles<'_> {
+    /// Forgets what is known of a BundleDeployment between reconciles.
+    pub(in super::super) fn forget(&self, name: &str) {
+        self.memory.forget(name);
+        self.preparations.end(name);
+        self.informers.forget(name);
+    }
+}
+
 /// The objects of a release could not be deleted or orphaned.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FinalizeError {
@@ -129,9 +138,7 @@ pub(in super::super) async fn remove_finalizer(
         subject.record.leave_all().await?;
     }
     handles.records.close(&name, &subject.record).await?;
-    handles.memory.forget(&name);
-    handles.preparations.end(&name);
-    handles.informers.forget(&name);
+    handles.forget(&name);
     handles.generations.forget(&name);
     handles.backoff.succeeded(&name);
     let ours = [TEARDOWN_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER];

@@ -89,7 +89,7 @@ pub(in super::super) async fn publish(
     status: &BundleDeploymentStatus,
 ) {
     let old = stored.cloned().unwrap_or_default();
-    events::publish(events, deployment, &old.conditions, &status.conditions).await;
+    events::publish(events, deployment, Some(&old.conditions), &status.conditions).await;
     events::publish_approval(events, deployment, &old.history, &status.history).await;
     events::publish_warnings(events, deployment, "RenderedWithWarnings", &old.warnings, &status.warnings).await;
     let of = |status: &BundleDeploymentStatus| status.release.clone().unwrap_or_default().warnings;

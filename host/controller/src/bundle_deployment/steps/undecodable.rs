@@ -46,7 +46,7 @@ pub(in super::super) async fn report(
     let old = stored(&object.data);
     let new = status(&old, object.metadata.generation, &cause, whole_seconds(Timestamp::now()));
     if status_patch::write(&api, &name, Some(&old), &new).await.map_err(ReconcileError::Status)?.is_some() {
-        events::publish(handles.events, guarded, &old.conditions, &new.conditions).await;
+        events::publish(handles.events, guarded, Some(&old.conditions), &new.conditions).await;
     }
     Ok(())
 }

@@ -36,11 +36,11 @@ pub(super) struct SourceHandles<'a> {
 
 impl<'a> SourceHandles<'a> {
     pub(super) fn of(preparer: &'a Preparer, deployment: &BundleDeployment) -> Self {
-        let Preparer { sources, images, memory, cluster, .. } = preparer;
+        let Preparer { components, memory, cluster, .. } = preparer;
         let options = &cluster.options;
         Self {
-            sources: sources.on_behalf_of(requester(deployment, &options.accounts)),
-            store: images.store(),
+            sources: components.sources.on_behalf_of(requester(deployment, &options.accounts)),
+            store: components.images.store(),
             resolutions: &memory.resolutions,
             poll_interval: options.image_poll_interval,
         }
