@@ -32,7 +32,8 @@
 //! | [`decide`](mod@decide) | decides what to do with a Secret |
 //! | [`material`] | the content of a Secret |
 //! | `take` | carries out a decision: generates keys |
-//! | [`complete`] | the release with Secrets and CA bundles |
+//! | [`completion`] | all of this for one release, with the reads of the caller |
+//! | [`complete`](mod@complete) | the release with Secrets and CA bundles |
 //! | [`trust`] | checks whether an object in the cluster trusts an authority |
 //! | `issue` | issues keys and certificates |
 //! | `certificate` | parses certificates |
@@ -42,6 +43,7 @@
 pub mod annotations;
 mod certificate;
 pub mod complete;
+pub mod completion;
 pub mod decide;
 pub mod declaration;
 pub mod generated;

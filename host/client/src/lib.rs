@@ -10,6 +10,7 @@
 //! - [`monitored`] and [`Availability`]: whether the API server answers, and when it answers again.
 //! - [`fenced`]: writes that wait while a [`Fence`] is closed.
 //! - [`insistent`]: sends a write again that met another one.
+//! - [`kinds`](fn@kinds): the kinds that an API server serves.
 //! - `body`: the body of a response, whose end frees a stream.
 
 mod availability;
@@ -18,6 +19,7 @@ mod builder;
 mod connection;
 mod fence;
 mod insistence;
+mod kinds;
 mod pool;
 mod transport;
 
@@ -26,4 +28,5 @@ pub use builder::{Stack, builder, client, with_keep_alive};
 pub use connection::KeepAlive;
 pub use fence::{Fence, FenceKeeper, fenced};
 pub use insistence::insistent;
+pub use kinds::kinds;
 pub use pool::MAX_STREAMS;

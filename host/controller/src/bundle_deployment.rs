@@ -7,14 +7,12 @@
 //! One reconcile is a line of steps: `source -> tree -> class -> render -> choose -> approve -> certificates -> apply -> observe ->
 //! status`. Each [step](steps) has its own output and error type, and takes the output of the step before it, so that an illegal order
 //! does not compile: a rollout takes an `Approved`, which only the approval makes, out of a `Chosen`, which only the choice makes.
-//! [`decide`] holds the decisions: no client, no handle. [`errors`] turns errors into the problem that the status reports, and the
-//! [`assessment`] is built from the outputs at the end. Revisions are read from the record that only the controller writes, never from
+//! The crate [`chandler_decisions`] holds the decisions: it has no client. [`errors`] turns errors into the problem that the status
+//! reports, and an [`Assessment`] is built from the outputs at the end. Revisions are read from the record that only the controller writes, never from
 //! the status.
 
 mod approvals;
-mod assessment;
 mod awaited;
-mod decide;
 mod detections;
 mod errors;
 mod failed_candidates;
@@ -32,6 +30,15 @@ use std::{sync::Arc, time::Duration};
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus, Reason};
 use chandler_core::Release;
+use chandler_decisions::{
+    account::{account, requester},
+    assessment::{Assessment, ReconcileOutcome, Running, Selection},
+    drift,
+    intent::{self, Intent, Route},
+    redaction, revisions,
+    spec_error::SpecError,
+    status,
+};
 use chandler_records::{PendingRevision, RecordError};
 use chandler_runtime::Slot;
 use chandler_source::api_message;
@@ -39,13 +46,8 @@ use futures::FutureExt as _;
 use k8s_openapi::jiff::Timestamp;
 use kube::{ResourceExt as _, runtime::controller::Action};
 
-pub use self::decide::owner::owner_of;
 pub(crate) use self::{
     approvals::Approvals,
-    decide::{
-        account::{account, requester, requester_of},
-        drift,
-    },
     detections::Detections,
     failed_candidates::FailedCandidates,
     failed_updates::FailedUpdates,
@@ -57,11 +59,6 @@ pub(crate) use self::{
     steps::prepare::Preparations,
 };
 use self::{
-    assessment::{Assessment, ReconcileOutcome, Running, Selection},
-    decide::{
-        intent::{self, Intent, Route},
-        redaction, revisions, status,
-    },
     errors::Halted,
     steps::{
         approve::{self, Approved},
@@ -257,7 +254,7 @@ async fn deploy(subject: &mut Subject, slot: &Slot, installer: &Arc<Installer>) 
 async fn select(subject: &Subject, slot: &Slot, installer: &Arc<Installer>) -> Result<Approved, Box<Halted>> {
     // A spec that is refused for these fetches nothing, and no revision has failed for it.
     account(&subject.deployment, &installer.cluster.options.accounts)?;
-    drift::ignored_fields(&subject.deployment.spec).map_err(decide::spec_error::SpecError::from)?;
+    drift::ignored_fields(&subject.deployment.spec).map_err(SpecError::from)?;
     let prepare = installer.prepare(slot);
     let chosen = choose::choose(&prepare, subject).await?;
     Ok(approve::approve(&installer.approve(), &prepare, subject, chosen).await?)

@@ -21,7 +21,6 @@
 //! | `signals` | how reconcilers learn of changes that another one noticed |
 //! | `capacities` | how much memory releases in progress may take |
 //! | `memory` | state between reconciles that may be lost |
-//! | `contention` | managed objects that another field manager changes repeatedly |
 //! | `contents` | the content that BundleDeployments have |
 //! | `held` | what the content service may show |
 //! | `account_grant` | which ServiceAccounts a BundleDeployment may be installed on behalf of |
@@ -33,7 +32,6 @@
 //! | `registries` | registries that do not answer, and who waits for them |
 //! | `mirror_sets` | mirrors that the cluster sets |
 //! | `values` | watches of ConfigMaps and Secrets with values, and what hides their values |
-//! | [`certificates`] | Secrets that a release requests: serving certificates and generated values |
 //! | `events` | the Events of status changes |
 //! | `sealed_files` | records beside the caches that only this controller writes |
 //! | `housekeeping` | keeps the caches within their budgets, and removes orphaned records |
@@ -43,11 +41,9 @@ mod account_grant;
 mod bundle_deployment;
 mod capacities;
 mod catalog;
-pub mod certificates;
 mod cluster;
 mod cluster_operator;
 mod collisions;
-mod contention;
 mod contents;
 mod decision_maps;
 mod deployments;
@@ -70,12 +66,10 @@ mod sealed_files;
 mod signals;
 mod values;
 
-pub use bundle_deployment::drift::{ignored_fields, of_rollout as drift_policy};
-pub use bundle_deployment::owner_of;
 pub use chandler_resolution::cluster_operators::{
     Names as ClusterOperatorNames, Thresholds as ClusterOperatorThresholds,
 };
-pub use chandler_runtime::{Election, ElectionError, Timing, WatchSelector, cluster_info::kinds};
+pub use chandler_runtime::{Election, ElectionError, Timing, WatchSelector};
 pub use chandler_serve::Options as ContentOptions;
 pub use cluster_operator::{ClusterOperatorMode, ClusterOperatorSettings};
 pub use mirror_sets::{MirrorSets, UnknownMirrorSets};

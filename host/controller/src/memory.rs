@@ -7,6 +7,7 @@ use std::{
 };
 
 use chandler_core::{Digest, RecordedFacts, Target};
+use chandler_decisions::contention::Contention;
 use chandler_releases::Made;
 use chandler_runtime::ClusterInfo;
 use chandler_source::Resolutions;
@@ -14,7 +15,6 @@ use chandler_source::Resolutions;
 use crate::{
     bundle_deployment::{Detections, FailedCandidates, FailedUpdates},
     collisions::Collisions,
-    contention::Contention,
     contents::Contents,
     grants::Grants,
     registries::Registries,

@@ -5,12 +5,11 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use chandler_client::Availability;
+use chandler_client::{Availability, kinds};
 use futures::Stream;
 use kube::{
     Api, Client, Discovery,
     api::{ApiResource, DynamicObject, GroupVersionKind},
-    discovery::verbs,
 };
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
@@ -181,19 +180,6 @@ fn openshift_version(cluster_version: &Value) -> Option<&str> {
         .flatten()
         .filter_map(|release| release.get("version")?.as_str())
         .find(|version| !version.is_empty())
-}
-
-/// The kinds that the cluster serves and that support `get`, as [`ClusterInfo::api_kinds`] lists them.
-pub fn kinds(discovery: &Discovery) -> Vec<String> {
-    let mut kinds: Vec<String> = discovery
-        .groups()
-        .flat_map(|group| group.versions().flat_map(|version| group.versioned_resources(version)).collect::<Vec<_>>())
-        .filter(|(_, capabilities)| capabilities.supports_operation(verbs::GET))
-        .map(|(resource, _)| format!("{}/{}", resource.api_version, resource.kind))
-        .collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    kinds
 }
 
 /// The difference between two cluster infos.

@@ -170,7 +170,7 @@ async fn a_shared_crd_belongs_to_one_bundle_deployment_and_can_be_moved() {
     // As `chandler adopt --force` does; then the first bundle drops the CRD. In between, the first BundleDeployment reports the loss.
     let before = crds.get(&plural).await.expect("the CRD");
     let rollout = Rollout::new(world.client.clone(), chandler_rollout::Options::default());
-    let owner = chandler_controller::owner_of(&deployed, &world.namespace).expect("a stored object");
+    let owner = chandler_decisions::owner::owner_of(&deployed, &world.namespace).expect("a stored object");
     let object = chandler_core::Object::parse(
         serde_json::to_string(&serde_saphyr::from_str::<serde_json::Value>(&crd).expect("YAML"))
             .expect("JSON")
@@ -216,7 +216,7 @@ async fn labels_adopt_nothing_and_spec_adopt_does() {
     let image = world.push(&Bundle::empty().with("manifests/all.yaml", &config_map("typed", "bundle"))).await;
     let deployed = world.deploy(&name, PLAIN, &image).await;
     world.condition(&name, "Ready", "False", "ObjectCollision").await;
-    let owner = chandler_controller::owner_of(&deployed, &world.namespace).expect("a stored object");
+    let owner = chandler_decisions::owner::owner_of(&deployed, &world.namespace).expect("a stored object");
     let labels = json!({"metadata": {"labels": {"applyset.kubernetes.io/part-of": owner.set_id()}}});
     world
         .config_maps()

@@ -119,7 +119,7 @@ async fn approve_findings(world: &World, size: &Value) -> ChangeApproval {
     let deployment = world.deployments().get(&world.name()).await.expect("the BundleDeployment");
     let object = Object::parse(crd(world, size).to_string().as_bytes(), 0, None).expect("an object");
     let release = Release::new(vec![object], vec![], vec![]);
-    let owner = chandler_controller::owner_of(&deployment, &world.namespace).expect("a stored BundleDeployment");
+    let owner = chandler_decisions::owner::owner_of(&deployment, &world.namespace).expect("a stored BundleDeployment");
     let rollout = Rollout::new(world.client.clone(), Options::default());
     let preview = rollout.preview(&RolloutRequest::new(&owner, &release)).await.expect("a preview");
     let refused = preview.crd_upgrades.iter().filter(|upgrade| upgrade.is_refused());

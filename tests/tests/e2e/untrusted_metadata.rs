@@ -25,7 +25,7 @@ fn claims(world: &World) -> Api<PersistentVolumeClaim> {
 /// All marks of an object that belongs to a BundleDeployment.
 async fn marks(world: &World, name: &str) -> Value {
     let deployment = world.deployments().get(name).await.expect("the object exists");
-    let owner = chandler_controller::owner_of(&deployment, &world.namespace).expect("a stored object");
+    let owner = chandler_decisions::owner::owner_of(&deployment, &world.namespace).expect("a stored object");
     json!({"metadata": {
         "labels": {
             "applyset.kubernetes.io/part-of": owner.set_id(),

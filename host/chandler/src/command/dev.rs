@@ -282,7 +282,7 @@ impl Dev {
     ) -> Result<(), CommandError> {
         let discovered = Discovery::new(plane.client().clone()).run_aggregated().await;
         let Ok(discovered) = discovered else { return Ok(()) };
-        let served = chandler_controller::kinds(&discovered);
+        let served = chandler_client::kinds(&discovered);
         let release = match prepared.render(prepared.config(), &served).await {
             Ok(release) => release,
             Err(error) => {

@@ -95,6 +95,6 @@ pub async fn release(client: &Client, opened: &mut OpenedBundle) -> Result<Relea
         target.kubernetes_version = client.apiserver_version().await.map_err(failed)?.git_version;
     }
     let discovery = Discovery::new(client.clone()).run_aggregated().await.map_err(failed)?;
-    target.api_kinds = chandler_controller::kinds(&discovery);
+    target.api_kinds = chandler_client::kinds(&discovery);
     opened.release().await
 }

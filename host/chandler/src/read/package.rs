@@ -338,7 +338,7 @@ async fn facts(client: &Client) -> Result<Cluster, CommandError> {
         |error: kube::Error| CommandError::failed("failed to discover the APIs of the cluster").because(&error);
     let kubernetes = client.apiserver_version().await.map_err(failed)?.git_version;
     let discovery = Discovery::new(client.clone()).run_aggregated().await.map_err(failed)?;
-    let kinds = chandler_controller::kinds(&discovery).iter().filter_map(|text| Kind::parse(text)).collect();
+    let kinds = chandler_client::kinds(&discovery).iter().filter_map(|text| Kind::parse(text)).collect();
     Ok(Cluster { kubernetes: Some(kubernetes), openshift: None, kinds })
 }
 

@@ -6,9 +6,12 @@ use chandler_api::{
     BundleDeployment, BundleDeploymentSpec, ChangeApproval, ConditionType, Deletion, Reason, approved_upgrades,
     find_condition,
 };
-use chandler_certificates::annotations::ROTATE;
-use chandler_controller::certificates::{CompletionError, complete};
-use chandler_core::Release;
+use chandler_certificates::{
+    annotations::ROTATE,
+    completion::{CompletionError, ReleaseOwner, complete},
+};
+use chandler_core::{ObjectKey, Release};
+use chandler_decisions::{drift, owner::owner_of};
 use chandler_permissions::Account;
 use chandler_rollout::{Adoptee, DeletionPreview, Options, Owner, Preview, Rollout, RolloutError, RolloutRequest};
 use kube::{Api, Client, ResourceExt as _, api::ListParams};
@@ -67,16 +70,19 @@ async fn previewed(
     account: Option<Account>,
 ) -> Result<Result<Preview, RolloutError>, CommandError> {
     let name = planned.name_any();
-    let ignored =
-        chandler_controller::ignored_fields(&planned.spec).map_err(|error| CommandError::failed(error.to_string()))?;
+    let ignored = drift::ignored_fields(&planned.spec).map_err(|error| CommandError::failed(error.to_string()))?;
     let approvals = Api::<ChangeApproval>::all(client.clone()).list(&ListParams::default()).await;
     // Without permission to list approvals, the preview shows every refusal.
     let approved = approvals.map(|approvals| approved_upgrades(&approvals, planned)).unwrap_or_default();
     let owner = owner(planned, namespace)?.ignoring(ignored).with_approved_upgrades(approved).on_behalf_of(account);
-    let drift = chandler_controller::drift_policy(planned.spec.drift.unwrap_or_default());
+    let drift = drift::of_rollout(planned.spec.drift.unwrap_or_default());
     let rollout = Rollout::new(client, Options::default());
     let (policy, rotate) = (chandler_certificates::Policy::default(), planned.annotations().get(ROTATE));
-    let completed = complete(&rollout, &policy, &owner, rotate.map(String::as_str), Arc::new(release.clone())).await;
+    let (rollout_ref, owner_ref) = (&rollout, &owner);
+    let own = |key: ObjectKey| async move { rollout_ref.own(owner_ref, &key).await };
+    let rotate = rotate.map(String::as_str);
+    let release_owner = ReleaseOwner { name: &owner.name, install_namespace: &owner.install_namespace, rotate };
+    let completed = complete(own, &policy, release_owner, Arc::new(release.clone())).await;
     let completed = match completed {
         Ok(completed) => completed,
         Err(CompletionError::Read(error)) => return Ok(Err(error)),
@@ -140,7 +146,7 @@ pub fn account_refusal(deployment: &BundleDeployment) -> Option<String> {
 }
 
 fn owner(deployment: &BundleDeployment, namespace: &str) -> Result<Owner, CommandError> {
-    chandler_controller::owner_of(deployment, namespace)
+    owner_of(deployment, namespace)
         .ok_or_else(|| CommandError::failed(format!("BundleDeployment {} has no UID", deployment.name_any())))
 }
 

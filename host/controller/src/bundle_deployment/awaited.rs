@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{assessment::Assessment, installer::Installer, subject::Subject};
-use crate::problem::Problem;
+use chandler_decisions::{assessment::Assessment, problem::Problem};
+
+use super::{installer::Installer, subject::Subject};
 
 /// How many objects of other owners are watched on behalf of one BundleDeployment. All have to go, so a few suffice.
 const WATCHED: usize = 5;

@@ -8,8 +8,7 @@ use std::{
 };
 
 use chandler_core::Digest;
-
-use super::decide::detection::Answer;
+use chandler_decisions::detection::Answer;
 
 /// The answers about the last content of each BundleDeployment.
 #[derive(Default)]

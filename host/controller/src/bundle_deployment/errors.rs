@@ -1,34 +1,29 @@
 //! How the errors of the steps become the problem that the status reports, and the outcome of the reconcile. In one place.
 
 use chandler_api::{Reason, names::REGISTRY_CLASS};
+use chandler_certificates::completion::CompletionError;
+use chandler_decisions::{
+    assessment::{ReconcileOutcome, Selection},
+    problem::Problem,
+    spec_error::SpecError,
+};
 use chandler_engine::CallError;
 use chandler_records::RecordError;
 use chandler_rollout::RolloutError;
 
-use super::{
-    assessment::{ReconcileOutcome, Selection},
-    decide::{
-        account,
-        detection::{Answer, Undecided},
-        spec_error::SpecError,
-    },
-    steps::{
-        apply::ApplyError,
-        approve::{ApproveError, NotApproved, PreviewError},
-        certificates::CertificatesError,
-        choose::ChooseError,
-        finalize::FinalizeError,
-        prepare::{PreparationPanicked, PrepareError, PrepareFailure},
-        render::RenderError,
-        rerender::{RerenderCause, RerenderError},
-        restore::RestoreError,
-        rollout::RolloutFailure,
-    },
+use super::steps::{
+    apply::ApplyError,
+    approve::{ApproveError, NotApproved, PreviewError},
+    certificates::CertificatesError,
+    choose::ChooseError,
+    finalize::FinalizeError,
+    prepare::{PreparationPanicked, PrepareError, PrepareFailure},
+    render::RenderError,
+    rerender::{RerenderCause, RerenderError},
+    restore::RestoreError,
+    rollout::RolloutFailure,
 };
-use crate::{
-    certificates::CompletionError,
-    problem::{Problem, Refusal},
-};
+use crate::problem;
 
 /// The steps ended before a rollout: how far they came, and what is known of the candidate.
 pub(super) struct Halted {
@@ -124,44 +119,9 @@ impl From<NotApproved> for Halted {
     }
 }
 
-impl From<&SpecError> for Problem {
-    fn from(error: &SpecError) -> Self {
-        let message = error.to_string();
-        match error {
-            SpecError::AccountRequired => Self::terminal(Reason::ServiceAccountRequired, message),
-            SpecError::IgnoredFields(_) | SpecError::ConfigTooDeep { .. } => {
-                Self::terminal(Reason::InvalidConfiguration, message)
-            }
-            SpecError::RevisionNotKept { .. } => Self::terminal(Reason::RevisionUnavailable, message),
-            SpecError::NeverStored => Self::transient(Reason::InternalError, message),
-        }
-    }
-}
-
-impl From<&Undecided> for Problem {
-    fn from(error: &Undecided) -> Self {
-        let message = error.to_string();
-        match error {
-            Undecided::Unrecognised { opinions } => {
-                let is_transient = |answer: &Answer| matches!(answer, Answer::Failed { is_transient: true, .. });
-                let terminal = !opinions.iter().any(|opinion| is_transient(&opinion.answer));
-                Self { terminal, ..Self::transient(Reason::ProvisionerNotDetected, message) }
-            }
-            Undecided::IncumbentDeclines { .. } => Self::terminal(Reason::ProvisionerNotDetected, message),
-            Undecided::Ambiguous { .. } => Self::terminal(Reason::ProvisionerAmbiguous, message),
-            Undecided::IncumbentUnavailable { is_gone: true, .. } => {
-                Self::transient(Reason::ProvisionerMissing, message)
-            }
-            Undecided::NotReady { .. } | Undecided::Loading(_) | Undecided::IncumbentUnavailable { .. } => {
-                Self::transient(Reason::ProvisionerNotReady, message)
-            }
-        }
-    }
-}
-
 impl From<&RenderError> for Problem {
     fn from(error: &RenderError) -> Self {
-        Self::from(&error.0)
+        problem::called(&error.0)
     }
 }
 
@@ -237,7 +197,7 @@ impl From<&RolloutFailure> for Problem {
             RolloutFailure::Certificates(error) => Self::from(error),
             RolloutFailure::Observe(error) => Self::from(&error.0),
             RolloutFailure::Apply(error) => Self::from(&error.0),
-            RolloutFailure::Record(error) => Self::from(error),
+            RolloutFailure::Record(error) => not_recorded(error),
         }
     }
 }
@@ -253,47 +213,13 @@ pub(super) fn apply_failed(failure: &RolloutFailure, persists: bool) -> Reconcil
     }
 }
 
-impl From<&RecordError> for Problem {
-    fn from(error: &RecordError) -> Self {
-        let reason = match error {
-            RecordError::Older { .. } => Reason::RecordOutdated,
-            _ => Reason::RecordUnavailable,
-        };
-        Self::transient(reason, error.to_string())
-    }
-}
-
-impl From<&RolloutError> for Problem {
-    fn from(error: &RolloutError) -> Self {
-        let reason = error.reason();
-        let terminal = matches!(
-            reason,
-            Reason::InvalidOutput
-                | Reason::InvalidConfiguration
-                | Reason::ReservedObjects
-                | Reason::CRDCheckLimitExceeded
-        );
-        let missing_permissions = match error {
-            RolloutError::PermissionsMissing(found) => account::missing(found),
-            _ => Vec::new(),
-        };
-        let needs_grant = error.needs_grant();
-        let refusal = (reason == Reason::ObjectRefused && error.is_refusal()).then_some(Refusal::Validation);
-        let collisions = match error {
-            RolloutError::Collisions(collisions) => {
-                collisions.found.iter().map(|collision| collision.object.clone()).collect()
-            }
-            _ => Vec::new(),
-        };
-        Self {
-            terminal,
-            needs_grant,
-            refusal,
-            missing_permissions,
-            collisions,
-            ..Self::transient(reason, error.to_string())
-        }
-    }
+/// A record that could not be read or written.
+pub(super) fn not_recorded(error: &RecordError) -> Problem {
+    let reason = match error {
+        RecordError::Older { .. } => Reason::RecordOutdated,
+        _ => Reason::RecordUnavailable,
+    };
+    Problem::transient(reason, error.to_string())
 }
 
 #[cfg(test)]
@@ -328,17 +254,6 @@ mod tests {
             (problem.reason, problem.terminal, problem.message.as_str()),
             (Reason::RevisionUnavailable, true, "revision 3: its release was a")
         );
-    }
-
-    #[test]
-    fn missing_permissions_are_part_of_the_problem() {
-        let error = RolloutError::PermissionsMissing(Box::new(account::tests::found(2, 0)));
-        let problem = Problem::from(&error);
-        assert_eq!(
-            (problem.reason, problem.terminal, problem.missing_permissions.len()),
-            (Reason::PermissionsMissing, false, 2)
-        );
-        assert_eq!(Problem::from(&RolloutError::Cancelled).missing_permissions, []);
     }
 
     #[test]

@@ -11,8 +11,7 @@ use std::{
 };
 
 use chandler_core::Digest;
-
-use super::assessment::{Assessment, ReconcileOutcome};
+use chandler_decisions::assessment::{Assessment, ReconcileOutcome};
 
 /// Candidates that failed, by BundleDeployment.
 #[derive(Default)]
@@ -106,9 +105,9 @@ impl FailedCandidates {
 #[cfg(test)]
 mod tests {
     use chandler_api::Reason;
+    use chandler_decisions::problem::Problem;
 
     use super::*;
-    use crate::problem::Problem;
 
     #[test]
     fn a_candidate_is_tried_again_when_it_is_due_or_something_changed() {

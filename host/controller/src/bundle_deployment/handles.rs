@@ -1,6 +1,6 @@
 //! What each step with effects may use, carved out of the `Installer` and the `Preparer`.
 //!
-//! No step takes the whole installer. A step that needs none of these takes data, and is in [`decide`](super::decide).
+//! No step takes the whole installer. A step that needs none of these takes data, and is in [`chandler_decisions`].
 
 use std::time::Duration;
 

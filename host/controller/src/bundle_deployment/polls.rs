@@ -6,15 +6,13 @@
 use std::time::Duration;
 
 use chandler_api::BundleDeployment;
+use chandler_decisions::account::{account, requester};
 use chandler_permissions::AccountPolicy;
 use chandler_source::{Resolution, Source};
 use chandler_turns::{Requester, Rotation};
 use futures::{StreamExt as _, stream};
 
-use super::{
-    decide::account::{account, requester},
-    preparer::Preparer,
-};
+use super::preparer::Preparer;
 use crate::signals::Signal;
 
 /// How many sources are polled at the same time: enough that unresponsive servers leave room for the others, since few

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chandler_api::BundleDeployment;
 use chandler_core::Release;
+use chandler_decisions::{drift, owner};
 use chandler_engine::CallError;
 use chandler_records::Record;
 use chandler_rollout::{DefinedKinds, Preview, RolloutRequest};
@@ -12,7 +13,6 @@ use chandler_runtime::Share;
 use kube::ResourceExt as _;
 
 use super::{
-    decide::{drift, owner},
     installer::Installer,
     steps::{
         certificates,

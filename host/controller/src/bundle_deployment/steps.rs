@@ -1,5 +1,5 @@
 //! The steps of a reconcile that have effects, in their order. Each takes the handles that it uses and the output of the step
-//! before it, and has an output and an error type of its own. The decisions between them are in [`decide`](super::decide).
+//! before it, and has an output and an error type of its own. The decisions between them are in [`chandler_decisions`].
 //!
 //! | step | takes | returns |
 //! |---|---|---|

@@ -3,15 +3,17 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus, Revision, names::TEARDOWN_FINALIZER};
+use chandler_decisions::{
+    approval, drift, owner,
+    revisions::{self, Candidate},
+    spec_error::SpecError,
+};
 use chandler_permissions::AccountPolicy;
 use chandler_records::Record;
 use chandler_rollout::{Owner, Parent};
 use kube::ResourceExt as _;
 
-use super::{
-    decide::{approval, drift, owner, revisions, revisions::Candidate, spec_error::SpecError},
-    failed_candidates::ChangeCount,
-};
+use super::failed_candidates::ChangeCount;
 use crate::account_grant::Asker;
 
 /// A BundleDeployment that is being reconciled.

@@ -3,8 +3,7 @@
 use chandler_api::{CatalogContents, Reason};
 use chandler_catalog::{BuildError, Counts, Finding, IndexError, Indexes, Limits, StoreError, lint};
 use chandler_core::Content;
-
-use crate::problem::Problem;
+use chandler_decisions::problem::Problem;
 
 /// The most errors that are counted.
 const COUNTED: usize = 1_000;

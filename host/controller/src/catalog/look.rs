@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chandler_api::{Catalog, Reason};
 use chandler_core::Content as _;
+use chandler_decisions::problem::Problem;
 use chandler_source::{Grantee, Obtained, Source, SourceError, Wanted, without_certificates};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -14,7 +15,7 @@ use super::{
     states::InUse,
     status::{Failed, Outcome, Step},
 };
-use crate::problem::{self, Problem};
+use crate::problem;
 
 impl Catalogs {
     /// Puts the content that the source names now into use.

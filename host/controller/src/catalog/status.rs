@@ -6,11 +6,11 @@ use chandler_api::{
     set_condition,
 };
 use chandler_core::text;
+use chandler_decisions::problem::Problem;
 use chandler_source::describe;
 use k8s_openapi::jiff::Timestamp;
 
 use super::states::InUse;
-use crate::problem::Problem;
 
 /// The step at which content was not put into use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,9 +139,9 @@ fn counted(contents: CatalogContents) -> String {
 #[cfg(test)]
 mod tests {
     use chandler_api::{BundleSource, ImageSource};
+    use chandler_decisions::problem::Refusal;
 
     use super::*;
-    use crate::problem::Refusal;
 
     fn in_use() -> InUse {
         let reference = "quay.io/example/catalog@sha256:1".to_owned();

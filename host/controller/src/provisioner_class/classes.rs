@@ -8,13 +8,14 @@ use std::{
 use chandler_api::{Reason, UpdatePolicy};
 use chandler_builtin::Provisioners;
 use chandler_core::Digest;
+use chandler_decisions::problem::Problem;
 use chandler_engine::{Limits, LoadError, Provisioner};
 use chandler_runtime::WatchSelector;
 use futures::future::join_all;
 use serde_json::{Map, Value};
 
 use super::earlier::EarlierComponents;
-use crate::problem::Problem;
+use crate::problem;
 
 /// A class that is ready for use.
 #[derive(Clone)]
@@ -89,7 +90,7 @@ impl Classes {
 
     /// The class of this name. A built-in class cannot be redefined: one object would change the meaning of all bundles.
     pub(crate) async fn get(&self, name: &str) -> Result<Class, Problem> {
-        if let Some(class) = self.builtin(name).await.map_err(|error| Problem::from(&error))? {
+        if let Some(class) = self.builtin(name).await.map_err(|error| problem::loaded(&error))? {
             return Ok(class);
         }
         let defined = self.defined.read().unwrap_or_else(PoisonError::into_inner);

@@ -3,6 +3,7 @@
 use chandler_api::{Component, ProvisionerClass, Reason};
 use chandler_content::{ContentError, ImageReference, ResolvedImage};
 use chandler_core::Digest;
+use chandler_decisions::problem::Problem;
 use chandler_engine::{Limits, LoadError};
 use chandler_source::Grantee;
 use kube::ResourceExt as _;
@@ -12,7 +13,7 @@ use super::{
     components::COMPONENT_BYTES,
     reconciler::ProvisionerClasses,
 };
-use crate::problem::{Problem, content};
+use crate::problem::{self, content};
 
 /// The step at which loading failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,7 +126,7 @@ impl ProvisionerClasses {
                     self.components.engine.release_from_quarantine(&digest).await;
                 }
                 let loaded = self.components.engine.load(&wasm).await;
-                loaded.map_err(|error| (LoadStep::of(&error), Problem::from(&error)))?
+                loaded.map_err(|error| (LoadStep::of(&error), problem::loaded(&error)))?
             }
         };
         self.served.record(class, &pinned);

@@ -151,9 +151,9 @@ fn ready(users: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use chandler_api::Component;
+    use chandler_decisions::problem::Problem;
 
     use super::*;
-    use crate::problem::Problem;
 
     fn reasons(outcome: &LoadOutcome) -> Vec<String> {
         let status = derive(&ProvisionerClass::default(), outcome, &[], Timestamp::UNIX_EPOCH);

@@ -9,6 +9,7 @@ use std::{
 use chandler_api::{CatalogInUse, Reason, Resolution, ResolutionSpec, ResolveSetOutput};
 use chandler_catalog::{IndexCatalogs, Indexes};
 use chandler_core::Digest;
+use chandler_decisions::account::requester_of;
 use chandler_resolution::{
     Allowance, Installation, Observed, PlannedMember, Question, Settled,
     alternatives::alternatives,
@@ -29,7 +30,7 @@ use super::{
     observed::ObserveError,
     reconciler::{Resolutions, set_output},
 };
-use crate::{bundle_deployment::requester_of, catalog::KnownCatalog};
+use crate::catalog::KnownCatalog;
 
 /// The controller waits this many times as much processor time as the last answer took before it asks again because of what the cluster has: at most a
 /// tenth of the time goes to asking. While a set is installed, each member changes the question, and hardly ever the answer.

@@ -7,12 +7,13 @@ use std::{
 };
 
 use chandler_core::Digest;
+use chandler_decisions::account::requester;
 use chandler_resolution::{Manifests, checks::Refusal, installation::Placement};
 use chandler_runtime::Jobs;
 use kube::ResourceExt as _;
 
 use super::member_checks::{Unsettled, refusals, unsettled};
-use crate::bundle_deployment::{Installer, requester};
+use crate::bundle_deployment::Installer;
 
 /// The most rounds of a reconcile. One or two are usually enough: a round finds all refusals of its members.
 pub(super) const ROUNDS: usize = 10;

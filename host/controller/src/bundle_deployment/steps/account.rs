@@ -1,17 +1,14 @@
 //! The ServiceAccount on whose behalf objects are read: it must exist, and grant its use.
 
 use chandler_api::{BundleDeployment, BundleSource, Reason};
+use chandler_decisions::{account::account, problem::Problem, spec_error::SpecError};
 use chandler_permissions::Account;
 use chandler_rollout::{AccountGrant, RolloutError, impersonating};
 use chandler_source::api_message;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, Client, ResourceExt as _};
 
-use super::super::{
-    decide::{account::account, spec_error::SpecError},
-    preparer::Preparer,
-};
-use crate::problem::Problem;
+use super::super::preparer::Preparer;
 
 /// Nothing is read on behalf of the ServiceAccount.
 #[derive(Debug, thiserror::Error)]

@@ -1,10 +1,11 @@
 //! Apply: preflight checks, stages and pruning, by the rollout engine.
 
 use chandler_api::BundleDeployment;
+use chandler_certificates::completion::Completed;
+use chandler_decisions::gates;
 use chandler_rollout::{Changes, Drift, DriftOptions, Owner, Progress, RolloutError, RolloutRequest};
 
-use super::super::{decide::gates, handles::RolloutHandles};
-use crate::certificates::Completed;
+use super::super::handles::RolloutHandles;
 
 /// The objects of a release could not be applied.
 #[derive(Debug, thiserror::Error)]

@@ -4,28 +4,25 @@ use std::sync::Arc;
 
 use chandler_api::{ApprovedChange, BundleDeployment, PendingChange, approval::LISTED_FINDINGS};
 use chandler_core::{Digest, Release};
+use chandler_decisions::{
+    approval,
+    assessment::{Selection, Unpacked},
+    bundle::{self, BundleFacts},
+    drift, gates, privileges,
+    problem::Problem,
+    revisions::{Candidate, Cause},
+    spec_error::SpecError,
+    updates,
+};
 use chandler_rollout::{Preview, RolloutError, RolloutRequest};
 
 use super::{
-    super::{
-        assessment::{Selection, Unpacked},
-        decide::{
-            approval,
-            bundle::{self, BundleFacts},
-            drift, gates, privileges,
-            revisions::{Candidate, Cause},
-            spec_error::SpecError,
-            updates,
-        },
-        handles::ApproveHandles,
-        subject::Subject,
-    },
+    super::{handles::ApproveHandles, subject::Subject},
     certificates::{self, CertificatesError},
     choose::Chosen,
     prepare::{PrepareHandles, Update},
     restore::{self, Restored},
 };
-use crate::problem::Problem;
 
 /// A release that may run. Only this step makes one, and a rollout takes nothing else.
 pub(in super::super) struct Approved {

@@ -5,21 +5,19 @@ use std::sync::Arc;
 
 use chandler_api::{BundleDeployment, BundleWarning};
 use chandler_core::{Digest, Release};
+use chandler_decisions::{
+    assessment::{Selection, Unpacked},
+    bundle::{self, BundleFacts},
+    problem::Problem,
+    revisions::{self, Candidate, Cause},
+    spec_error::SpecError,
+};
 
 use super::{
-    super::{
-        assessment::{Selection, Unpacked},
-        decide::{
-            bundle::{self, BundleFacts},
-            revisions::{self, Candidate, Cause},
-            spec_error::SpecError,
-        },
-        subject::Subject,
-    },
+    super::subject::Subject,
     prepare::{self, PrepareFailure, PrepareHandles, Prepared, Update},
     restore::{self, RestoreError, Restored},
 };
-use crate::problem::Problem;
 
 /// The release that should run, whether or not it may. Only this step makes one.
 pub(in super::super) struct Chosen {

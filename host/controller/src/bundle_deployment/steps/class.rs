@@ -1,11 +1,9 @@
 //! Class: the name of a provisioner class becomes a component that can be called.
 
 use chandler_api::ProvisionerInUse;
+use chandler_decisions::problem::Problem;
 
-use crate::{
-    problem::Problem,
-    provisioner_class::{Class, Classes},
-};
+use crate::provisioner_class::{Class, Classes};
 
 /// A class that can be used, and what the status reports of it.
 pub(super) struct ResolvedClass {

@@ -11,16 +11,13 @@ use std::{sync::Arc, time::Duration};
 use chandler_api::{BundleDeployment, BundleWarning};
 use chandler_content::Tree;
 use chandler_core::{Content, Digest};
+use chandler_decisions::detection::{self, Answer, Detected, Incumbent, Opinion, Own, Undecided};
 use chandler_engine::{Limits, Retry};
 use futures::future::join_all;
 use kube::ResourceExt as _;
 
 use super::{
-    super::{
-        decide::detection::{self, Answer, Detected, Incumbent, Opinion, Own, Undecided},
-        detections::Detections,
-        handles::DetectHandles,
-    },
+    super::{detections::Detections, handles::DetectHandles},
     class::{self, ResolvedClass},
 };
 use crate::provisioner_class::{Class, NotReady, Offer};

@@ -1,16 +1,16 @@
 //! What the status reports about a reconcile that could not be finished: a finalizer or a record that cannot be written.
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus, Reason};
+use chandler_decisions::{
+    assessment::{Assessment, ReconcileOutcome},
+    problem::Problem,
+    redaction, status,
+};
 use chandler_source::api_message;
 use chandler_values::Redactor;
 use k8s_openapi::jiff::Timestamp;
 
-use super::super::{
-    ReconcileError, TRANSIENT_FAILURES,
-    assessment::{Assessment, ReconcileOutcome},
-    decide::{redaction, status},
-};
-use crate::problem::Problem;
+use super::super::{ReconcileError, TRANSIENT_FAILURES, errors};
 
 /// The status after a reconcile that ended with an error, where it can and should report the cause. `failures` is how many failed before it
 /// in a row.
@@ -31,7 +31,7 @@ fn conclusion(error: &ReconcileError, failures: u32) -> Option<ReconcileOutcome>
     match error {
         ReconcileError::Finalizers(source) => finalizers(source, persists).map(ReconcileOutcome::FinalizersNotWritten),
         ReconcileError::Record(error) if persists || !error.is_transient() => {
-            Some(ReconcileOutcome::RecordUnavailable(Problem::from(error)))
+            Some(ReconcileOutcome::RecordUnavailable(errors::not_recorded(error)))
         }
         ReconcileError::Record(_) | ReconcileError::Status(_) | ReconcileError::Transient(_) => None,
     }

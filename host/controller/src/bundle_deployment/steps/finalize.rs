@@ -6,6 +6,12 @@ use chandler_api::{
     BundleDeployment, Reason,
     names::{CLEANUP_UNPACK_CACHE_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, TEARDOWN_FINALIZER},
 };
+use chandler_decisions::{
+    assessment::{Assessment, ReconcileOutcome},
+    intent::has_finalizer,
+    problem::Problem,
+    spec_error::SpecError,
+};
 use chandler_informers::Informers;
 use chandler_permissions::AccountPolicy;
 use chandler_records::{Record, Records, Subject as RecordSubject};
@@ -14,16 +20,11 @@ use chandler_runtime::{Backoff, GenerationTracker, OwnWrites, finalizers};
 use kube::{Api, Client, ResourceExt as _, runtime::controller::Action};
 
 use super::{
-    super::{
-        ReconcileError,
-        assessment::{Assessment, ReconcileOutcome},
-        decide::{intent::has_finalizer, spec_error::SpecError},
-        subject::Subject,
-    },
+    super::{ReconcileError, subject::Subject},
     prepare::Preparations,
     rollout::line,
 };
-use crate::{memory::Memory, problem::Problem};
+use crate::memory::Memory;
 
 /// What opening the record and finalizing a BundleDeployment use.
 pub(in super::super) struct FinalizeHandles<'a> {

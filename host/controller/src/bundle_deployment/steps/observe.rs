@@ -1,10 +1,11 @@
 //! Observe: what the cluster holds of a complete release. Nothing is written.
 
 use chandler_api::BundleDeployment;
+use chandler_certificates::completion::Completed;
+use chandler_decisions::gates;
 use chandler_rollout::{DriftPolicy, Observation, Owner, RolloutError, RolloutRequest};
 
-use super::super::{decide::gates, handles::RolloutHandles};
-use crate::certificates::Completed;
+use super::super::handles::RolloutHandles;
 
 /// The objects of a release could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -6,6 +6,16 @@ use std::sync::Arc;
 use chandler_api::{BundleDeployment, BundleWarning, ProvisionerInUse, Reason, Revision};
 use chandler_content::Tree;
 use chandler_core::{Digest, Release};
+use chandler_decisions::{
+    account::requester,
+    assessment::{ReleaseFacts, Unpacked},
+    config::Config,
+    detection::Undecided,
+    problem::Problem,
+    revisions::{self, Candidate, Cause},
+    spec_error::SpecError,
+    updates,
+};
 use chandler_releases::{Made, Releases as ReleaseCache};
 use chandler_runtime::{Capacity, Jobs, NotFree, Panicked, Share, Slot};
 use chandler_values::Values;
@@ -13,15 +23,6 @@ use kube::ResourceExt as _;
 
 use super::{
     super::{
-        assessment::{ReleaseFacts, Unpacked},
-        decide::{
-            account::requester,
-            config::Config,
-            detection::Undecided,
-            revisions::{self, Candidate, Cause},
-            spec_error::SpecError,
-            updates,
-        },
         handles::{DetectHandles, RenderHandles},
         preparer::Preparer,
     },
@@ -36,7 +37,6 @@ use super::{
 };
 use crate::{
     memory::ReleasesInUse,
-    problem::Problem,
     provisioner_class::{self, Class},
 };
 

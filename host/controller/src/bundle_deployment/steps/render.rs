@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use chandler_content::Tree;
 use chandler_core::{Content as _, Digest, Release, Request, Target};
+use chandler_decisions::config::Config;
 use chandler_engine::{CallError, Limits, Provisioned};
 use chandler_releases::Made;
 use chandler_runtime::ClusterInfoWatch;
 use serde_json::{Map, Value};
 
-use super::super::{decide::config::Config, handles::RenderHandles};
+use super::super::handles::RenderHandles;
 use crate::provisioner_class::Class;
 
 /// What a release is rendered from.

@@ -3,6 +3,12 @@
 use std::time::Duration;
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus};
+use chandler_decisions::{
+    assessment::Assessment,
+    intent::{self, Clock, Next},
+    redaction::{self, Redacted},
+    revisions, status,
+};
 use chandler_runtime::{Events, status_patch};
 use chandler_source::Source;
 use chandler_values::Redactor;
@@ -11,12 +17,6 @@ use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
 use super::super::{
     ReconcileError,
-    assessment::Assessment,
-    decide::{
-        intent::{self, Clock, Next},
-        redaction::{self, Redacted},
-        revisions, status,
-    },
     handles::{ScheduleHandles, StatusHandles},
     subject::Subject,
 };

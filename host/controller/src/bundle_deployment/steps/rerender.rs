@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use chandler_api::{BundleDeployment, ProvisionerInUse, Revision, ValuesInUse};
 use chandler_core::{Digest, Fact};
+use chandler_decisions::config::Config;
 use chandler_values::Values;
 
 use super::{
-    super::{decide::config::Config, handles::RenderHandles, preparer::Preparer},
+    super::{handles::RenderHandles, preparer::Preparer},
     account::{self, AccountError},
     class::{self, ClassError, ResolvedClass},
     render::{self, RenderError, RenderInput, Rendered},

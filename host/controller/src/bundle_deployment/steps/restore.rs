@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use chandler_api::Revision;
 use chandler_core::{Digest, Release};
+use chandler_decisions::{
+    assessment::ReleaseFacts,
+    revisions::{Candidate, Cause, Config},
+};
 use chandler_records::{Record, RecordError};
 use chandler_releases::Releases;
 
 use super::{
-    super::{
-        assessment::ReleaseFacts,
-        decide::revisions::{Candidate, Cause, Config},
-        subject::Subject,
-    },
+    super::subject::Subject,
     prepare::{self, PreparationPanicked, PrepareHandles},
     rerender::{RerenderError, Rerendered},
 };

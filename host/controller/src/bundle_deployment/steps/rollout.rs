@@ -4,30 +4,28 @@ use std::sync::Arc;
 
 use chandler_api::{BundleDeployment, DriftPolicy};
 use chandler_core::{ObjectKey, Release};
+use chandler_decisions::{
+    assessment::{ReconcileOutcome, RollingOut, RolloutFindings},
+    drift::{self, DriftFound},
+    gates,
+    intent::{self, Route},
+    problem::Problem,
+    revisions::Candidate,
+    spec_error::SpecError,
+};
 use chandler_records::{Record, RecordError};
 use chandler_rollout::{Changes, Drift, DriftOptions, Owner, Progress, Unhealthy};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
 use super::{
-    super::{
-        assessment::{ReconcileOutcome, RollingOut, RolloutFindings},
-        decide::{
-            drift::{self, DriftFound},
-            gates,
-            intent::{self, Route},
-            revisions::Candidate,
-            spec_error::SpecError,
-        },
-        handles::RolloutHandles,
-        subject::Subject,
-    },
+    super::{handles::RolloutHandles, subject::Subject},
     apply::{self, Applied, ApplyError},
     approve::Approved,
     certificates::{self, CertificatesError},
     observe::{self, ObserveError},
     restore::Restored,
 };
-use crate::{events, problem::Problem};
+use crate::events;
 
 /// What a rollout found, and how far it came.
 pub(in super::super) struct RolledOut {

@@ -2,19 +2,19 @@
 //! depends on neither the cache nor the registry.
 
 use chandler_api::Outcome;
+use chandler_decisions::{
+    assessment::{RolloutFindings, Running},
+    bundle,
+    problem::Problem,
+    revisions::Cause,
+};
 
 use super::{
-    super::{
-        assessment::{RolloutFindings, Running},
-        decide::{bundle, revisions::Cause},
-        handles::RolloutHandles,
-        subject::Subject,
-    },
+    super::{handles::RolloutHandles, subject::Subject},
     prepare::PrepareHandles,
     restore,
     rollout::{self, RolledOut, RolloutState},
 };
-use crate::problem::Problem;
 
 /// Looks after the current revision: a complete one is repaired unless the BundleDeployment is suspended. One that is being rolled out
 /// is only looked at, since the spec wants another one by now. None where no revision has begun.

@@ -5,15 +5,12 @@ use std::time::Duration;
 use chandler_api::{BundleDeployment, BundleSource, Reason, Revision};
 use chandler_content::{ContentError, Store, Tree};
 use chandler_core::{Content as _, Digest};
+use chandler_decisions::{account::requester, assessment::Unpacked, problem::Problem, revisions};
 use chandler_source::{Grantee, Obtained, Resolutions, Source, SourceError, Sources, Wanted, describe};
 use kube::ResourceExt as _;
 
-use super::super::{
-    assessment::Unpacked,
-    decide::{account::requester, revisions},
-    preparer::Preparer,
-};
-use crate::problem::{self, Problem};
+use super::super::preparer::Preparer;
+use crate::problem;
 
 /// Content that was fetched and verified.
 pub(super) struct UnpackedContent {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use chandler_api::{BundleDeployment, MissingPermissions, Reason, ValuesKind};
+use chandler_decisions::{account::account, problem::Problem, spec_error::SpecError};
 use chandler_permissions::Account;
 use chandler_source::{Grantee, api_message};
 use chandler_values::{Objects, Problem as ValuesProblem, ReadError, Values, ValuesError};
@@ -13,14 +14,10 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::ResourceExt as _;
 
 use super::{
-    super::{
-        decide::{account::account, spec_error::SpecError},
-        preparer::Preparer,
-    },
+    super::preparer::Preparer,
     account::{AccountError, acting},
 };
 use crate::{
-    problem::Problem,
     signals::Signal,
     values::{self, Place},
 };

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::tests::{at, deployment, facts, found, lines, reconciles};
 use super::*;
 use crate::{
-    bundle_deployment::assessment::{RolloutFindings, Running},
+    assessment::{RolloutFindings, Running},
     problem::Problem,
 };
 

@@ -18,13 +18,13 @@ const OBJECT_RECREATED: &str = "ObjectRecreated";
 #[derive(Clone, Copy, Default)]
 pub(crate) struct RolloutWarnings<'a> {
     /// Unsafe changes of CRDs.
-    pub(crate) unsafe_upgrades: &'a [String],
+    pub unsafe_upgrades: &'a [String],
     /// Fields that were taken over from other field managers.
-    pub(crate) conflicts: &'a [String],
+    pub conflicts: &'a [String],
     /// Objects that were deleted and created again.
-    pub(crate) recreated: &'a [String],
+    pub recreated: &'a [String],
     /// CRDs that stay behind.
-    pub(crate) kept: &'a [ObjectKey],
+    pub kept: &'a [ObjectKey],
 }
 
 /// The warnings of a release. Only the reconcile that changes CRDs finds what they break, and only the one that takes fields over finds

@@ -19,21 +19,21 @@ const UNAVAILABLE: &str = "ProvisionerUnavailable";
 const MESSAGE_BYTES: usize = 1024;
 
 /// What a release is rendered from.
-pub(crate) struct Inputs<'a> {
+pub struct Inputs<'a> {
     /// The provisioner, as its class has it now.
-    pub(crate) provisioner: &'a ProvisionerInUse,
+    pub provisioner: &'a ProvisionerInUse,
     /// The digest of the content.
-    pub(crate) content: &'a str,
+    pub content: &'a str,
     /// The namespace for objects that name none.
-    pub(crate) install_namespace: &'a str,
+    pub install_namespace: &'a str,
     /// The configuration, with the defaults that the class has now.
-    pub(crate) config: &'a Config,
+    pub config: &'a Config,
 }
 
 /// The revision whose component goes on rendering: the last one, or the one that it rolled back, where it has the same class and everything
 /// else that the author of the BundleDeployment decides. None where the newest component renders: its author changed something, the policy
 /// is `Automatic`, or the class is as it was.
-pub(crate) fn held<'a>(policy: UpdatePolicy, history: &'a [Revision], inputs: &Inputs<'_>) -> Option<&'a Revision> {
+pub fn held<'a>(policy: UpdatePolicy, history: &'a [Revision], inputs: &Inputs<'_>) -> Option<&'a Revision> {
     if policy == UpdatePolicy::Automatic {
         return None;
     }
@@ -65,23 +65,23 @@ fn has_own_config(revision: &Revision, config: &Config) -> bool {
 }
 
 /// Whether an update may be offered for approval: the release that it replaces is installed.
-pub(crate) fn is_due(history: &[Revision], held: &Candidate) -> bool {
+pub fn is_due(history: &[Revision], held: &Candidate) -> bool {
     !revisions::begins(history, held) && history.last().is_some_and(|current| current.outcome != Outcome::RollingOut)
 }
 
 /// The provisioners of a change.
-pub(crate) fn change(history: &[Revision], candidate: &Candidate) -> ProvisionerChange {
+pub fn change(history: &[Revision], candidate: &Candidate) -> ProvisionerChange {
     let installed = history.last().map(|current| current.provisioner.clone());
     ProvisionerChange { installed, new: candidate.provisioner.clone() }
 }
 
 /// What a change comes from, for the status; none for the usual cause.
-pub(crate) fn cause(is_update: bool) -> Option<ChangeCause> {
+pub fn cause(is_update: bool) -> Option<ChangeCause> {
     is_update.then_some(ChangeCause::Provisioner)
 }
 
 /// A warning that the newer component does not render the bundle.
-pub(crate) fn failed(newest: &ProvisionerInUse, held: &Revision, message: &str) -> BundleWarning {
+pub fn failed(newest: &ProvisionerInUse, held: &Revision, message: &str) -> BundleWarning {
     let class = &newest.class;
     warning(
         UPDATE_FAILED,
@@ -94,7 +94,7 @@ pub(crate) fn failed(newest: &ProvisionerInUse, held: &Revision, message: &str) 
 }
 
 /// A warning that the component of the installed release is unavailable.
-pub(crate) fn unavailable(held: &Revision, message: &str) -> BundleWarning {
+pub fn unavailable(held: &Revision, message: &str) -> BundleWarning {
     let provisioner = &held.provisioner;
     warning(
         UNAVAILABLE,
@@ -108,7 +108,7 @@ pub(crate) fn unavailable(held: &Revision, message: &str) -> BundleWarning {
 }
 
 /// The version and the digest of a component.
-pub(crate) fn component(provisioner: &ProvisionerInUse) -> String {
+pub fn component(provisioner: &ProvisionerInUse) -> String {
     let ProvisionerInUse { version, digest, .. } = provisioner;
     let version = version.as_deref().filter(|version| !version.is_empty()).map(|version| format!("{version} "));
     format!("{}({digest})", version.unwrap_or_default())

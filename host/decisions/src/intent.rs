@@ -5,10 +5,10 @@ use std::time::Duration;
 use chandler_api::{BundleDeployment, BundleSource, Outcome, Reason, Revision, names::TEARDOWN_FINALIZER};
 use chandler_source::Source;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt as _;
+use kube_core::ResourceExt as _;
 
 use super::{
-    super::assessment::{Assessment, ReconcileOutcome, RolloutFindings},
+    assessment::{Assessment, ReconcileOutcome, RolloutFindings},
     revisions::{Candidate, begins, elapsed},
 };
 use crate::problem::Problem;
@@ -34,7 +34,7 @@ const GRANT_CHECK: Duration = Duration::from_secs(8);
 
 /// What a reconcile does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Intent {
+pub enum Intent {
     /// Nothing: it is being deleted and has no finalizer of ours, or it belongs to another provisioner.
     Ignore,
     /// Report that it is suspended, and look at the release that runs.
@@ -48,7 +48,7 @@ pub(crate) enum Intent {
 }
 
 /// Whether it has our finalizer.
-pub(crate) fn has_finalizer(deployment: &BundleDeployment) -> bool {
+pub fn has_finalizer(deployment: &BundleDeployment) -> bool {
     deployment.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER)
 }
 
@@ -57,7 +57,7 @@ const ORPHAN: &str = "orphan";
 
 /// What a reconcile does about this object, where classes with these prefixes are those of other provisioners. Deletion comes first: an
 /// object that is being deleted is never installed again (RukPak did, and left a cached archive behind).
-pub(crate) fn decide(deployment: &BundleDeployment, foreign: &[String]) -> Intent {
+pub fn decide(deployment: &BundleDeployment, foreign: &[String]) -> Intent {
     let held = has_finalizer(deployment);
     let class = deployment.spec.provisioner_class_name.as_str();
     if !held && foreign.iter().any(|prefix| class.starts_with(prefix.as_str())) {
@@ -77,7 +77,7 @@ pub(crate) fn decide(deployment: &BundleDeployment, foreign: &[String]) -> Inten
 
 /// How a release is rolled out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Route {
+pub enum Route {
     /// It was complete at the last reconcile: observe it.
     Observe,
     /// Apply it.
@@ -85,14 +85,14 @@ pub(crate) enum Route {
 }
 
 /// How a candidate is rolled out, by the revisions of the record.
-pub(crate) fn route(history: &[Revision], candidate: &Candidate) -> Route {
+pub fn route(history: &[Revision], candidate: &Candidate) -> Route {
     let succeeded = history.last().is_some_and(|current| current.outcome == Outcome::Succeeded);
     if succeeded && !begins(history, candidate) { Route::Observe } else { Route::Advance }
 }
 
 /// When a BundleDeployment is reconciled again without a trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub enum Next {
     /// Only when something changes.
     Change,
     /// After this time.
@@ -111,15 +111,15 @@ pub(crate) enum Next {
 
 /// How long a rollout has taken, and how long it may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Clock {
+pub struct Clock {
     /// Since the rollout began; zero where that is unknown.
-    pub(crate) elapsed: Duration,
+    pub elapsed: Duration,
     /// Until its deadline; none where it has none or the deadline has passed.
-    pub(crate) left: Option<Duration>,
+    pub left: Option<Duration>,
 }
 
 /// When the next reconcile is.
-pub(crate) fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> Next {
+pub fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> Next {
     match &found.outcome {
         ReconcileOutcome::RollingOut(_) | ReconcileOutcome::Deleting(_) => {
             // Not every cause of waiting is watched: a kind that the API server begins to serve is not. So check often at first,
@@ -150,7 +150,7 @@ pub(crate) fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> N
 }
 
 /// When something of the release that runs, or of a pending change, is due, whatever the reconcile waits for.
-pub(crate) fn due(found: &Assessment) -> impl Iterator<Item = Duration> {
+pub fn due(found: &Assessment) -> impl Iterator<Item = Duration> {
     let crds = found.findings().any(|findings| !findings.kept.is_empty()).then_some(CRDS_CHECK);
     let running = found.running.as_ref().and_then(|running| running.findings.debounce);
     let refused = found.selection.pending.as_ref().is_some_and(|pending| !pending.refusals.is_empty());
@@ -164,13 +164,13 @@ pub(crate) fn due(found: &Assessment) -> impl Iterator<Item = Duration> {
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whether a rollout has waited so long that the causes are worth a look.
-pub(crate) fn wants_causes(history: &[Revision], candidate: &Candidate, now: &Time) -> bool {
+pub fn wants_causes(history: &[Revision], candidate: &Candidate, now: &Time) -> bool {
     let current = history.last().filter(|_| !begins(history, candidate));
     current.is_some_and(|current| elapsed(current, now) >= PATIENCE)
 }
 
 /// Whether the announcement of a revision reports this rollout for now: it waits, and found nothing else.
-pub(crate) fn says_enough(found: &Assessment) -> bool {
+pub fn says_enough(found: &Assessment) -> bool {
     // What is due, and the health that the rollout waits for, are no findings. Every field is named: a new one does not compile before it
     // is decided whether it has to be reported.
     let RolloutFindings {
@@ -196,7 +196,7 @@ pub(crate) fn says_enough(found: &Assessment) -> bool {
 }
 
 /// Whether the release that runs must be looked after beside a rollout that ended like this: it is another one than the candidate.
-pub(crate) fn running_needs_look(outcome: &ReconcileOutcome, history: &[Revision], candidate: &Candidate) -> bool {
+pub fn running_needs_look(outcome: &ReconcileOutcome, history: &[Revision], candidate: &Candidate) -> bool {
     matches!(outcome, ReconcileOutcome::ApplyFailed(_)) && begins(history, candidate)
 }
 
@@ -214,7 +214,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::bundle_deployment::assessment::{RollingOut, RolloutFindings, Running};
+    use crate::assessment::{RollingOut, RolloutFindings, Running};
 
     #[test]
     fn causes_are_worth_a_look_when_a_rollout_has_waited() {

@@ -13,7 +13,7 @@ const BYTES: usize = 64 * 1024;
 
 /// The ServiceAccount on whose behalf a BundleDeployment is installed: that of its spec, else that of the installation; none
 /// where the controller uses its own rights.
-pub(crate) fn account(deployment: &BundleDeployment, policy: &AccountPolicy) -> Result<Option<Account>, SpecError> {
+pub fn account(deployment: &BundleDeployment, policy: &AccountPolicy) -> Result<Option<Account>, SpecError> {
     account_of(deployment.spec.service_account.as_ref(), &deployment.spec.install_namespace, policy)
 }
 
@@ -28,12 +28,12 @@ fn account_of(
 
 /// On whose behalf the controller works for a BundleDeployment, where requesters take turns. Without an account, the install namespace
 /// stands for its users.
-pub(crate) fn requester(deployment: &BundleDeployment, policy: &AccountPolicy) -> Requester {
+pub fn requester(deployment: &BundleDeployment, policy: &AccountPolicy) -> Requester {
     requester_of(deployment.spec.service_account.as_ref(), &deployment.spec.install_namespace, policy)
 }
 
 /// [`requester`], for a set of a Resolution.
-pub(crate) fn requester_of(
+pub fn requester_of(
     named: Option<&ServiceAccountReference>,
     install_namespace: &str,
     policy: &AccountPolicy,
@@ -52,7 +52,7 @@ pub(crate) fn account_for_deletion(deployment: &BundleDeployment, policy: &Accou
 }
 
 /// The permissions that an account lacks, for the status: by namespace, and at most [`BYTES`].
-pub(crate) fn missing(found: &PermissionsMissing) -> Vec<MissingPermissions> {
+pub fn missing(found: &PermissionsMissing) -> Vec<MissingPermissions> {
     let mut left = BYTES;
     let mut missing = Vec::new();
     for (namespace, rules) in place(&found.missing.rules(), &found.not_yet) {

@@ -28,7 +28,7 @@ const FIELDS: usize = 10;
 
 /// The objects of one BundleDeployment that were repaired lately.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Contention(BTreeMap<ObjectKey, ObjectRepairs>);
+pub struct Contention(BTreeMap<ObjectKey, ObjectRepairs>);
 
 /// The repairs of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,15 +70,16 @@ impl Conflict {
 
 /// An object that another client changes again after each repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ContestedObject {
-    pub(crate) object: ObjectKey,
+pub struct ContestedObject {
+    /// The object.
+    pub object: ObjectKey,
     /// How that client changes it.
-    pub(crate) kind: DriftKind,
+    pub kind: DriftKind,
 }
 
 impl Contention {
     /// Notes which objects differ from the release, and forgets conflicts that are over.
-    pub(crate) fn see(&mut self, drift: &[Drift], now: Duration) {
+    pub fn see(&mut self, drift: &[Drift], now: Duration) {
         for drift in drift.iter().filter(|drift| is_contestable(drift)) {
             if let Some(conflict) = self.0.get_mut(&drift.object).and_then(|known| known.conflict.as_mut()) {
                 conflict.note(drift, now);
@@ -91,7 +92,7 @@ impl Contention {
     }
 
     /// Notes that an object was repaired. True for the first repair in a window, which an Event should report.
-    pub(crate) fn repaired(&mut self, drift: &Drift, now: Duration) -> bool {
+    pub fn repaired(&mut self, drift: &Drift, now: Duration) -> bool {
         if !is_contestable(drift) {
             return false;
         }
@@ -121,13 +122,13 @@ impl Contention {
     }
 
     /// The objects in a cooldown.
-    pub(crate) fn paused(&self, now: Duration) -> BTreeSet<ObjectKey> {
+    pub fn paused(&self, now: Duration) -> BTreeSet<ObjectKey> {
         let paused = |known: &ObjectRepairs| known.conflict.as_ref().is_some_and(|conflict| now < conflict.until);
         self.0.iter().filter(|(_, known)| paused(known)).map(|(object, _)| object.clone()).collect()
     }
 
     /// The contested objects, in a cooldown or not.
-    pub(crate) fn contested(&self) -> Vec<ContestedObject> {
+    pub fn contested(&self) -> Vec<ContestedObject> {
         let contested = self.0.iter().filter_map(|(object, known)| {
             let Conflict { fields, otherwise, .. } = known.conflict.as_ref()?;
             let changed = || DriftKind::Changed(fields.iter().cloned().collect());
@@ -138,7 +139,7 @@ impl Contention {
     }
 
     /// How long it is until a cooldown or a conflict is over; none where there is no conflict.
-    pub(crate) fn next_check(&self, now: Duration) -> Option<Duration> {
+    pub fn next_check(&self, now: Duration) -> Option<Duration> {
         let conflicts = self.0.values().filter_map(|known| known.conflict.as_ref());
         let next =
             conflicts.map(|conflict| if now < conflict.until { conflict.until } else { conflict.ends() }).min()?;

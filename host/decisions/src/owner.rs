@@ -27,7 +27,7 @@ pub fn owner_of(deployment: &BundleDeployment, install_namespace: &str) -> Optio
 }
 
 /// The same owner, with objects that are handled on behalf of the ServiceAccount of the spec or of the installation.
-pub(crate) fn owner(
+pub fn owner(
     deployment: &BundleDeployment,
     install_namespace: &str,
     policy: &AccountPolicy,
@@ -36,7 +36,7 @@ pub(crate) fn owner(
 }
 
 /// The same owner, with objects that are about to be deleted.
-pub(crate) fn owner_at_deletion(deployment: &BundleDeployment, policy: &AccountPolicy) -> Result<Owner, SpecError> {
+pub fn owner_at_deletion(deployment: &BundleDeployment, policy: &AccountPolicy) -> Result<Owner, SpecError> {
     let owner = stored(deployment, &deployment.spec.install_namespace)?;
     Ok(owner.on_behalf_of(account::account_for_deletion(deployment, policy)))
 }

@@ -10,7 +10,7 @@ use super::{revisions, spec_error::SpecError};
 
 /// A configuration that a provisioner may get.
 #[derive(Clone, PartialEq)]
-pub(crate) struct Config {
+pub struct Config {
     all: Map<String, Value>,
     /// The digest for the history, where values of Secrets are part of the configuration: the history must not hold them, nor a digest
     /// that they can be guessed from.
@@ -21,7 +21,7 @@ pub(crate) struct Config {
 
 impl Config {
     /// The defaults of a class with the configuration of a BundleDeployment over them, member by member.
-    pub(crate) fn layered(
+    pub fn layered(
         class: &str,
         defaults: &Map<String, Value>,
         values: &Values,
@@ -50,7 +50,7 @@ impl Config {
 
     /// The configuration of a revision. The history does not keep a long one; that of the spec may still be the same. None where
     /// it is not.
-    pub(crate) fn of_revision(
+    pub fn of_revision(
         revision: &Revision,
         defaults: &Map<String, Value>,
         values: &Values,
@@ -65,26 +65,27 @@ impl Config {
     }
 
     /// The digest that the history has of it.
-    pub(crate) fn digest(&self) -> Digest {
+    pub fn digest(&self) -> Digest {
         self.digest.clone().unwrap_or_else(|| digest_of(&self.all))
     }
 
     /// The digest of what the BundleDeployment sets, without the defaults of the class.
-    pub(crate) fn own(&self) -> &Digest {
+    pub fn own(&self) -> &Digest {
         &self.own
     }
 
-    pub(crate) fn get(&self) -> &Map<String, Value> {
+    /// What the provisioner gets: what the BundleDeployment sets, over the defaults of the class.
+    pub fn get(&self) -> &Map<String, Value> {
         &self.all
     }
 
     /// Whether values of Secrets are part of it.
-    pub(crate) fn is_secret(&self) -> bool {
+    pub fn is_secret(&self) -> bool {
         self.digest.is_some()
     }
 
     /// What the history records of it.
-    pub(crate) fn recorded(&self) -> revisions::Config {
+    pub fn recorded(&self) -> revisions::Config {
         match &self.digest {
             Some(digest) => revisions::Config::Digest(digest.to_string()),
             None => revisions::Config::Known(self.all.clone()),

@@ -1,19 +1,19 @@
 //! Adds to a release the Secrets that it requests: serving certificates and generated values.
 //!
-//! [`chandler_certificates`] decides and generates the keys; this module makes the requests. Keys are in Secrets and in the applied
-//! release, and nowhere else: logs, status and Events contain at most the name of a Secret.
-
-mod generated_secrets;
+//! The caller reads the objects of the cluster, so that this crate needs no client. Keys are in Secrets and in the applied release, and
+//! nowhere else: logs, status and Events contain at most the name of a Secret.
 
 use std::{sync::Arc, time::Duration};
 
-use chandler_certificates::{
-    Cause, Decision, Declaration, DeclarationError, Declarations, IssueError, Material, Policy, Stored, decide,
-    decide::decide, generated::GeneratedError,
-};
-use chandler_core::{ObjectError, Release};
-use chandler_rollout::{Owner, Rollout, RolloutError};
+use chandler_core::{ObjectError, ObjectKey, Release};
+use serde_json::Value;
 use time::OffsetDateTime;
+
+use crate::{
+    Cause, Decision, Declaration, DeclarationError, Declarations, IssueError, Material, Policy, Stored,
+    decide::{self, decide},
+    generated::{GeneratedError, GeneratedSecrets, operating_system},
+};
 
 /// The longest interval between two checks of certificates: timers of years are unreliable.
 const MAX_INTERVAL: Duration = Duration::from_hours(12);
@@ -27,15 +27,15 @@ pub struct Completed {
     pub look_again: Option<Duration>,
 }
 
-/// Why a release could not be completed.
+/// Why a release could not be completed. `E` is the error of the caller's reads.
 #[derive(Debug, thiserror::Error)]
-pub enum CompletionError {
+pub enum CompletionError<E: std::error::Error + 'static> {
     /// A request for a certificate is invalid.
     #[error(transparent)]
     Declaration(#[from] DeclarationError),
     /// A Secret could not be read, or belongs to another owner.
     #[error(transparent)]
-    Read(#[from] RolloutError),
+    Read(E),
     /// A request for a generated value is invalid.
     #[error(transparent)]
     Generated(#[from] GeneratedError),
@@ -50,28 +50,42 @@ pub enum CompletionError {
     Object(#[from] ObjectError),
 }
 
-/// Adds the Secrets that a release requests. A release that requests none is returned unchanged, without a request to the API
-/// server. `rotate` is the value of the annotation that requests new certificates.
+/// The owner of a release, as completing it needs it.
+#[derive(Clone, Copy, Debug)]
+pub struct ReleaseOwner<'a> {
+    /// The name of the BundleDeployment, for the log.
+    pub name: &'a str,
+    /// The namespace of objects that name none.
+    pub install_namespace: &'a str,
+    /// The value of the annotation that requests new certificates.
+    pub rotate: Option<&'a str>,
+}
+
+/// Adds the Secrets that a release requests. A release that requests none is returned unchanged, without a read.
 ///
-/// This writes nothing: new keys are applied with the release.
-pub async fn complete(
-    rollout: &Rollout,
+/// `own` reads an object of the owner: `None` if it does not exist, an error if it belongs to another owner. This writes nothing: new
+/// keys are applied with the release.
+pub async fn complete<E, F>(
+    own: impl Fn(ObjectKey) -> F + Send + Sync,
     policy: &Policy,
-    owner: &Owner,
-    rotate: Option<&str>,
+    owner: ReleaseOwner<'_>,
     release: Arc<Release>,
-) -> Result<Completed, CompletionError> {
-    let release = generated_secrets::fill(rollout, owner, release).await?;
-    let declarations = Declarations::of(&release, &owner.install_namespace)?;
+) -> Result<Completed, CompletionError<E>>
+where
+    E: std::error::Error + 'static,
+    F: Future<Output = Result<Option<Value>, E>> + Send,
+{
+    let release = fill(&own, owner.install_namespace, release).await?;
+    let declarations = Declarations::of(&release, owner.install_namespace)?;
     if declarations.is_empty() {
         return Ok(Completed { release, look_again: None });
     }
     let check = Check {
-        rollout,
+        own: &own,
         policy,
-        owner,
+        name: owner.name,
         declarations: &declarations,
-        request: rotate.map(decide::request),
+        request: owner.rotate.map(decide::request),
         now: OffsetDateTime::now_utc(),
     };
     let mut materials = Vec::new();
@@ -84,22 +98,52 @@ pub async fn complete(
     Ok(Completed { release: Arc::new(release), look_again })
 }
 
+/// The release with the generated values that it requests. The values are in the Secrets and in the applied release, and nowhere else.
+///
+/// Existing values are read from the Secret only if it belongs to the owner. A Secret of the same name that belongs to another owner is
+/// an error.
+async fn fill<E, F>(
+    own: &(impl Fn(ObjectKey) -> F + Send + Sync),
+    install_namespace: &str,
+    release: Arc<Release>,
+) -> Result<Arc<Release>, CompletionError<E>>
+where
+    E: std::error::Error + 'static,
+    F: Future<Output = Result<Option<Value>, E>> + Send,
+{
+    let generated = GeneratedSecrets::of(&release, install_namespace)?;
+    if generated.is_empty() {
+        return Ok(release);
+    }
+    let mut live = Vec::with_capacity(generated.secrets().len());
+    for secret in generated.secrets() {
+        live.push(own(secret.secret.clone()).await.map_err(CompletionError::Read)?);
+    }
+    Ok(Arc::new(generated.fill(&release, &live, &mut operating_system).map_err(CompletionError::Randomness)?))
+}
+
 /// One check of the certificates of a release.
-struct Check<'a> {
-    rollout: &'a Rollout,
+struct Check<'a, R> {
+    own: &'a R,
     policy: &'a Policy,
-    owner: &'a Owner,
+    name: &'a str,
     declarations: &'a Declarations,
     /// Identifies the last request to replace certificates.
     request: Option<String>,
     now: OffsetDateTime,
 }
 
-impl Check<'_> {
+impl<R> Check<'_, R> {
     /// The desired content of the Secret at this position. A Secret that belongs to another owner is an error before any key is
     /// generated.
-    async fn material(&self, index: usize, declaration: &Declaration) -> Result<Material, CompletionError> {
-        let stored = self.rollout.own(self.owner, &declaration.secret).await?.as_ref().map(Stored::read);
+    async fn material<E, F>(&self, index: usize, declaration: &Declaration) -> Result<Material, CompletionError<E>>
+    where
+        E: std::error::Error + 'static,
+        F: Future<Output = Result<Option<Value>, E>> + Send,
+        R: Fn(ObjectKey) -> F + Send + Sync,
+    {
+        let stored =
+            (self.own)(declaration.secret.clone()).await.map_err(CompletionError::Read)?.as_ref().map(Stored::read);
         let (names, request) = (declaration.names(), self.request.as_deref());
         let decision = match decide(stored, &names, request, self.now, self.policy) {
             Decision::Switch { to, unless_trusted: Some(material) } if !self.is_trusted(index, &to).await? => {
@@ -112,9 +156,14 @@ impl Check<'_> {
     }
 
     /// Whether every live object with a `caBundle` trusts this certificate. Objects that do not exist yet will be created with it.
-    async fn is_trusted(&self, index: usize, material: &Material) -> Result<bool, CompletionError> {
+    async fn is_trusted<E, F>(&self, index: usize, material: &Material) -> Result<bool, CompletionError<E>>
+    where
+        E: std::error::Error + 'static,
+        F: Future<Output = Result<Option<Value>, E>> + Send,
+        R: Fn(ObjectKey) -> F + Send + Sync,
+    {
         for target in self.declarations.targets().iter().filter(|target| target.certificates.contains(&index)) {
-            let live = self.rollout.own(self.owner, &target.object).await?;
+            let live = (self.own)(target.object.clone()).await.map_err(CompletionError::Read)?;
             if live.is_some_and(|live| !self.declarations.trusts(target, &live, index, material)) {
                 return Ok(false);
             }
@@ -125,7 +174,7 @@ impl Check<'_> {
     fn log(&self, declaration: &Declaration, decision: &Decision) {
         let log = |action: &str, cause: Option<&Cause>| {
             let cause = cause.map(tracing::field::display);
-            tracing::info!(deployment = %self.owner.name, secret = %declaration.secret, cause, "{action}");
+            tracing::info!(deployment = %self.name, secret = %declaration.secret, cause, "{action}");
         };
         match decision {
             Decision::Keep(_) => {}

@@ -15,43 +15,43 @@ use chandler_api::{
 use chandler_core::Digest;
 use chandler_source::without_certificates;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt as _;
+use kube_core::ResourceExt as _;
 use serde_json::{Map, Value};
 
 use super::{
-    super::assessment::{ReleaseFacts, Selection},
+    assessment::{ReleaseFacts, Selection},
     spec_error::SpecError,
 };
 use crate::problem::Problem;
 
 /// A release that should run, and its inputs.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Candidate {
+pub struct Candidate {
     /// Why this release should run.
-    pub(crate) cause: Cause,
+    pub cause: Cause,
     /// The source, with tags replaced by digests.
-    pub(crate) source: BundleSource,
+    pub source: BundleSource,
     /// The digest of the tree.
-    pub(crate) content_digest: String,
+    pub content_digest: String,
     /// The provisioner that rendered it.
-    pub(crate) provisioner: ProvisionerInUse,
+    pub provisioner: ProvisionerInUse,
     /// The namespace for objects that name none.
-    pub(crate) install_namespace: String,
+    pub install_namespace: String,
     /// The configuration, that of the class included.
-    pub(crate) config: Config,
+    pub config: Config,
     /// The digest of the configuration without that of the class; none where an earlier version did not record it.
-    pub(crate) own_config: Option<String>,
+    pub own_config: Option<String>,
     /// The objects that values of the configuration came from, in their versions.
-    pub(crate) values: Vec<ValuesInUse>,
+    pub values: Vec<ValuesInUse>,
     /// The digest and the size of the release.
-    pub(crate) release: ReleaseFacts,
+    pub release: ReleaseFacts,
     /// The approval of its rollout; none where it needs none, or no longer needs one.
-    pub(crate) approval: Option<ApprovedChange>,
+    pub approval: Option<ApprovedChange>,
 }
 
 /// The configuration that a release was rendered with.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Config {
+pub enum Config {
     /// All of it.
     Known(Map<String, Value>),
     /// Only its digest: it was too long to be kept, or holds values of Secrets.
@@ -61,7 +61,7 @@ pub(crate) enum Config {
 #[cfg(test)]
 impl Candidate {
     /// A candidate with this release, for tests in which the rest does not matter.
-    pub(crate) fn of_release(digest: &Digest, install_namespace: &str) -> Self {
+    pub fn of_release(digest: &Digest, install_namespace: &str) -> Self {
         Self {
             cause: Cause::Spec,
             source: BundleSource::default(),
@@ -79,7 +79,7 @@ impl Candidate {
 
 /// Why a release should run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub enum Cause {
     /// The spec describes it.
     Spec,
     /// The spec names the revision with this number.
@@ -99,7 +99,7 @@ pub(crate) enum Cause {
 
 impl Cause {
     /// That of a rollback from a revision that failed to one that succeeded.
-    pub(crate) fn of_rollback(failed: &Revision, good: &Revision) -> Self {
+    pub fn of_rollback(failed: &Revision, good: &Revision) -> Self {
         Self::Failed {
             failed: failed.number,
             message: failed.message.clone().unwrap_or_default(),
@@ -156,14 +156,14 @@ impl RevisionTerms {
 }
 
 /// The request for a reconcile that the controller has not handled yet.
-pub(crate) fn request(deployment: &BundleDeployment) -> Option<&str> {
+pub fn request(deployment: &BundleDeployment) -> Option<&str> {
     let asked = deployment.annotations().get(REQUESTED_AT_ANNOTATION)?.as_str();
     let handled = deployment.status.as_ref().and_then(|status| status.last_handled_reconcile_at.as_deref());
     (handled != Some(asked)).then_some(asked)
 }
 
 /// The digest of everything that the user requests of a reconcile: the object, its spec and a request by annotation.
-pub(crate) fn requested(deployment: &BundleDeployment) -> Digest {
+pub fn requested(deployment: &BundleDeployment) -> Digest {
     let generation = deployment.metadata.generation.unwrap_or_default().to_string();
     let request = request(deployment).unwrap_or_default();
     let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
@@ -171,14 +171,14 @@ pub(crate) fn requested(deployment: &BundleDeployment) -> Digest {
 }
 
 /// How long a rollout may take.
-pub(crate) fn deadline(deployment: &BundleDeployment) -> Option<Duration> {
+pub fn deadline(deployment: &BundleDeployment) -> Option<Duration> {
     let set = deployment.spec.rollout.as_ref().and_then(|settings| settings.progress_deadline_seconds);
     let seconds = set.or_else(|| (on_failure(deployment) == OnFailure::Rollback).then_some(ROLLBACK_DEADLINE_SECONDS));
     u64::try_from(seconds?).ok().map(Duration::from_secs)
 }
 
 /// How long the current revision has been rolled out at this time.
-pub(crate) fn elapsed(revision: &Revision, now: &Time) -> Duration {
+pub fn elapsed(revision: &Revision, now: &Time) -> Duration {
     let began = revision.start_time.as_ref();
     began.and_then(|began| Duration::try_from(now.0.duration_since(began.0)).ok()).unwrap_or_default()
 }
@@ -196,7 +196,7 @@ fn history(deployment: &BundleDeployment) -> &[Revision] {
 }
 
 /// The revision that the spec names instead of describing one; none where it names none.
-pub(crate) fn pinned(deployment: &BundleDeployment) -> Result<Option<&Revision>, SpecError> {
+pub fn pinned(deployment: &BundleDeployment) -> Result<Option<&Revision>, SpecError> {
     let Some(number) = pin(deployment) else { return Ok(None) };
     let history = history(deployment);
     let pinned = history.iter().find(|revision| revision.number == number).ok_or_else(|| {
@@ -209,7 +209,7 @@ pub(crate) fn pinned(deployment: &BundleDeployment) -> Result<Option<&Revision>,
 /// The revision of the spec that failed, and the one to roll back to; none where that of the spec should run.
 ///
 /// A revision that failed is not tried again for the same spec, unless the user requests it.
-pub(crate) fn rollback<'a>(
+pub fn rollback<'a>(
     deployment: &'a BundleDeployment,
     release: &str,
     install_namespace: &str,
@@ -228,7 +228,7 @@ pub(crate) fn rollback<'a>(
 }
 
 /// Whether the release of the spec has just failed, so that the next reconcile rolls it back.
-pub(crate) fn has_just_failed(deployment: &BundleDeployment, selection: &Selection) -> bool {
+pub fn has_just_failed(deployment: &BundleDeployment, selection: &Selection) -> bool {
     let candidate = selection.candidate.as_ref().filter(|candidate| candidate.cause == Cause::Spec);
     selection.rollback_problem.is_none()
         && candidate.is_some_and(|candidate| {
@@ -239,7 +239,7 @@ pub(crate) fn has_just_failed(deployment: &BundleDeployment, selection: &Selecti
 /// Whether the release that runs is looked after before a new candidate is tried: one that an earlier reconcile did not bring to the
 /// cluster. The checks of the candidate compare it with the cluster, and an object that is missing there, such as a CRD that another
 /// client deleted, is no reason to accept it.
-pub(crate) fn running_comes_first(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
+pub fn running_comes_first(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
     let Some(status) = &deployment.status else { return false };
     let succeeded = status.history.last().is_some_and(|current| current.outcome == Outcome::Succeeded);
     succeeded && begins(&status.history, candidate) && status.observed_generation == deployment.metadata.generation
@@ -250,14 +250,14 @@ fn is_of(revision: &Revision, release: &str, install_namespace: &str) -> bool {
 }
 
 /// Whether the candidate is another release than that of the current revision.
-pub(crate) fn begins(history: &[Revision], candidate: &Candidate) -> bool {
+pub fn begins(history: &[Revision], candidate: &Candidate) -> bool {
     !history
         .last()
         .is_some_and(|current| is_of(current, candidate.release.digest.as_str(), &candidate.install_namespace))
 }
 
 /// The number of the candidate's revision: that of the current one, or the next.
-pub(crate) fn number(deployment: &BundleDeployment, candidate: &Candidate) -> i64 {
+pub fn number(deployment: &BundleDeployment, candidate: &Candidate) -> i64 {
     let known = deployment.status.as_ref().and_then(|status| status.revision).unwrap_or_default();
     match history(deployment).last() {
         Some(current) if !begins(history(deployment), candidate) => current.number,
@@ -266,7 +266,7 @@ pub(crate) fn number(deployment: &BundleDeployment, candidate: &Candidate) -> i6
 }
 
 /// Whether the candidate ran before a newer release and is being rolled back to, or has been.
-pub(crate) fn is_rollback(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
+pub fn is_rollback(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
     let came_back = |current: &Revision| current.rollback_to.is_some();
     let current = history(deployment).last().filter(|_| !begins(history(deployment), candidate));
     candidate.cause.rollback_to().is_some() || current.is_some_and(came_back)

@@ -5,18 +5,16 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    bundle_deployment::{
-        assessment::{RollingOut, Selection, Unpacked},
-        decide::revisions::Cause,
-    },
+    assessment::{RollingOut, Selection, Unpacked},
     problem::Problem,
+    revisions::Cause,
 };
 
-pub(super) fn at(second: i64) -> Timestamp {
+pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-pub(super) fn deployment(rollout: &serde_json::Value) -> BundleDeployment {
+pub(crate) fn deployment(rollout: &serde_json::Value) -> BundleDeployment {
     serde_json::from_value(json!({
         "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
         "metadata": {"name": "a", "generation": 1},
@@ -28,7 +26,7 @@ pub(super) fn deployment(rollout: &serde_json::Value) -> BundleDeployment {
     .unwrap()
 }
 
-pub(super) fn facts(text: &str) -> ReleaseFacts {
+pub(crate) fn facts(text: &str) -> ReleaseFacts {
     ReleaseFacts { digest: Digest::of(text.as_bytes()), objects: 3, stages: 2, version: None }
 }
 
@@ -47,7 +45,7 @@ fn candidate(cause: Cause, release: ReleaseFacts) -> Candidate {
     }
 }
 
-pub(super) fn found(release: Option<ReleaseFacts>, outcome: ReconcileOutcome) -> Assessment {
+pub(crate) fn found(release: Option<ReleaseFacts>, outcome: ReconcileOutcome) -> Assessment {
     let unpacked = Unpacked {
         resolved_source: chandler_api::BundleSource::default(),
         content_digest: Digest::of(b"content"),
@@ -61,13 +59,13 @@ pub(super) fn found(release: Option<ReleaseFacts>, outcome: ReconcileOutcome) ->
     Assessment::of_selection(selection, outcome)
 }
 
-pub(super) fn waiting(stage: usize, all_applied: bool) -> ReconcileOutcome {
+pub(crate) fn waiting(stage: usize, all_applied: bool) -> ReconcileOutcome {
     let waiting = (0..7).map(|number| format!("Deployment.apps n/d{number}: not available")).collect();
     ReconcileOutcome::RollingOut(RollingOut { stage, stages: 2, all_applied, waiting })
 }
 
 /// One line for each condition but `Reconciling`, which repeats `Progressing`.
-pub(super) fn lines(status: &BundleDeploymentStatus) -> String {
+pub(crate) fn lines(status: &BundleDeploymentStatus) -> String {
     let line = |condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
         let second = condition.last_transition_time.0.as_second();
         format!("{}={}/{} @{second}: {}\n", condition.type_, condition.status, condition.reason, condition.message)
@@ -77,7 +75,7 @@ pub(super) fn lines(status: &BundleDeploymentStatus) -> String {
 }
 
 /// Derives the statuses of reconciles one after the other, a second apart.
-pub(super) fn reconciles(mut deployment: BundleDeployment, reconciles: &[Assessment]) -> BundleDeploymentStatus {
+pub(crate) fn reconciles(mut deployment: BundleDeployment, reconciles: &[Assessment]) -> BundleDeploymentStatus {
     for (second, reconcile) in (1..).zip(reconciles) {
         deployment.status = Some(derive(&deployment, reconcile, at(second)));
     }
@@ -209,7 +207,7 @@ fn a_pass_that_finds_the_same_changes_nothing() {
     assert_eq!(derive(&deployment, &reconcile, at(99)), deployment.status.unwrap());
 }
 
-pub(super) fn rolling_back(outcome: ReconcileOutcome) -> Assessment {
+pub(crate) fn rolling_back(outcome: ReconcileOutcome) -> Assessment {
     let cause = Cause::Failed { failed: 2, message: "stage 1 of 1 waits for b".into(), to: 1 };
     let mut assessment = found(None, outcome);
     assessment.selection.candidate = Some(candidate(cause, facts("a")));
@@ -392,7 +390,7 @@ fn a_release_that_was_refused_before_the_first_write_begins_no_revision() {
 
 #[test]
 fn the_bundle_is_that_of_the_release_and_its_warnings_are_those_of_the_last_rendering() {
-    use crate::bundle_deployment::decide::bundle::BundleFacts;
+    use crate::bundle::BundleFacts;
 
     let with = |version: &str, warned: &[&str], outcome| {
         let description = chandler_api::BundleDescription {

@@ -11,20 +11,20 @@ const OMITTED: &str = "WarningsOmitted";
 
 /// The description and the warnings of a rendered bundle.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct BundleFacts {
+pub struct BundleFacts {
     /// What it is, provides and needs; none where its provisioner does not describe it.
-    pub(crate) description: Option<BundleDescription>,
+    pub description: Option<BundleDescription>,
     /// The warnings of its provisioner, as many as a status holds.
-    pub(crate) warnings: Vec<BundleWarning>,
+    pub warnings: Vec<BundleWarning>,
 }
 
 /// What the status reports of the bundle of a release.
-pub(crate) fn facts(release: &Release) -> BundleFacts {
+pub fn facts(release: &Release) -> BundleFacts {
     facts_with(release, &[])
 }
 
 /// The same, with warnings of the host before those of the provisioner.
-pub(crate) fn facts_with(release: &Release, about: &[BundleWarning]) -> BundleFacts {
+pub fn facts_with(release: &Release, about: &[BundleWarning]) -> BundleFacts {
     let warnings = about.iter().cloned().chain(warnings(release.findings(), WARNINGS.saturating_sub(about.len())));
     BundleFacts { description: description(release.description()), warnings: warnings.collect() }
 }

@@ -2,7 +2,7 @@ use chandler_rollout::{Changes, Manager};
 use serde_json::json;
 
 use super::*;
-use crate::{bundle_deployment::decide::spec_error::SpecError, problem::Problem};
+use crate::{problem::Problem, spec_error::SpecError};
 
 fn key(kind: &str, name: &str) -> ObjectKey {
     let group = if kind == "Deployment" { "apps" } else { "" };

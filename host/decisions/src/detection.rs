@@ -13,20 +13,20 @@ const OUTRANKED: &str = "HigherPriorityClass";
 
 /// A class, and what it says about the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Opinion {
+pub struct Opinion {
     /// The name of the class.
-    pub(crate) class: String,
+    pub class: String,
     /// Its priority.
-    pub(crate) priority: i32,
+    pub priority: i32,
     /// Whether it is built in. The built-in classes come first, narrower formats before wider ones.
-    pub(crate) is_builtin: bool,
+    pub is_builtin: bool,
     /// Its answer.
-    pub(crate) answer: Answer,
+    pub answer: Answer,
 }
 
 /// What a class says about the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// Its component recognises this format.
     Recognised(String),
     /// Its component does not recognise the content.
@@ -50,7 +50,7 @@ pub(crate) enum Answer {
 
 /// The provisioner of the installed release, from the record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Incumbent<'a> {
+pub struct Incumbent<'a> {
     provisioner: &'a ProvisionerInUse,
     /// Whether the content in question is that of the installed release.
     same_content: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Incumbent<'a> {
 
 /// What the class of the installed release says about the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Own {
+pub enum Own {
     /// There is no such class any more.
     Gone,
     /// It can be used, and need not be asked: the content is that of the installed release.
@@ -69,16 +69,16 @@ pub(crate) enum Own {
 
 /// The class that was chosen.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Detected<'a> {
+pub struct Detected<'a> {
     /// Its name.
-    pub(crate) class: &'a str,
+    pub class: &'a str,
     /// The format that it recognised.
-    pub(crate) format: &'a str,
+    pub format: &'a str,
 }
 
 /// Why no class was chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Undecided {
+pub enum Undecided {
     /// No class recognises the content.
     #[error(
         "no provisioner class recognises the content of the bundle ({}): correct the content, name a class in spec.provisionerClassName, or \
@@ -143,18 +143,18 @@ pub(crate) enum Undecided {
 
 impl<'a> Incumbent<'a> {
     /// That of a BundleDeployment whose history is the record's, for content with this digest.
-    pub(crate) fn of(deployment: &'a BundleDeployment, content: &str) -> Option<Self> {
+    pub fn of(deployment: &'a BundleDeployment, content: &str) -> Option<Self> {
         let installed = deployment.status.as_ref()?.history.last()?;
         Some(Self { provisioner: &installed.provisioner, same_content: installed.content_digest == content })
     }
 
     /// The name of its class.
-    pub(crate) fn class(&self) -> &'a str {
+    pub fn class(&self) -> &'a str {
         &self.provisioner.class
     }
 
     /// Whether its component need not be asked: what is installed is not in question, whatever a newer component would say.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub fn is_settled(&self) -> bool {
         self.same_content
     }
 }
@@ -178,13 +178,13 @@ impl Opinion {
 }
 
 /// Whether classes with a lower priority than these need not be asked.
-pub(crate) fn suffices(opinions: &[Opinion]) -> bool {
+pub fn suffices(opinions: &[Opinion]) -> bool {
     opinions.iter().any(|opinion| opinion.format().is_some())
 }
 
 /// The class that renders the content of a new installation. Classes with a lower priority than the first that recognises it may be left
 /// out.
-pub(crate) fn choose(opinions: &[Opinion]) -> Result<Detected<'_>, Undecided> {
+pub fn choose(opinions: &[Opinion]) -> Result<Detected<'_>, Undecided> {
     let highest = highest(opinions);
     let outranked = |opinion: &Opinion| highest.is_some_and(|highest| highest > opinion.priority);
     let loading = opinions.iter().filter(|opinion| opinion.answer == Answer::Loading && !outranked(opinion));
@@ -207,7 +207,7 @@ pub(crate) fn choose(opinions: &[Opinion]) -> Result<Detected<'_>, Undecided> {
 
 /// The format of the content under the class that an installed release keeps; none where its author named the class. `others` are opinions
 /// of other classes, which only errors name.
-pub(crate) fn keep(incumbent: Incumbent<'_>, own: &Own, others: &[Opinion]) -> Result<Option<String>, Undecided> {
+pub fn keep(incumbent: Incumbent<'_>, own: &Own, others: &[Opinion]) -> Result<Option<String>, Undecided> {
     let (class, recorded) = (incumbent.class().to_owned(), &incumbent.provisioner.format);
     let unavailable = |why: String| Undecided::IncumbentUnavailable {
         class: class.clone(),
@@ -234,7 +234,7 @@ pub(crate) fn keep(incumbent: Incumbent<'_>, own: &Own, others: &[Opinion]) -> R
 }
 
 /// A warning that classes with a higher priority than that of the installed release recognise its content; none where none does.
-pub(crate) fn outranked(class: &str, higher: &[Opinion]) -> Option<BundleWarning> {
+pub fn outranked(class: &str, higher: &[Opinion]) -> Option<BundleWarning> {
     let recognised = recognised(higher);
     let first = winners(higher, highest(higher)).next()?;
     Some(BundleWarning {

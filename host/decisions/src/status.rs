@@ -16,8 +16,8 @@ use k8s_openapi::{
 
 use self::words::{list, waiting_for};
 use super::{
-    super::assessment::{Assessment, ReconcileOutcome, ReleaseFacts},
     approval,
+    assessment::{Assessment, ReconcileOutcome, ReleaseFacts},
     drift::DriftFound,
     intent::Clock,
     revisions::{self, Candidate, RevisionStep, RevisionTerms},
@@ -25,7 +25,7 @@ use super::{
 };
 
 /// The status after a reconcile of `deployment`, from the status that it has and what the reconcile found.
-pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Timestamp) -> BundleDeploymentStatus {
+pub fn derive(deployment: &BundleDeployment, found: &Assessment, now: Timestamp) -> BundleDeploymentStatus {
     let status = deployment.status.clone().unwrap_or_default();
     let had_release = status.release.clone();
     let name = deployment.metadata.name.clone().unwrap_or_default();
@@ -118,7 +118,7 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
 }
 
 /// How long the rollout of a status has taken, and how long it may take.
-pub(crate) fn clock(deployment: &BundleDeployment, status: &BundleDeploymentStatus, now: Timestamp) -> Clock {
+pub fn clock(deployment: &BundleDeployment, status: &BundleDeploymentStatus, now: Timestamp) -> Clock {
     let rolling_out = status.history.last().filter(|current| current.outcome != Outcome::Succeeded);
     let elapsed = rolling_out.map(|current| revisions::elapsed(current, &Time(now))).unwrap_or_default();
     let left = revisions::deadline(deployment).filter(|_| rolling_out.is_some());

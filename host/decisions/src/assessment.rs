@@ -6,111 +6,111 @@ use std::time::Duration;
 use chandler_api::{BundleSource, PendingChange, ProvisionerInUse};
 use chandler_core::{Digest, ObjectKey, Release};
 
-use super::decide::{bundle::BundleFacts, drift::DriftFound, revisions::Candidate};
 use crate::problem::Problem;
+use crate::{bundle::BundleFacts, drift::DriftFound, revisions::Candidate};
 
 /// What one reconcile found.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Assessment {
+pub struct Assessment {
     /// The release that should run, as far as the steps came.
-    pub(crate) selection: Selection,
+    pub selection: Selection,
     /// What the rollout of that release found; empty where the steps did not come that far.
-    pub(crate) rollout: RolloutFindings,
+    pub rollout: RolloutFindings,
     /// What was found about the release that runs, where the candidate is another one.
-    pub(crate) running: Option<Running>,
+    pub running: Option<Running>,
     /// How long it is until the candidate is tried again; none where this reconcile tried it.
-    pub(crate) retry_in: Option<Duration>,
+    pub retry_in: Option<Duration>,
     /// How far the reconcile came.
-    pub(crate) outcome: ReconcileOutcome,
+    pub outcome: ReconcileOutcome,
 }
 
 /// What is known of the release that should run. Each step adds to it by value; a step that fails hands over what there is.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Selection {
+pub struct Selection {
     /// Where the content came from; none where it was not needed or could not be fetched.
-    pub(crate) unpacked: Option<Unpacked>,
+    pub unpacked: Option<Unpacked>,
     /// The provisioner that rendered it, or was about to.
-    pub(crate) provisioner: Option<ProvisionerInUse>,
+    pub provisioner: Option<ProvisionerInUse>,
     /// The release that should run.
-    pub(crate) candidate: Option<Candidate>,
+    pub candidate: Option<Candidate>,
     /// The description and the warnings of its bundle.
-    pub(crate) bundle: Option<BundleFacts>,
+    pub bundle: Option<BundleFacts>,
     /// The bundle that the spec describes, and the digest of its release, where it is not the one that runs.
-    pub(crate) described: Option<(BundleFacts, Digest)>,
+    pub described: Option<(BundleFacts, Digest)>,
     /// Why a revision that failed cannot be rolled back.
-    pub(crate) rollback_problem: Option<Problem>,
+    pub rollback_problem: Option<Problem>,
     /// The change that waits for approval.
-    pub(crate) pending: Option<PendingChange>,
+    pub pending: Option<PendingChange>,
 }
 
 /// What a rollout found out about the objects of one release.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct RolloutFindings {
+pub struct RolloutFindings {
     /// The objects that were unhealthy before anything failed; none where the rollout did not look.
-    pub(crate) health: Option<Vec<String>>,
+    pub health: Option<Vec<String>>,
     /// When the certificates of the release are due; none where it has none.
-    pub(crate) renewal: Option<Duration>,
+    pub renewal: Option<Duration>,
     /// When an object with an ownership conflict is due; none where there is no conflict.
-    pub(crate) contention: Option<Duration>,
+    pub contention: Option<Duration>,
     /// When the causes of unhealthy objects are due to be looked for again; none where none are looked for.
-    pub(crate) causes: Option<Duration>,
+    pub causes: Option<Duration>,
     /// Unsafe changes that the configuration allows.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
     /// CRDs that the release no longer has and that stay while custom resources exist.
-    pub(crate) kept: Vec<ObjectKey>,
+    pub kept: Vec<ObjectKey>,
     /// Fields that the release took over from other field managers that apply them, too.
-    pub(crate) conflicts: Vec<String>,
+    pub conflicts: Vec<String>,
     /// Objects that were deleted and created again, because the release changes an immutable field.
-    pub(crate) recreated: Vec<String>,
+    pub recreated: Vec<String>,
     /// Objects that differ from the release and are left so; none where the rollout did not look.
-    pub(crate) drift: Option<DriftFound>,
+    pub drift: Option<DriftFound>,
     /// Repaired objects, as far as an Event should report them.
-    pub(crate) repaired: Vec<String>,
+    pub repaired: Vec<String>,
     /// How long the health that was found must last until it is reported; until then the conditions stay as they are. None
     /// where it is reported at once.
-    pub(crate) debounce: Option<Duration>,
+    pub debounce: Option<Duration>,
 }
 
 /// What was found about the release that runs, beside the problem with the one that does not.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Running {
+pub struct Running {
     /// The description of its bundle; none where its release is unavailable.
-    pub(crate) bundle: Option<BundleFacts>,
+    pub bundle: Option<BundleFacts>,
     /// Its unhealthy objects; the error says why its health is unknown.
-    pub(crate) health: Result<Vec<String>, String>,
+    pub health: Result<Vec<String>, String>,
     /// Why it could not be repaired.
-    pub(crate) not_repaired: Option<String>,
+    pub not_repaired: Option<String>,
     /// What looking after it found.
-    pub(crate) findings: RolloutFindings,
+    pub findings: RolloutFindings,
 }
 
 /// Content that was fetched and verified.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Unpacked {
+pub struct Unpacked {
     /// The source with a tag replaced by a digest.
-    pub(crate) resolved_source: BundleSource,
+    pub resolved_source: BundleSource,
     /// The digest of the tree.
-    pub(crate) content_digest: Digest,
+    pub content_digest: Digest,
     /// Whether it was used because it is signed as demanded.
-    pub(crate) is_verified: bool,
+    pub is_verified: bool,
 }
 
 /// What the status reports of a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ReleaseFacts {
+pub struct ReleaseFacts {
     /// The digest over its objects, stages and probes.
-    pub(crate) digest: Digest,
+    pub digest: Digest,
     /// How many objects it has.
-    pub(crate) objects: usize,
+    pub objects: usize,
     /// How many stages it has.
-    pub(crate) stages: usize,
+    pub stages: usize,
     /// The version of its bundle, where the bundle has one.
-    pub(crate) version: Option<String>,
+    pub version: Option<String>,
 }
 
 impl ReleaseFacts {
     /// Those of a release.
-    pub(crate) fn of(release: &Release) -> Self {
+    pub fn of(release: &Release) -> Self {
         let mut stages: Vec<u32> = release.objects().iter().map(|object| object.stage).collect();
         stages.dedup();
         Self {
@@ -124,7 +124,7 @@ impl ReleaseFacts {
 
 /// How far a reconcile came.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ReconcileOutcome {
+pub enum ReconcileOutcome {
     /// `spec.suspend` is true: no candidate was looked for.
     Suspended,
     /// The release is being fetched and rendered in the background.
@@ -159,20 +159,20 @@ pub(crate) enum ReconcileOutcome {
 
 /// A rollout that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RollingOut {
+pub struct RollingOut {
     /// The stage that is not healthy yet, counted from 1.
-    pub(crate) stage: usize,
+    pub stage: usize,
     /// How many stages the release has.
-    pub(crate) stages: usize,
+    pub stages: usize,
     /// Whether every object is applied, so that only health is waited for.
-    pub(crate) all_applied: bool,
+    pub all_applied: bool,
     /// The objects that the rollout waits for.
-    pub(crate) waiting: Vec<String>,
+    pub waiting: Vec<String>,
 }
 
 impl ReconcileOutcome {
     /// The problem that ended the reconcile, if one did.
-    pub(crate) fn problem(&self) -> Option<&Problem> {
+    pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::FinalizersNotWritten(problem)
             | Self::RecordUnavailable(problem)
@@ -195,32 +195,32 @@ impl ReconcileOutcome {
 
 impl Assessment {
     /// That of a reconcile that ended before it selected a release.
-    pub(crate) fn early(outcome: ReconcileOutcome) -> Self {
+    pub fn early(outcome: ReconcileOutcome) -> Self {
         Self::of_selection(Selection::default(), outcome)
     }
 
     /// That of a reconcile that ended before it rolled a release out.
-    pub(crate) fn of_selection(selection: Selection, outcome: ReconcileOutcome) -> Self {
+    pub fn of_selection(selection: Selection, outcome: ReconcileOutcome) -> Self {
         Self { selection, rollout: RolloutFindings::default(), running: None, retry_in: None, outcome }
     }
 
     /// The same, with what was found about the release that runs.
-    pub(crate) fn with_running(self, running: Option<Running>) -> Self {
+    pub fn with_running(self, running: Option<Running>) -> Self {
         Self { running, ..self }
     }
 
     /// The problem that ended the reconcile, if one did.
-    pub(crate) fn problem(&self) -> Option<&Problem> {
+    pub fn problem(&self) -> Option<&Problem> {
         self.outcome.problem()
     }
 
     /// The candidate, where the steps came that far.
-    pub(crate) fn candidate(&self) -> Option<&Candidate> {
+    pub fn candidate(&self) -> Option<&Candidate> {
         self.selection.candidate.as_ref()
     }
 
     /// What was found about the release that runs, and about the candidate.
-    pub(crate) fn findings(&self) -> impl Iterator<Item = &RolloutFindings> {
+    pub fn findings(&self) -> impl Iterator<Item = &RolloutFindings> {
         self.running.iter().map(|running| &running.findings).chain([&self.rollout])
     }
 }

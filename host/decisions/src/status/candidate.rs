@@ -11,7 +11,7 @@ use chandler_source::Source;
 
 use super::{
     super::{
-        super::assessment::{Assessment, ReleaseFacts, RollingOut},
+        assessment::{Assessment, ReleaseFacts, RollingOut},
         revisions::{Candidate, Cause, RevisionTerms},
     },
     Draft,
@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(10);
 
 impl Draft {
     /// A revision is about to be rolled out; the release that runs goes on running.
-    pub(super) fn beginning(&mut self, current: &Revision, candidate: Option<&Candidate>) {
+    pub(crate) fn beginning(&mut self, current: &Revision, candidate: Option<&Candidate>) {
         let size = candidate.map(|candidate| {
             let ReleaseFacts { objects, stages, .. } = candidate.release;
             format!(": {} in {}", count(objects, "object"), count(stages, "stage"))
@@ -36,7 +36,7 @@ impl Draft {
 
     /// The bundle of the spec is being fetched and rendered. The conditions about the same spec stay until there is an outcome: a
     /// registry that becomes slow changes no condition.
-    pub(super) fn prepared(mut self, deployment: &BundleDeployment, found: &Assessment) -> BundleDeploymentStatus {
+    pub(crate) fn prepared(mut self, deployment: &BundleDeployment, found: &Assessment) -> BundleDeploymentStatus {
         let before = self.condition(Type::Progressing).and_then(|condition| condition.observed_generation);
         if before != self.generation {
             let source = Source::parse(&deployment.spec.source).ok();
@@ -58,7 +58,7 @@ impl Draft {
     /// Reports to kstatus whether time alone helps: `Reconciling` is True while the controller is at work or retries, `Stalled` while a
     /// user or an administrator has to act. Both repeat what `Progressing` says, are never True together, and are absent otherwise.
     /// A deadline that has passed counts, as that of a Deployment does, although the rollout goes on and may still succeed.
-    pub(super) fn stalled(&mut self, deployment: &BundleDeployment, found: &Assessment) {
+    pub(crate) fn stalled(&mut self, deployment: &BundleDeployment, found: &Assessment) {
         let Some(progressing) = self.condition(Type::Progressing) else { return };
         let is_at_work = progressing.status == ConditionStatus::True.as_str();
         let (reason, message) = (Reason::from_name(&progressing.reason), progressing.message.clone());
@@ -97,7 +97,7 @@ impl Draft {
     }
 
     /// Reports a problem: `Progressing` is True while the controller retries, `Ready` repeats the cause.
-    pub(super) fn blocked(&mut self, problem: &Problem) {
+    pub(crate) fn blocked(&mut self, problem: &Problem) {
         if problem.terminal {
             self.no(Type::Progressing, problem.reason, &problem.message);
         } else {
@@ -106,7 +106,7 @@ impl Draft {
         self.no(Type::Ready, problem.reason, &problem.message);
     }
 
-    pub(super) fn not_unpacked(&mut self, problem: &Problem) {
+    pub(crate) fn not_unpacked(&mut self, problem: &Problem) {
         self.status.resolved_source = None;
         self.status.content_digest = None;
         // RukPak has one reason for all that can fail here; signatures are beyond it.
@@ -119,7 +119,7 @@ impl Draft {
     }
 
     /// The release could not be rendered or applied. The reason of `Installed` reports whether another release goes on running.
-    pub(super) fn failed(&mut self, problem: &Problem, before: Option<&ReleaseInUse>, tried: Option<&ReleaseFacts>) {
+    pub(crate) fn failed(&mut self, problem: &Problem, before: Option<&ReleaseInUse>, tried: Option<&ReleaseFacts>) {
         let reason = match before {
             None => Reason::InstallFailed,
             Some(before) if tried.is_some_and(|tried| tried.digest.as_str() == before.digest) => {
@@ -134,7 +134,7 @@ impl Draft {
         self.blocked(problem);
     }
 
-    pub(super) fn rolling_out(&mut self, rollout: &RollingOut, waiting: &str, candidate: Option<&Candidate>) {
+    pub(crate) fn rolling_out(&mut self, rollout: &RollingOut, waiting: &str, candidate: Option<&Candidate>) {
         let message = format!("{}{waiting}", prefix(candidate));
         if rollout.all_applied {
             self.installed();
@@ -147,7 +147,7 @@ impl Draft {
     }
 
     /// The current revision failed.
-    pub(super) fn too_late(&mut self, current: &Revision, found: &Assessment, terms: &RevisionTerms) {
+    pub(crate) fn too_late(&mut self, current: &Revision, found: &Assessment, terms: &RevisionTerms) {
         let limit = match terms.deadline {
             Some(deadline) if !found.problem().is_some_and(|problem| problem.terminal) => {
                 format!("not complete and healthy within {} s: ", deadline.as_secs())
@@ -168,7 +168,7 @@ impl Draft {
         self.no(Type::Ready, reason, &message);
     }
 
-    pub(super) fn applied(
+    pub(crate) fn applied(
         &mut self,
         unhealthy: &[String],
         debounced: bool,

@@ -11,39 +11,39 @@ use chandler_core::ObjectKey;
 use chandler_rollout::{
     Drift, DriftKind, DriftOptions, FieldDrift, Ignored, IgnoredFields, IgnoredFieldsError, Observation,
 };
-use kube::ResourceExt as _;
+use kube_core::ResourceExt as _;
 
 use super::revisions;
 use crate::contention::{ContestedObject, REPAIRS, WINDOW};
 
 /// The objects that differ from the release and are left so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DriftFound {
+pub struct DriftFound {
     /// What the status lists.
-    pub(crate) drifted: Drifted,
+    pub drifted: Drifted,
     /// One line for each object.
-    pub(crate) lines: Vec<String>,
+    pub lines: Vec<String>,
     /// Whether other clients change them again after each repair.
-    pub(crate) contested: bool,
+    pub contested: bool,
     /// Whether repairing them failed.
-    pub(crate) failed: bool,
+    pub failed: bool,
 }
 
 impl DriftFound {
     /// Objects that are reported and left.
-    pub(crate) fn reported(drift: &[Drift]) -> Self {
+    pub fn reported(drift: &[Drift]) -> Self {
         let lines = drift.iter().map(ToString::to_string).collect();
         let objects = drift.iter().take(LISTED_OBJECTS).map(object).collect();
         Self { drifted: Drifted { total: count(drift.len()), objects }, lines, contested: false, failed: false }
     }
 
     /// Objects that could not be repaired.
-    pub(crate) fn not_repaired(drift: &[Drift]) -> Self {
+    pub fn not_repaired(drift: &[Drift]) -> Self {
         Self { failed: !drift.is_empty(), ..Self::reported(drift) }
     }
 
     /// Objects that are repaired less and less often.
-    pub(crate) fn contested(contested: &[ContestedObject]) -> Self {
+    pub fn contested(contested: &[ContestedObject]) -> Self {
         let drift = contested.iter().cloned().map(|ContestedObject { object, kind }| Drift { object, kind });
         let drift: Vec<Drift> = drift.collect();
         let mut found = Self { contested: !drift.is_empty(), ..Self::reported(&drift) };
@@ -53,7 +53,7 @@ impl DriftFound {
     }
 
     /// The reason and the message of the condition; `list` shortens the lines.
-    pub(crate) fn summary(&self, list: impl Fn(&[String]) -> String) -> (Reason, String) {
+    pub fn summary(&self, list: impl Fn(&[String]) -> String) -> (Reason, String) {
         let objects = match self.lines.len() {
             1 => "1 object is".to_owned(),
             number => format!("{number} objects are"),
@@ -121,12 +121,12 @@ fn count(number: usize) -> i64 {
 }
 
 /// The policy of `spec.drift`.
-pub(crate) fn policy(deployment: &BundleDeployment) -> DriftPolicy {
+pub fn policy(deployment: &BundleDeployment) -> DriftPolicy {
     deployment.spec.drift.unwrap_or_default()
 }
 
 /// The policy of this reconcile: the user may have requested one repair.
-pub(crate) fn policy_now(deployment: &BundleDeployment) -> chandler_rollout::DriftPolicy {
+pub fn policy_now(deployment: &BundleDeployment) -> chandler_rollout::DriftPolicy {
     let requested = revisions::request(deployment)
         .is_some_and(|request| deployment.annotations().get(REPAIR_AT_ANNOTATION).is_some_and(|at| at == request));
     match policy(deployment) {
@@ -158,7 +158,7 @@ pub fn ignored_fields(spec: &BundleDeploymentSpec) -> Result<Ignored, IgnoredFie
 /// Whether the controller must write objects of a release that was complete.
 ///
 /// Where the policy leaves drift, objects of an older release are still updated to this one, such as renewed certificates.
-pub(crate) fn needs_repair(observed: &Observation, drift_options: &DriftOptions) -> bool {
+pub fn needs_repair(observed: &Observation, drift_options: &DriftOptions) -> bool {
     if drift_options.drift == chandler_rollout::DriftPolicy::Repair {
         return !observed.parent_current
             || observed.drift.iter().any(|drift| !drift_options.cooldown.contains(&drift.object));
@@ -169,7 +169,7 @@ pub(crate) fn needs_repair(observed: &Observation, drift_options: &DriftOptions)
 }
 
 /// The drift of a complete release that a reconcile leaves.
-pub(crate) fn unrepaired(found: &[Drift], drift_options: &DriftOptions) -> Vec<Drift> {
+pub fn unrepaired(found: &[Drift], drift_options: &DriftOptions) -> Vec<Drift> {
     let repairs = drift_options.drift == chandler_rollout::DriftPolicy::Repair;
     let left = |drift: &&Drift| match drift.kind {
         DriftKind::Outdated => false,
@@ -179,7 +179,7 @@ pub(crate) fn unrepaired(found: &[Drift], drift_options: &DriftOptions) -> Vec<D
 }
 
 /// The drift that was repaired: that of objects which were written.
-pub(crate) fn repaired<'a>(
+pub fn repaired<'a>(
     found: &'a [Drift],
     changes: &chandler_rollout::Changes,
 ) -> impl Iterator<Item = &'a Drift> + use<'a> {

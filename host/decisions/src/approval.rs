@@ -20,7 +20,7 @@ const REPORTED_REFUSALS: usize = 1024;
 
 /// Whether the candidate needs approval before it is rolled out. A release that ran before, or was approved, needs none. A rollout that
 /// began before the spec required approval needs it to go on.
-pub(crate) fn is_needed(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
+pub fn is_needed(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
     let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
     if deployment.spec.approval != Some(Approval::Manual) {
         return false;
@@ -47,7 +47,7 @@ fn may_run(deployment: &BundleDeployment, revision: &Revision) -> bool {
 
 /// The digest of all that the spec lets a rollout do beyond the release: its ServiceAccount, the existing objects that it may adopt, the
 /// checks that it may skip, what it deletes, and what it may delete and create again.
-pub(crate) fn terms(deployment: &BundleDeployment) -> String {
+pub fn terms(deployment: &BundleDeployment) -> String {
     let spec = &deployment.spec;
     let mut terms = vec![
         json!(spec.service_account),
@@ -64,7 +64,7 @@ pub(crate) fn terms(deployment: &BundleDeployment) -> String {
 
 /// Whether a user approved what the spec lets this rollout do, as far as it needs approval at all. A repair and a rollback to what ran
 /// before need no approval; without this check they would use terms that no user approved.
-pub(crate) fn covers_terms(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
+pub fn covers_terms(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
     if deployment.spec.approval != Some(Approval::Manual) || candidate.approval.is_some() {
         return true;
     }
@@ -84,7 +84,7 @@ pub(crate) fn covers_terms(deployment: &BundleDeployment, candidate: &Candidate)
 }
 
 /// The BundleDeployment with the defaults in place of the terms that let a rollout do more.
-pub(crate) fn on_default_terms(deployment: &BundleDeployment) -> BundleDeployment {
+pub fn on_default_terms(deployment: &BundleDeployment) -> BundleDeployment {
     let mut strict = deployment.clone();
     let spec = &mut strict.spec;
     spec.collision_protection = None;
@@ -102,7 +102,7 @@ pub(crate) fn on_default_terms(deployment: &BundleDeployment) -> BundleDeploymen
 
 /// The digest of a change: of its preview, of the terms of the spec, and of the number of its revision. So an approval serves once: the
 /// same change after a rollback is another one.
-pub(crate) fn digest(deployment: &BundleDeployment, candidate: &Candidate, preview: &Preview) -> String {
+pub fn digest(deployment: &BundleDeployment, candidate: &Candidate, preview: &Preview) -> String {
     let change = preview.digest(&candidate.release.digest, &candidate.install_namespace);
     let number = revisions::number(deployment, candidate);
     Digest::of(json!([change, number, terms(deployment)]).to_string().as_bytes()).to_string()
@@ -111,7 +111,7 @@ pub(crate) fn digest(deployment: &BundleDeployment, candidate: &Candidate, previ
 /// The digest of an update of the provisioner. It covers the component and the configuration, too: another component that would render the
 /// same now may render something else later. It also covers the approval before it: an update that changes no object begins no revision,
 /// and must not be approved by what approved it before, once the class went back and forth.
-pub(crate) fn update_digest(deployment: &BundleDeployment, candidate: &Candidate, preview: &Preview) -> String {
+pub fn update_digest(deployment: &BundleDeployment, candidate: &Candidate, preview: &Preview) -> String {
     let provisioner = json!([candidate.provisioner.class, candidate.provisioner.digest]);
     let config = match &candidate.config {
         revisions::Config::Known(config) => json!(config),
@@ -124,12 +124,12 @@ pub(crate) fn update_digest(deployment: &BundleDeployment, candidate: &Candidate
 }
 
 /// The revision that runs on while a change waits for approval; none where none succeeded.
-pub(crate) fn runs_meanwhile(history: &[Revision]) -> Option<&Revision> {
+pub fn runs_meanwhile(history: &[Revision]) -> Option<&Revision> {
     history.last().filter(|current| current.outcome == Outcome::Succeeded)
 }
 
 /// The change that waits for approval.
-pub(crate) fn pending(candidate: &Candidate, digest: String, preview: &Preview) -> PendingChange {
+pub fn pending(candidate: &Candidate, digest: String, preview: &Preview) -> PendingChange {
     let count = |kinds: &[ChangeKind]| {
         i64::try_from(kinds.iter().map(|kind| preview.count(*kind)).sum::<usize>()).unwrap_or(i64::MAX)
     };
@@ -151,7 +151,7 @@ pub(crate) fn pending(candidate: &Candidate, digest: String, preview: &Preview) 
 }
 
 /// The message of the conditions about a change that waits.
-pub(crate) fn message(name: &str, pending: &PendingChange) -> String {
+pub fn message(name: &str, pending: &PendingChange) -> String {
     let PendingChange { created, changed, removed, refusals, .. } = pending;
     let refused = match refusals.as_slice() {
         [] => String::new(),
@@ -175,7 +175,7 @@ pub(crate) fn update_message(name: &str, pending: &PendingChange) -> String {
 }
 
 /// The finding about what an update of a provisioner adds to a release.
-pub(crate) fn unseen(gained: &[String]) -> String {
+pub fn unseen(gained: &[String]) -> String {
     cut(format!("the update of the provisioner adds what the release had none of: {}", gained.join(", ")), LINE_BYTES)
 }
 
@@ -211,7 +211,7 @@ mod tests {
     use chandler_rollout::FieldChange;
 
     use super::*;
-    use crate::bundle_deployment::assessment::ReleaseFacts;
+    use crate::assessment::ReleaseFacts;
 
     fn deployment(spec: serde_json::Value) -> BundleDeployment {
         let mut object = json!({

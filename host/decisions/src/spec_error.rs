@@ -4,7 +4,7 @@ use chandler_rollout::IgnoredFieldsError;
 
 /// Why a spec is refused before anything is fetched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SpecError {
+pub enum SpecError {
     /// It names no ServiceAccount, and the installation requires one.
     #[error(
         "spec.serviceAccount names no ServiceAccount, and the controller runs with --require-service-account: set \

@@ -16,11 +16,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 /// A status without values of Secrets. Only such a status can be written.
 #[derive(Clone, Debug)]
-pub(crate) struct Redacted(BundleDeploymentStatus);
+pub struct Redacted(BundleDeploymentStatus);
 
 impl Redacted {
     /// The status.
-    pub(crate) fn into_inner(self) -> BundleDeploymentStatus {
+    pub fn into_inner(self) -> BundleDeploymentStatus {
         self.0
     }
 }
@@ -34,7 +34,7 @@ impl Deref for Redacted {
 }
 
 /// Hides the values in all texts of the status, those of the history included.
-pub(crate) fn hide(redactor: &Redactor, mut status: BundleDeploymentStatus) -> Redacted {
+pub fn hide(redactor: &Redactor, mut status: BundleDeploymentStatus) -> Redacted {
     if !redactor.is_empty() {
         hide_status(redactor, &mut status);
     }
@@ -214,7 +214,7 @@ fn show_permissions(missing: &MissingPermissions) {
 #[cfg(test)]
 mod tests {
     use chandler_api::BundleDeployment;
-    use kube::CustomResourceExt as _;
+    use kube_core::CustomResourceExt as _;
     use serde_json::{Map, Value, json};
 
     use super::*;

@@ -25,13 +25,13 @@ const NAMESPACES: &[&str] = &["kube-", "openshift-"];
 
 /// What a release has and the one before it had not, in words for users. `before` is none if that release is unavailable, and then counts
 /// as one without any.
-pub(crate) fn gained(before: Option<&Release>, after: &Release) -> Vec<String> {
+pub fn gained(before: Option<&Release>, after: &Release) -> Vec<String> {
     let had: BTreeSet<String> = before.map(privileges).unwrap_or_default();
     privileges(after).difference(&had).cloned().collect()
 }
 
 /// Whether the candidate was rendered by another component of the same class than the revision before it.
-pub(crate) fn is_update_of_provisioner(history: &[Revision], candidate: &Candidate) -> bool {
+pub fn is_update_of_provisioner(history: &[Revision], candidate: &Candidate) -> bool {
     let new = &candidate.provisioner;
     let is_other =
         |current: &Revision| current.provisioner.class == new.class && current.provisioner.digest != new.digest;

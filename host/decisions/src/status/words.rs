@@ -3,7 +3,7 @@
 use chandler_api::Revision;
 
 use super::super::{
-    super::assessment::RollingOut,
+    assessment::RollingOut,
     revisions::{Candidate, Cause},
 };
 
@@ -11,13 +11,13 @@ use super::super::{
 const NAMED: usize = 5;
 
 /// The objects that a rollout waits for.
-pub(super) fn waiting_for(rollout: &RollingOut) -> String {
+pub(crate) fn waiting_for(rollout: &RollingOut) -> String {
     let RollingOut { stage, stages, waiting, .. } = rollout;
     format!("stage {stage} of {stages} waits for {}", list(waiting))
 }
 
 /// Why the release is another one than that of the spec.
-pub(super) fn prefix(candidate: Option<&Candidate>) -> String {
+pub(crate) fn prefix(candidate: Option<&Candidate>) -> String {
     match candidate.map(|candidate| &candidate.cause) {
         None | Some(Cause::Spec | Cause::Waiting(_)) => String::new(),
         Some(Cause::Pinned(number)) => format!("going to revision {number}, which spec.rollout.toRevision names: "),
@@ -27,7 +27,7 @@ pub(super) fn prefix(candidate: Option<&Candidate>) -> String {
     }
 }
 
-pub(super) fn healthy(current: &Revision, candidate: Option<&Candidate>) -> String {
+pub(crate) fn healthy(current: &Revision, candidate: Option<&Candidate>) -> String {
     match candidate.map(|candidate| &candidate.cause) {
         Some(Cause::Pinned(number)) if *number == current.number => {
             format!("BundleDeployment is healthy; spec.rollout.toRevision keeps it at revision {number}")
@@ -41,7 +41,7 @@ pub(super) fn healthy(current: &Revision, candidate: Option<&Candidate>) -> Stri
 }
 
 /// The first few, and how many more.
-pub(super) fn list(items: &[String]) -> String {
+pub(crate) fn list(items: &[String]) -> String {
     let named = items.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
     match items.len().saturating_sub(NAMED) {
         0 => named,

@@ -11,7 +11,7 @@ use chandler_health::{
 use chandler_rollout::Unhealthy;
 
 /// The rules of `spec.probes`.
-pub(crate) fn rules(deployment: &BundleDeployment) -> Vec<Rule> {
+pub fn rules(deployment: &BundleDeployment) -> Vec<Rule> {
     deployment.spec.probes.iter().enumerate().map(|(number, probe)| rule(number, probe)).collect()
 }
 
@@ -33,7 +33,7 @@ fn rule(number: usize, probe: &Probe) -> Rule {
 }
 
 /// Whether the health of a release that was complete before is reported now. `differs_since` and `now` are times of one monotonic clock.
-pub(crate) fn weigh(
+pub fn weigh(
     deployment: &BundleDeployment,
     unhealthy: &[Unhealthy],
     differs_since: Option<Duration>,
@@ -55,7 +55,7 @@ pub(crate) fn weigh(
 }
 
 /// Whether the status reports a rollout.
-pub(crate) fn reports_a_rollout(deployment: &BundleDeployment) -> bool {
+pub fn reports_a_rollout(deployment: &BundleDeployment) -> bool {
     let conditions = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     find_condition(conditions, ConditionType::Progressing)
         .is_none_or(|progressing| progressing.reason == Reason::RollingOut.as_str())
