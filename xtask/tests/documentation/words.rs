@@ -75,13 +75,12 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
 ];
 
 /// Not rewritten yet.
-const UNCHECKED: &[&str] = &["docs", "host/controller", "host/runtime"];
+const UNCHECKED: &[&str] = &["host/controller", "host/runtime"];
 
 /// Where text is written by people, in addition to [`FILES`]. Fixtures were written by others.
 const DIRECTORIES: &[&str] = &["deploy", "docs", "host", "plugins", "sdk", "tests", "wit", "xtask"];
 const FILES: &[&str] = &["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "Cargo.toml", "README.md"];
-/// Pages (`md`) are not rewritten yet.
-const EXTENSIONS: &[&str] = &["rs", "snap", "toml", "wit", "yaml"];
+const EXTENSIONS: &[&str] = &["md", "rs", "snap", "toml", "wit", "yaml"];
 const OTHERS: &[&str] = &["fixtures", "node_modules"];
 
 /// Text without line breaks, and the lines that it is from.
@@ -116,10 +115,17 @@ fn comments(extension: &str) -> &'static [&'static str] {
     }
 }
 
+/// The prose of a page: without fenced blocks, and with the code in its lines emptied, since programs print that.
+fn prose(page: &str) -> Vec<String> {
+    let code = Regex::new("`[^`]*`").unwrap();
+    files::prose(page).into_iter().map(|line| code.replace_all(line, "``").into_owned()).collect()
+}
+
 /// The text of a file: each run of lines of one kind of comment, and each run of other lines, up to an empty one.
 fn passages(text: &str, extension: &str) -> Vec<Passage> {
     let (mut all, mut current, mut kind) = (Vec::new(), Passage::default(), None);
-    for (index, line) in text.lines().enumerate() {
+    let lines = if extension == "md" { prose(text) } else { text.lines().map(str::to_owned).collect() };
+    for (index, line) in lines.iter().enumerate() {
         let line = line.trim();
         let comment = comments(extension).iter().find(|start| line.starts_with(**start));
         let line = comment.map_or(line, |start| line.trim_start_matches(start).trim_start());
@@ -214,6 +220,7 @@ fn phrases_are_found_across_lines_and_correct_uses_are_not() {
             "md",
             vec![(1, "The same,"), (3, "What is installed stays")],
         ),
+        ("As `that of`:\n```sh\nis no file\n```\n- is no file", "md", vec![(5, "is no file")]),
         ("// There is no such file, which is no longer read.\n// Whether it has the same name.", "rs", vec![]),
         ("/// The same files make the same image.\n/// What is in it.", "rs", vec![]),
         ("/// The value.\n\n/// Of a list.", "rs", vec![]),
