@@ -29,8 +29,8 @@ impl<S: BuildHasher> Backoff<S> {
         self.failed_at_most(key, MAX_DELAY)
     }
 
-    /// The same with another longest delay, before jitter. The count grows no further than to that delay, so that a failure of
-    /// another kind afterwards is retried soon, too.
+    /// Like [`failed`](Self::failed), with another longest delay, before jitter. The count does not grow beyond that delay, so that a
+    /// later failure of another kind is still retried soon.
     pub fn failed_at_most(&self, key: &str, longest: Duration) -> Duration {
         let mut failures = self.lock();
         let count = failures.entry(key.to_owned()).or_default();

@@ -13,17 +13,17 @@ use kube::{
 };
 use tokio::sync::watch;
 
-/// The objects of a kind as the watch brought them last. Clones share them.
+/// The objects of a kind as the watch last delivered them. Clones share them.
 ///
-/// It tells any number of tasks that the first list is complete. `Store::wait_until_ready` of kube keeps the waker of one waiting task
-/// only, so that all others may wait for ever.
+/// Any number of tasks can wait for the first complete list. `Store::wait_until_ready` of kube keeps only the waker of one waiting task, so
+/// that all others may wait forever.
 pub struct Cache<O: Lookup<DynamicType = ()> + Clone + 'static> {
     store: Store<O>,
     is_listed: watch::Receiver<bool>,
 }
 
 impl<O: Lookup<DynamicType = ()> + Clone + 'static> Cache<O> {
-    /// The object with this name. It is the newest one that the watch brought.
+    /// The object with this name, as the watch last delivered it.
     pub fn get(&self, key: &ObjectRef<O>) -> Option<Arc<O>> {
         self.store.get(key)
     }
@@ -43,7 +43,7 @@ impl<O: Lookup<DynamicType = ()> + Clone + 'static> Cache<O> {
         self.is_listed.clone().wait_for(|is_listed| *is_listed).await.is_ok()
     }
 
-    /// The same objects, for kube's controller.
+    /// A store of these objects, for kube's controller.
     pub(crate) fn store(&self) -> Store<O> {
         self.store.clone()
     }
@@ -111,7 +111,7 @@ mod tests {
         tasks
     }
 
-    /// The results of tasks, all of which have to be woken.
+    /// The results of tasks, which must all be woken.
     async fn woken(tasks: Vec<JoinHandle<bool>>) -> Vec<bool> {
         let all = tokio::time::timeout(Duration::from_secs(10), join_all(tasks)).await.expect("all are woken");
         all.into_iter().map(|is_ready| is_ready.expect("no task panicked")).collect()

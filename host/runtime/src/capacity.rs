@@ -1,8 +1,8 @@
-//! Bounds the memory of what is in progress, always: work that needs more than is free waits, and has nothing in memory meanwhile.
+//! Bounds the memory of work in progress: work that needs more than is free waits, and holds nothing in memory meanwhile.
 //!
-//! A share is held for as long as what it counts is in memory, whatever the time: on a slow API server reconciles take longer, and if shares
-//! ended before them, more and more would be in memory, exactly then. What must not wait for such a reconcile, because its API server or a
-//! webhook never answers, belongs to other namespaces: one namespace gets half of the memory.
+//! A share is held for as long as the data that it counts is in memory. It has no time limit: reconciles take longer on a slow API server,
+//! and if shares ended before them, memory would grow exactly then. A reconcile that waits for an API server or a webhook that never answers
+//! does not block other namespaces, since one namespace gets half of the memory.
 
 use std::{
     pin::pin,
@@ -19,7 +19,7 @@ const LEAST_KIB: usize = 256;
 /// How long work waits before the log says so.
 const LONG: Duration = Duration::from_secs(10);
 
-/// How often the log says so, whatever the number of those that wait.
+/// At most one such line is logged in this time, however much work waits.
 const REPORTED_EVERY: Duration = Duration::from_mins(1);
 
 /// Memory that large values share. Clones share it, too.
@@ -40,13 +40,13 @@ pub struct Capacity {
 pub struct Share(Permit);
 
 impl Capacity {
-    /// So many bytes, of which the requesters of one namespace have half. `purpose` says in the log what they are for.
+    /// So many bytes. The requesters of one namespace get at most half of them. `purpose` describes them in the log.
     pub fn new(purpose: &'static str, bytes: usize) -> Self {
         let kib = (bytes >> 10).max(2 * LEAST_KIB);
         Self { purpose, turns: Turns::with_most(kib, kib / 2), kib, most: kib / 2, reported: Arc::default() }
     }
 
-    /// Waits for so many bytes, and at least a quarter of a mebibyte. What is larger than a namespace may have gets all that it may have.
+    /// Waits for so many bytes, and at least a quarter of a mebibyte. A request for more than a namespace's share gets the whole share.
     /// `None` during shutdown.
     pub async fn acquire(&self, requester: &Requester, bytes: usize) -> Option<Share> {
         let kib = self.kib(bytes);
@@ -84,8 +84,8 @@ impl Capacity {
     ///
     /// # Errors
     ///
-    /// Not enough is free, or others are first. Then the caller gives back what it has, and waits without it: two that kept what they have while
-    /// they wait for more would wait for each other.
+    /// Not enough is free, or other requesters are first. The caller must then return its shares and wait without them: two callers that
+    /// kept their shares while they wait for more would wait for each other.
     pub fn more(&self, requester: &Requester, shares: &[Share], bytes: usize) -> Result<Option<Share>, NotFree> {
         let held: usize = shares.iter().map(|share| share.0.count()).sum();
         let missing = self.kib(bytes).saturating_sub(held);

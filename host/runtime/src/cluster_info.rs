@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 use tokio_stream::wrappers::WatchStream;
 
-/// The delay before the next refresh where a request failed, unless the interval is shorter. It ends when the API server answers again.
+/// The delay before the next refresh after a failed request, unless the interval is shorter. It ends when the API server answers again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The version of a cluster and the kinds that it serves.
@@ -25,12 +25,12 @@ pub struct ClusterInfo {
     pub kubernetes_version: String,
     /// `group/version/Kind`, or `v1/Kind` for the core group, sorted; empty where the API server does not report it.
     pub api_kinds: Vec<String>,
-    /// The version of OpenShift that the cluster has or is being updated to, such as `4.20.3`; none where the cluster is no OpenShift,
-    /// or where the controller may not read it.
+    /// The version of OpenShift that the cluster has or is being updated to, such as `4.20.3`; `None` if the cluster is not OpenShift
+    /// or the controller may not read the version.
     pub openshift_version: Option<String>,
 }
 
-/// The kind that an OpenShift serves, whose object `version` has the version of OpenShift.
+/// The kind of the object named `version`, which has the version of OpenShift.
 pub const CLUSTER_VERSION: &str = "config.openshift.io/v1/ClusterVersion";
 
 impl ClusterInfo {
@@ -47,7 +47,7 @@ pub struct ClusterInfoWatch {
     current: Mutex<Option<Arc<ClusterInfo>>>,
     /// The last cluster info that differed from the one before.
     changes: watch::Sender<Arc<ClusterInfo>>,
-    /// Whether OpenShift is being installed, as the last answer had it.
+    /// Whether OpenShift is being installed, according to the last answer.
     is_installing: Mutex<Option<bool>>,
 }
 
@@ -185,9 +185,9 @@ fn openshift_version(cluster_version: &Value) -> Option<&str> {
 /// The difference between two cluster infos.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Change {
-    /// The versions before and after, where they differ.
+    /// The versions of Kubernetes before and after, if they differ.
     versions: Option<(String, String)>,
-    /// The same for OpenShift.
+    /// The versions of OpenShift before and after, if they differ.
     openshift: Option<(String, String)>,
     added: Vec<String>,
     removed: Vec<String>,

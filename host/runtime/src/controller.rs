@@ -48,8 +48,8 @@ pub trait Reconciler: Send + Sync + 'static {
         object: &Self::Object,
     ) -> impl Future<Output = Result<Report<Self::Status>, Self::Error>> + Send;
 
-    /// What the status is to be after a reconcile that failed, or `None` if the next reconcile is likely to succeed, or if the status is
-    /// what cannot be written. `failures` is the number of failed reconciles in a row before this one.
+    /// The status to write after a failed reconcile, or `None` if the next reconcile is likely to succeed, or if writing the status failed.
+    /// `failures` is the number of failed reconciles in a row before this one.
     fn failed(&self, object: &Self::Object, error: &Self::Error, failures: u32) -> Option<Self::Status>;
 
     /// The stored status.
@@ -84,7 +84,7 @@ pub trait Reconciler: Send + Sync + 'static {
     /// The watch delivered a complete list, which the cache holds. A deletion while the watch was interrupted shows only in it.
     fn listed(&self) {}
 
-    /// The API server answers again. An object whose reconcile failed before is reconciled next, whatever its backoff.
+    /// The API server answers again. An object whose reconcile failed before is reconciled next, regardless of its backoff.
     fn answers_again(&self, _name: &str) {}
 }
 
@@ -199,8 +199,8 @@ struct Watched<R: Reconciler> {
     reconciler: Arc<R>,
 }
 
-/// Whenever the API server answers again, reconciles the objects whose last reconcile failed. Few run at once ([`Slots`](crate::Slots)),
-/// so that this is no stampede. Never completes.
+/// Whenever the API server answers again, reconciles the objects whose last reconcile failed. [`Slots`](crate::Slots) limits how many
+/// run at once, which prevents a stampede. Never completes.
 async fn retry_all<R: Reconciler>(returns: impl Stream<Item = ()>, context: Arc<Context<R>>) {
     let mut returns = pin!(returns);
     while returns.next().await.is_some() {
@@ -221,8 +221,8 @@ fn touched<O>(event: Event<O>) -> Option<O> {
     }
 }
 
-/// Watches a kind, fills its cache and calls the hooks of its reconciler. Yields the objects to reconcile: those that are listed,
-/// created, or changed by another client.
+/// Watches a kind, fills its cache and calls the hooks of its reconciler. Yields the objects to reconcile: objects that are listed, created,
+/// or changed by another client.
 fn watch<R: Reconciler>(
     filler: Filler<Guarded<R::Object>>,
     api: Api<Guarded<R::Object>>,
@@ -316,7 +316,7 @@ impl<R: Reconciler> Context<R> {
         Err(error)
     }
 
-    /// Writes a status where it differs from the stored one.
+    /// Writes a status if it differs from the stored one.
     async fn write(&self, object: &R::Object, status: &R::Status) -> Result<(), kube::Error> {
         let stored = R::status(object);
         if let Some(written) = status_patch::write(&self.api, &object.name_any(), stored, status).await? {

@@ -55,7 +55,7 @@ pub struct Notice<'a> {
     pub reason: &'a str,
     /// The action that was taken or that failed: a CamelCase word.
     pub action: &'a str,
-    /// The message. What is too long for an Event is cut.
+    /// The message, which is cut if it is too long for an Event.
     pub message: &'a str,
 }
 
@@ -144,9 +144,9 @@ fn cut(text: &str, bytes: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// The conditions whose status or reason changed, with the Event types that `classify` assigns to them. It receives the condition
-/// before, if there was one, and after; none means that the transition has no Event. Of conditions with the same message only
-/// the first is returned: one cause often changes several conditions.
+/// The conditions whose status or reason changed, with the Event types that `classify` assigns to them. It receives the condition before, if
+/// there was one, and after; `None` means that the transition has no Event. If several conditions have the same message, only the first is
+/// returned: one cause often changes several conditions.
 pub fn transitions<'a>(
     old: &[Condition],
     new: &'a [Condition],
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// The requests of `Events` to an API server, which has no Events any more if `expired`.
+    /// The requests of `Events` to an API server. If `expired`, it has deleted all Events.
     struct Server {
         events: Events,
         requests: Arc<Mutex<Vec<(Method, String, Value)>>>,

@@ -1,7 +1,7 @@
 //! Runs reconcilers only while this process holds a Lease, and until it shuts down.
 //!
-//! The Lease is held by a thread of its own, with its own runtime and its own connection to the API server: whatever delays the reconcilers (too
-//! little processor time, thousands of tasks, exhausted connections) must not cost the Lease as well. If that thread is delayed too, the
+//! A dedicated thread holds the Lease, with its own runtime and its own connection to the API server, so that the Lease is not lost when the
+//! reconcilers are delayed (too little processor time, thousands of tasks, exhausted connections). If that thread is delayed too, the
 //! [`Fence`] closes by the clock, in the threads of the writes.
 //!
 //! | module | contents | I/O |
@@ -35,8 +35,8 @@ pub type Shutdown = Shared<BoxFuture<'static, ()>>;
 /// Waits until this process is the leader and then does the work, which must end when the future that it receives completes, and whose
 /// writes must wait for the [`Fence`]. Releases the Lease when the work has ended.
 ///
-/// None if the process shuts down before it is elected. If another process becomes the leader, the work is dropped where it is, and the
-/// error names that process; whatever the work has spawned must be behind the fence. If this future is dropped, the Lease expires.
+/// `None` if the process shuts down before it is elected. If another process becomes the leader, the work is dropped immediately, and the
+/// error names that process; all tasks that the work has spawned must be behind the fence. If this future is dropped, the Lease expires.
 pub async fn while_leader<F: Future>(
     election: &Election,
     shutdown: Shutdown,

@@ -1,11 +1,11 @@
 //! What a reconciler wrote to the objects that it reconciles.
 //!
-//! The watch delivers these writes like those of any other client, usually later than the response. So an event that is only the echo of
-//! an own write triggers no reconcile, and a reconcile never uses a cached object that is older than the last own write of it.
+//! The watch delivers these writes like any other client's, usually later than the response. So an event that only echoes an own write
+//! triggers no reconcile, and a reconcile never uses a cached object that is older than the last own write to it.
 //!
-//! An own write may carry more than what was written: another client changed the object just before. Its response is compared with
-//! the object that the reconcile has seen, and where anything else differs its event counts as one of another client. Events that
-//! come during a reconcile are held back until it ends, since the response may come after its event.
+//! The response to an own write may have other changes too, if another client changed the object just before. It is compared with
+//! the object that the reconcile has seen, and if anything else differs, its event counts as another client's. Events that arrive
+//! during a reconcile are held back until it ends, since the response may arrive after its event.
 
 use std::{
     cmp::Ordering,
@@ -36,7 +36,7 @@ struct Object<K> {
     awaited: VecDeque<String>,
     /// The versions of events that came during the reconcile.
     held_back: Vec<String>,
-    /// The object as the reconcile in progress has seen it; none between reconciles.
+    /// The object as the reconcile in progress has seen it; `None` between reconciles.
     seen: Option<Arc<K>>,
 }
 
@@ -145,7 +145,7 @@ impl<K: Resource<DynamicType = ()> + Clone> OwnWrites<K> {
         object.newest = object.newest.take().filter(|written| is_newer(written.meta(), changed));
         let is_own = object.awaited.iter().position(|own| own == version);
         if let Some(position) = is_own {
-            // Events come in order, so those of earlier writes do not come any more.
+            // Events come in order, so no more events of earlier writes will come.
             object.awaited.drain(..=position);
         } else if object.seen.is_some() && object.held_back.len() < HELD_BACK {
             object.held_back.push(version.to_owned());

@@ -5,7 +5,7 @@ use std::{error::Error, fmt::Debug, io, time::Duration};
 use kube::{Api, Client, Resource, api::ListParams};
 use serde::de::DeserializeOwned;
 
-/// Lists one object of a kind. Fails where the API server does not serve the kind; a watch would retry forever.
+/// Lists one object of a kind. Fails if the API server does not serve the kind; a watch would retry forever.
 pub async fn probe<K>(client: &Client, parameters: ListParams) -> Result<(), kube::Error>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
@@ -16,13 +16,13 @@ where
 
 /// The first pause between attempts; each is twice as long as the one before.
 const PAUSE: Duration = Duration::from_millis(200);
-/// The most attempts, which take six seconds.
+/// The maximum number of attempts, which take six seconds.
 const ATTEMPTS: u32 = 6;
 
 /// Tries again while the API server fails for a moment: at startup, one failed request would end the controller.
 ///
 /// # Errors
-/// That of the first attempt that time alone does not help, or of the last attempt.
+/// The first error that is not momentary, or the last attempt's error.
 pub async fn patiently<T, E: std::error::Error, F: Future<Output = Result<T, E>>>(
     attempt: impl FnMut() -> F,
     is_momentary: impl Fn(&E) -> bool,
@@ -49,7 +49,7 @@ async fn with_pauses<T, E: std::error::Error, F: Future<Output = Result<T, E>>>(
 }
 
 /// Whether the API server answered that it cannot answer now (429 or 5xx), or a connection to it broke off. A server that cannot be connected to
-/// is another matter: its address may be wrong.
+/// does not count: its address may be wrong.
 pub fn is_momentary(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => status.code == 429 || (500..600).contains(&status.code),

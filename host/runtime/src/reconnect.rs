@@ -1,7 +1,7 @@
 //! Watches that are tried again after errors.
 //!
-//! The pauses grow with each error in a row, by what the error means. Where the API server does not answer, the watch waits until it does.
-//! kube's own backoff waits up to half a minute, whatever happens meanwhile.
+//! The pauses grow with each error in a row, and depend on the error. If the API server does not answer, the watch waits until it does.
+//! kube's own backoff waits up to half a minute even if the API server answers earlier.
 //!
 //! When the API server answers again after an outage, everything is listed again. A watch that continued from the last resource version
 //! would be deaf if etcd was restored from a snapshot meanwhile: the API server has nothing to report until its storage has reached that
@@ -34,7 +34,7 @@ impl Pauses {
     }
 }
 
-/// The events of a watch, without the errors, after each of which the watch is tried again. `watch` begins one with a list.
+/// The events of a watch, without its errors: the watch is tried again after each error. `watch` begins one with a list.
 pub fn reconnecting<O, S>(
     watch: impl Fn() -> S + Send,
     availability: Availability,
@@ -48,7 +48,7 @@ where
     futures::stream::unfold(state, |mut state| async move {
         loop {
             let event = tokio::select! {
-                // First: what an old watch still has to report is of no use.
+                // First: pending events of an old watch are of no use.
                 biased;
                 Some(()) = state.returns.next() => {
                     state.events = Box::pin((state.watch)());
@@ -92,7 +92,7 @@ fn is_refusal(error: &watcher::Error) -> bool {
         | watcher::Error::WatchError(status) => status.code,
         _ => 0,
     };
-    // A version that is too old (410) is no refusal: the next attempt lists.
+    // A version that is too old (410) is not a refusal: the next attempt lists.
     matches!(code, 400..=499 if code != 410 && code != 429)
 }
 

@@ -99,9 +99,9 @@ async fn trigger_dependents<O, K>(
 /// Watches a kind and fills its cache. Yields each event after the cache has taken it.
 ///
 /// Reports an object that is older in a list than it was before: etcd was restored from a snapshot. Lists are consistent
-/// (`resourceVersion` unset), so every API server answers them with at least what any of them has told before, also one whose watch
-/// cache is behind; and what the cache holds was told before the list began. Versions are compared for one object only (KEP-5504), and
-/// versions that are no numbers are not.
+/// (`resourceVersion` unset), so the answer of every API server, even one whose watch cache is behind, is at least as new as any earlier
+/// answer; and the cache was filled before the list began. Versions are compared only for one object (KEP-5504), and only if they are
+/// numbers.
 pub(crate) fn reflect<O>(
     mut filler: Filler<O>,
     api: Api<O>,

@@ -9,15 +9,14 @@ use crate::Backoff;
 /// What a reconcile found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report<S> {
-    /// What the status is to be. It is written where it differs. `None` if there is nothing to report, or the reconciler wrote the status
-    /// itself.
+    /// The new status. It is written if it differs. `None` if there is nothing to report, or the reconciler wrote the status itself.
     pub status: Option<S>,
     /// When to reconcile again.
     pub next: Next,
 }
 
-/// When to reconcile an object again that nothing triggers. It takes effect once the status is written; a status that cannot be written is a
-/// failure.
+/// When to reconcile an object again without a trigger. It takes effect once the status is written; if the status cannot be written, the
+/// reconcile fails.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
     /// When something changes. The failures before this reconcile no longer count.

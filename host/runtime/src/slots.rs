@@ -4,10 +4,10 @@
 //! loses it for good after some seconds: an admission webhook that never answers, for instance, then delays only the object that
 //! depends on it.
 //!
-//! Memory is bounded whatever the time ([`Capacity`]). A reconcile that needs more than is free starts over once it is: while it waits, it has
-//! nothing in memory.
+//! Memory is always bounded ([`Capacity`]). A reconcile that needs more than is free starts over once enough is free: while it waits, it
+//! holds nothing in memory.
 //!
-//! Requesters take turns for both: the objects of one delay those of another by one turn.
+//! Requesters take turns for both: one requester delays another by one turn.
 
 use std::{
     future::{Future, pending},
@@ -40,14 +40,14 @@ pub struct Slot {
     capacity: Capacity,
     state: Mutex<SlotState>,
     shares: Mutex<Vec<Share>>,
-    /// How many bytes the reconcile needs, where they are not free.
+    /// How many bytes the reconcile needs, if they are not free.
     lacks: AtomicUsize,
     /// Stops the reconcile, which lacks memory.
     stopped: Notify,
 }
 
 enum SlotState {
-    /// The permit; none while it is lent, and during shutdown.
+    /// The permit; `None` while it is lent, and during shutdown.
     Active(Option<Permit>),
     /// The reconcile took too long, and continues without a slot.
     Expired,
@@ -65,8 +65,8 @@ impl Slots {
         self.capacity.close();
     }
 
-    /// Waits for a slot and for the memory that the work is known to need, 0 where nothing is known, and does the work, which holds the slot for
-    /// a few seconds at most. Work that needs more memory than is free is dropped where it asks for it, and begins again. None during shutdown.
+    /// Waits for a slot and for the memory that the work is known to need (0 if unknown), and does the work, which holds the slot for a few
+    /// seconds at most. Work that needs more memory than is free is dropped when it requests it, and begins again. `None` during shutdown.
     pub async fn within<T, W>(&self, requester: Requester, bytes: usize, work: impl Fn(Arc<Slot>) -> W) -> Option<T>
     where
         W: Future<Output = T>,
@@ -134,7 +134,7 @@ impl Slot {
         self.shares().extend(share);
     }
 
-    /// Takes what is missing to so many bytes, if it is free.
+    /// Takes as much as is missing to have so many bytes, if it is free.
     fn grow(&self, bytes: usize) -> Result<(), NotFree> {
         let mut shares = self.shares();
         let more = self.capacity.more(&self.requester, &shares, bytes)?;

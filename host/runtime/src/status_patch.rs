@@ -1,4 +1,4 @@
-//! Writes a status: a merge patch of the fields that differ, or no request where none does.
+//! Writes a status: a merge patch of the fields that differ, or no request if none differ.
 
 use std::fmt::Debug;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::FIELD_MANAGER;
 
-/// Writes the status of an object where it differs from `old`. Returns the object then.
+/// Writes the status of an object if it differs from `old`, and then returns the object.
 pub async fn write<K, S>(api: &Api<K>, name: &str, old: Option<&S>, new: &S) -> Result<Option<K>, kube::Error>
 where
     K: Clone + DeserializeOwned + Debug,
@@ -24,7 +24,7 @@ where
     api.patch_status(name, &PatchParams::apply(FIELD_MANAGER), &patch).await.map(Some)
 }
 
-/// The JSON merge patch (RFC 7386) that turns `old` into `new`; none where they are equal.
+/// The JSON merge patch (RFC 7386) that turns `old` into `new`; `None` if they are equal.
 fn difference(old: &Value, new: &Value) -> Option<Value> {
     if old == new {
         return None;

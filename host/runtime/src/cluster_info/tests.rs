@@ -33,7 +33,7 @@ fn a_change_names_the_differences() {
     assert_eq!(change.to_string(), "serves v1/K0, v1/K1, v1/K2, v1/K3, v1/K4 and 4 more");
 }
 
-/// The responses of an API server: its version, or none while it is unavailable; and the kinds of one group.
+/// The responses of an API server: its version, or `None` while it is unavailable; and the kinds of one group.
 type Answers = Arc<Shared<(Option<&'static str>, Vec<&'static str>)>>;
 
 fn cluster(answers: &Answers) -> ClusterInfoWatch {
@@ -172,7 +172,7 @@ async fn only_an_openshift_is_asked_for_its_version() {
             async move { Ok::<_, std::convert::Infallible>(response) }
         });
         let cluster = ClusterInfoWatch::new(Client::new(service, "default"), Availability::default());
-        assert!(cluster.refresh().await, "a refusal is no reason to hurry");
+        assert!(cluster.refresh().await, "a refusal is not retried soon");
         assert_eq!(cluster.get().await.openshift_version.as_deref(), expected);
         let asks = std::mem::take(&mut *asked.lock().unwrap());
         assert_eq!(asks.iter().any(|path| path.contains("clusterversions")), kind == "ClusterVersion", "{asks:?}");

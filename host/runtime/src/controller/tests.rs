@@ -99,7 +99,7 @@ impl Metrics for Outcomes {
     }
 }
 
-/// An API server with two objects, of which one does not decode. Its watches have no events.
+/// An API server with two objects; one of them does not decode. Its watches have no events.
 fn client() -> Client {
     let service = tower::service_fn(move |request: Request<Body>| async move {
         if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
@@ -277,8 +277,8 @@ fn phase(phase: &str) -> NamespaceStatus {
     NamespaceStatus { phase: Some(phase.to_owned()), ..NamespaceStatus::default() }
 }
 
-/// Reconciles a Namespace once, of which two reconciles failed, against an API server that accepts a status, or refuses it. Returns the
-/// result, the statuses that were written, and the failures in a row.
+/// Reconciles a Namespace once, after two failed reconciles, against an API server that accepts a status or refuses it. Returns the result,
+/// the statuses that were written, and the number of failures in a row.
 async fn reconciled(result: Result<Next, Failure>, stored: &str, accepts: bool) -> (bool, Vec<String>, u32) {
     let service = tower::service_fn(move |request: Request<Body>| async move {
         assert_eq!(request.uri().path(), "/api/v1/namespaces/a/status");

@@ -10,7 +10,7 @@ use std::{
 
 use chandler_core::Digest;
 
-/// An Event that was published this long ago does not recur any more: a new one is created, as client-go does.
+/// An Event that was published this long ago does not recur: a new one is created, as client-go does.
 const SERIES_ENDS: Duration = Duration::from_mins(6);
 /// How many Events are remembered. An Event that was forgotten is created anew.
 const REMEMBERED: usize = 1000;

@@ -93,7 +93,7 @@ impl Election {
         Self { connect: Arc::new(connect), own, installation: None, timing: Timing::default() }
     }
 
-    /// The same election with other times.
+    /// Replaces the times of the election.
     #[must_use]
     pub fn with_timing(self, timing: Timing) -> Self {
         Self { timing, ..self }

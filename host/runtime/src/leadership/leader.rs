@@ -30,7 +30,7 @@ pub(super) struct Leader {
 struct Seat {
     candidacy: Candidacy,
     held: Option<Held>,
-    /// Whether its holder is an installation and no process.
+    /// Whether its holder is an installation, not a process.
     of_installation: bool,
 }
 
@@ -106,7 +106,7 @@ async fn take(seats: &mut [Seat]) -> Result<Option<Obstacle>, ElectionError> {
                 return Ok(Some(seat.occupied(&holder)));
             }
             Err(Failure::Client(error)) if is_refused => return Err(seat.refused(error)),
-            // One that is held stays so until it expires.
+            // A Lease that is held stays held until it expires.
             Err(failure) => return Ok(Some(Obstacle::Passing(format!("{}: {failure}", seat.candidacy.lease)))),
         };
     }

@@ -1,6 +1,6 @@
 //! What a candidate does about a Lease that it sees. No I/O and no clock.
 //!
-//! The rules are those of client-go: another holder's Lease has expired when it has not changed for its duration, measured by the
+//! The rules are from client-go: another holder's Lease has expired when it has not changed for its duration, measured by the
 //! candidate's own clock from when it first saw it. So clocks that differ do no harm.
 
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Default for Timing {
 /// What to do about a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// There is none: create it.
+    /// It does not exist: create it.
     Create,
     /// It has no holder, or its holder did not renew it: take it.
     Take,

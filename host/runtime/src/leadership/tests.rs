@@ -112,7 +112,7 @@ async fn the_lease_is_renewed_while_the_work_leaves_its_runtime_no_time() {
     assert_eq!(renewed.try_iter().last(), Some(json!("")), "released at the end");
 }
 
-/// The verdict of a thread that does not get on is the clock's.
+/// While the thread is blocked, the clock decides.
 #[tokio::test]
 async fn writes_wait_when_the_thread_that_renews_the_lease_is_stopped() {
     let (stop, stopped) = mpsc::channel::<()>();

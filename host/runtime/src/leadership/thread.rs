@@ -1,7 +1,7 @@
 //! The thread of an election.
 //!
-//! Nothing else runs on it, and it keeps its priority where the threads of the work yield (`chandler_turns::yield_thread`): a thread that
-//! needs a millisecond every five seconds gets it also where the work takes all the time that the process has.
+//! Nothing else runs on it, and it keeps its priority while the threads of the work yield (`chandler_turns::yield_thread`): it needs a
+//! millisecond every five seconds, and gets it even if the work uses all processor time of the process.
 
 use chandler_client::Fence;
 use tokio::{runtime::Builder, sync::oneshot};
@@ -46,7 +46,7 @@ async fn run(
         Ok(leader) => leader,
         Err(Ended) => return Ok(()),
     };
-    // Without a receiver, the thread was asked to end, or the process needs the Lease no longer.
+    // Without a receiver, the thread was asked to end, or the process no longer needs the Lease.
     let _ = elect.send(leader.fence());
     leader.keep(&mut end).await?;
     Ok(())
@@ -70,7 +70,7 @@ impl ElectionThread {
         }
     }
 
-    /// Has the thread release the Leases that it holds, and waits until it has ended.
+    /// Asks the thread to release the Leases that it holds, and waits until it has ended.
     pub(super) async fn end(mut self) -> Result<(), ElectionError> {
         // A thread that has ended receives nothing.
         let _ = self.end.take().map(|end| end.send(()));
