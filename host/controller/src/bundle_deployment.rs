@@ -1,8 +1,8 @@
 //! The reconciler of BundleDeployments.
 //!
 //! There are two tracks: the release that runs, which is repaired, watched and reported, and the candidate, which is fetched, rendered,
-//! checked and approved. Only a candidate that passed every check replaces the release that runs; a problem with it never keeps the
-//! controller from looking after the other track.
+//! checked and approved. Only a candidate that passed every check replaces the release that runs; a problem with the candidate never keeps
+//! the controller from looking after the release that runs.
 //!
 //! One reconcile is a line of steps: `source -> tree -> class -> render -> choose -> approve -> certificates -> apply -> observe ->
 //! status`. Each [step](steps) has its own output and error type, and takes the output of the step before it, so that an illegal order
@@ -229,7 +229,7 @@ async fn deploy(subject: &mut Subject, slot: &Slot, installer: &Arc<Installer>) 
     subject.record.open_revision(None);
     let requested = revisions::requested(&subject.deployment);
     if let Some(failed) = installer.memory.failed.get(&subject.name(), &requested) {
-        // Nothing has changed that could help, and the candidate is not due for another try.
+        // Nothing that could help has changed, and the candidate is not due for another try.
         let running = look_after_unless_superseded(subject, slot, installer).await?;
         return Ok(failed.with_running(running));
     }
@@ -252,7 +252,7 @@ async fn deploy(subject: &mut Subject, slot: &Slot, installer: &Arc<Installer>) 
 
 /// The release that may run: prepared, chosen and approved.
 async fn select(subject: &Subject, slot: &Slot, installer: &Arc<Installer>) -> Result<Approved, Box<Halted>> {
-    // A spec that is refused for these fetches nothing, and no revision has failed for it.
+    // Nothing is fetched for a spec that is refused for these reasons, and no revision has failed for it.
     account(&subject.deployment, &installer.cluster.options.accounts)?;
     drift::ignored_fields(&subject.deployment.spec).map_err(SpecError::from)?;
     let prepare = installer.prepare(slot);
@@ -278,7 +278,7 @@ async fn look_after_unless_superseded(
     }
 }
 
-/// Brings an approved release to the cluster, and looks after the one that runs where it did not get there.
+/// Brings an approved release to the cluster, and looks after the release that runs if that does not succeed.
 async fn bring(
     subject: &mut Subject,
     approved: &Approved,
@@ -318,7 +318,7 @@ async fn bring(
         selection.described = selection.bundle.clone().map(|bundle| (bundle, candidate.release.digest.clone()));
     }
     let found = Assessment { rollout: findings, ..Assessment::of_selection(selection, outcome) };
-    // What was found about a release that is being replaced is out of date.
+    // Earlier findings about a release that is being replaced are out of date.
     let running = match running {
         _ if !intent::running_needs_look(&found.outcome, subject.history(), candidate) => None,
         Some(running) => Some(running),

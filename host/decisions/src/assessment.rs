@@ -12,22 +12,22 @@ use crate::{bundle::BundleFacts, drift::DriftFound, revisions::Candidate};
 /// What one reconcile found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assessment {
-    /// The release that should run, as far as the steps came.
+    /// The release that should run, as far as the steps got.
     pub selection: Selection,
-    /// What the rollout of that release found; empty where the steps did not come that far.
+    /// What the rollout of that release found; empty if the steps did not get that far.
     pub rollout: RolloutFindings,
-    /// What was found about the release that runs, where the candidate is another one.
+    /// What was found about the release that runs, if the candidate is another one.
     pub running: Option<Running>,
-    /// How long it is until the candidate is tried again; none where this reconcile tried it.
+    /// How long it is until the candidate is tried again; `None` if this reconcile tried it.
     pub retry_in: Option<Duration>,
-    /// How far the reconcile came.
+    /// How far the reconcile got.
     pub outcome: ReconcileOutcome,
 }
 
-/// What is known of the release that should run. Each step adds to it by value; a step that fails hands over what there is.
+/// What is known about the release that should run. Each step adds to it by value; a step that fails returns what is known so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
-    /// Where the content came from; none where it was not needed or could not be fetched.
+    /// Where the content came from; `None` if it was not needed or could not be fetched.
     pub unpacked: Option<Unpacked>,
     /// The provisioner that rendered it, or was about to.
     pub provisioner: Option<ProvisionerInUse>,
@@ -35,7 +35,7 @@ pub struct Selection {
     pub candidate: Option<Candidate>,
     /// The description and the warnings of its bundle.
     pub bundle: Option<BundleFacts>,
-    /// The bundle that the spec describes, and the digest of its release, where it is not the one that runs.
+    /// The bundle that the spec describes, and the digest of its release, if it is not the one that runs.
     pub described: Option<(BundleFacts, Digest)>,
     /// Why a revision that failed cannot be rolled back.
     pub rollback_problem: Option<Problem>,
@@ -43,38 +43,37 @@ pub struct Selection {
     pub pending: Option<PendingChange>,
 }
 
-/// What a rollout found out about the objects of one release.
+/// What a rollout found about the objects of one release.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RolloutFindings {
-    /// The objects that were unhealthy before anything failed; none where the rollout did not look.
+    /// The objects that were unhealthy before anything failed; `None` if the rollout did not look.
     pub health: Option<Vec<String>>,
-    /// When the certificates of the release are due; none where it has none.
+    /// When the certificates of the release are due; `None` if it has no certificates.
     pub renewal: Option<Duration>,
-    /// When an object with an ownership conflict is due; none where there is no conflict.
+    /// When an object with an ownership conflict is due; `None` if there is no conflict.
     pub contention: Option<Duration>,
-    /// When the causes of unhealthy objects are due to be looked for again; none where none are looked for.
+    /// When to look for the causes of unhealthy objects again; `None` if the controller does not look for causes.
     pub causes: Option<Duration>,
     /// Unsafe changes that the configuration allows.
     pub warnings: Vec<String>,
     /// CRDs that the release no longer has and that stay while custom resources exist.
     pub kept: Vec<ObjectKey>,
-    /// Fields that the release took over from other field managers that apply them, too.
+    /// Fields that the release took over from other field managers that also apply them.
     pub conflicts: Vec<String>,
     /// Objects that were deleted and created again, because the release changes an immutable field.
     pub recreated: Vec<String>,
-    /// Objects that differ from the release and are left so; none where the rollout did not look.
+    /// Objects that differ from the release and are not repaired; `None` if the rollout did not look.
     pub drift: Option<DriftFound>,
     /// Repaired objects, as far as an Event should report them.
     pub repaired: Vec<String>,
-    /// How long the health that was found must last until it is reported; until then the conditions stay as they are. None
-    /// where it is reported at once.
+    /// How long the new health must last until it is reported; until then the conditions do not change. `None` if it is reported at once.
     pub debounce: Option<Duration>,
 }
 
-/// What was found about the release that runs, beside the problem with the one that does not.
+/// What was found about the release that runs, in addition to the problem with the candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Running {
-    /// The description of its bundle; none where its release is unavailable.
+    /// The description of its bundle; `None` if its release is unavailable.
     pub bundle: Option<BundleFacts>,
     /// Its unhealthy objects; the error says why its health is unknown.
     pub health: Result<Vec<String>, String>,
@@ -91,11 +90,11 @@ pub struct Unpacked {
     pub resolved_source: BundleSource,
     /// The digest of the tree.
     pub content_digest: Digest,
-    /// Whether it was used because it is signed as demanded.
+    /// Whether it was used because it is signed as required.
     pub is_verified: bool,
 }
 
-/// What the status reports of a release.
+/// What the status reports about a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleaseFacts {
     /// The digest over its objects, stages and probes.
@@ -104,12 +103,12 @@ pub struct ReleaseFacts {
     pub objects: usize,
     /// How many stages it has.
     pub stages: usize,
-    /// The version of its bundle, where the bundle has one.
+    /// The version of its bundle, if the bundle has one.
     pub version: Option<String>,
 }
 
 impl ReleaseFacts {
-    /// Those of a release.
+    /// The facts about a release.
     pub fn of(release: &Release) -> Self {
         let mut stages: Vec<u32> = release.objects().iter().map(|object| object.stage).collect();
         stages.dedup();
@@ -122,7 +121,7 @@ impl ReleaseFacts {
     }
 }
 
-/// How far a reconcile came.
+/// How far a reconcile got.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReconcileOutcome {
     /// `spec.suspend` is true: no candidate was looked for.
@@ -164,7 +163,7 @@ pub struct RollingOut {
     pub stage: usize,
     /// How many stages the release has.
     pub stages: usize,
-    /// Whether every object is applied, so that only health is waited for.
+    /// Whether every object is applied, so that the rollout only waits for health.
     pub all_applied: bool,
     /// The objects that the rollout waits for.
     pub waiting: Vec<String>,
@@ -194,17 +193,17 @@ impl ReconcileOutcome {
 }
 
 impl Assessment {
-    /// That of a reconcile that ended before it selected a release.
+    /// For a reconcile that ended before it selected a release.
     pub fn early(outcome: ReconcileOutcome) -> Self {
         Self::of_selection(Selection::default(), outcome)
     }
 
-    /// That of a reconcile that ended before it rolled a release out.
+    /// For a reconcile that ended before it rolled a release out.
     pub fn of_selection(selection: Selection, outcome: ReconcileOutcome) -> Self {
         Self { selection, rollout: RolloutFindings::default(), running: None, retry_in: None, outcome }
     }
 
-    /// The same, with what was found about the release that runs.
+    /// Adds what was found about the release that runs.
     pub fn with_running(self, running: Option<Running>) -> Self {
         Self { running, ..self }
     }
@@ -214,7 +213,7 @@ impl Assessment {
         self.outcome.problem()
     }
 
-    /// The candidate, where the steps came that far.
+    /// The candidate, if the steps got that far.
     pub fn candidate(&self) -> Option<&Candidate> {
         self.selection.candidate.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What a BundleDeployment waits for that its own objects do not show: grants, and objects of other owners.
+//! What a BundleDeployment waits for outside of its own objects: grants, and objects of other owners.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use chandler_decisions::{assessment::Assessment, problem::Problem};
 
 use super::{installer::Installer, subject::Subject};
 
-/// How many objects of other owners are watched on behalf of one BundleDeployment. All have to go, so a few suffice.
+/// How many objects of other owners are watched on behalf of one BundleDeployment. All of them must be deleted, so a few suffice.
 const WATCHED: usize = 5;
 
 /// Notes what a reconcile waits for, so that a change of it triggers the next one.

@@ -1,6 +1,6 @@
 //! What provisioners said about the content of BundleDeployments whose spec names no class.
 //!
-//! An answer depends on the content and the component alone. Losing it costs one call.
+//! An answer depends only on the content and the component. Losing it costs one call.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ struct Entry {
     answers: HashMap<Digest, Answer>,
 }
 
-/// How many components the answers of one BundleDeployment are from: a class that is updated all the time leaves the old ones.
+/// How many components the answers of one BundleDeployment are from: a class that is often updated leaves old ones behind.
 const COMPONENTS: usize = 64;
 
 impl Detections {

@@ -37,7 +37,7 @@ impl Halted {
     }
 }
 
-/// The same, small enough to be returned through the line.
+/// Boxes the conversions, so that the error is small enough to be returned by every step.
 macro_rules! boxed {
     ($($error:ty),+) => {$(
         impl From<$error> for Box<Halted> {
@@ -96,7 +96,7 @@ impl From<PrepareFailure> for Halted {
     }
 }
 
-/// The problem of a bundle that the provisioner refuses. That of registry+v1 begins as rukpak's does, which scripts match.
+/// The problem of a bundle that the provisioner refuses. For registry+v1 the message begins like rukpak's, which scripts match.
 fn as_rukpak(class: &str, error: &RenderError) -> Problem {
     let problem = Problem::from(error);
     let is_refusal = matches!(
@@ -202,8 +202,8 @@ impl From<&RolloutFailure> for Problem {
     }
 }
 
-/// How a reconcile ended whose rollout failed. The first write of a rollout is that of the record, so a record that cannot be written is
-/// reported as such where that persists.
+/// The outcome of a reconcile whose rollout failed. A rollout first writes the record, so a record that cannot be written is reported as
+/// such if the failure persists.
 pub(super) fn apply_failed(failure: &RolloutFailure, persists: bool) -> ReconcileOutcome {
     match failure {
         RolloutFailure::Apply(ApplyError(RolloutError::Ledger(error))) if persists || !error.transient => {

@@ -1,8 +1,8 @@
 //! Candidates that failed, until the controller tries them again.
 //!
-//! Whatever triggers a reconcile, such as an object of the release that another client deleted, must not send a request to a registry
-//! that is down: the release that runs would wait for the answer. A change that may help has the candidate tried at once: a newer
-//! spec, a Secret, a ConfigMap, a class or a tag that moved.
+//! Whatever triggers a reconcile, such as an object of the release that another client deleted, must not send a request to a registry that
+//! is down: the release that runs would wait for the answer. A change that may help makes the candidate due at once: a newer spec, a
+//! Secret, a ConfigMap, a class or a tag that moved.
 
 use std::{
     collections::HashMap,
@@ -31,12 +31,12 @@ pub(super) struct ChangeCount(u64);
 struct Entry {
     /// What was requested.
     requested: Digest,
-    /// When the controller tries again; none where only a change helps.
+    /// When the controller tries again; `None` if only a change helps.
     until: Option<Instant>,
     failure: Assessment,
 }
 
-/// How long it is until the next try where only a change helps: some other timer always comes first.
+/// How long it is until the next try if only a change helps: some other timer always comes first.
 const LONGEST: Duration = Duration::from_hours(24);
 
 impl FailedCandidates {
@@ -83,14 +83,15 @@ impl FailedCandidates {
         all.by_name.insert(name.to_owned(), Entry { requested, until, failure });
     }
 
-    /// Has a candidate tried at the next reconcile: something changed that may help.
+    /// Makes a candidate due at the next reconcile: something that may help has changed.
     pub(crate) fn clear(&self, name: &str) {
         let mut all = self.all();
         all.changes = all.changes.wrapping_add(1);
         all.by_name.remove(name);
     }
 
-    /// The same for several. A reconcile of another BundleDeployment that is under way may have missed the change, and tries again, too.
+    /// Like [`clear`](Self::clear), for several candidates. A reconcile of another BundleDeployment that is in progress may have missed the
+    /// change, and tries again, too.
     pub(crate) fn clear_those(&self, names: &[String]) {
         let mut all = self.all();
         all.changes = all.changes.wrapping_add(1);

@@ -1,5 +1,5 @@
-//! Updates of provisioners that did not render. While one waits, its BundleDeployment is reconciled as usual, and a component that takes
-//! all the time that it gets must not do so each time.
+//! Updates of provisioners that did not render. While one waits, its BundleDeployment is reconciled as usual, and a component that uses all
+//! the time that it may use must not do so in each reconcile.
 
 use std::{
     collections::HashMap,
@@ -40,7 +40,7 @@ impl FailedUpdates {
         self.all().insert(name.to_owned(), Failure { inputs, message, since: Instant::now() });
     }
 
-    /// Forgets a BundleDeployment, or has its update tried again.
+    /// Forgets a BundleDeployment, or makes its update due again.
     pub(crate) fn forget(&self, name: &str) {
         self.all().remove(name);
     }

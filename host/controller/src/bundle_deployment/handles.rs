@@ -1,4 +1,4 @@
-//! What each step with effects may use, carved out of the `Installer` and the `Preparer`.
+//! What each step with effects may use, taken from the `Installer` and the `Preparer`.
 //!
 //! No step takes the whole installer. A step that needs none of these takes data, and is in [`chandler_decisions`].
 

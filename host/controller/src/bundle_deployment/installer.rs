@@ -46,14 +46,14 @@ pub(crate) struct Installer {
 }
 
 impl Installer {
-    /// Tries the candidate of a BundleDeployment at its next reconcile, whatever became of the last try: something that it depends on
-    /// changed.
+    /// Tries the candidate of a BundleDeployment at its next reconcile, regardless of the result of the last try: something that it depends
+    /// on changed.
     pub(crate) fn try_again(&self, name: &str) {
         self.memory.try_again(name);
         self.preparations.end(name);
     }
 
-    /// Tries the candidates of the BundleDeployments that a change concerns again, and returns the names of these.
+    /// Makes the candidates of the BundleDeployments that a change concerns due again, and returns their names.
     pub(super) fn try_concerned(&self, is_concerned: impl Fn(&BundleDeployment) -> bool) -> Vec<String> {
         let all = self.deployments.all();
         let concerned = all.iter().filter_map(|guarded| guarded.0.as_ref().ok()).filter(|it| is_concerned(it));
@@ -64,14 +64,14 @@ impl Installer {
         names
     }
 
-    /// Tries the candidates again whose provisioners requested facts about the cluster that changed.
+    /// Makes the candidates due again whose provisioners requested facts about the cluster that changed.
     pub(super) fn cluster_changed(&self, cluster: &ClusterInfo) {
         self.memory.cluster_changed(cluster);
         // The preparations in progress began with the earlier facts.
         self.preparations.end_all();
     }
 
-    /// Ends everything that goes on between reconciles: the controller stops.
+    /// Ends all work between reconciles: the controller stops.
     pub(crate) fn end(&self) {
         self.preparations.end_all();
         self.memory.end_watches();

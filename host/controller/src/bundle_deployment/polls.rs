@@ -15,8 +15,8 @@ use futures::{StreamExt as _, stream};
 use super::preparer::Preparer;
 use crate::signals::Signal;
 
-/// How many sources are polled at the same time: enough that unresponsive servers leave room for the others, since few
-/// requests to one server run at once.
+/// How many sources are polled at the same time: enough that unresponsive servers leave room for the others, since few requests to one
+/// server run at once.
 const CONCURRENCY: usize = 64;
 /// The least time between two rounds.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) async fn run(preparer: &Preparer) {
     loop {
         let (due, next) = preparer.memory.resolutions.due(preparer.cluster.options.image_poll_interval);
-        // Requesters take turns, so that the unresponsive servers of one delay the others by one poll each.
+        // Requesters take turns: the unresponsive servers of one requester delay each other requester by one poll.
         let mut queue = Rotation::default();
         for (name, resolution) in due {
             let requester = requester_of(&name, preparer);
@@ -52,7 +52,7 @@ async fn poll(name: &str, asked: &Resolution, preparer: &Preparer) -> bool {
     preparer.components.sources.on_behalf_of(requester_of(name, preparer)).poll(name, asked, resolutions).await
 }
 
-/// On whose behalf the source of a BundleDeployment is polled. One that is gone is not polled.
+/// On whose behalf the source of a BundleDeployment is polled. A BundleDeployment that is gone is not polled.
 fn requester_of(name: &str, preparer: &Preparer) -> Requester {
     let deployment = preparer.deployments.get(name);
     deployment

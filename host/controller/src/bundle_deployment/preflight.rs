@@ -1,5 +1,5 @@
-//! What would refuse a BundleDeployment that is about to be created or changed: for a set, whose members are all checked before the
-//! first of them is written. Nothing is written here.
+//! Reasons for which a BundleDeployment would be refused that is about to be created or changed. The members of a set are all checked
+//! before the first of them is written. Nothing is written here.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(crate) struct Planned {
     _shares: Vec<Share>,
 }
 
-/// What its provisioner reports of a bundle that needs a newer Kubernetes than the cluster has.
+/// What its provisioner reports about a bundle that needs a newer Kubernetes than the cluster has.
 const KUBERNETES_TOO_OLD: &str = "KubernetesTooOld";
 
 /// There is no release.
@@ -41,7 +41,7 @@ const KUBERNETES_TOO_OLD: &str = "KubernetesTooOld";
 pub(crate) struct NotPlanned {
     /// Why, with the cause.
     pub(crate) message: String,
-    /// Why another version of the bundle may be possible on this cluster, where this one is not.
+    /// Why another version of the bundle may be possible on this cluster, although this one is not.
     pub(crate) excludes: Option<String>,
 }
 
@@ -57,11 +57,11 @@ impl NotPlanned {
 }
 
 impl Planned {
-    /// Fetches and renders a BundleDeployment as it is to be.
+    /// Fetches and renders a planned BundleDeployment.
     pub(crate) async fn render(installer: &Arc<Installer>, wanted: BundleDeployment) -> Result<Self, NotPlanned> {
         let name = wanted.name_any();
         let mut deployment = planned(wanted, installer.deployments.get(&name));
-        // As in a reconcile, the history is that of the record: a client that may write the status chooses no class.
+        // As in a reconcile, the record's history is used: a client that may write the status does not choose a class.
         let record = installer.records.known(&name).map(|record| record.state());
         if let Some(status) = &mut deployment.status {
             status.history = record.map(|state| state.history.clone()).unwrap_or_default();
@@ -99,12 +99,12 @@ impl Planned {
     }
 }
 
-/// Whether a BundleDeployment would be another one if it said what the wanted one says.
+/// Whether applying the wanted BundleDeployment would change the stored one.
 pub(crate) fn changes(wanted: &BundleDeployment, stored: &BundleDeployment) -> bool {
     planned(wanted.clone(), Some(stored.clone())).spec != stored.spec
 }
 
-/// The stored BundleDeployment with what the wanted one says. Without a generation, nothing that was found for the stored one counts.
+/// The stored BundleDeployment with the fields of the wanted one. Without a generation, no earlier finding about the stored one counts.
 fn planned(wanted: BundleDeployment, stored: Option<BundleDeployment>) -> BundleDeployment {
     let Some(mut stored) = stored else {
         let mut wanted = wanted;

@@ -1,4 +1,4 @@
-//! The reconciler of BundleDeployments as the runtime sees it, and which changes of other objects concern one.
+//! The reconciler of BundleDeployments for the runtime, and which changes of other objects concern a BundleDeployment.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ impl Reconciler for BundleDeployments {
     type Status = BundleDeploymentStatus;
     type Error = ReconcileError;
 
-    /// Writes the status itself: the record comes before it, and both belong into the slot of the reconcile.
+    /// Writes the status itself: the record is written before it, and both writes belong to the slot of the reconcile.
     async fn reconcile(&self, deployment: &BundleDeployment) -> Result<Report<BundleDeploymentStatus>, ReconcileError> {
         let action = reconcile(&deployment.name_any(), &self.0).await?;
         Ok(Report { status: None, next: Next::Decided(action) })
@@ -128,8 +128,8 @@ impl Reconciler for BundleDeployments {
         self.0.generations.observe(deployment);
     }
 
-    /// Cancels the reconcile in progress of a BundleDeployment that is no longer selected, or was deleted before it had our finalizer,
-    /// and drops its state. Others that are deleted end by the finalizer.
+    /// Cancels the reconcile in progress of a BundleDeployment that is no longer selected, or was deleted before it had our finalizer, and
+    /// drops its state. The finalizer ends other deleted BundleDeployments.
     fn removed(&self, deployment: &ObjectMeta) {
         let Some(name) = deployment.name.as_deref() else { return };
         self.0.signals.send(Signal::DeploymentGone(name));

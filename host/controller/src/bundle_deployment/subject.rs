@@ -18,7 +18,7 @@ use crate::account_grant::Asker;
 
 /// A BundleDeployment that is being reconciled.
 pub(super) struct Subject {
-    /// As the watch brought it, but with the revisions of the record: a client that may write the status decides nothing.
+    /// As the watch delivered it, but with the revisions of the record: a client that may write the status decides nothing.
     pub(super) deployment: BundleDeployment,
     /// The status as it is stored.
     pub(super) stored: Option<BundleDeploymentStatus>,
@@ -45,7 +45,7 @@ impl Subject {
         subject
     }
 
-    /// The same, with these approvals of upgrades of its CRDs.
+    /// Adds approvals of upgrades of its CRDs.
     pub(super) fn with_approved_upgrades(self, approved_upgrades: BTreeMap<String, String>) -> Self {
         Self { approved_upgrades, ..self }
     }
@@ -92,7 +92,7 @@ impl Subject {
         Ok(owner.recorded_in(Arc::<Record>::clone(&self.record)))
     }
 
-    /// Like [`owner`](Self::owner), for a rollout: where approval is required, unapproved settings have their defaults.
+    /// Like [`owner`](Self::owner), for a rollout: if approval is required, unapproved settings have their defaults.
     pub(super) fn owner_as_approved(
         &self,
         candidate: &Candidate,

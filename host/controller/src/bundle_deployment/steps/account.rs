@@ -26,8 +26,8 @@ pub(crate) enum AccountError {
     Request { account: Account, message: String },
 }
 
-/// Refuses to fetch a source that names Secrets or ConfigMaps of the system namespace for a BundleDeployment whose ServiceAccount does not grant
-/// its use: their grants go by the name of the BundleDeployment, which others than their owner may have taken.
+/// Refuses to fetch a source that names Secrets or ConfigMaps of the system namespace for a BundleDeployment whose ServiceAccount does not
+/// grant its use: their grants name the BundleDeployment, and another user may have taken that name.
 pub(super) async fn may_fetch(
     preparer: &Preparer,
     deployment: &BundleDeployment,
@@ -40,7 +40,7 @@ pub(super) async fn may_fetch(
     }
 }
 
-/// A client with the rights of the account.
+/// A client with the account's permissions.
 pub(super) async fn acting(own: &Client, account: &Account, grant: &dyn AccountGrant) -> Result<Client, AccountError> {
     granted(own, account, grant).await?;
     let failed = |message| AccountError::Request { account: account.clone(), message };

@@ -12,7 +12,7 @@ use super::super::handles::RolloutHandles;
 #[error(transparent)]
 pub(crate) struct ApplyError(#[from] pub(crate) RolloutError);
 
-/// What became of a release.
+/// The result of applying a release.
 pub(super) struct Applied {
     pub(super) progress: Progress,
     /// Why objects that were set aside could not be written.
@@ -24,8 +24,8 @@ const ASIDE: usize = 8;
 
 /// Applies a release, and watches its objects from now on.
 ///
-/// An object of a complete release that cannot be written keeps no other from being repaired: it is set aside, and the first refusal
-/// is returned with what was done.
+/// If an object of a complete release cannot be written, the other objects are still repaired: it is set aside, and the first refusal is
+/// returned with the changes that were made.
 pub(super) async fn apply(
     handles: &RolloutHandles<'_>,
     deployment: &BundleDeployment,

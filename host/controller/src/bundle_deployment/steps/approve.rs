@@ -1,4 +1,4 @@
-//! Approve: a chosen release may run, or the one that runs goes on while the other waits for approval.
+//! Approve: a chosen release may run, or the release that runs keeps running while the chosen one waits for approval.
 
 use std::sync::Arc;
 
@@ -35,10 +35,10 @@ pub(in super::super) struct Approved {
     rollback_problem: Option<Problem>,
 }
 
-/// A chosen release may not run now, and no other one does.
+/// A chosen release may not run now, and no other release does.
 #[derive(Debug)]
 pub(in super::super) struct NotApproved {
-    /// What is known of it.
+    /// What is known about it.
     pub(in super::super) selection: Selection,
     pub(in super::super) error: ApproveError,
 }
@@ -74,7 +74,7 @@ impl Approved {
         &self.release
     }
 
-    /// What the status reports of the release.
+    /// What the status reports about the release.
     pub(in super::super) fn selection(&self) -> Selection {
         Selection {
             unpacked: self.unpacked.clone(),
@@ -149,7 +149,8 @@ pub(in super::super) async fn approve(
     }
 }
 
-/// What an update of the provisioner adds to the release unseen. If the release before it is unavailable, everything counts as added.
+/// What an update of the provisioner adds to the release without review. If the previous release is unavailable, everything counts as
+/// added.
 async fn gained(handles: &PrepareHandles<'_>, subject: &Subject, chosen: &Chosen) -> Vec<String> {
     let history = subject.history();
     let Some(current) = history.last().filter(|_| privileges::is_update_of_provisioner(history, &chosen.candidate))

@@ -1,5 +1,5 @@
-//! Choose: the release that should run. It is that of the spec, that of a revision that the spec names, or, after the spec's failed, the
-//! last one that succeeded.
+//! Choose: the release that should run. It is the spec's release, the release of a revision that the spec names or, after the spec's
+//! release failed, the last one that succeeded.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Chosen {
         Self { release, candidate, unpacked, bundle, update: None, rollback_problem: None }
     }
 
-    /// What the status reports, should a later step fail.
+    /// What the status reports if a later step fails.
     pub(super) fn selection(&self) -> Selection {
         Selection {
             unpacked: self.unpacked.clone(),
@@ -95,7 +95,7 @@ pub(in super::super) async fn choose(handles: &PrepareHandles<'_>, subject: &Sub
             match restored {
                 Ok(Restored { release, candidate }) => Ok(Chosen::new(release, candidate, Some(unpacked), &warnings)),
                 Err(RestoreError::Pending(_)) => Err(ChooseError::Pending),
-                // The failed revision is tried further: that is better than nothing.
+                // The failed revision is retried: that is better than nothing.
                 Err(error) => Ok(Chosen {
                     rollback_problem: Some(Problem::from(&error)),
                     ..Chosen::new(release, candidate, Some(unpacked), &warnings)
@@ -105,7 +105,7 @@ pub(in super::super) async fn choose(handles: &PrepareHandles<'_>, subject: &Sub
     }
 }
 
-/// The revision to roll back to, where the release of the spec failed.
+/// The revision to roll back to if the release of the spec failed.
 fn rollback<'a>(deployment: &'a BundleDeployment, prepared: &Prepared) -> Option<(&'a chandler_api::Revision, Cause)> {
     let namespace = &deployment.spec.install_namespace;
     let (failed, good) = revisions::rollback(deployment, prepared.release.digest().as_str(), namespace)?;

@@ -5,7 +5,7 @@ use chandler_decisions::problem::Problem;
 
 use crate::provisioner_class::{Class, Classes};
 
-/// A class that can be used, and what the status reports of it.
+/// A class that can be used, and what the status reports about it.
 pub(super) struct ResolvedClass {
     pub(super) class: Class,
     pub(super) in_use: ProvisionerInUse,
@@ -21,7 +21,7 @@ pub(super) async fn resolve(classes: &Classes, name: &str) -> Result<ResolvedCla
     classes.get(name).await.map(|class| resolved(name, class, None)).map_err(ClassError)
 }
 
-/// A class that can be used; `format` is what its component recognised, where it was detected.
+/// A class that can be used; `format` is the format that its component recognised, if it was detected.
 pub(super) fn resolved(name: &str, class: Class, format: Option<String>) -> ResolvedClass {
     let facts = class.provisioner.facts();
     let in_use = ProvisionerInUse {

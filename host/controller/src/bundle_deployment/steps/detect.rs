@@ -1,9 +1,10 @@
-//! Detect: asks the classes which of them recognises the content, where the spec names none.
+//! Detect: asks the classes which of them recognises the content, if the spec does not name one.
 //!
-//! Classes with a higher priority are asked first, those of one priority at once, and those below the first that recognises the content
-//! are not asked. A component answers from the content alone, so its answer is kept, and a reconcile that changes nothing calls no plugin.
+//! Classes are asked in the order of their priority, and classes with one priority at the same time; classes below the first priority that
+//! recognises the content are not asked. A component's answer depends only on the content, so it is kept, and a reconcile that changes
+//! nothing calls no plugin.
 //!
-//! An installed release keeps its class. Those with a higher priority are asked only to warn that they would be chosen for a new
+//! An installed release keeps its class. Classes with a higher priority are asked only to warn that they would be chosen for a new
 //! installation.
 
 use std::{sync::Arc, time::Duration};
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::provisioner_class::{Class, NotReady, Offer};
 
-/// The longest that one class looks at the content: it reads names and a few small files.
+/// The maximum time that one class may look at the content: it reads names and a few small files.
 const TIME: Duration = Duration::from_secs(5);
 
 /// A class, and what its author should know about the choice.
@@ -46,13 +47,13 @@ pub(super) async fn detect(
         None => asking.new_installation(&offers).await,
     };
     if found.is_err() {
-        // The next try asks those again that may answer then.
+        // The next try asks the classes again that may answer then.
         handles.detections.forget_transient(&name);
     }
     found
 }
 
-/// The classes among which that of the content is, with the highest priority first. Other provisioners have those with foreign prefixes.
+/// The classes that may be detected, with the highest priority first. Classes with foreign prefixes belong to other provisioners.
 async fn offers(handles: &DetectHandles<'_>) -> Vec<Offer> {
     let mut offers = handles.classes.offers().await;
     let is_foreign = |offer: &Offer| handles.foreign.iter().any(|prefix| offer.name.starts_with(prefix.as_str()));
@@ -61,7 +62,7 @@ async fn offers(handles: &DetectHandles<'_>) -> Vec<Offer> {
     offers
 }
 
-/// What classes are asked about.
+/// The input of a detection.
 struct Asking<'a> {
     detections: &'a Detections,
     /// The BundleDeployment.
@@ -140,7 +141,7 @@ impl Asking<'_> {
     }
 }
 
-/// A class that is ready: only such a one has an answer, or need not be asked.
+/// A class that is ready: other classes have no answer, and need not be asked.
 fn usable(offer: &Offer, format: Option<String>) -> Result<ResolvedClass, Undecided> {
     match &offer.class {
         Ok(class) => Ok(class::resolved(&offer.name, class.clone(), format)),

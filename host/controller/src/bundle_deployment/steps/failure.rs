@@ -12,8 +12,8 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::super::{ReconcileError, TRANSIENT_FAILURES, errors};
 
-/// The status after a reconcile that ended with an error, where it can and should report the cause. `failures` is how many failed before it
-/// in a row.
+/// The status after a reconcile that ended with an error, if it can and should report the cause. `failures` is the number of failed
+/// reconciles in a row before it.
 pub(in super::super) fn status(
     deployment: &BundleDeployment,
     error: &ReconcileError,
@@ -24,8 +24,8 @@ pub(in super::super) fn status(
     Some(redaction::hide(redactor, status).into_inner())
 }
 
-/// What the status reports about an error, after so many failures in a row. None for an error that the next reconcile is likely
-/// to resolve, for an object that is gone, and where the status itself cannot be written.
+/// What the status reports about an error, after this many failures in a row. `None` for an error that the next reconcile is likely to
+/// resolve, for an object that is gone, and if the status itself cannot be written.
 fn conclusion(error: &ReconcileError, failures: u32) -> Option<ReconcileOutcome> {
     let persists = failures >= TRANSIENT_FAILURES;
     match error {
@@ -45,7 +45,7 @@ fn finalizers(error: &kube::Error, persists: bool) -> Option<Problem> {
         _ => 0,
     };
     let reason = match code {
-        // The object changed, or is gone: the watch brings what comes next.
+        // The object changed, or is gone: the watch will deliver that.
         404 | 409 => return None,
         403 => Reason::Forbidden,
         400..=499 if code != 429 => Reason::ObjectRefused,

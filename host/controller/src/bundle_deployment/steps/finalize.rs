@@ -58,10 +58,10 @@ pub(crate) enum FinalizeError {
     Rollout(#[from] RolloutError),
 }
 
-/// The record of a BundleDeployment, which is created for one that the controller will install.
+/// The record of a BundleDeployment, which is created for a BundleDeployment that the controller will install.
 ///
-/// Our finalizer comes before the record, which is deleted with it, and before anything else is created: the first rollout adds both.
-/// One that has a record and no finalizer has lost it and gets it back here.
+/// Our finalizer is written before the record, which is deleted with it, and before anything else is created: the first rollout adds both.
+/// A BundleDeployment with a record and without a finalizer has lost its finalizer, and gets it back here.
 pub(in super::super) async fn open_record(
     handles: &FinalizeHandles<'_>,
     deployment: &BundleDeployment,
@@ -82,7 +82,7 @@ pub(in super::super) async fn open_record(
     Ok(record)
 }
 
-/// Deletes or orphans the objects of the release. None once that is done and the finalizers can be removed.
+/// Deletes or orphans the objects of the release. `None` once that is done and the finalizers can be removed.
 pub(in super::super) async fn tear_down(handles: &FinalizeHandles<'_>, subject: &Subject) -> Option<Assessment> {
     let torn_down: Result<Teardown, FinalizeError> = async {
         let owner = subject.owner_at_deletion(handles.accounts)?;
@@ -104,7 +104,7 @@ pub(in super::super) async fn tear_down(handles: &FinalizeHandles<'_>, subject: 
     Some(Assessment::early(outcome))
 }
 
-/// The problem of a deletion. Where rights are missing, the message names the deletion that needs none.
+/// The problem of a deletion. If permissions are missing, the message names the kind of deletion that needs none.
 fn with_orphaning(name: &str, problem: Problem) -> Problem {
     let is_about_rights =
         matches!(problem.reason, Reason::ServiceAccountNotFound | Reason::PermissionsMissing | Reason::Forbidden);
@@ -118,7 +118,7 @@ fn with_orphaning(name: &str, problem: Problem) -> Problem {
     Problem { message, ..problem }
 }
 
-/// What became of the objects of a BundleDeployment that is being deleted.
+/// The result for the objects of a BundleDeployment that is being deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Objects {
     /// They were deleted, or orphaned one by one.
@@ -148,7 +148,7 @@ pub(in super::super) async fn remove_finalizer(
     Ok(Action::await_change())
 }
 
-/// Removes our owner references, as far as that is allowed: `--cascade=orphan` has to work without rights, too.
+/// Removes our owner references, as far as that is allowed: `--cascade=orphan` must work without permissions, too.
 async fn orphan_objects(handles: &FinalizeHandles<'_>, subject: &Subject) {
     let orphaned: Result<(), FinalizeError> = async {
         let owner = subject.owner_at_deletion(handles.accounts)?;

@@ -1,4 +1,4 @@
-//! Observe: what the cluster holds of a complete release. Nothing is written.
+//! Observe: which objects of a complete release the cluster has. Nothing is written.
 
 use chandler_api::BundleDeployment;
 use chandler_certificates::completion::Completed;

@@ -1,5 +1,6 @@
-//! Prepare: class, source, tree and render, in the background. A spec that names no class has it detected in the tree. A registry that sends a byte now and then, or a provisioner that takes all
-//! the time it gets, holds up only the BundleDeployments that wait for it.
+//! Prepare: class, source, tree and render, in the background. If the spec does not name a class, it is detected in the tree. A registry
+//! that sends one byte now and then, or a provisioner that uses all the time that it may use, delays only the BundleDeployments that wait
+//! for it.
 
 use std::sync::Arc;
 
@@ -74,13 +75,13 @@ impl Preparations {
 /// The release that a spec describes. Only this step makes one.
 pub(crate) struct Prepared {
     pub(super) release: Arc<Release>,
-    /// The key of the release in the cache; none where it came from the record.
+    /// The key of the release in the cache; `None` if it came from the record.
     pub(super) made: Option<Made>,
     pub(super) candidate: Candidate,
     pub(super) unpacked: Unpacked,
     /// What the author of the BundleDeployment should know about its class.
     pub(super) warnings: Vec<BundleWarning>,
-    /// What the newest component of the class makes of the same, where the release keeps an earlier one.
+    /// What the newest component of the class makes of the same inputs, if the release keeps an earlier one.
     pub(super) update: Option<Update>,
     /// The memory of all this, until a reconcile takes it.
     shares: Vec<Share>,
@@ -118,7 +119,7 @@ pub(crate) enum PrepareError {
 #[error("the controller panicked while it prepared the bundle: please report what its log says")]
 pub(crate) struct PreparationPanicked;
 
-/// A preparation that failed, and what it found before.
+/// A preparation that failed, and what it found before it failed.
 #[derive(Debug)]
 pub(crate) struct PrepareFailure {
     pub(crate) unpacked: Option<Unpacked>,
@@ -132,7 +133,7 @@ impl From<PrepareError> for Box<PrepareFailure> {
     }
 }
 
-/// The release that the spec describes; none while it is being prepared.
+/// The release that the spec describes; `None` while it is being prepared.
 pub(super) async fn described(
     handles: &PrepareHandles<'_>,
     deployment: &BundleDeployment,
@@ -159,7 +160,7 @@ pub(super) async fn described(
     Some(described.map(|prepared| Prepared { shares: Vec::new(), ..prepared }))
 }
 
-/// The release of an earlier revision, rendered again; none while it is being prepared.
+/// The release of an earlier revision, rendered again; `None` while it is being prepared.
 pub(super) async fn rerendered(
     handles: &PrepareHandles<'_>,
     deployment: &BundleDeployment,
@@ -266,7 +267,7 @@ async fn describe(
     }
 }
 
-/// The releases of one description, and what its author should know about them.
+/// The releases of one description, and warnings for its author.
 struct Releases {
     made: Option<Made>,
     described: Update,
@@ -289,7 +290,8 @@ struct Inputs<'a> {
 }
 
 impl Inputs<'_> {
-    /// What a class makes of the bundle, and what its newest component makes of it, where the installed release keeps an earlier one.
+    /// The release that a class makes of the bundle, and its newest component's release if the installed release keeps an earlier
+    /// component.
     async fn releases(
         &self,
         (class, newest, config): (&Class, &ProvisionerInUse, &Config),
@@ -337,7 +339,7 @@ impl Inputs<'_> {
         Ok((made, Update { release, candidate }))
     }
 
-    /// What the newest component of a class makes of the bundle. One that failed a moment ago is not asked again.
+    /// What the newest component of a class makes of the bundle. A component that failed a moment ago is not asked again.
     async fn update(&self, class: &Class, newest: &ProvisionerInUse, config: &Config) -> Result<Update, String> {
         let (name, failed) = (self.deployment.name_any(), &self.preparer.memory.failed_updates);
         let requested = revisions::requested(self.deployment);
@@ -355,7 +357,7 @@ impl Inputs<'_> {
         }
     }
 
-    /// The release as the component of a revision renders it. Where that is unavailable, the installed release stays as it is.
+    /// The release as the component of a revision renders it. If that is unavailable, the installed release does not change.
     async fn held(
         &self,
         class: &Class,

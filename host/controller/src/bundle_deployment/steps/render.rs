@@ -1,8 +1,8 @@
 //! Render: content becomes a release, through the provisioner of its class.
 //!
-//! Rendering is a pure function of content, component, configuration and those facts about the target that the provisioner
-//! requests. So a release is cached until one of these changes, over restarts too, and a reconcile that changes nothing calls no
-//! plugin; neither does one after a change of the cluster that the provisioner did not ask about.
+//! Rendering is a pure function of content, component, configuration and those facts about the target that the provisioner requests. So a
+//! release is cached until one of these changes, also across restarts, and a reconcile that changes nothing calls no plugin. Changes of
+//! facts about the cluster that the provisioner did not request do not call it either.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::provisioner_class::Class;
 pub(in super::super) struct RenderInput<'a> {
     /// The BundleDeployment.
     pub(in super::super) name: &'a str,
-    /// The namespace for objects that name none.
+    /// The namespace for objects that do not name one.
     pub(in super::super) install_namespace: &'a str,
     pub(in super::super) class: &'a Class,
     pub(in super::super) tree: Tree,
@@ -53,7 +53,7 @@ pub(in super::super) async fn render(
         handles.refused.forget(name);
         return Ok(Rendered { made, release });
     }
-    // Whatever a provisioner logs may be a value of a Secret.
+    // A provisioner may log a value of a Secret.
     let log_bytes = if config.is_secret() { 0 } else { class.limits.log_bytes };
     let limits = Limits { log_bytes, ..class.limits.clone() };
     let Provisioned { result, asked } = class.provisioner.provision_and_record(&request, Arc::new(tree), &limits).await;
@@ -87,7 +87,7 @@ pub(super) async fn target(name: &str, install_namespace: &str, cluster_info: &C
     }
 }
 
-/// The digest of all that a release depends on, beside the facts about the target that its provisioner requests.
+/// The digest of everything that a release depends on, except the facts about the target that its provisioner requests.
 fn inputs(content: &Digest, component: &Digest, config: &Map<String, Value>) -> Digest {
     Digest::of_json(&(content, component, config))
 }

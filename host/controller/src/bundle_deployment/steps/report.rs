@@ -51,7 +51,7 @@ pub(in super::super) async fn report(
     Ok(())
 }
 
-/// Adds where the content is, and has the content service show it.
+/// Adds where the content is, and asks the content service to show it.
 fn describe_content(contents: &Contents, name: &str, found: &Assessment, status: &mut BundleDeploymentStatus) {
     let content = match (&status.content_digest, &found.selection.unpacked) {
         (None, _) => Found::Nothing,
@@ -96,7 +96,7 @@ pub(in super::super) async fn publish(
     events::publish_warnings(events, deployment, "UpgradedWithWarnings", &of(&old), &of(status)).await;
 }
 
-/// How long it is until the next reconcile without a trigger; none where the controller waits for a change.
+/// How long it is until the next reconcile without a trigger; `None` if the controller waits for a change.
 pub(in super::super) fn next(
     handles: &ScheduleHandles<'_>,
     deployment: &BundleDeployment,
@@ -152,7 +152,7 @@ fn before_deadline(clock: Clock, pause: Duration) -> Duration {
     clock.left.map_or(pause, |left| pause.min(left + Duration::from_secs(1)))
 }
 
-/// The next reconcile: after this pause, or earlier where something of the release that runs is due.
+/// The next reconcile: after this pause, or earlier if something of the release that runs is due.
 pub(in super::super) fn action(pause: Option<Duration>, found: &Assessment) -> Action {
     pause.into_iter().chain(intent::due(found)).min().map_or_else(Action::await_change, Action::requeue)
 }

@@ -1,6 +1,6 @@
 //! Renders the release of an earlier revision again, from what the history keeps of it.
 //!
-//! Whatever may have changed since, the digest of the release decides: a release with another digest is not that revision.
+//! The digest of the release decides, whatever may have changed since: a release with another digest is not that revision.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(crate) enum RerenderCause {
     #[error(transparent)]
     Class(#[from] ClassError),
     #[error(
-        "its configuration was too long to be kept, and is another one than that of the spec: set spec.config to what it was"
+        "its configuration was too long to be kept, and differs from the spec's: set spec.config to its earlier value"
     )]
     ConfigNotKept,
     /// Values of Secrets are not kept, and the objects have changed.

@@ -80,7 +80,7 @@ pub(super) fn again(revision: &Revision, release: &Release, cause: Cause) -> Can
     }
 }
 
-/// The release of a revision from the record; none where its bytes are not kept.
+/// The release of a revision from the record; `None` if its bytes are not kept.
 pub(super) async fn kept(
     revision: &Revision,
     record: &Record,
@@ -90,7 +90,7 @@ pub(super) async fn kept(
     if !record.keeps(&digest) {
         return Ok(None);
     }
-    // The cache holds a rendered release under the digest of its inputs, and this one under its own.
+    // The cache holds a rendered release under the digest of its inputs, and a restored one under its own digest.
     let key = Digest::of(format!("release {digest}").as_bytes());
     if let Some(release) = releases.get(&key).await {
         return Ok(Some(release));

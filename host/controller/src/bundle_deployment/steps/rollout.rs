@@ -1,4 +1,4 @@
-//! Rollout: a release onto the cluster. One that may run is applied; one that is complete is observed and, where it drifted, repaired.
+//! Rollout: a release onto the cluster. An approved release is applied; a complete one is observed and repaired if it drifted.
 
 use std::sync::Arc;
 
@@ -27,13 +27,13 @@ use super::{
 };
 use crate::events;
 
-/// What a rollout found, and how far it came.
+/// What a rollout found, and how far it got.
 pub(in super::super) struct RolledOut {
     pub(in super::super) findings: RolloutFindings,
     pub(in super::super) result: Result<RolloutState, RolloutFailure>,
 }
 
-/// How far a rollout came.
+/// How far a rollout got.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) enum RolloutState {
     /// It waits for objects.
@@ -66,7 +66,7 @@ pub(crate) enum RolloutFailure {
     Record(#[from] RecordError),
 }
 
-/// Rolls an approved release out: applies it, or observes it where it is complete already.
+/// Rolls an approved release out: applies it, or observes it if it is already complete.
 pub(in super::super) async fn roll_out(
     handles: RolloutHandles<'_>,
     subject: &Subject,
@@ -124,7 +124,7 @@ impl<'a> Rollout<'a> {
     async fn look(mut self) -> RolledOut {
         self.reserve().await;
         let result = self.observe().await;
-        // Whether and when it changes is up to the user.
+        // The user decides whether and when it changes.
         let findings = RolloutFindings { causes: self.findings.causes, ..RolloutFindings::default() };
         RolledOut { findings, result }
     }
@@ -177,10 +177,10 @@ impl<'a> Rollout<'a> {
             return Err(failure);
         }
         Ok(match progress {
-            // A repair of a complete release is no rollout: the repaired objects get the grace period that all others get.
+            // A repair of a complete release is not a rollout: the repaired objects get the same grace period as other objects.
             Progress::Waiting { installed: true, waiting, .. } => self.settled(&owner, waiting).await,
             Progress::Waiting { stage, stages, installed, waiting, .. } => {
-                // The grace period counts from here, for a caller that reports on health alone.
+                // The grace period counts from here, for a caller that reports only on health.
                 let reported = self.debounced(&waiting);
                 let waiting = self.explained(&owner, waiting, reported).await;
                 RolloutState::RollingOut(RollingOut { stage, stages, all_applied: installed, waiting })
@@ -204,7 +204,7 @@ impl<'a> Rollout<'a> {
         let changes = progress.changes();
         self.note_changes(&owner, &progress, &changes.repaired).await?;
         self.note_drift(&changes.unrepaired);
-        // Drift is about a complete release, but a conflict may be what keeps a release from being complete.
+        // Drift is reported for a complete release, but a conflict may keep a release from being complete.
         let complete = progress.is_complete();
         self.findings.drift = self.findings.drift.take().filter(|drift| complete || drift.contested);
         apply::log(&owner, changes);
@@ -263,7 +263,7 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// Notes the objects of a complete release that differ from it, as far as the spec wants a report and they are left so.
+    /// Notes the objects of a complete release that differ from it and are not repaired, if the spec wants a report about them.
     fn note_drift(&mut self, drift: &[Drift]) {
         let deployment = &self.subject.deployment;
         let (contested, next) = self
@@ -278,7 +278,7 @@ impl<'a> Rollout<'a> {
         };
     }
 
-    /// The health of a release that was complete before, with causes where it is reported now.
+    /// The health of a release that was complete before, with causes if it is reported now.
     async fn settled(&mut self, owner: &Owner, unhealthy: Vec<Unhealthy>) -> RolloutState {
         let reported = self.debounced(&unhealthy);
         RolloutState::Applied(self.explained(owner, unhealthy, reported).await)
@@ -307,8 +307,8 @@ impl<'a> Rollout<'a> {
             && intent::wants_causes(self.subject.history(), self.candidate, &now)
     }
 
-    /// The unhealthy objects as lines of the status, with the causes below them as far as they are known. With `look` they are looked
-    /// for.
+    /// The unhealthy objects as lines of the status, with their causes below them as far as they are known. With `look`, the causes are
+    /// looked for.
     async fn explained(&mut self, owner: &Owner, mut unhealthy: Vec<Unhealthy>, look: bool) -> Vec<String> {
         if !unhealthy.is_empty() {
             let rollout = self.handles.rollout;
@@ -318,7 +318,7 @@ impl<'a> Rollout<'a> {
     }
 }
 
-/// Keeps the bytes of a release in the record, where they outlive the cache and the registry.
+/// Keeps the bytes of a release in the record, which outlives the cache and the registry.
 async fn keep(record: &Record, release: &Release) -> Result<(), RecordError> {
     if record.keeps(release.digest()) {
         return Ok(());

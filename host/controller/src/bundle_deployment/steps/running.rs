@@ -1,5 +1,5 @@
-//! Looks after the release that runs, whatever is wrong with the next one: it is repaired, watched and reported from the record, which
-//! depends on neither the cache nor the registry.
+//! Looks after the release that runs, regardless of problems with the candidate: it is repaired, watched and reported from the record,
+//! which depends on neither the cache nor the registry.
 
 use chandler_api::Outcome;
 use chandler_decisions::{
@@ -16,8 +16,8 @@ use super::{
     rollout::{self, RolledOut, RolloutState},
 };
 
-/// Looks after the current revision: a complete one is repaired unless the BundleDeployment is suspended. One that is being rolled out
-/// is only looked at, since the spec wants another one by now. None where no revision has begun.
+/// Looks after the current revision: a complete one is repaired unless the BundleDeployment is suspended. One that is being rolled out is
+/// only observed, since the spec already wants another one. `None` if no revision has begun.
 pub(in super::super) async fn look_after(
     prepare: &PrepareHandles<'_>,
     handles: RolloutHandles<'_>,

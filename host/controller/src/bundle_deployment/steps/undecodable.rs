@@ -51,9 +51,9 @@ pub(in super::super) async fn report(
     Ok(())
 }
 
-/// The first value that cannot be decoded, with its JSON path; none where all of the object's content can be.
+/// The first value that cannot be decoded, with its JSON path; `None` if all of the object's content can be decoded.
 fn cause(content: &Value) -> Option<String> {
-    /// Everything of a BundleDeployment but its metadata, which has been decoded.
+    /// Everything of a BundleDeployment except its metadata, which has been decoded.
     #[derive(Deserialize)]
     struct Content {
         #[serde(rename = "spec")]

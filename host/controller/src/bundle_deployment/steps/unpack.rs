@@ -92,7 +92,7 @@ pub(super) async fn unpack_again(
     if let Ok(current) = Source::parse(&deployment.spec.source) {
         source = source.with_certificates_of(&current);
     }
-    // What was installed under another policy, or none, must satisfy that of today.
+    // Content that was installed under another policy, or without one, must satisfy the current policy.
     if !handles.sources.is_verified(&source)
         && let Some(tree) = stored()
     {
@@ -115,7 +115,7 @@ pub(super) async fn unpack_again(
     unavailable(format!("its content was {}; its source holds {} now", revision.content_digest, tree.digest()))
 }
 
-/// The source of the current revision, if it was rendered from this very specification.
+/// The source of the current revision, if it was rendered from this exact specification.
 fn in_use(deployment: &BundleDeployment) -> Option<&BundleSource> {
     let current = deployment.status.as_ref()?.history.last()?;
     (current.generation == deployment.metadata.generation).then_some(&current.source)

@@ -1,7 +1,7 @@
 //! Values: the ConfigMaps and Secrets of `spec.valuesFrom`, read on behalf of the account that installs the bundle.
 //!
-//! They are in the install namespace. Without an account the controller reads them with its own rights, as it installs the objects; those of
-//! its own namespace, where the records and pull secrets are, must name the BundleDeployment in an annotation.
+//! They are in the install namespace. Without an account the controller reads them with its own permissions, as it installs the objects;
+//! objects of its own namespace, which has the records and pull secrets, must name the BundleDeployment in an annotation.
 
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ impl From<&ReadValuesError> for Problem {
                 ..Self::transient(Reason::PermissionsMissing, message)
             },
             ReadValuesError::Read { .. } => Self::transient(Reason::Retrying, message),
-            // The watch of the objects triggers the next try. What is missing may be created at the same moment as the BundleDeployment.
+            // The watch of the objects triggers the next try. A missing object may be created at the same moment as the BundleDeployment.
             ReadValuesError::Values(error) if error.problem.is_missing() => {
                 Self::transient(Reason::ValuesNotFound, message)
             }
