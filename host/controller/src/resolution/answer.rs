@@ -1,4 +1,4 @@
-//! What the resolver says, asked again only if something changed.
+//! The resolver's answer. The resolver is asked again only if something changed.
 
 use std::{
     collections::BTreeSet,
@@ -32,13 +32,13 @@ use super::{
 };
 use crate::catalog::KnownCatalog;
 
-/// The controller waits this many times as much processor time as the last answer took before it asks again because of what the cluster has: at most a
-/// tenth of the time goes to asking. While a set is installed, each member changes the question, and hardly ever the answer.
+/// The controller waits this many times as much processor time as the last answer took before it asks again because the cluster changed: at
+/// most a tenth of the time is spent on answers. While a set is installed, each member changes the question, and hardly ever the answer.
 const PACE: u32 = 9;
 /// The longest such wait.
 const LONGEST_PACE: Duration = Duration::from_mins(1);
 
-/// How long the controller waits before it reads a catalog again that could not be read.
+/// How long the controller waits before it tries again to read a catalog that could not be read.
 const RETRY: Duration = Duration::from_secs(30);
 
 /// The answer to a question, kept until another one is asked.
@@ -48,7 +48,7 @@ pub(super) struct Answered {
     settled: Settled,
     /// What the answer meant when it was found.
     meant: Answer,
-    /// Until when the answer also stands for questions that differ only by what the cluster has.
+    /// Until when the answer also holds for questions that differ only by the state of the cluster.
     stands_until: Instant,
     /// What would be chosen if a part of the spec were different.
     pub(super) alternatives: Vec<String>,
@@ -59,21 +59,21 @@ pub(super) struct Answered {
 struct Key {
     /// What is wanted and offered.
     wanted: Digest,
-    /// What the cluster has.
+    /// The state of the cluster.
     there: Digest,
 }
 
-/// What is known for a spec.
+/// What is known about a spec.
 pub(super) struct Reply {
     pub(super) answer: Answer,
     /// The catalogs that were read.
     pub(super) catalogs: Vec<CatalogInUse>,
-    /// When to ask again: the answer is for what the cluster had a moment ago, or a catalog could not be read.
+    /// When to ask again: the answer is for an earlier state of the cluster, or a catalog could not be read.
     pub(super) again: Option<Duration>,
 }
 
 impl Reply {
-    /// An answer that no catalog was read for.
+    /// An answer for which no catalog was read.
     pub(super) fn of(answer: Answer) -> Self {
         Self { answer, catalogs: Vec::new(), again: None }
     }
@@ -148,7 +148,7 @@ impl Resolutions {
                 return Reply { answer, catalogs, again: None };
             }
         };
-        // What a catalog offers that is not ready is unknown: nothing is removed for want of it.
+        // It is unknown what a catalog offers that is not ready: nothing is removed because of that.
         let may_remove = missing.is_empty();
         let key = Key::of(&question, resolution.metadata.generation, may_remove, &catalogs);
         if let Some(answered) = memory {
@@ -163,7 +163,7 @@ impl Resolutions {
         let mut answered = self.ask(self.requester(resolution), key, (question.clone(), may_remove), &read).await;
         let answer = conclude(&question, &observed, current, (resolution, policy), &answered, &missing);
         answered.meant = answer.clone();
-        // What cannot be read now may be there in a moment.
+        // A catalog that cannot be read now may be readable in a moment.
         let again = matches!(answered.settled.answer, Err(ResolveError::Catalog(_))).then_some(RETRY);
         *memory = again.is_none().then(|| Arc::new(answered));
         Reply { answer, catalogs, again }
@@ -240,7 +240,7 @@ impl Resolutions {
 }
 
 impl Key {
-    /// The generation is that of the spec.
+    /// The generation is the spec's.
     fn of(question: &Question, generation: Option<i64>, may_remove: bool, catalogs: &[CatalogInUse]) -> Self {
         let Question { problem, optional, refused, taken_over, held, invariants, .. } = question;
         let invariants = invariants.as_ref().map(|it| it.count);
@@ -251,13 +251,13 @@ impl Key {
         let digests: Vec<&String> = catalogs.iter().map(|it| &it.digest).collect();
         let asked =
             (generation, optional, refused, (taken_over, held, invariants), may_remove, digests, kubernetes, openshift);
-        // What is installed brings kinds.
+        // Installed bundles add kinds.
         Self { wanted: Digest::of_json(&(wanted, asked)), there: Digest::of_json(&(installed, kinds)) }
     }
 }
 
 impl Answered {
-    /// How long this is still the answer to a question that differs only by what the cluster has.
+    /// How long this still answers a question that differs only by the state of the cluster.
     fn stands_for(&self, key: &Key, now: Instant) -> Option<Duration> {
         let differs = self.key.wanted == key.wanted && self.key.there != key.there;
         differs.then(|| self.stands_until.saturating_duration_since(now)).filter(|left| !left.is_zero())
@@ -337,7 +337,7 @@ fn conclude(
     }
 }
 
-/// The plan, with what users should know of what does not count.
+/// The plan, with notes for users about objects that do not count.
 fn planned(
     mut plan: plan::Plan,
     observed: &Observed,
@@ -348,7 +348,7 @@ fn planned(
     if !missing.is_empty() {
         let is_new = |package: &str| !before.iter().any(|member| member.package == package);
         let mut new = plan.set().filter(|member| is_new(&member.package));
-        // Whether it counts is not known before all catalogs are.
+        // Whether it counts is known only when all catalogs are.
         if let Some(claim) = new.find_map(|member| observed.claim(&member.package)) {
             return not_ready(&claim.does_not_count(CATALOGS), missing);
         }
@@ -380,7 +380,7 @@ fn refused(explanation: &Explanation, observed: &Observed, resolution: &Resoluti
     Answer::Refused { message: explanation.message.clone(), explanation: lines }
 }
 
-/// The words of a line, of which names of packages are some.
+/// The words of a line; some of them are names of packages.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '.' | '_')).map(|word| word.trim_matches('.'))
 }

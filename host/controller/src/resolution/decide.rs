@@ -1,8 +1,8 @@
-//! What the set of a Resolution is to have now.
+//! What the set of a Resolution should now contain.
 //!
-//! A round asks the resolver and has the members checked. If the checks find bundles that are not possible on this cluster, which their
-//! catalog does not say, the next round asks without these bundles. If the checks refuse members that only optional packages need, the next
-//! round asks without these packages, so that the others are installed.
+//! A round asks the resolver and checks the members. If the checks find bundles that are not possible on this cluster, although their
+//! catalog does not say so, the next round asks without these bundles. If the checks refuse members that only optional packages need, the
+//! next round asks without these packages, so that the others are installed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -46,10 +46,10 @@ pub(super) struct Decided {
     pub(super) target: Target,
 }
 
-/// What the set is to have.
+/// What the set should contain.
 #[derive(Default)]
 pub(super) struct Target {
-    /// The number of the decision; none if nothing was decided yet.
+    /// The number of the decision; `None` if nothing was decided yet.
     pub(super) number: Option<i64>,
     pub(super) pending: Option<PendingDecision>,
     /// When to look again.
@@ -60,7 +60,7 @@ pub(super) struct Target {
     awaited: Vec<Awaited>,
 }
 
-/// What the rounds before found.
+/// What earlier rounds found.
 #[derive(Default)]
 pub(super) struct Round {
     number: usize,
@@ -68,11 +68,11 @@ pub(super) struct Round {
     pub(super) refused: BTreeMap<String, Vec<String>>,
     /// The bundles that are not possible on this cluster.
     pub(super) excluded: Vec<Excluded>,
-    /// The members whose new versions the checks refused, and that only packages need which are left out.
+    /// The members whose new versions the checks refused, and that only omitted packages need.
     pub(super) held: BTreeSet<String>,
 }
 
-/// What one Resolution has, and what it is to install.
+/// What one Resolution has, and what it should install.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) resolution: &'a Resolution,
@@ -141,7 +141,7 @@ impl Resolutions {
         }
     }
 
-    /// The answer, unless the spec says that nothing new is decided.
+    /// The answer of the resolver, unless the spec names an earlier decision or suspends decisions.
     async fn chosen(&self, subject: Subject<'_>, round: &Round, decisions: &Decisions, memory: &mut Memory) -> Reply {
         let Subject { resolution, output, current } = subject;
         if let Some(number) = output.to_decision {
@@ -160,7 +160,7 @@ impl Resolutions {
         self.answer(resolution, (current, decisions), round, memory.answered_in(round.number)).await
     }
 
-    /// What the set is to have for a plan. The inner error is the answer if the plan cannot be put into effect.
+    /// What the set should contain for a plan. The inner error is the answer if the plan cannot be put into effect.
     async fn target(
         &self,
         subject: Subject<'_>,
@@ -210,7 +210,7 @@ impl Resolutions {
         Ok(Ok(Target { number: Some(number), again, awaited, ..Target::default() }))
     }
 
-    /// Members that the decision has no more stay until others that need them have taken them over.
+    /// Members that the decision no longer has stay until others that need them have taken them over.
     async fn keep_given_up(
         &self,
         resolution: &Resolution,
@@ -222,7 +222,7 @@ impl Resolutions {
         let gone = members.iter().map(|member| (member.deployment_name(), &member.package));
         let gone: BTreeMap<String, &String> = gone.filter(|(name, _)| !kept.contains(name)).collect();
         let awaited = self.hand_over(resolution, |deployment| gone.contains_key(deployment)).await?;
-        // With all that they need: whether their new set needs it, too, is known once it has them.
+        // With everything that they need: whether their new set needs that, too, is known once it has them.
         let awaited_packages = awaited.iter().filter_map(|it| gone.get(&it.deployment).copied());
         let dropped: BTreeSet<&String> = gone.values().copied().collect();
         for package in chandler_resolution::plan::with_needs(&members, awaited_packages) {
@@ -256,7 +256,8 @@ impl Resolutions {
         let check =
             Check { resolution: &name, round: round.number, manifests, occasion: &occasion, taken_over: &taken_over };
         let handovers = &self.states.handovers;
-        // Outside of the windows, only what was refused before is checked, so that it stays left out, and what others wait for.
+        // Outside of the windows, a decision is checked only if members were refused before, so that they stay omitted, or if members are
+        // taken over, since other Resolutions wait for that.
         if window.is_some() && taken_over.is_empty() && !self.preflights.is_refused(&self.installer, check) {
             return Ok(window);
         }

@@ -1,7 +1,7 @@
 //! Which BundleDeployments the controller wrote for a Resolution: its set, and the members of the set.
 //!
-//! Whoever may write BundleDeployments can give one a name, labels and owner references, and can change the spec of a member. So
-//! membership follows from what only the controller writes: the decisions in the system namespace, and the record of the set.
+//! Any user who may write BundleDeployments can give one a name, labels and owner references, and can change the spec of a member. So
+//! membership follows from objects that only the controller writes: the decisions in the system namespace, and the record of the set.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,12 +15,12 @@ use kube::{Api, ResourceExt as _};
 use super::decisions::Decisions;
 use crate::cluster::Cluster;
 
-/// What the decisions of each Resolution say of its members, by the name of the Resolution. It is read when it is first needed, and when it
-/// does not answer: decisions never change.
+/// What the decisions of each Resolution say about its members, by the name of the Resolution. They are read when they are first needed,
+/// and when they do not have the answer: decisions never change.
 #[derive(Default)]
 pub(crate) struct DecidedMembers(Mutex<BTreeMap<String, Arc<Members>>>);
 
-/// The members that the decisions of one Resolution have: their names, and digests of what the decisions say of them.
+/// The members that the decisions of one Resolution have: their names, and digests of what the decisions say about them.
 struct Members {
     uid: Option<String>,
     known: BTreeSet<(String, Digest)>,
@@ -55,7 +55,7 @@ impl DecidedMembers {
     }
 }
 
-/// The name of a member, and the digest of all that a decision says of it. Administrators may set other fields.
+/// The name of a member, and the digest of all that a decision says about it. Administrators may set other fields.
 fn identity(member: &BundleDeployment) -> (String, Digest) {
     let spec = &member.spec;
     let said = (

@@ -1,4 +1,4 @@
-//! The decisions that are kept: an immutable ConfigMap of the system namespace for each, which the set is installed from.
+//! The decisions that are kept: for each one an immutable ConfigMap of the system namespace, from which the set is installed.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::absent::ignore_absent;
 pub(super) const NAME_LABEL: &str = "resolution.chandler.dev/name";
 /// The UID of the Resolution: a later one of the same name has other decisions.
 const UID: &str = "resolution.chandler.dev/uid";
-/// The number of the decision. Its presence says that the ConfigMap is a decision.
+/// The number of the decision. It marks the ConfigMap as a decision.
 const NUMBER: &str = "resolution.chandler.dev/decision";
 /// The last generation of the spec that the decision is an answer to.
 const GENERATION: &str = "resolution.chandler.dev/generation";
@@ -54,7 +54,7 @@ pub(super) struct Decision {
 pub(super) struct Decisions(Vec<Decision>);
 
 impl Decision {
-    /// None where the ConfigMap is no decision of this Resolution.
+    /// `None` if the ConfigMap is not a decision of this Resolution.
     fn of(map: ConfigMap, resolution: &Resolution) -> Option<Self> {
         let annotation = |name: &str| map.annotations().get(name).cloned();
         if annotation(UID)? != resolution.uid()? || map.immutable != Some(true) {
@@ -118,7 +118,7 @@ impl Decisions {
         self.0.iter().map(Decision::summary).collect()
     }
 
-    /// Adds a decision. Fails with a conflict if another one got its number: it is read again next time.
+    /// Adds a decision. Fails with a conflict if another one got its number: the decisions are read again next time.
     pub(super) async fn add(
         &mut self,
         api: &Api<ConfigMap>,
@@ -203,7 +203,7 @@ fn config_map(resolution: &Resolution, number: i64, manifests: Manifests) -> Con
     }
 }
 
-/// The reference to a Resolution, on what it owns.
+/// The reference to a Resolution, for objects that it owns.
 pub(super) fn owner(resolution: &Resolution) -> OwnerReference {
     OwnerReference {
         api_version: Resolution::api_version(&()).into_owned(),

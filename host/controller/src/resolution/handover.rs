@@ -1,10 +1,10 @@
-//! A member that another Resolution needs passes to the set of that one instead of being uninstalled.
+//! A member that another Resolution needs passes to the other Resolution's set instead of being uninstalled.
 //!
-//! A Resolution gives up a member when it is deleted, or when its decision has the member no more. Then one that needs it is the successor:
-//! its next decision has the member, as it is installed, and its set adopts the BundleDeployment. Until then the member stays in the old set.
-//! The account of the new set needs the permissions for the objects of the member; the checks of members find out, as for every new member. One
-//! whose checks fail, or do not end, is not the successor: a Resolution keeps nothing of others that it cannot install. Secrets that
-//! the member reads were granted to the old account: such a member passes to a set of the same account only.
+//! A Resolution gives up a member when it is deleted, or when its decision no longer has the member. Then a Resolution that needs it is the
+//! successor: its next decision has the member, as it is installed, and its set adopts the BundleDeployment. Until then the member stays in
+//! the old set. The account of the new set needs the permissions for the objects of the member; the checks of members verify that, as for
+//! every new member. A Resolution whose checks fail, or do not end, is not the successor: it keeps nothing that it cannot install. Secrets
+//! that the member reads were granted to the old account: such a member passes only to a set of the same account.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +24,8 @@ use super::{
     states::Guarded,
 };
 
-/// When to look again whether the set of another Resolution has adopted what it takes over. That set usually tells before.
+/// When to look again whether the set of another Resolution has adopted what it takes over. Usually a change of that set triggers it
+/// earlier.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// A BundleDeployment that stays until the set of another Resolution has adopted it.
@@ -36,7 +37,7 @@ pub(super) struct Awaited {
 }
 
 impl Awaited {
-    /// What users should know.
+    /// Notes for users.
     pub(super) fn note(&self) -> String {
         let Self { deployment, successor } = self;
         match successor {
@@ -56,8 +57,8 @@ pub(super) fn notes(awaited: &[Awaited]) -> Option<String> {
 }
 
 impl Resolutions {
-    /// The members of the set of a Resolution that stay until others have taken them over, and wakes these. `is_given_up` says which members
-    /// the Resolution gives up.
+    /// The members of the set of a Resolution that stay until others have taken them over; wakes these Resolutions. `is_given_up` says
+    /// which members the Resolution gives up.
     pub(super) async fn hand_over(
         &self,
         resolution: &Resolution,
@@ -94,7 +95,7 @@ impl Resolutions {
         Ok(awaited)
     }
 
-    /// What this Resolution takes over from others: BundleDeployments that it needs and whose Resolutions give them up, and where they are.
+    /// What this Resolution takes over from others: BundleDeployments that it needs and that their Resolutions give up, with their places.
     pub(super) async fn taken_over(&self, resolution: &Resolution) -> Result<BTreeMap<String, Placement>, RecordError> {
         let name = resolution.name_any();
         let mut taken = BTreeMap::new();
@@ -126,7 +127,7 @@ impl Resolutions {
         is_deleted || self.states.handovers.is_leaving(&from.name_any(), deployment)
     }
 
-    /// What the members of a decision are and rest on, for a Resolution that has no new answer: what it asks for among them.
+    /// The members of a decision and their dependencies, for a Resolution that has no new answer, including the packages that it asks for.
     pub(super) fn rests_on(&self, resolution: &Resolution, members: &[PlannedMember]) -> BTreeSet<String> {
         let requested = resolution.spec.packages.iter().map(|request| &request.name);
         let packages: BTreeSet<&String> = members.iter().flat_map(|it| &it.rests_on).chain(requested).collect();
@@ -181,7 +182,7 @@ fn can_take_over(resolution: &Resolution) -> bool {
     installs && !resolution.spec.suspend && resolution.metadata.deletion_timestamp.is_none()
 }
 
-/// Whether the spec of a BundleDeployment names ConfigMaps or Secrets, which an administrator added to that of the decision.
+/// Whether the spec of a BundleDeployment names ConfigMaps or Secrets, which an administrator added to the decision's spec.
 fn reads_secrets(deployment: &BundleDeployment) -> bool {
     let spec = &deployment.spec;
     !spec.values_from.is_empty() || spec.source.image.as_ref().is_none_or(|image| image.pull_secret.is_some())

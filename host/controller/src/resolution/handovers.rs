@@ -1,4 +1,4 @@
-//! What is known of members that pass from one set to another.
+//! What is known about members that pass from one set to another.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,22 +13,22 @@ use kube::ResourceExt as _;
 /// How long a member is kept for a Resolution of another account whose checks do not end: it may not be able to install the member.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// What is known of members that Resolutions give up.
+/// What is known about members that Resolutions give up.
 #[derive(Default)]
 pub(crate) struct Handovers(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// The BundleDeployments that the decision of a Resolution has no more, by the name of the Resolution.
+    /// The BundleDeployments that the decision of a Resolution no longer has, by the name of the Resolution.
     leaving: BTreeMap<String, BTreeSet<String>>,
-    /// The BundleDeployments that the last decision of each Resolution has, also if another set installs them, whether it is installed or waits.
-    /// Without a decision since the controller started there is no list.
+    /// The BundleDeployments that the last decision of each Resolution has, including those that another set installs, whether it is
+    /// installed or waits. Without a decision since the controller started there is no list.
     decided: BTreeMap<String, Option<BTreeSet<String>>>,
-    /// How far each takeover is, by BundleDeployment and Resolution.
+    /// The progress of each takeover, by BundleDeployment and Resolution.
     takeovers: BTreeMap<(String, String), Takeover>,
 }
 
-/// How far a Resolution is with what it would take over.
+/// The progress of a Resolution with a member that it would take over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Takeover {
     /// Its checks have not ended. Since when it is asked for.
@@ -66,7 +66,7 @@ impl Handovers {
         }
     }
 
-    /// Notes what the answer to the question of a Resolution has: a refusal does not change what is needed.
+    /// Notes which BundleDeployments the answer for a Resolution has: a refusal does not change what is needed.
     pub(super) fn answered(&self, resolution: &str, answer: &Answer) {
         let decided = match answer {
             Answer::Plan(plan) => {
@@ -83,7 +83,7 @@ impl Handovers {
         }
     }
 
-    /// Notes what the set of a Resolution has and rests on, if there was no decision since the controller started.
+    /// Notes the members of the set of a Resolution and their dependencies, if there was no decision since the controller started.
     pub(super) fn presumed(&self, resolution: &str, deployments: impl FnOnce() -> BTreeSet<String>) {
         self.state().decided.entry(resolution.to_owned()).or_default().get_or_insert_with(deployments);
     }
@@ -119,7 +119,7 @@ impl Handovers {
         state.takeovers.retain(|(_, taking), _| taking != resolution);
     }
 
-    /// Notes what the decision of a Resolution has no more.
+    /// Notes which BundleDeployments the decision of a Resolution no longer has.
     pub(super) fn leave(&self, resolution: &str, deployments: BTreeSet<String>) {
         let mut state = self.state();
         if deployments.is_empty() {
@@ -129,7 +129,7 @@ impl Handovers {
         }
     }
 
-    /// Whether the decision of a Resolution has a BundleDeployment no more, or any.
+    /// Whether the decision of a Resolution no longer has a BundleDeployment or, without a name, any of its BundleDeployments.
     pub(super) fn is_leaving(&self, resolution: &str, deployment: Option<&str>) -> bool {
         let state = self.state();
         let leaving = state.leaving.get(resolution);

@@ -21,18 +21,19 @@ use crate::bundle_deployment::{Installer, NotPlanned, Planned, changes};
 
 /// How many members are fetched and rendered at once.
 const AT_ONCE: usize = 4;
-/// The most refusals of one member, and the most objects that several members would create.
+/// The maximum numbers of refusals of one member, and of objects that several members would create.
 const REPORTED: usize = 20;
 
-/// A member that is not installed as its manifest says.
+/// A member whose installed state differs from its manifest.
 pub(super) struct Unsettled {
     pub(super) member: BundleDeployment,
-    /// Whether its BundleDeployment has to be written. One that has been written and is not ready yet is only rendered: what it brings
-    /// counts as served.
+    /// Whether its BundleDeployment has to be written. A member that has been written and is not ready yet is only rendered: its kinds
+    /// count as served.
     is_changed: bool,
 }
 
-/// The members that are not installed as their manifests say, and those that are taken over. Empty if nothing has to be written or taken over.
+/// The members whose installed state differs from their manifests, and the members that are taken over. Empty if nothing has to be written
+/// or taken over.
 pub(super) fn unsettled(
     installer: &Installer,
     manifests: &Manifests,
@@ -48,8 +49,8 @@ pub(super) fn unsettled(
     if members.iter().any(|it| it.is_changed) { members } else { Vec::new() }
 }
 
-/// Why members of the set of a Resolution would be refused. Each is rendered twice, the second time from the cache: the releases of a large set do not fit into memory
-/// together.
+/// Why members of the set of a Resolution would be refused. Each is rendered twice, the second time from the cache: the releases of a large
+/// set do not fit into memory together.
 pub(super) async fn refusals(installer: Arc<Installer>, resolution: String, members: Vec<Unsettled>) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     let (kinds, members) = defined_kinds(&installer, members, &mut refusals).await;
@@ -68,7 +69,8 @@ async fn defined_kinds(
         let installer = Arc::clone(installer);
         async move {
             let result = Box::pin(Planned::render(&installer, member.clone())).await;
-            // The release goes here, with its share of the memory: results wait for those of the members before them, which may need it.
+            // The release is dropped here, with its share of the memory: results wait for the results of earlier members, which may need
+            // it.
             let result = result.map(|planned| {
                 let mut kinds = DefinedKinds::default();
                 kinds.add(&planned.release);
@@ -93,7 +95,7 @@ async fn defined_kinds(
     (kinds, changed)
 }
 
-/// The objects that each member would create. The kinds of all members count as served: whichever needs another one is installed after it.
+/// The objects that each member would create. The kinds of all members count as served: a member that needs such a kind is installed later.
 async fn created(
     installer: &Arc<Installer>,
     resolution: &str,

@@ -1,7 +1,7 @@
 //! Which BundleDeployments belong to the set of a Resolution.
 //!
-//! The record of the set decides: it lists by UID what the set created. Everyone who may write BundleDeployments can give one the label and the
-//! owner reference of a set.
+//! The record of the set decides: it lists by UID what the set created. Any user who may write BundleDeployments can give one the label and
+//! the owner reference of a set.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -54,15 +54,15 @@ impl Membership {
         })
     }
 
-    /// Whether the record lists an object that another set still has: a takeover that was begun anew before it was complete. Without its entry in
-    /// `spec.adopt` the rollout forgets the object, and a new entry has it adopted.
+    /// Whether the record lists an object that another set still has: a takeover that was begun again before it was complete. Without its
+    /// entry in `spec.adopt` the rollout forgets the object, and a new entry adopts it again.
     pub(super) fn is_interrupted(&self, deployments: &Deployments, object: &AdoptedObject) -> bool {
         let stored = deployments.get(&object.name).filter(|stored| stored.uid().as_ref() == Some(&object.uid));
         let set = self.set.as_ref().map(kube::ResourceExt::name_any);
         stored.is_some_and(|stored| stored.labels().get(OWNER_NAME_LABEL) != set.as_ref() && self.has(&stored))
     }
 
-    /// Where the record was lost, what refers to the set by UID counts as its own until the rollout has rebuilt the record.
+    /// If the record was lost, objects that refer to the set by UID count as its own until the rollout has rebuilt the record.
     fn inherits(&self, state: &State, deployment: &BundleDeployment) -> bool {
         let refers = |set: &BundleDeployment| {
             let uid = set.uid().unwrap_or_default();
@@ -146,7 +146,7 @@ mod tests {
         Membership { set: Some(deployment("resolveset-shop", "set")), state }
     }
 
-    /// A BundleDeployment with everything that its author can write.
+    /// A BundleDeployment with every field that its author can write.
     fn forged(name: &str, uid: &str) -> BundleDeployment {
         let mut forged = deployment(name, uid);
         let label = chandler_api::names::OWNER_NAME_LABEL.to_owned();

@@ -1,5 +1,5 @@
-//! Gathers what is known of the BundleDeployments of the cluster: records, and what catalogs have of the packages that they call themselves
-//! ([`chandler_resolution::observed`]).
+//! Gathers what is known about the BundleDeployments of the cluster: records, and the catalogs' bundles of the packages that they claim to
+//! be ([`chandler_resolution::observed`]).
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -27,10 +27,10 @@ use super::{
 };
 use crate::catalog::KnownCatalog;
 
-/// The most packages whose bundles are kept.
+/// The maximum number of packages whose bundles are kept.
 const KNOWN: usize = 20_000;
 
-/// Why it is not known what is installed.
+/// Why it is unknown what is installed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ObserveError {
     /// A record cannot be read.
@@ -44,13 +44,13 @@ pub(super) enum ObserveError {
 /// The bundles of packages, by the digest of the catalog and the package.
 type Listed = HashMap<(Digest, String), Arc<[Entry]>>;
 
-/// The bundles of packages that BundleDeployments call themselves.
+/// The bundles of packages that BundleDeployments claim to be.
 #[derive(Default)]
 pub(super) struct Entries(Mutex<Listed>);
 
 impl Entries {
-    /// What is known, and what is to be read. Forgets what no catalog has any more, and everything if too much is known: anyone chooses what a
-    /// bundle calls itself.
+    /// What is known, and what has to be read. Forgets bundles that no catalog has any more, and everything if too much is known: the
+    /// author of a bundle chooses which package it claims to be.
     fn known(
         &self,
         digests: &BTreeSet<&Digest>,
@@ -99,7 +99,7 @@ fn read(indexes: &Indexes, missing: Vec<(Digest, String)>) -> Result<Listed, Str
     Ok(found)
 }
 
-/// The bundle that an image is, in the catalogs that the Resolution may take the package from.
+/// The bundle with this image, in the catalogs from which the Resolution may take the package.
 fn proven(
     resolution: &Resolution,
     image: &InstalledImage,
@@ -120,7 +120,7 @@ fn proven(
 }
 
 impl Resolutions {
-    /// What the BundleDeployments of the cluster have. `catalogs` are those that the Resolution selects and that can be read.
+    /// The bundles of the BundleDeployments of the cluster. `catalogs` are the catalogs that the Resolution selects and that can be read.
     pub(super) async fn observe(
         &self,
         resolution: &Resolution,
@@ -134,7 +134,7 @@ impl Resolutions {
         let mut facts = Vec::new();
         for deployment in all.iter().filter_map(|guarded| guarded.0.as_ref().ok()) {
             let is_member = membership.has(deployment);
-            // What says nothing of its bundle needs no record.
+            // A BundleDeployment that says nothing about its bundle needs no record.
             if deployment.metadata.deletion_timestamp.is_none() && (is_member || Claim::of(deployment).is_some()) {
                 facts.push(Fact { deployment, history: self.history(deployment).await?, is_member });
             }
@@ -151,7 +151,7 @@ impl Resolutions {
         Ok(state.map(|state| state.history.clone()).unwrap_or_default())
     }
 
-    /// What the catalogs have of packages.
+    /// The catalogs' bundles of packages.
     async fn listed(&self, catalogs: &[&KnownCatalog], packages: &BTreeSet<String>) -> Result<Listed, ObserveError> {
         let digests: BTreeSet<&Digest> = catalogs.iter().filter_map(|catalog| catalog.digest.as_ref()).collect();
         let all = self.catalogs.known().into_iter().filter_map(|catalog| catalog.digest).collect();

@@ -1,4 +1,4 @@
-//! All members of a decision are fetched, rendered and checked before the first of them is written. What was refused is remembered.
+//! All members of a decision are fetched, rendered and checked before the first of them is written. Refusals are remembered.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,12 +15,12 @@ use kube::ResourceExt as _;
 use super::member_checks::{Unsettled, refusals, unsettled};
 use crate::bundle_deployment::Installer;
 
-/// The most rounds of a reconcile. One or two are usually enough: a round finds all refusals of its members.
+/// The maximum number of rounds of a reconcile. One or two are usually enough: a round finds all refusals of its members.
 pub(super) const ROUNDS: usize = 10;
 /// How long members that were refused wait for the next check. A permission that is granted and an image that is pushed change no object
 /// that the controller watches.
 pub(super) const CHECK_AGAIN: Duration = Duration::from_secs(30);
-/// The longest such wait. It doubles while a check finds what the one before it found.
+/// The longest such wait. It doubles while a check finds the same refusals as the check before.
 const LONGEST_WAIT: Duration = Duration::from_mins(8);
 
 /// The checks of the Resolutions: a job for each round of each.
@@ -42,7 +42,7 @@ struct Refused {
     occasion: Occasion,
 }
 
-/// What a new check is worth making for.
+/// What makes a new check worthwhile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Occasion {
     /// The user's last request for a reconcile. It is met at once.
@@ -64,7 +64,7 @@ impl Refused {
         wait.saturating_sub(self.at.elapsed())
     }
 
-    /// How long to wait after a check that found these refusals.
+    /// How long to wait after a check with these refusals.
     fn wait_after(before: Option<&Self>, refusals: &[Refusal], occasion: &Occasion) -> Duration {
         let same = before.filter(|it| it.refusals == refusals && it.occasion == *occasion);
         same.map_or(CHECK_AGAIN, |it| (it.wait * 2).min(LONGEST_WAIT))
@@ -78,12 +78,12 @@ pub(super) struct Check<'a> {
     pub(super) round: usize,
     pub(super) manifests: &'a Manifests,
     pub(super) occasion: &'a Occasion,
-    /// The members that other Resolutions give up. They are checked even where nothing has to be written: whether this Resolution may install
-    /// them is not known.
+    /// The members that other Resolutions give up. They are checked even if nothing has to be written: it is unknown whether this
+    /// Resolution may install them.
     pub(super) taken_over: &'a BTreeMap<String, Placement>,
 }
 
-/// What is known of the checks of a decision.
+/// What is known about the checks of a decision.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Preflight {
     /// Nothing refuses the members.
@@ -100,8 +100,8 @@ pub(super) enum Preflight {
 }
 
 impl Preflights {
-    /// Checks the members of a decision that are new or changed. While that takes longer, `wake` is called when it ends. What was
-    /// refused stays refused until a later check says otherwise.
+    /// Checks the members of a decision that are new or changed. If that takes longer, `wake` is called when it ends. A member that was
+    /// refused stays refused until a later check accepts it.
     pub(super) async fn check(
         &self,
         installer: &Arc<Installer>,
@@ -188,8 +188,8 @@ fn job(resolution: &str, round: usize) -> String {
     format!("{resolution}/{round}")
 }
 
-/// What the checks depend on, but for the objects of the cluster. The state of the members is not part of it: it changes all the time
-/// while they are installed.
+/// What the checks depend on, except the objects of the cluster. The state of the members is not part of it: it changes all the time while
+/// they are installed.
 fn inputs(installer: &Installer, manifests: &Manifests, members: &[Unsettled]) -> Digest {
     let approved = members.iter().map(|Unsettled { member, .. }| {
         let stored = installer.deployments.get(&member.name_any())?;

@@ -87,19 +87,19 @@ pub(crate) struct Resolutions {
     pub(super) own_writes: OwnWrites<Resolution>,
     pub(super) generations: GenerationTracker,
     pub(super) preflights: Preflights,
-    /// Who may ask the resolver: requesters take turns, so that the costly questions of one tenant delay those of the others by one each.
+    /// Who may ask the resolver: requesters take turns, so that expensive questions of one tenant delay each other tenant by one question.
     pub(super) turns: Turns,
     memory: Mutex<HashMap<String, Memory>>,
     backoff: Backoff,
 }
 
-/// What is known of a Resolution between reconciles.
+/// What is known about a Resolution between reconciles.
 #[derive(Default)]
 pub(super) struct Memory {
     uid: Option<String>,
     /// The answers, by the round in which they were asked for.
     answered: BTreeMap<usize, Option<Arc<Answered>>>,
-    /// The decisions; none if they have to be read.
+    /// The decisions, or `None` if they must be read.
     decisions: Option<Decisions>,
 }
 
@@ -187,7 +187,7 @@ impl Resolutions {
         self.backoff.succeeded(name);
     }
 
-    /// Takes what is known of a Resolution; after an error it has to be read again.
+    /// Takes what is known about a Resolution; after an error it must be read again.
     fn recall(&self, resolution: &Resolution) -> Memory {
         let known = self.memory.lock().unwrap_or_else(PoisonError::into_inner).remove(&resolution.name_any());
         let uid = resolution.uid();
@@ -198,7 +198,7 @@ impl Resolutions {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), memory);
     }
 
-    /// What the status is to be.
+    /// The status to write.
     pub(super) fn report(resolution: &Resolution, found: &Found<'_>, next: Next) -> Report<ResolutionStatus> {
         Report { status: Some(status::derive(resolution, found, Timestamp::now())), next }
     }
@@ -250,7 +250,8 @@ impl Resolutions {
         let Decided { answer, catalogs, target } = self.decide(subject, &mut decisions, memory).await?;
         let alternatives = memory.alternatives();
         if matches!(&answer, Answer::Plan(plan) if plan.set().next().is_none()) {
-            // A set has members. Without the BundleDeployment, nothing of an earlier one stays, once others have taken over what they need.
+            // A set has members. Without the BundleDeployment, an earlier one leaves nothing behind once others have taken over what they
+            // need.
             let awaited = self.hand_over(resolution, |_| true).await?;
             if !awaited.is_empty() {
                 let answer = noting(answer, &awaited);
@@ -271,11 +272,11 @@ impl Resolutions {
         if let Some(decision) = target.number.and_then(|number| decisions.find(number)) {
             let api = Api::all(self.cluster.client.clone());
             let live = deployment.as_ref().filter(|it| it.metadata.deletion_timestamp.is_none());
-            // One that is being deleted is created again once it is gone.
+            // A BundleDeployment that is being deleted is created again once it is gone.
             if live.is_some() || deployment.is_none() {
                 let adopted = self.adopted(&self.taken_over(resolution).await?);
                 let membership = Membership::read(&self.sets, resolution).await?;
-                // A rollout that is under way needs all entries: an edit of the spec would begin it anew, without what it already recorded.
+                // A rollout in progress needs all entries: an edit of the spec would begin it again, without what it already recorded.
                 let is_settled = adopted.is_empty() && live.is_some_and(is_ready);
                 let collides = live.is_some_and(set::collides);
                 let is_obsolete = |it: &AdoptedObject| {
@@ -287,7 +288,7 @@ impl Resolutions {
                 is_current = written == Written::Nothing;
                 created = if let Written::Created(uid) = written { Some(uid) } else { None };
             }
-            // What a failed decision is rolled back to is kept beside it.
+            // The decision to which a failed one is rolled back is kept, too.
             let fewest = if output.on_failure == Some(OnFailure::Rollback) { 2 } else { 1 };
             let limit = usize::try_from(output.history_limit.unwrap_or(DECISIONS)).unwrap_or(fewest).max(fewest);
             let number = decision.number;
@@ -346,7 +347,7 @@ pub(super) fn set_output(output: Option<&ResolutionOutput>) -> Option<&ResolveSe
     output?.resolve_set.as_ref()
 }
 
-/// An answer with what users should know of members that others take over.
+/// An answer with notes for users about members that others take over.
 pub(super) fn noting(answer: Answer, awaited: &[Awaited]) -> Answer {
     match answer {
         Answer::Plan(mut plan) => {
@@ -372,11 +373,11 @@ impl Reconciler for Resolutions {
 
     async fn reconcile(&self, resolution: &Resolution) -> Result<Report<ResolutionStatus>, ReconcileError> {
         let name = resolution.name_any();
-        // Before the first lists, nothing would seem to be installed, and no catalog to exist.
+        // Before the first lists, no BundleDeployment would seem to be installed, and no catalog to exist.
         if !self.deployments.ready().await || !self.catalogs.ready().await {
             return Ok(Report::nothing());
         }
-        // Everything would seem to be allowed.
+        // All packages would seem to be allowed.
         if name == self.cluster.options.platform_resolution && !self.policies.ready().await {
             return Ok(Report::nothing());
         }
@@ -385,7 +386,7 @@ impl Reconciler for Resolutions {
         }
         let mut memory = self.recall(resolution);
         let resolved = Box::pin(self.resolve(resolution, &mut memory)).await;
-        // Whatever came of it: others wait until each Resolution was looked at once.
+        // Regardless of the result: others wait until each Resolution was looked at once.
         self.states.handovers.answered(&name, &Answer::None);
         let report = resolved?;
         if self.states.exists(&name, resolution.uid().as_deref()) {

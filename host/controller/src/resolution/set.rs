@@ -51,8 +51,8 @@ fn is_decision(config_map: &str, deployment: &str) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether a BundleDeployment is exactly what the controller creates for one of these decisions. After a crash it may have created it without
-/// noting that; someone else who writes the same, the account included, gains nothing.
+/// Whether a BundleDeployment is exactly what the controller creates for one of these decisions. After a crash the controller may have
+/// created it without noting that; another client that writes an equal one, including the account, gains nothing.
 pub(super) fn is_as_created<'a>(
     deployment: &BundleDeployment,
     resolution: &Resolution,
@@ -77,7 +77,7 @@ fn config_map_of(source: &BundleSource) -> Option<&str> {
 /// What was written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// Nothing: the BundleDeployment is as it is to be.
+    /// Nothing: the BundleDeployment is already as wanted.
     Nothing,
     /// A change.
     Change,
@@ -85,7 +85,7 @@ pub(super) enum Written {
     Created(String),
 }
 
-/// Creates the BundleDeployment, or changes what differs from what the Resolution says. Administrators may set all other fields.
+/// Creates the BundleDeployment, or changes the fields that differ from the Resolution. Administrators may set all other fields.
 pub(super) async fn write(
     api: &Api<BundleDeployment>,
     existing: Option<&BundleDeployment>,
@@ -147,15 +147,15 @@ pub(super) fn collides(deployment: &BundleDeployment) -> bool {
     })
 }
 
-/// The change of the current spec that waits for approval. One of an earlier spec may still be in the status, and an update of a provisioner
-/// is no change of the spec.
+/// The change of the current spec that waits for approval. The status may still have a change of an earlier spec, and an update of a
+/// provisioner does not change the spec.
 pub(super) fn awaited_change(deployment: &BundleDeployment) -> Option<&PendingChange> {
     let status = deployment.status.as_ref()?;
     let pending = status.pending_change.as_ref().filter(|pending| pending.cause != Some(ChangeCause::Provisioner));
     pending.filter(|_| status.observed_generation == deployment.metadata.generation)
 }
 
-/// The merge patch that makes these fields of a spec what they are to be; empty where they are.
+/// The merge patch that sets these fields of a spec to the wanted values; empty if they have them.
 pub(crate) fn changed_fields(now: &Value, wanted: &Value, fields: &[&str]) -> Map<String, Value> {
     let differs = |field: &&&str| now.get(**field) != wanted.get(**field);
     let change = |field: &str| match (now.get(field), wanted.get(field)) {
@@ -169,7 +169,7 @@ pub(crate) fn changed_fields(now: &Value, wanted: &Value, fields: &[&str]) -> Ma
     fields.iter().filter(differs).map(|field| ((*field).to_owned(), change(field))).collect()
 }
 
-/// The merge patch that makes the fields of the Resolution what they are to be, if any differs.
+/// The merge patch that sets the fields of the Resolution to the wanted values, if any differs.
 fn difference(now: &Value, wanted: &Value) -> Option<Map<String, Value>> {
     let mut change = changed_fields(now, wanted, &FIELDS);
     let on_failure = |spec: &Value| spec.pointer("/rollout/onFailure").cloned();
@@ -180,8 +180,8 @@ fn difference(now: &Value, wanted: &Value) -> Option<Map<String, Value>> {
     (!change.is_empty()).then_some(change)
 }
 
-/// What the set is to adopt, if that differs from now. Administrators list objects, too. What the set has taken over needs no entry any more,
-/// and the list is bounded by the schema, so the oldest make room.
+/// What the set should adopt, if that differs from the current list. Administrators list objects, too. Objects that the set has taken over
+/// no longer need an entry, and the schema limits the list, so the oldest entries make room.
 fn still_to_adopt(
     now: &[AdoptedObject],
     more: &[AdoptedObject],

@@ -36,7 +36,7 @@ impl Sets {
         }
     }
 
-    /// The Resolution that had the controller write a BundleDeployment: its set, or a member of the set.
+    /// The Resolution for which the controller wrote a BundleDeployment: its set, or a member of the set.
     pub(crate) async fn resolution_of(&self, deployment: &BundleDeployment) -> Option<String> {
         if let Some(resolution) = self.of_set(deployment) {
             return Some(resolution.name_any());

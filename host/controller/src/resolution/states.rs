@@ -1,4 +1,4 @@
-//! The Resolutions as their watch delivered them last, and which changes of other objects concern one.
+//! The Resolutions as their watch last delivered them, and which changes of other objects concern one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ const PACE: Duration = Duration::from_secs(2);
 /// A Resolution that may not decode.
 pub(super) type Guarded = chandler_runtime::Guarded<Resolution>;
 
-/// All Resolutions. Triggers the reconciles of those that a change concerns.
+/// All Resolutions. Triggers reconciles of the Resolutions that a change concerns.
 pub(crate) struct ResolutionStates {
     objects: Cache<Guarded>,
     triggers: Triggers<Resolution>,
@@ -36,7 +36,7 @@ pub(crate) struct ResolutionStates {
     installed: Mutex<BTreeMap<String, Bundle>>,
     /// The reason of the condition Ready of each BundleDeployment, which statuses of Resolutions repeat.
     states: Mutex<BTreeMap<String, String>>,
-    /// The Resolutions of which a decision changed.
+    /// The Resolutions whose decisions changed.
     stale: Mutex<BTreeSet<String>>,
     /// A BundleDeployment has another bundle than before.
     bundles: Notify,
@@ -44,7 +44,7 @@ pub(crate) struct ResolutionStates {
     pub(super) handovers: Handovers,
 }
 
-/// What the status of a BundleDeployment says of its bundle. That it is another one is a reason to look at the records, and nothing more.
+/// What the status of a BundleDeployment says about its bundle. A different bundle is only a reason to look at the records.
 #[derive(Clone, Debug, PartialEq)]
 struct Bundle {
     claim: Option<Claim>,
@@ -99,7 +99,7 @@ impl ResolutionStates {
         }
     }
 
-    /// Wakes the Resolutions that need a BundleDeployment whose state is another one than before: its set is not the only one that reports it.
+    /// Wakes the Resolutions that need a BundleDeployment whose state has changed: its set is not the only one that reports it.
     fn state_changed(&self, deployment: &BundleDeployment) {
         let name = deployment.name_any();
         let Some(state) = ready(deployment).map(|ready| ready.reason.clone()) else { return };
@@ -159,12 +159,12 @@ impl ResolutionStates {
         self.objects.ready().await
     }
 
-    /// A Resolution as the watch brought it last.
+    /// A Resolution as the watch last delivered it.
     pub(crate) fn get(&self, name: &str) -> Option<Resolution> {
         self.objects.get(&ObjectRef::new(name))?.0.as_ref().ok().cloned()
     }
 
-    /// All Resolutions, as the watch brought them last.
+    /// All Resolutions, as the watch last delivered them.
     pub(super) fn state(&self) -> Vec<Arc<Guarded>> {
         self.objects.state()
     }
@@ -175,12 +175,12 @@ impl ResolutionStates {
         let _ = self.triggers.send(ObjectRef::new(name));
     }
 
-    /// Whether this very Resolution exists, as far as the watch has brought it.
+    /// Whether this very Resolution exists, according to the watch.
     pub(super) fn exists(&self, name: &str, uid: Option<&str>) -> bool {
         self.objects.get(&ObjectRef::new(name)).is_some_and(|object| object.uid().as_deref() == uid)
     }
 
-    /// What catalogs say of deprecated bundles that were chosen, by BundleDeployment.
+    /// What catalogs say about deprecated bundles that were chosen, by BundleDeployment.
     pub(crate) fn deprecations(&self) -> BTreeMap<String, String> {
         let all = self.objects.state();
         let statuses = all.iter().filter_map(|guarded| guarded.0.as_ref().ok()?.status.as_ref());
