@@ -23,7 +23,7 @@ const MAX_INTERVAL: Duration = Duration::from_hours(12);
 pub struct Completed {
     /// The release with Secrets, and with the `caBundle`s by which the API server trusts them.
     pub release: Arc<Release>,
-    /// When its certificates must be checked again; none where it has none.
+    /// When its certificates must be checked again; `None` if it has none.
     pub look_again: Option<Duration>,
 }
 

@@ -8,7 +8,7 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
-/// The result of a request; none where the object is gone.
+/// The result of a request; `None` if the object is gone.
 pub(crate) fn ignore_absent<T>(result: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
     match result {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
@@ -16,7 +16,7 @@ pub(crate) fn ignore_absent<T>(result: Result<T, kube::Error>) -> Result<Option<
     }
 }
 
-/// Deletes this very object. One that is gone is no error; one of the same name that is another object is a conflict.
+/// Deletes this very object. An object that is already gone is not an error; another object with the same name is a conflict.
 pub(crate) async fn delete<K>(api: &Api<K>, object: &K) -> Result<(), kube::Error>
 where
     K: ResourceExt + Clone + DeserializeOwned + Debug,

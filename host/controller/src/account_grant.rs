@@ -1,5 +1,5 @@
-//! On whose behalf a BundleDeployment may be installed, as the ServiceAccounts say: the second line behind the admission policies, which
-//! not every cluster has, and which see only requests that are made after they were applied.
+//! On whose behalf a BundleDeployment may be installed, according to the ServiceAccounts. This is the second line of defense behind the
+//! admission policies, which not every cluster has, and which see only requests that are made after they were applied.
 //!
 //! The annotations `chandler.dev/bundledeployments` and `chandler.dev/resolutions` of a ServiceAccount list who may use it. The set of a
 //! Resolution, and its members, count as that Resolution (`resolution::decided`).
@@ -14,7 +14,7 @@ use kube::ResourceExt as _;
 
 use crate::resolution::Sets;
 
-/// Who asks for an account.
+/// The identity that asks for an account.
 pub(crate) struct Asker {
     deployment: String,
     /// The Resolution whose set it belongs to.
@@ -27,7 +27,7 @@ pub(crate) struct Asker {
 enum Membership {
     /// The controller is about to write it for this one.
     Planned(String),
-    /// It is stored: to be found out, once it matters.
+    /// It is stored; the Resolution is looked up when it matters.
     Stored(Arc<Sets>, Box<BundleDeployment>),
 }
 
@@ -72,7 +72,7 @@ impl AccountGrant for Asker {
             match &self.resolution {
                 Membership::Planned(resolution) => granted(resolution),
                 Membership::Stored(sets, deployment) => {
-                    // Most accounts list none, and then nothing has to be found out.
+                    // Most accounts list none, and then nothing has to be looked up.
                     Grantee::lists_resolutions(annotations)
                         && sets.resolution_of(deployment).await.is_some_and(|it| granted(&it))
                 }

@@ -1,8 +1,8 @@
 //! How much memory releases in progress may take, by the estimate of [`Release::memory`](chandler_core::Release::memory).
 //!
-//! Each part of the work has memory of its own, so that none waits for another one to give its memory back: a release that is prepared keeps its
-//! share until a reconcile takes it, which needs a share of the reconciles; and the reconcile of a set waits for checks. Work that has a share
-//! never waits for one of the same kind.
+//! Each part of the work has its own memory, so that none waits for another one to free memory: a release that is prepared keeps its share
+//! until a reconcile takes it, which needs a share of the reconciles; and the reconcile of a set waits for checks. Work that has a share
+//! never waits for another share of the same kind.
 
 use chandler_runtime::Capacity;
 
@@ -15,7 +15,7 @@ const PREPARATIONS: usize = 32 << 20;
 /// The memory of releases that are not installed, while the members of sets are checked.
 const CHECKS: usize = 16 << 20;
 
-/// What is in progress outside of reconciles.
+/// Work in progress outside of reconciles.
 pub(crate) struct Capacities {
     pub(crate) preparations: Capacity,
     pub(crate) checks: Capacity,

@@ -7,8 +7,8 @@
 //! | `reconciler` | the state of the reconciler, and one reconcile | yes |
 //! | `look` | what the source names now, with as few requests as possible | yes |
 //! | `index` | builds the index of a catalog and checks it | disk |
-//! | `olm` | the same for catalogs of OLM | yes |
-//! | `states` | what is known of each Catalog between reconciles | no |
+//! | `olm` | uses the catalogs of OLM like Catalogs | yes |
+//! | `states` | what is known about each Catalog between reconciles | no |
 //! | `status` | derives the status | no |
 
 mod index;

@@ -4,9 +4,9 @@
 //! |---|---|---|
 //! | `changes` | notes that something changed | no |
 //! | `settings` | the options that an administrator sets | no |
-//! | `proxy` | waits for a change or a deadline, and has everything written that differs | yes |
+//! | `proxy` | waits for a change or a deadline, and writes everything that differs | yes |
 //! | `observe` | the packages, as the caches hold their objects | no |
-//! | `wanted` | the ClusterOperators that there are to be, and their statuses | no |
+//! | `wanted` | the wanted ClusterOperators, and their statuses | no |
 //! | `kept` | the ClusterOperators of this controller, as its watch and its writes show them | no |
 //! | `write` | creates, writes and deletes a ClusterOperator | writes |
 //! | `probe` | whether the controller may read what it reconciles | reads |

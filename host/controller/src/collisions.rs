@@ -26,7 +26,7 @@ impl Drop for Watching {
 }
 
 impl Collisions {
-    /// Watches these objects on behalf of a BundleDeployment, unless it does so. `watch` ends when one of them changes.
+    /// Watches these objects on behalf of a BundleDeployment, unless it already watches them. `watch` ends when one of them changes.
     pub(crate) fn watch<F>(&self, name: &str, objects: Vec<ObjectKey>, watch: impl FnOnce(Vec<ObjectKey>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -39,12 +39,12 @@ impl Collisions {
         all.insert(name.to_owned(), Watching { objects, task });
     }
 
-    /// Watches nothing on behalf of a BundleDeployment any more.
+    /// Stops watching on behalf of a BundleDeployment.
     pub(crate) fn end(&self, name: &str) {
         self.all().remove(name);
     }
 
-    /// Watches nothing any more: the controller stops.
+    /// Stops all watches: the controller stops.
     pub(crate) fn end_all(&self) {
         self.all().clear();
     }

@@ -24,7 +24,7 @@ pub(crate) enum Found<'a> {
     Content(&'a Digest),
     /// No content.
     Nothing,
-    /// It did not look: the content is what it was.
+    /// It did not look: the content has not changed.
     Same,
 }
 
@@ -39,7 +39,7 @@ impl Contents {
         self.service.as_ref().map(|service| format!("{service}/bundles/{name}.tgz"))
     }
 
-    /// Notes what a reconcile found: the content that it unpacked, or that there is none, or only that it looked.
+    /// Notes what a reconcile found: the content that it unpacked, or that there is none, or that it did not look.
     pub(crate) fn note(&self, name: &str, found: Found<'_>) {
         if self.service.is_none() {
             return;
@@ -57,7 +57,7 @@ impl Contents {
         self.unpacked().remove(name);
     }
 
-    /// What was noted last.
+    /// What was last noted.
     pub(crate) fn get(&self, name: &str) -> Holding {
         match self.unpacked().get(name) {
             Some(Some(content)) => Holding::Content(content.clone()),

@@ -1,4 +1,4 @@
-//! The BundleDeployments as their watch delivered them last.
+//! The BundleDeployments as their watch last delivered them.
 
 use std::sync::Arc;
 

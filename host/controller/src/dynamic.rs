@@ -6,13 +6,13 @@ use kube::{
     api::{DynamicObject, ListParams, WatchEvent, WatchParams},
 };
 
-/// The most objects of a kind in one response.
+/// The maximum number of objects of a kind in one response.
 const PAGE: u32 = 200;
 
-/// Objects, and where to continue to watch their kind; none if the cluster does not serve it.
+/// Objects, and where to continue to watch their kind; `None` if the cluster does not serve it.
 pub(crate) type Listed = (Vec<DynamicObject>, Option<String>);
 
-/// All objects that are selected, and where a watch begins; none if the cluster does not serve the kind.
+/// All objects that are selected, and where a watch begins; `None` if the cluster does not serve the kind.
 pub(crate) fn list<'a>(
     api: &'a Api<DynamicObject>,
     selected: &'a ListParams,

@@ -24,8 +24,7 @@ const REPORTED: &[ConditionType] = &[
     ConditionType::Valid,
 ];
 
-/// Publishes the transitions of the conditions from those that were stored, if any: a warning for each cause, and one Event for all that went
-/// well.
+/// Publishes the transitions of the conditions from the stored ones, if any: a warning for each cause, and one Event for all successes.
 pub(crate) async fn publish<K>(events: &Events, object: &K, stored: Option<&[Condition]>, new: &[Condition])
 where
     K: Resource<DynamicType = ()> + Debug,
@@ -44,7 +43,7 @@ struct TransitionEvent<'a> {
     message: String,
 }
 
-/// The conditions whose transition names an Event about several, the first one before the others.
+/// The conditions whose transition gives an Event about several its name, the first one before the others.
 const NAMING: &[ConditionType] = &[ConditionType::Installed, ConditionType::Progressing, ConditionType::Healthy];
 
 fn of_transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<TransitionEvent<'a>> {
@@ -68,7 +67,7 @@ fn of_transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<Transition
     events
 }
 
-/// The reason of an Event about a condition: that of `Progressing` where it has the same message, since it names the cause
+/// The reason of an Event about a condition: the reason of `Progressing` if it has the same message, since it names the cause
 /// (`InvalidContent`) and the condition its consequence (`UpgradeFailed`).
 fn cause<'a>(condition: &'a Condition, all: &'a [Condition]) -> &'a str {
     let progressing = find_condition(all, ConditionType::Progressing);
@@ -150,7 +149,7 @@ fn new_warnings(old: &[BundleWarning], new: &[BundleWarning]) -> Option<String> 
     (!added.is_empty()).then(|| added.join("\n"))
 }
 
-/// The type of the Event for a transition; none where it has no Event.
+/// The type of the Event for a transition; `None` if it has no Event.
 fn classify(before: Option<&Condition>, condition: &Condition) -> Option<EventType> {
     let is_reported = REPORTED.iter().any(|reported| reported.as_str() == condition.type_);
     // The absence of drift is an Event only after there was drift.

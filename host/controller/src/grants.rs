@@ -1,7 +1,7 @@
 //! Notices at once when a user adds a permission, an account or a namespace that a BundleDeployment waits for.
 //!
-//! These kinds are watched only while one waits, and only where the controller may watch them; everywhere else a BundleDeployment tries
-//! again every few seconds.
+//! These kinds are watched only while a BundleDeployment waits, and only if the controller may watch them; otherwise a BundleDeployment
+//! tries again every few seconds.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -19,11 +19,11 @@ use tokio::sync::{Notify, watch};
 
 use crate::cluster::Cluster;
 
-/// The least time between two changes that have all go on. Longer where many wait, of which each sends requests.
+/// The minimum time between two changes that wake all waiting BundleDeployments. Longer if many wait, since each sends requests.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How much longer for each that waits.
+/// How much longer for each BundleDeployment that waits.
 const PAUSE_FOR_EACH: Duration = Duration::from_millis(20);
-/// The pause before a kind is watched again that could not be watched.
+/// The pause before the controller tries again to watch a kind.
 const REFUSED: Duration = Duration::from_mins(1);
 
 /// The names of the BundleDeployments that wait for a grant.
@@ -92,7 +92,7 @@ async fn watch_kind(cluster: &Cluster, informers: &Informers, kind: &ApiResource
     }
 }
 
-/// Notes each change, until the API server ends the watch. Nothing is read of the objects that exist.
+/// Notes each change, until the API server ends the watch. The existing objects are not read.
 async fn changes(api: &Api<DynamicObject>, changed: &Notify) -> Result<(), kube::Error> {
     let list = api.list_metadata(&ListParams::default().limit(1)).await?;
     let version = list.metadata.resource_version.unwrap_or_default();

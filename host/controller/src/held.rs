@@ -15,7 +15,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// The content in the status, as before a restart, if the record has a revision with it: others may write a status.
+    /// The content in the status, as before a restart, if the record has a revision with it: other clients may write a status.
     fn recorded(&self, name: &str) -> Option<Digest> {
         let guarded = self.installer.deployments.guarded(name)?;
         let described = guarded.0.as_ref().ok()?.status.as_ref()?.content_digest.clone()?;

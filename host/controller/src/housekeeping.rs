@@ -31,7 +31,7 @@ pub(crate) async fn run(installer: &Installer, catalogs: &CatalogStates) {
     }
 }
 
-/// Forgets content that was uploaded for BundleDeployments that are gone. It is then removed as other unused content is.
+/// Forgets content that was uploaded for BundleDeployments that are gone. It is then removed like other unused content.
 async fn uploads(installer: &Installer) {
     let existing: HashSet<(String, String)> = installer
         .deployments

@@ -17,7 +17,7 @@
 //! | `platform_policy` | the reconciler of PlatformPolicies |
 //! | `cluster_operator` | the ClusterOperators that report PlatformOperators and the controller to OpenShift |
 //! | `cluster` | the API server and the options, which all reconcilers share |
-//! | `deployments` | the BundleDeployments as their watch delivered them last |
+//! | `deployments` | the BundleDeployments as their watch last delivered them |
 //! | `signals` | how reconcilers learn of changes that another one noticed |
 //! | `capacities` | how much memory releases in progress may take |
 //! | `memory` | state between reconciles that may be lost |
@@ -29,7 +29,7 @@
 //! | `problem` | why a step failed, as the status reports it |
 //! | `collisions` | watches of the objects of other owners that are in the way |
 //! | `grants` | permissions, accounts and namespaces that users add |
-//! | `registries` | registries that do not answer, and who waits for them |
+//! | `registries` | registries that do not answer, and the BundleDeployments that wait for them |
 //! | `mirror_sets` | mirrors that the cluster sets |
 //! | `values` | watches of ConfigMaps and Secrets with values, and what hides their values |
 //! | `events` | the Events of status changes |

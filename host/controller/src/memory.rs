@@ -1,4 +1,4 @@
-//! What the controller remembers of BundleDeployments between reconciles. Losing it costs time and nothing else.
+//! What the controller remembers about BundleDeployments between reconciles. Losing it only costs time.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -24,7 +24,7 @@ use crate::{
 /// Everything that is remembered.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// What sources that can move resolved to last.
+    /// What sources that can move last resolved to.
     pub(crate) resolutions: Resolutions,
     /// Which releases are in use.
     pub(crate) in_use: ReleasesInUse,
@@ -44,9 +44,9 @@ pub(crate) struct Memory {
     pub(crate) failed_updates: FailedUpdates,
     /// Which formats provisioners recognised.
     pub(crate) detections: Detections,
-    /// Who waits for a registry that does not answer.
+    /// The BundleDeployments that wait for a registry that does not answer.
     pub(crate) registries: Registries,
-    /// Who waits for a permission, an account or a namespace.
+    /// The BundleDeployments that wait for a permission, an account or a namespace.
     pub(crate) grants: Grants,
     /// The objects of other owners that are watched.
     pub(crate) collisions: Collisions,
@@ -86,7 +86,7 @@ impl Memory {
         self.failed.clear_those(&self.refused.concerned(cluster));
     }
 
-    /// Watches nothing any more: the controller stops.
+    /// Stops all watches: the controller stops.
     pub(crate) fn end_watches(&self) {
         self.collisions.end_all();
         self.values.end_all();
@@ -102,7 +102,7 @@ pub(crate) struct OwnershipConflicts {
 #[derive(Default)]
 struct Conflicts {
     contention: Contention,
-    /// When the last reconcile began, and what the user requested of it.
+    /// When the last reconcile began, and what the user requested from it.
     reconcile: Option<(Duration, Digest)>,
 }
 
@@ -114,10 +114,10 @@ impl Default for OwnershipConflicts {
 
 impl OwnershipConflicts {
     /// How often a BundleDeployment is reconciled while another client changes its objects all the time: without this, each of those
-    /// changes would have everything compared.
+    /// changes would compare everything.
     const COOLDOWN: Duration = Duration::from_secs(2);
 
-    /// How long to wait with a reconcile of this request; zero where it may begin, and then it has begun.
+    /// How long to wait with a reconcile of this request; zero if it may begin, and then it has begun.
     pub(crate) fn cooldown(&self, name: &str, requested: Digest) -> Duration {
         let now = self.origin.elapsed();
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,7 +147,7 @@ impl OwnershipConflicts {
     }
 }
 
-/// When the status of each BundleDeployment last announced a revision, or reported how far its rollout came.
+/// When the status of each BundleDeployment last announced a revision, or reported the progress of its rollout.
 #[derive(Default)]
 pub(crate) struct Announcements(Mutex<HashMap<String, Instant>>);
 
@@ -160,7 +160,7 @@ impl Announcements {
         self.all().insert(name.to_owned(), Instant::now());
     }
 
-    /// How much longer the report suffices; none where the status must report how far the rollout came.
+    /// How much longer the report suffices; `None` if the status must report the progress of the rollout.
     pub(crate) fn suffices(&self, name: &str) -> Option<Duration> {
         let mut all = self.all();
         let left = Self::SUFFICES.checked_sub(all.get(name)?.elapsed()).filter(|left| !left.is_zero());
@@ -198,7 +198,7 @@ impl HealthDebounce {
         self.origin.elapsed()
     }
 
-    /// Since when it differs; none where it does not.
+    /// Since when it differs; `None` if it does not.
     pub(crate) fn since(&self, name: &str) -> Option<Duration> {
         self.since.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
     }
@@ -218,12 +218,12 @@ impl HealthDebounce {
     }
 }
 
-/// The cache keys of the last release of each BundleDeployment, and of that of an earlier revision while that one runs again: the
-/// cache of releases must keep these.
+/// The cache keys of the last release of each BundleDeployment, and of an earlier revision's release while it runs again: the cache of
+/// releases must keep these.
 #[derive(Default)]
 pub(crate) struct ReleasesInUse(Mutex<HashMap<String, Vec<Made>>>);
 
-/// How many releases of one BundleDeployment are in use at the most.
+/// The maximum number of releases of one BundleDeployment that are in use.
 const IN_USE: usize = 2;
 
 impl ReleasesInUse {
@@ -236,7 +236,7 @@ impl ReleasesInUse {
         used.truncate(IN_USE);
     }
 
-    /// Notes that a BundleDeployment uses only this release any more.
+    /// Notes that a BundleDeployment now uses only this release.
     pub(crate) fn keep_only(&self, name: &str, made: &Made) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(used) = all.get_mut(name) {
@@ -256,12 +256,12 @@ impl ReleasesInUse {
 }
 
 /// How much memory the last release of each BundleDeployment took, in bytes, so that the next reconcile waits for memory before it loads
-/// the release and not afterwards.
+/// the release, not afterwards.
 #[derive(Default)]
 pub(crate) struct Sizes(Mutex<HashMap<String, usize>>);
 
 impl Sizes {
-    /// That of this BundleDeployment; 0 where none is known.
+    /// The memory of this BundleDeployment's last release; 0 if it is unknown.
     pub(crate) fn of(&self, name: &str) -> usize {
         self.all().get(name).copied().unwrap_or_default()
     }
@@ -300,7 +300,7 @@ impl Refused {
         self.all().insert(name.to_owned(), Refusal { asked, target, answered });
     }
 
-    /// The BundleDeployments whose provisioners would get other answers now.
+    /// The BundleDeployments whose provisioners would now get other answers.
     fn concerned(&self, cluster: &ClusterInfo) -> Vec<String> {
         let mut now = Target {
             kubernetes_version: cluster.kubernetes_version.clone(),

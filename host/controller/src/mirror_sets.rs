@@ -1,7 +1,7 @@
 //! Mirrors that the cluster sets: ImageDigestMirrorSets and ImageTagMirrorSets of OpenShift.
 //!
-//! They are read before anything is pulled, since they can forbid to contact a source, and then watched. A kind that the cluster does
-//! not serve has no objects.
+//! They are read before anything is pulled, since they can forbid contacting a source, and then watched. A kind that the cluster does not
+//! serve has no objects.
 
 use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
@@ -20,7 +20,7 @@ use serde::Deserialize as _;
 
 use crate::dynamic;
 
-/// The pause before a kind is asked for again that cannot be watched.
+/// The pause before the controller tries again to watch a kind.
 const REFUSED: Duration = Duration::from_mins(1);
 
 /// A kind of mirror sets that is read.
@@ -32,7 +32,7 @@ pub enum MirrorSets {
     ImageTag,
 }
 
-/// A text is no name of a kind of mirror sets.
+/// A text that is not the name of a kind of mirror sets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it is neither imagedigestmirrorsets nor imagetagmirrorsets")]
 pub struct UnknownMirrorSets;
@@ -75,7 +75,7 @@ impl MirrorSets {
     }
 }
 
-/// Keeps the settings for registries equal to those of a file and of the cluster.
+/// Keeps the settings for registries equal to a file and the cluster.
 pub(crate) struct ClusterMirrors {
     client: Client,
     availability: Availability,
@@ -153,7 +153,7 @@ impl ClusterMirrors {
     }
 }
 
-/// The specs of objects. One that cannot be decoded is reported and passed over.
+/// The specs of objects. An object that cannot be decoded is reported and skipped.
 fn specs(objects: Vec<DynamicObject>) -> Vec<Spec> {
     let spec = |object: DynamicObject| match object.data.get("spec").map(Spec::deserialize)? {
         Ok(spec) => Some(spec),

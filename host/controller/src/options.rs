@@ -14,11 +14,11 @@ use chandler_source::ImageRules;
 
 use crate::{ClusterOperatorSettings, MirrorSets};
 
-/// The Lease of controllers without a selector, in their system namespace. All of them on a cluster have a second one of this name in
+/// The Lease of controllers without a selector, in their system namespace. All of them on a cluster share a second one of this name in
 /// [`INSTALLATIONS_NAMESPACE`], since two system namespaces do not see each other's Leases.
 pub const LEASE: &str = "chandler-controller";
 
-/// Where the Lease is that all installations of a cluster have in common: in a namespace that every cluster has, and in which only
+/// The namespace of the Lease that all installations of a cluster share: a namespace that every cluster has, and in which only
 /// administrators can write.
 pub const INSTALLATIONS_NAMESPACE: &str = "kube-system";
 
@@ -32,8 +32,8 @@ pub struct Options {
     /// The election that this controller waits to win, and whose Lease it holds while it runs. Default: none, for a controller that runs
     /// alone.
     pub leader_election: Option<Election>,
-    /// BundleDeployments whose class begins with one of these are left alone, unless this controller installed them: another
-    /// provisioner handles them. Default: none. The status of one whose class does not exist says so.
+    /// BundleDeployments whose class begins with one of these are left alone, unless this controller installed them: another provisioner
+    /// handles them. Default: none. The status of such a BundleDeployment says so if its class does not exist.
     pub foreign_class_prefixes: Vec<String>,
     /// The namespace of pull secrets and content ConfigMaps. Default `chandler-system`.
     pub system_namespace: String,
@@ -58,7 +58,7 @@ pub struct Options {
     pub pull_secrets_of: Option<String>,
     /// The bytes of unused content that are kept on disk. Default 4 GiB.
     pub content_cache_bytes: u64,
-    /// The most bytes of all indexes of catalogs. A catalog that does not fit is refused. Default 1 GiB.
+    /// The maximum size of all indexes of catalogs in bytes. A catalog that does not fit is refused. Default 1 GiB.
     pub catalog_index_bytes: u64,
     /// The budgets of the cache of releases.
     pub releases: Budget,
@@ -71,30 +71,31 @@ pub struct Options {
     pub cluster_poll_interval: Duration,
     /// Whether components of ProvisionerClasses run without a verified signature. Default no.
     pub allow_unsigned: bool,
-    /// The signatures that images of bundles and catalogs must have, beside those that their sources demand. Default: none, and the
-    /// trusted root of Sigstore's public instance.
+    /// The signatures that images of bundles and catalogs must have, in addition to the signatures that their sources require. Default:
+    /// none, and the trusted root of Sigstore's public instance.
     pub image_rules: ImageRules,
-    /// How BundleDeployments that name no ServiceAccount are installed. Default: with the rights of the controller.
+    /// How BundleDeployments that name no ServiceAccount are installed. Default: with the controller's permissions.
     pub accounts: AccountPolicy,
-    /// Whether a pull secret needs an annotation that grants its use. Default no: all may reference a Secret without the
+    /// Whether a pull secret needs an annotation that grants its use. Default no: every BundleDeployment may reference a Secret without the
     /// annotation.
     pub require_pull_secret_grant: bool,
-    /// Whether a ServiceAccount needs an annotation that grants its use. Default no: all may name a ServiceAccount without the annotations.
+    /// Whether a ServiceAccount needs an annotation that grants its use. Default no: every BundleDeployment may name a ServiceAccount
+    /// without the annotations.
     pub require_service_account_grant: bool,
-    /// Whether ConfigMaps of the system namespace may decide sets. Default no: with this, the admission policies of deploy/ must be in force, since
-    /// who writes such a ConfigMap names the account that installs the set.
+    /// Whether ConfigMaps of the system namespace may decide sets. Default no: with this, the admission policies of deploy/ must be in
+    /// force, since the author of such a ConfigMap names the account that installs the set.
     pub decisions_from_config_maps: bool,
     /// The lifetime of serving certificates that releases request, and when they are replaced.
     pub certificates: Policy,
-    /// The name of the Resolution that this controller makes from all PlatformOperators, and of the namespace of what they need. Default
-    /// `platform-operators`. Controllers with disjoint selectors need a name each.
+    /// The name of the Resolution that this controller makes from all PlatformOperators, and of the namespace for their dependencies.
+    /// Default `platform-operators`. Controllers with disjoint selectors need a name each.
     pub platform_resolution: String,
     /// The ServiceAccount of the system namespace that installs the packages of PlatformOperators. Default: as for a BundleDeployment that
     /// names none.
     pub platform_account: Option<String>,
     /// Which packages PlatformOperators may want.
     pub platform_packages: PlatformPackages,
-    /// The ClusterOperators that report PlatformOperators and the controller, where the cluster serves the kind.
+    /// The ClusterOperators that report PlatformOperators and the controller, if the cluster serves the kind.
     pub cluster_operators: ClusterOperatorSettings,
     /// The upper bounds of the limits that a class sets for one call of its provisioner.
     pub ceiling: Limits,
@@ -147,7 +148,7 @@ impl Default for Options {
     }
 }
 
-/// Which packages PlatformOperators may want. What is installed stays, whatever is set later.
+/// Which packages PlatformOperators may want. Installed packages stay, even if this is changed later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlatformPackages {
     /// The only packages; empty means all.

@@ -3,7 +3,7 @@
 //! | module | contents | I/O |
 //! |---|---|---|
 //! | `reconciler` | the reconcile of one PlatformOperator, and its deletion | yes |
-//! | `platform` | makes the Resolution of all PlatformOperators what it is to be | yes |
+//! | `platform` | keeps the Resolution of all PlatformOperators as wanted | yes |
 //! | `namespaces` | the namespaces of packages: which they are, and their creation | yes |
 //! | `namespace_removal` | deletes the namespace of a package that is uninstalled, if it is empty | yes |
 //! | `states` | the PlatformOperators, and which changes of other objects concern one | no |

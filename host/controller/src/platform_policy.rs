@@ -3,7 +3,7 @@
 //! | module | contents | I/O |
 //! |---|---|---|
 //! | `policies` | the policy that is in force, read once for each version | no |
-//! | `reconciler` | the status of a PlatformPolicy, and whom its changes concern | yes |
+//! | `reconciler` | the status of a PlatformPolicy, and which objects its changes concern | yes |
 //!
 //! What a policy means for the plan and for the question to the resolver is decided in `host/resolution`.
 

@@ -11,7 +11,7 @@ pub(crate) fn refused(answer: &kube::core::Status) -> Reason {
     if answer.code == 403 { Reason::Forbidden } else { Reason::Retrying }
 }
 
-/// Content that could not be fetched; `reason` is that of the object's own condition.
+/// Content that could not be fetched; `reason` is the reason of the object's own condition.
 pub(crate) fn content(reason: Reason, error: &ContentError) -> Problem {
     let (terminal, refusal) = judged(error.class());
     let retry_after = error.retry_after().unwrap_or_default();
@@ -33,7 +33,7 @@ pub(crate) fn unpack(error: &SourceError) -> Problem {
     source(reason, error)
 }
 
-/// A source whose content is not available; `reason` is that of the object's own condition.
+/// A source whose content is not available; `reason` is the reason of the object's own condition.
 pub(crate) fn source(reason: Reason, error: &SourceError) -> Problem {
     let (terminal, refusal) = judged(error.class());
     let retry_after = error.retry_after().unwrap_or_default();

@@ -11,7 +11,7 @@
 //! | `classes` | the classes in use, by name | no |
 //! | `components` | what pulls and compiles components | no |
 //! | `earlier` | components that rendered releases and that no class has any more | yes |
-//! | `served` | which artifact served each class last, across restarts | disk |
+//! | `served` | which artifact last served each class, across restarts | disk |
 //! | `retention` | whether a deleted class is kept while BundleDeployments use it | writes |
 //! | `users` | which BundleDeployments a class concerns | no |
 //! | `status` | derives the status | no |

@@ -1,7 +1,8 @@
 //! BundleDeployments whose registry does not answer.
 //!
 //! A thousand BundleDeployments must not ask a registry that is down every few seconds, and none of them should wait for minutes after it
-//! is back. So one of them, the scout, asks often on behalf of all; when the registry answers anybody, all that wait for it go on.
+//! is back. So one of them, the scout, asks often on behalf of all; when the registry answers any BundleDeployment, all that wait for it
+//! continue.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,10 +17,10 @@ use tokio::{
 
 /// How often the scout asks, before jitter.
 pub(crate) const SCOUT: Duration = Duration::from_secs(3);
-/// A scout that has not asked for so long does so no more: a registry that accepts connections and never answers takes half a minute.
+/// A scout that has been idle this long is replaced: a registry that accepts connections and never answers takes half a minute.
 const RETIRED: Duration = Duration::from_mins(1);
-/// The least time until a BundleDeployment that went on in vain goes on again; each time twice as long. A registry may answer
-/// some requests and fail others all the time.
+/// The minimum time until a BundleDeployment whose retry failed continues again; each time twice as long. A registry may answer some
+/// requests and fail others all the time.
 const VAIN: Duration = Duration::from_secs(4);
 /// The longest such time.
 const LONGEST_VAIN: Duration = Duration::from_mins(5);
@@ -40,9 +41,9 @@ struct Waits {
 struct Waiter {
     /// Whether it waits, or may continue.
     waits: bool,
-    /// How often it went on in vain.
+    /// How often a retry failed.
     vain: u32,
-    /// Before this it does not go on again.
+    /// Before this it does not continue again.
     not_before: Duration,
 }
 
@@ -64,7 +65,7 @@ impl RegistryWaits {
         is_scout
     }
 
-    /// The registry answers again. Returns who goes on.
+    /// The registry answers again. Returns the BundleDeployments that continue.
     pub(crate) fn answers(&mut self, registry: &str, now: Duration) -> Vec<String> {
         let Some(waits) = self.0.get_mut(registry) else { return Vec::new() };
         waits.scout = None;
@@ -77,12 +78,12 @@ impl RegistryWaits {
             .collect()
     }
 
-    /// A BundleDeployment does not wait any more.
+    /// A BundleDeployment no longer waits.
     pub(crate) fn forget(&mut self, name: &str) {
         self.leave(name, None);
     }
 
-    /// Who asks now: the new scouts of registries that have none any more.
+    /// The BundleDeployments that ask now: the new scouts of registries without a scout.
     pub(crate) fn new_scouts(&mut self, now: Duration) -> Vec<String> {
         let mut chosen = Vec::new();
         for waits in self.0.values_mut().filter(|waits| waits.has_no_scout(now)) {
@@ -149,7 +150,7 @@ pub(crate) async fn run(registries: &Registries, mut returns: Receiver<String>, 
                     tracing::info!(registry, waiting = waiting.len(), "the registry answers again");
                     waiting
                 }
-                // So many returned at once that some are not known any more: the scouts find them.
+                // So many returned at once that some are no longer known: the scouts find them.
                 Err(RecvError::Lagged(_)) => continue,
                 Err(RecvError::Closed) => return std::future::pending().await,
             },

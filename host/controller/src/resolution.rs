@@ -3,14 +3,14 @@
 //! | module | contents | I/O |
 //! |---|---|---|
 //! | `reconciler` | the state of the reconciler, and one reconcile | yes |
-//! | `answer` | what the resolver says, asked again only if something changed | disk |
-//! | `decide` | what the set is to have: the answer, the checks of the members, and windows, in rounds | yes |
+//! | `answer` | the answer of the resolver, which is asked again only if something changed | disk |
+//! | `decide` | what the set should contain: the answer, the checks of the members, and windows, in rounds | yes |
 //! | `decided` | the members as the decisions of a Resolution describe them | yes |
 //! | `decisions` | the decisions that are kept, in ConfigMaps | yes |
 //! | `handover` | members that pass from one set to another | no |
-//! | `handovers` | what is known of such members | no |
+//! | `handovers` | what is known about such members | no |
 //! | `membership` | which BundleDeployments belong to the set, by its record | yes |
-//! | `observed` | what is known of the BundleDeployments: records, and what catalogs have of their packages | disk |
+//! | `observed` | what is known about the BundleDeployments: records, and the bundles of their packages in catalogs | disk |
 //! | `preflight` | checks all members of a decision before it is installed, and remembers what was refused | yes |
 //! | `member_checks` | renders and previews the members of a decision | yes |
 //! | `set` | the BundleDeployment of the set | yes |

@@ -124,8 +124,8 @@ async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Resu
     }
 }
 
-/// The least time between two such beginnings. An aggregated API server may answer with versions that go back again and again, and must not
-/// keep the controller from its work.
+/// The minimum time between two such beginnings. An aggregated API server may answer with versions that go back again and again, and must
+/// not keep the controller from working.
 const BETWEEN_REWINDS: Duration = Duration::from_mins(5);
 
 /// Completes when the storage of the API server went back in time, but not before this time.
@@ -196,7 +196,7 @@ async fn reconcile_until_rewind(
     let settings = components.images.registry_settings().clone();
     let mut mirrors =
         ClusterMirrors::new(&client, &cluster.availability, (&options.registries, &options.mirrors_from), settings);
-    // Before anything is pulled: a mirror set can forbid to contact a source.
+    // Before anything is pulled: a mirror set can forbid contacting a source.
     mirrors.read().await.map_err(|(what, source)| ControllerError::List { what, source })?;
     let selector = &options.watch_selector;
     let provisioner_classes = ProvisionerClasses::open(&cluster, &signals, &known, (&defined, &components), &classes)
@@ -265,7 +265,7 @@ async fn reconcile_until_rewind(
     Ok(ended)
 }
 
-/// Wakes BundleDeployments when something outside of the cluster's watches changes that they wait for: a source that moved, a registry that
+/// Wakes BundleDeployments when something that they wait for outside of the cluster's watches changes: a source that moved, a registry that
 /// responds again, a permission. Never completes.
 async fn follow_inputs(installer: &Installer) {
     let Installer { preparer, cluster, informers, memory, signals, deployments, backoff, .. } = installer;
@@ -302,7 +302,8 @@ fn serve(
     let deployments = installer.deployments.clone();
     async move {
         if let Some(listener) = listener {
-            // Before the watch has brought them, BundleDeployments would seem not to exist. An error means that the controller is stopping.
+            // Before the watch has delivered them, BundleDeployments would seem not to exist. An error means that the controller is
+            // stopping.
             if deployments.ready().await {
                 listener.serve(served, shutdown).await?;
             }
@@ -311,15 +312,15 @@ fn serve(
     }
 }
 
-/// Ends the wait for slots on shutdown: kube's controller waits for all reconciles that it has called, of which many may wait for
-/// a slot. Never completes.
+/// Ends the wait for slots on shutdown: kube's controller waits for all reconciles that it has called, and many of them may wait for a
+/// slot. Never completes.
 async fn close_slots(installer: &Installer, shutdown: Shutdown) {
     shutdown.await;
     installer.slots.close();
     std::future::pending::<()>().await;
 }
 
-/// What of the options affects which objects a bundle may contain.
+/// The options that affect which objects a bundle may contain.
 fn installation(options: &Options) -> Installation {
     let namespace = &options.system_namespace;
     let account = |name: &String| Account { namespace: namespace.clone(), name: name.clone() };

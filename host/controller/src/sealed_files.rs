@@ -36,7 +36,7 @@ impl SealedFiles {
         Ok(Self { directory: directory.to_owned(), key, purpose })
     }
 
-    /// The record of an object; none if there is none, or it is not authentic.
+    /// The record of an object; `None` if it does not exist or is not authentic.
     pub(crate) fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let bytes = chandler_cache::read(&self.path(name), RECORD_BYTES).ok()?;
         let (tag, text) = bytes.split_at_checked(TAG_BYTES)?;
@@ -55,7 +55,7 @@ impl SealedFiles {
         let _ = std::fs::remove_file(self.path(name));
     }
 
-    /// Deletes the records of all objects but these. Failures are ignored as above.
+    /// Deletes the records of all objects except these. Failures are ignored as above.
     pub(crate) fn retain(&self, names: &BTreeSet<String>) {
         let kept: BTreeSet<PathBuf> = names.iter().map(|name| self.path(name)).collect();
         for entry in std::fs::read_dir(&self.directory).into_iter().flatten().flatten() {

@@ -1,7 +1,7 @@
 //! How reconcilers learn of changes that another one noticed.
 //!
-//! The sender names what changed, and each subscriber decides whom that concerns. So a reconciler depends on this module, and not on the
-//! reconcilers that its changes concern.
+//! The sender names what changed, and each subscriber decides which objects that concerns. So a reconciler depends on this module, and not
+//! on the reconcilers that its changes concern.
 
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
@@ -24,9 +24,9 @@ pub(crate) enum Signal<'a> {
     PlatformOperatorChanged,
     /// Another PlatformPolicy is in force, or the policy has another spec.
     PolicyChanged,
-    /// Other catalogs can be read than before, or one of them became stale.
+    /// The readable catalogs changed, or one of them became stale.
     CatalogsChanged,
-    /// No ProvisionerClass of this name defines a class any more.
+    /// No ProvisionerClass defines a class of this name any more.
     ClassGone(&'a str),
     /// A ConfigMap of the system namespace is new, changed or gone.
     ConfigMapChanged(&'a PartialObjectMeta<ConfigMap>),

@@ -31,7 +31,7 @@ const UNWATCHED: Duration = Duration::from_mins(1);
 pub(crate) struct Place {
     /// The namespace.
     pub(crate) namespace: String,
-    /// The account that reads them; none for the controller.
+    /// The account that reads them; `None` for the controller.
     pub(crate) account: Option<Account>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct ValuesWatches(Mutex<HashMap<String, Known>>);
 #[derive(Default)]
 struct Known {
     watching: Option<Watching>,
-    /// What hides the values that were read last, and those before, which the release that runs may have.
+    /// Redacts the values that were last read, and the values before, which the release that runs may have.
     redactor: Option<Redactor>,
     earlier: Redactor,
 }
@@ -69,7 +69,7 @@ impl Expected {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a version that a watch brought. Returns whether it is another one than before.
+    /// Notes a version that a watch delivered. Returns whether it has changed.
     fn differs(&self, id: &(ValuesKind, String), seen: Option<Version>) -> bool {
         let mut all = self.all();
         match all.get_mut(id) {
@@ -83,7 +83,7 @@ impl Expected {
 }
 
 impl ValuesWatches {
-    /// Watches objects that were read in these versions on behalf of a BundleDeployment. `watch` goes on until it is dropped.
+    /// Watches objects that were read in these versions on behalf of a BundleDeployment. `watch` runs until it is dropped.
     pub(crate) fn watch<F>(&self, name: &str, place: Place, versions: Versions, watch: impl FnOnce(Arc<Expected>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -108,7 +108,7 @@ impl ValuesWatches {
         known.watching = Some(Watching { place, expected, task });
     }
 
-    /// Notes the values to hide in everything that is reported about a BundleDeployment.
+    /// Notes the values to redact in everything that is reported about a BundleDeployment.
     pub(crate) fn hide(&self, name: &str, redactor: &Redactor) {
         let mut all = self.all();
         if redactor.is_empty() && !all.contains_key(name) {
@@ -123,7 +123,7 @@ impl ValuesWatches {
         }
     }
 
-    /// What hides the values of Secrets in everything that is reported about a BundleDeployment.
+    /// Redacts the values of Secrets in everything that is reported about a BundleDeployment.
     pub(crate) fn redactor(&self, deployment: &BundleDeployment) -> Redactor {
         let all = self.all();
         let known = deployment.metadata.name.as_ref().and_then(|name| all.get(name));
@@ -139,7 +139,7 @@ impl ValuesWatches {
         self.all().remove(name);
     }
 
-    /// Watches nothing any more: the controller stops.
+    /// Stops all watches: the controller stops.
     pub(crate) fn end_all(&self) {
         self.all().clear();
     }
@@ -149,7 +149,7 @@ impl ValuesWatches {
     }
 }
 
-/// Calls `changed` whenever one of these objects is in another version than expected. Never completes.
+/// Calls `changed` whenever the version of one of these objects is not the expected one. Never completes.
 pub(crate) async fn watch(
     client: Client,
     availability: Availability,

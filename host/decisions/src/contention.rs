@@ -1,8 +1,8 @@
 //! Ownership conflicts: objects that another client changes again after each repair. Pure: the clock comes in as an argument.
 //!
-//! Where another controller wants other values, both would write for ever, as fast as they can. Such an object is *contested*: the
-//! controller still repairs it, but after cooldowns that grow, until the other client has not changed it for a while. All times are
-//! of one monotonic clock.
+//! If another controller wants other values, both would write forever, as fast as they can. Such an object is *contested*: the controller
+//! still repairs it, but after cooldowns that grow, until the other client has not changed it for a while. All times are from one monotonic
+//! clock.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -13,15 +13,15 @@ use chandler_core::ObjectKey;
 use chandler_rollout::{Drift, DriftKind, FieldDrift};
 
 /// This many repairs of one object within [`WINDOW`] make it contested. A user who corrects a mistake by hand needs fewer.
-pub(crate) const REPAIRS: usize = 4;
+pub const REPAIRS: usize = 4;
 /// How long a repair counts.
-pub(crate) const WINDOW: Duration = Duration::from_mins(2);
+pub const WINDOW: Duration = Duration::from_mins(2);
 /// The first cooldown; each one is twice as long as the one before.
 const FIRST_COOLDOWN: Duration = Duration::from_secs(10);
 /// The longest cooldown.
 const LONGEST_COOLDOWN: Duration = Duration::from_mins(10);
-/// How long an object must stay unchanged before it is no longer contested. As long as its last cooldown, where that is longer: a
-/// client that writes that seldom must not be forgotten in between.
+/// How long an object must stay unchanged before it is no longer contested: this, or its last cooldown if that is longer. A client that
+/// writes that rarely must not be forgotten in between.
 const CALM: Duration = Duration::from_mins(2);
 /// How many changed fields of a contested object are remembered.
 const FIELDS: usize = 10;
@@ -138,7 +138,7 @@ impl Contention {
         contested.collect()
     }
 
-    /// How long it is until a cooldown or a conflict is over; none where there is no conflict.
+    /// How long it is until a cooldown or a conflict is over; `None` if there is no conflict.
     pub fn next_check(&self, now: Duration) -> Option<Duration> {
         let conflicts = self.0.values().filter_map(|known| known.conflict.as_ref());
         let next =
@@ -220,7 +220,7 @@ mod tests {
         let DriftKind::Changed(fields) = &contention.contested()[0].kind else { panic!("fields were changed") };
         let paths: Vec<&str> = fields.iter().map(|field| field.path.as_str()).collect();
         assert_eq!(paths, ["spec.paused", "spec.replicas"]);
-        // The cooldown is over, and then as much time again without a change.
+        // The cooldown is over, and then the same time again without a change.
         let pause = contention.next_check(now).unwrap();
         contention.see(&[], (now + pause).saturating_sub(at(1)));
         assert_eq!(contention.contested().len(), 1);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whenever the other client writes, and however often the controller looks: repairs are bounded, and every conflict ends.
+        /// Whenever the other client writes, and however often the controller looks, repairs are bounded, and every conflict ends.
         #[test]
         fn repairs_are_bounded(steps in prop::collection::vec((0_u64..200, any::<bool>()), 1..200)) {
             let (mut contention, mine) = (Contention::default(), drift("a", "spec.replicas"));
@@ -260,7 +260,7 @@ mod tests {
                     repairs.push(now);
                 }
             }
-            // No two minutes hold more than the repairs that begin a conflict and those of its first cooldowns.
+            // Any two minutes have at most the repairs that begin a conflict and the repairs between its first cooldowns.
             for begin in &repairs {
                 let within = repairs.iter().filter(|then| (*begin..begin + WINDOW.as_secs()).contains(then)).count();
                 prop_assert!(within <= REPAIRS + 3, "{repairs:?}");

@@ -24,19 +24,19 @@ pub struct Problem {
     /// Whether a permission, an account or a namespace is missing. A user may add it at any time, and the controller may not be able to
     /// watch these.
     pub needs_grant: bool,
-    /// Who refused, if that is the problem and may not last.
+    /// Who refused, if a refusal is the problem and it may not last.
     pub refusal: Option<Refusal>,
-    /// The permissions that a ServiceAccount lacks, where that is the problem.
+    /// The permissions that a ServiceAccount lacks, if that is the problem.
     pub missing_permissions: Vec<MissingPermissions>,
-    /// How long the server asked the controller to wait (`Retry-After`); zero where it did not.
+    /// How long the server asked the controller to wait (`Retry-After`); zero if it did not.
     pub retry_after: Duration,
-    /// The registry that did not answer, where that is the problem.
+    /// The registry that did not answer, if that is the problem.
     pub silent_registry: Option<String>,
-    /// The objects of other owners that are in the way, where that is the problem.
+    /// The objects of other owners that are in the way, if that is the problem.
     pub collisions: Vec<ObjectKey>,
 }
 
-/// A refusal that the controller tries again, although time alone seldom helps.
+/// A refusal that the controller retries, although a retry seldom helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The source has no such content, or denies access. It may be published or granted later.

@@ -5,12 +5,12 @@ use chandler_catalog::{BuildError, Counts, Finding, IndexError, Indexes, Limits,
 use chandler_core::Content;
 use chandler_decisions::problem::Problem;
 
-/// The most errors that are counted.
+/// The maximum number of errors that are counted.
 const COUNTED: usize = 1_000;
 /// The number of errors that a message quotes.
 const QUOTED: usize = 5;
 
-/// Builds the index of a catalog, unless it was built before, and checks the catalog. All indexes together have `most_bytes` at most.
+/// Builds the index of a catalog, unless it was built before, and checks the catalog. All indexes together use at most `most_bytes`.
 pub(super) fn index(indexes: &Indexes, content: &dyn Content, most_bytes: u64) -> Result<CatalogContents, Problem> {
     let limits = Limits::default();
     let index = match indexes.get_or_build(content, &limits) {
@@ -29,7 +29,7 @@ pub(super) fn index(indexes: &Indexes, content: &dyn Content, most_bytes: u64) -
     }
     let counts = index.counts().map_err(|error| damaged(&error))?;
     if counts.packages == 0 {
-        let message = "it is no catalog: it has no blob of schema olm.package";
+        let message = "it is not a catalog: it has no blob of schema olm.package";
         return Err(Problem::terminal(Reason::CatalogInvalid, message));
     }
     Ok(contents(counts))

@@ -1,4 +1,4 @@
-//! What the source of a Catalog names now, found out with as few requests as possible.
+//! The content that the source of a Catalog names now, found with as few requests as possible.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl Catalogs {
         verdict
     }
 
-    /// What was found about the content before that the source still names. None: the content has to be fetched.
+    /// The earlier findings about the content, if the source still names it. `None` if the content has to be fetched.
     async fn known_verdict(
         &self,
         name: &str,

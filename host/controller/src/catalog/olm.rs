@@ -1,6 +1,6 @@
-//! Catalogs that OLM reads in the cluster, in use like Catalogs: `--catalogs-from`. Nothing is written to their objects.
+//! Catalogs that OLM reads in the cluster, used like Catalogs: `--catalogs-from`. Nothing is written to their objects.
 //!
-//! Each is resolved, unpacked, indexed and checked as a Catalog is, and its last good index stays in use. What is wrong with one is logged.
+//! Each is resolved, unpacked, indexed and checked like a Catalog, and its last good index stays in use. Its errors are logged.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -11,10 +11,10 @@ use kube::{Api, ResourceExt as _, api::DynamicObject};
 use super::{reconciler::Catalogs, status::Outcome};
 use crate::{dynamic, signals::Signal};
 
-/// The pause before something that failed is tried again.
+/// The pause before a failed step is tried again.
 const AGAIN: Duration = Duration::from_mins(1);
 
-/// A kind, and where to continue to watch it; none if the cluster does not serve it.
+/// A kind, and where to continue to watch it; `None` if the cluster does not serve it.
 type Watched = BTreeMap<OlmCatalogs, Option<String>>;
 
 impl Catalogs {
@@ -34,13 +34,13 @@ impl Catalogs {
                 }
             };
             let changes = watched.iter().map(|(kind, version)| Box::pin(self.olm_changed(kind, version.as_deref())));
-            // What time brings: a tag that moved, a registry that answers again.
+            // Changes that no watch reports: a tag that moved, a registry that answers again.
             let _ = tokio::time::timeout(again, select_all(changes)).await;
         }
     }
 
-    /// The catalogs of OLM as Catalogs. One that has the name of another catalog is left out: Catalogs come first, then the kinds in
-    /// their order.
+    /// The catalogs of OLM as Catalogs. A catalog with the name of another one is omitted: Catalogs come first, then the kinds in their
+    /// order.
     pub(super) async fn list_olm(&self, watched: &mut Watched) -> Result<Vec<Catalog>, kube::Error> {
         let mut found: BTreeMap<String, Catalog> = BTreeMap::new();
         for (kind, version) in watched {
@@ -104,7 +104,7 @@ impl Catalogs {
     }
 }
 
-/// The catalogs with the image that OLM reads as their source, without those of which OLM reads none.
+/// The catalogs with the image that OLM reads as their source, except catalogs for which OLM does not read an image.
 pub(super) fn readable(catalogs: Vec<Catalog>) -> Vec<Catalog> {
     let with_image = |mut catalog: Catalog| {
         catalog.spec.source = catalog.status.take()?.resolved_source?;

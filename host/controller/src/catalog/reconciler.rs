@@ -90,7 +90,7 @@ impl Catalogs {
         states: &Arc<CatalogStates>,
         sources: Sources,
     ) -> Result<Self, CatalogCacheError> {
-        // The command line keeps indexes for itself in `catalogs`, where the cache is that of a user.
+        // The command line keeps its own indexes in `catalogs`, in a user's cache.
         let directory = cluster.options.cache_directory.join("cluster-catalogs");
         let indexes = Indexes::open(&directory)?;
         let records = SealedFiles::open(&directory.join("records"), PURPOSE)?;
@@ -186,7 +186,7 @@ impl Catalogs {
         self.signals.send(Signal::CatalogsChanged);
     }
 
-    /// Ends a reconcile since the spec is another one, or the Catalog is gone.
+    /// Ends a reconcile because the spec has changed, or the Catalog is gone.
     fn superseded(&self, catalog: &Catalog) -> Report<CatalogStatus> {
         let name = catalog.name_any();
         if !self.states.exists(&name, catalog.uid().as_deref()) {
@@ -225,7 +225,7 @@ impl Reconciler for Catalogs {
         let before = self.states.digest_in_use(&name);
         let outcome = tokio::select! {
             outcome = self.look(catalog) => outcome,
-            // Files may take minutes to come. The watch has requested the reconcile of the newer spec, if there is one.
+            // Fetching files may take minutes. The watch has requested the reconcile of the newer spec, if there is one.
             () = self.generations.newer_than(catalog) => return Ok(self.superseded(catalog)),
         };
         if self.states.digest_in_use(&name) != before {
@@ -240,7 +240,7 @@ impl Reconciler for Catalogs {
         Ok(Report { status: Some(status), next: self.next(catalog, &outcome) })
     }
 
-    /// Only the status itself can fail to be written.
+    /// An error means that the status could not be written.
     fn failed(&self, _: &Catalog, _: &ReconcileError, _: u32) -> Option<CatalogStatus> {
         None
     }

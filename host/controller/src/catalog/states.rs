@@ -1,4 +1,4 @@
-//! What is known of each Catalog between reconciles.
+//! What is known about each Catalog between reconciles.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,9 +24,9 @@ pub(super) type Guarded = chandler_runtime::Guarded<Catalog>;
 pub(super) struct InUse {
     /// The digest of the files.
     pub(super) digest: String,
-    /// The source that names exactly them.
+    /// The source that names exactly these files.
     pub(super) resolved_source: BundleSource,
-    /// How much they have.
+    /// Their size.
     pub(super) contents: CatalogContents,
     /// When they were unpacked.
     pub(super) unpacked: Timestamp,
@@ -36,7 +36,7 @@ pub(super) struct InUse {
 pub(crate) struct CatalogStates {
     objects: Cache<Guarded>,
     triggers: Triggers<Catalog>,
-    /// Catalogs of OLM, which no watch of this controller's kinds brings.
+    /// Catalogs of OLM, which no watch of this controller's kinds delivers.
     foreign: Mutex<BTreeMap<String, Foreign>>,
     known: Mutex<BTreeMap<String, Known>>,
 }
@@ -51,17 +51,17 @@ struct Foreign {
 pub(crate) struct KnownCatalog {
     /// Its name, priority and labels.
     pub(crate) source: chandler_resolver::Source,
-    /// The digest of the content whose index is in use; none if there is none yet.
+    /// The digest of the content whose index is in use; `None` if no index is in use yet.
     pub(crate) digest: Option<Digest>,
-    /// Whether that is the content of an earlier time.
+    /// Whether that is earlier content.
     pub(crate) is_stale: bool,
 }
 
-/// What is known of one Catalog.
+/// What is known about one Catalog.
 #[derive(Default)]
 struct Known {
     in_use: Option<InUse>,
-    /// What was found about the content that the source resolved to last, unless another attempt may find something else.
+    /// What was found about the content that the source last resolved to, unless another attempt may have another result.
     verdict: Option<(Pinned, Result<(), Failed>)>,
 }
 
@@ -72,7 +72,7 @@ fn is_stale(catalog: &Catalog) -> bool {
 }
 
 impl CatalogStates {
-    /// The Catalogs that this reflector watches. Nothing is known of them yet.
+    /// The Catalogs that this reflector watches. Nothing is known about them yet.
     pub(crate) fn new(reflector: &Reflector<Catalog>) -> Self {
         let (objects, triggers) = (reflector.cache(), reflector.triggers());
         Self { objects, triggers, foreign: Mutex::default(), known: Mutex::default() }
@@ -114,7 +114,7 @@ impl CatalogStates {
         self.objects.get(&ObjectRef::new(name)).is_some()
     }
 
-    /// The catalogs of OLM are these. Returns the names of those that are gone.
+    /// Replaces the catalogs of OLM. Returns the names of catalogs that are gone.
     pub(super) fn keep_foreign(&self, catalogs: &[Catalog]) -> Vec<String> {
         let mut foreign = self.foreign();
         let before = std::mem::take(&mut *foreign);
@@ -125,7 +125,7 @@ impl CatalogStates {
         before.into_keys().filter(|name| !foreign.contains_key(name)).collect()
     }
 
-    /// Notes whether what a catalog of OLM names now can be used. Returns whether that is new.
+    /// Notes whether the content that a catalog of OLM names now can be used. Returns whether that is new.
     pub(super) fn set_stale(&self, name: &str, is_stale: bool) -> bool {
         let mut foreign = self.foreign();
         foreign.get_mut(name).is_some_and(|known| std::mem::replace(&mut known.is_stale, is_stale) != is_stale)
@@ -151,14 +151,14 @@ impl CatalogStates {
         }
     }
 
-    /// The names of the Catalogs of which something is known, and that are gone.
+    /// The names of the Catalogs about which something is known, and that are gone.
     pub(super) fn gone(&self) -> Vec<String> {
         let foreign: BTreeSet<String> = self.foreign().keys().cloned().collect();
         let exists = |name: &String| self.is_catalog(name) || foreign.contains(name);
         self.lock().keys().filter(|name| !exists(name)).cloned().collect()
     }
 
-    /// Whether this very Catalog exists, as far as the watch has brought it.
+    /// Whether this very Catalog exists, according to the watch.
     pub(super) fn exists(&self, name: &str, uid: Option<&str>) -> bool {
         self.objects.get(&ObjectRef::new(name)).is_some_and(|object| object.uid().as_deref() == uid)
     }
@@ -178,7 +178,7 @@ impl CatalogStates {
         self.lock().entry(name.to_owned()).or_default().in_use = Some(content);
     }
 
-    /// What was found about this content before.
+    /// What was found about this content earlier.
     pub(super) fn verdict(&self, name: &str, pinned: &Pinned) -> Option<Result<(), Failed>> {
         let known = self.lock();
         let (of, verdict) = known.get(name)?.verdict.as_ref()?;

@@ -37,7 +37,7 @@ pub(super) struct Failed {
 pub(super) enum Outcome {
     /// The source was not resolved, since the spec suspends that.
     Suspended,
-    /// The content that the source names now is in use, or why not.
+    /// The content that the source names now is in use, or why it is not.
     Looked(Result<(), Failed>),
 }
 
@@ -50,15 +50,15 @@ pub(super) fn derive(catalog: &Catalog, outcome: &Outcome, in_use: Option<&InUse
     status.digest = in_use.map(|content| content.digest.clone());
     status.contents = in_use.map(|content| content.contents);
     status.last_unpacked = in_use.map(|content| whole_seconds(content.unpacked));
-    // What was found before stands while the source is not resolved.
+    // Earlier findings remain valid while the source is not resolved.
     if let Outcome::Looked(found) = outcome {
         for condition in steps(found.as_ref().err(), in_use) {
             set_condition(&mut status.conditions, condition, generation, whole_seconds(now));
         }
     }
     set_condition(&mut status.conditions, ready(outcome, in_use), generation, whole_seconds(now));
-    // What kstatus reads: a Catalog that time may help is at work. One that needs a change, here or on the server, is stalled; the
-    // controller tries again nevertheless where the server may answer differently.
+    // What kstatus reads: a Catalog that a retry may fix is in progress. A Catalog that needs a change, here or on the server, is stalled;
+    // the controller tries again nevertheless if the server may answer differently.
     let unusable = match outcome {
         Outcome::Looked(Err(failed)) if in_use.is_none() => Some(&failed.problem),
         _ => None,
@@ -92,7 +92,7 @@ fn steps(failed: Option<&Failed>, in_use: Option<&InUse>) -> [NewCondition; 3] {
         Some(failed) if failed.step < step => {
             NewCondition::is_unknown(kind, failed.problem.reason, "an earlier step failed")
         }
-        // The index in use is that of other content.
+        // The index in use belongs to other content.
         Some(_) => NewCondition::is_true(kind, reason, "the step succeeded"),
         None => NewCondition::is_true(kind, reason, message),
     })

@@ -1,4 +1,4 @@
-//! Notes that something changed which ClusterOperators report.
+//! Notes changes that ClusterOperators report.
 
 use tokio::sync::Notify;
 

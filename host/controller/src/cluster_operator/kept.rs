@@ -12,7 +12,7 @@ use kube::{ResourceExt as _, runtime::watcher::Event};
 pub(super) struct Kept {
     names: Names,
     live: BTreeMap<String, ClusterOperator>,
-    /// Those of a list that is not complete yet.
+    /// The ClusterOperators of a list that is not complete yet.
     listed: BTreeMap<String, ClusterOperator>,
     is_ready: bool,
     /// The status that was written last.
@@ -29,7 +29,7 @@ impl Kept {
         self.is_ready
     }
 
-    /// Notes an event. Returns whether one of them is other than before.
+    /// Notes an event. Returns whether one of the ClusterOperators changed.
     pub(super) fn take(&mut self, event: Event<ClusterOperator>) -> bool {
         match event {
             Event::Init => {
@@ -67,20 +67,20 @@ impl Kept {
         !is_stale
     }
 
-    /// Notes the response to an own write, and the status that it was to have.
+    /// Notes the response to an own write, and the status that was to be written.
     pub(super) fn wrote(&mut self, object: ClusterOperator, status: &ClusterOperatorStatus) {
         self.written.insert(object.name_any(), status.clone());
         self.note(object);
     }
 
-    /// Notes that a status is as it is to be.
+    /// Notes that a status is already as wanted.
     pub(super) fn agrees(&mut self, name: &str, status: &ClusterOperatorStatus) {
         if self.written.get(name) != Some(status) {
             self.written.insert(name.to_owned(), status.clone());
         }
     }
 
-    /// Forgets one that was deleted.
+    /// Forgets a ClusterOperator that was deleted.
     pub(super) fn deleted(&mut self, name: &str) {
         self.live.remove(name);
         self.written.remove(name);
@@ -94,12 +94,12 @@ impl Kept {
         self.live.values()
     }
 
-    /// Whether someone else changed what was written last, and nothing else is to be written.
+    /// Whether another client changed what was written last, and nothing else has to be written.
     pub(super) fn is_repair(&self, name: &str, wanted: &ClusterOperatorStatus) -> bool {
         self.written.contains_key(name) && self.before(name).as_ref() == Some(wanted)
     }
 
-    /// The status to continue from: the one that was written last, since an edit of someone else is no change of what it reports.
+    /// The status to continue from: the one that was written last, since an edit by another client does not change what is reported.
     pub(super) fn before(&self, name: &str) -> Option<ClusterOperatorStatus> {
         let live = self.live.get(name).and_then(|object| object.status.clone());
         match (self.written.get(name), live) {

@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 
 use crate::{cluster::Cluster, deployments::Deployments, resolution::ResolutionStates};
 
-/// What the ClusterOperators report of.
+/// What the ClusterOperators report about.
 pub(super) struct Observed {
     /// Sorted by the name of the PlatformOperator.
     pub(super) packages: Vec<Package>,

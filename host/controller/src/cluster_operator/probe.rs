@@ -1,4 +1,4 @@
-//! Whether the controller may read what it reconciles: a watch that is refused is tried again without end, and its cache looks as before.
+//! Whether the controller may read what it reconciles: a watch that is refused is retried endlessly, and its cache does not change.
 
 use std::fmt::Debug;
 
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::cluster::Cluster;
 
-/// Why a kind cannot be listed; none if all can.
+/// Why a kind cannot be listed; `None` if all can be listed.
 pub(super) async fn problem(cluster: &Cluster) -> Option<String> {
     let (operators, resolutions, deployments) = tokio::join!(
         list::<PlatformOperator>(cluster),

@@ -1,4 +1,4 @@
-//! Waits for a change or a deadline, and has everything written that differs.
+//! Waits for a change or a deadline, and writes everything that differs.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{cluster::Cluster, deployments::Deployments, resolution::ResolutionStates};
 
-/// The kind, as the cluster info lists it.
+/// The kind, as [`ClusterInfo`] lists it.
 const KIND: &str = "config.openshift.io/v1/ClusterOperator";
 /// How long changes are collected before they are reported.
 const DEBOUNCE: Duration = Duration::from_millis(500);
@@ -32,7 +32,7 @@ const FAILED_PROBE: Duration = Duration::from_secs(30);
 /// The longest wait for a deadline: clocks are changed.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
-/// Keeps the ClusterOperators as they are to be.
+/// Keeps the ClusterOperators as wanted.
 pub(crate) struct Proxy {
     cluster: Arc<Cluster>,
     deployments: Deployments,
@@ -44,7 +44,7 @@ pub(crate) struct Proxy {
     memories: Memories,
     /// Why the controller cannot read what it reconciles.
     problem: Option<String>,
-    /// The ClusterOperators that may not be written before these times: a write failed, or someone else changes them again and again.
+    /// The ClusterOperators that may not be written before these times: a write failed, or another client changes them again and again.
     held: BTreeMap<String, Instant>,
     backoff: Backoff,
 }
@@ -93,12 +93,12 @@ impl Proxy {
         }
     }
 
-    /// Waits until the caches hold what there is. False if the controller is stopping.
+    /// Waits until the caches are filled. False if the controller is stopping.
     async fn is_ready(&self) -> bool {
         self.operators.ready().await && self.deployments.ready().await && self.resolutions.ready().await
     }
 
-    /// Keeps the ClusterOperators until the cluster does not serve the kind any more.
+    /// Keeps the ClusterOperators until the cluster no longer serves the kind.
     async fn serve(&mut self, changes: &mut (impl Stream<Item = Arc<ClusterInfo>> + Unpin)) {
         let cluster = Arc::clone(&self.cluster);
         let api = self.writer.api.clone();
@@ -131,7 +131,7 @@ impl Proxy {
             };
             if is_due && self.kept.is_ready() {
                 sleep(DEBOUNCE).await;
-                // What came meanwhile.
+                // Changes that arrived meanwhile.
                 while let Some(Some(event)) = futures::FutureExt::now_or_never(events.next()) {
                     self.kept.take(without_managers(event));
                 }
@@ -140,7 +140,7 @@ impl Proxy {
         }
     }
 
-    /// Writes what differs. Returns when to do so again although nothing changed.
+    /// Writes what differs. Returns when to do this again even if nothing changed.
     async fn reconcile(&mut self) -> Option<Instant> {
         let cluster = Arc::clone(&self.cluster);
         let observed = observe(&cluster, (&self.deployments, &self.resolutions), &self.operators).await;
@@ -177,12 +177,12 @@ impl Proxy {
         again
     }
 
-    /// Has a ClusterOperator this status. Returns when to try again, if it may not be written now.
+    /// Writes the status of a ClusterOperator. Returns when to try again, if it may not be written now.
     async fn keep(&mut self, name: &str, status: &ClusterOperatorStatus) -> Option<Instant> {
         let live = self.kept.live(name).cloned();
         if live.as_ref().is_some_and(|live| live.status.as_ref() == Some(status)) {
             self.kept.agrees(name, status);
-            // What was edited is forgotten once no client has edited it for a while.
+            // Edits are forgotten once no client has edited it for a while.
             if self.held.get(name).is_some_and(|held| *held + LONGEST_WAIT < Instant::now()) {
                 self.held.remove(name);
                 self.backoff.succeeded(name);

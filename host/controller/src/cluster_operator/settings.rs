@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chandler_resolution::cluster_operators::{Names, Thresholds};
 
-/// Which ClusterOperators there are.
+/// Which ClusterOperators exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClusterOperatorMode {
     /// None.
@@ -19,16 +19,16 @@ pub enum ClusterOperatorMode {
 /// How PlatformOperators and the controller are reported.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterOperatorSettings {
-    /// Which ClusterOperators there are. Default: one for all packages, and one for the controller.
+    /// Which ClusterOperators exist. Default: one for all packages, and one for the controller.
     pub mode: ClusterOperatorMode,
-    /// Their names. Default: those of OpenShift.
+    /// Their names. Default: OpenShift's names.
     pub names: Names,
-    /// The version that they report once everything is rolled out. Default: that of this build.
+    /// The version that they report once everything is rolled out. Default: the version of this build.
     pub version: String,
-    /// The PlatformOperators without which the platform is not complete, such as those of the same release payload. Until they exist and are
-    /// installed, no version is reported, and nothing is available for the first time. Default: none.
+    /// The PlatformOperators without which the platform is not complete, such as the operators of the same release payload. Until they
+    /// exist and are installed, no version is reported, and nothing is available for the first time. Default: none.
     pub expected: BTreeSet<String>,
-    /// How long something is wrong until it is reported.
+    /// How long a problem lasts until it is reported.
     pub thresholds: Thresholds,
     /// Whether an installed bundle that its catalog deprecates forbids the next minor version of OpenShift. Default: no.
     pub deprecated_blocks_upgrades: bool,

@@ -1,4 +1,4 @@
-//! The ClusterOperators that there are to be, and their statuses.
+//! The wanted ClusterOperators, and their statuses.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use super::{
     settings::{ClusterOperatorMode, ClusterOperatorSettings},
 };
 
-/// Derives the statuses, and remembers since when something is wrong.
+/// Derives the statuses, and remembers since when there is a problem.
 #[derive(Debug, Default)]
 pub(super) struct Memories(BTreeMap<String, Memory>);
 
-/// What there is to report, and how.
+/// What to report, and how.
 pub(super) struct Input<'a> {
     pub(super) observed: &'a Observed,
     /// Why the controller cannot read what it reconciles.

@@ -24,7 +24,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Creates a ClusterOperator. None if it exists: the watch will deliver it.
+    /// Creates a ClusterOperator. `None` if it exists: the watch will deliver it.
     pub(super) async fn create(&self, name: &str) -> Result<Option<ClusterOperator>, kube::Error> {
         let mut labels = self.labels.clone();
         labels.insert(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned());
@@ -38,7 +38,7 @@ impl Writer {
         }
     }
 
-    /// Writes the status in one request, if it differs. Returns the object then.
+    /// Writes the status in one request, if it differs, and then returns the object.
     pub(super) async fn status(
         &self,
         live: &ClusterOperator,

@@ -14,7 +14,7 @@ const ACCOUNT: &str = "resolveset.chandler.dev/service-account";
 /// metadata of a BundleDeployment proves nothing, since its author writes it.
 pub(super) const CREATED: &str = "resolveset.chandler.dev/created";
 
-/// What the names of the BundleDeployments of these sets begin with. Resolutions have another prefix, so that their names never collide.
+/// The prefix of the names of the BundleDeployments of these sets. Resolutions have another prefix, so that their names never collide.
 const PREFIX: &str = "decidedset-";
 /// The longest name of a set. A BundleDeployment has 52 characters at most.
 const NAME: usize = 52 - PREFIX.len();
@@ -128,7 +128,7 @@ pub(super) fn is_set_name(name: &str) -> bool {
     name.len() <= NAME && is_label(name)
 }
 
-/// Written in one way only, so that no two texts are one number.
+/// Numbers have only one notation, so that no two texts are one number.
 fn parse_number(text: &str) -> Option<u64> {
     let canonical = (1..=18).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_digit())

@@ -31,7 +31,7 @@ pub(super) struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    /// The claims among all ConfigMaps of the system namespace. One that is being deleted decides nothing any more.
+    /// The claims among all ConfigMaps of the system namespace. A ConfigMap that is being deleted does not decide anything.
     pub(super) fn of(set: &str, all: &'a [Map], is_selected: impl Fn(&BTreeMap<String, String>) -> bool) -> Self {
         let naming: Vec<&Map> =
             all.iter().filter(|map| set_of(*map) == Some(set) && map.metadata.deletion_timestamp.is_none()).collect();
@@ -46,7 +46,7 @@ impl<'a> Claims<'a> {
         claims
     }
 
-    /// Of several with one number the oldest is used: a later one must not replace what is installed.
+    /// If several have one number, the oldest is used: a later one must not replace what is installed.
     fn refuse_equal_numbers(&mut self) {
         self.candidates.sort_by_key(|it| (it.terms.number, it.map.creation_timestamp(), it.map.uid()));
         let mut unique: Vec<Candidate<'a>> = Vec::with_capacity(self.candidates.len());
@@ -68,7 +68,7 @@ impl<'a> Claims<'a> {
 /// The ConfigMap with the UID of the BundleDeployment that the controller created for a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Note<'a> {
-    /// There is none.
+    /// There is no such ConfigMap.
     Absent,
     /// The controller created a BundleDeployment.
     Created {

@@ -38,13 +38,13 @@ pub(super) struct Known<'a> {
 /// What to do.
 #[derive(Debug, PartialEq)]
 pub(super) enum Plan {
-    /// Nothing: all is as it is to be, or it is waited for.
+    /// Nothing: everything is as wanted, or is waited for.
     Nothing,
     /// Report why the chosen decision is not installed.
     Refuse(Refusal),
     /// Create the BundleDeployment, and note its UID.
     Create(Box<BundleDeploymentSpec>),
-    /// Change these fields, if there are any, after the UID is noted where it is not.
+    /// Change these fields, if there are any, after noting the UID if it is not noted.
     Change {
         /// The fields of the spec, as a merge patch.
         fields: Fields<String, Value>,
@@ -72,7 +72,7 @@ pub(super) fn plan(known: &Known<'_>) -> Result<Plan, serde_json::Error> {
         });
     };
     let noted = matches!(known.note, Note::Created { deployment, .. } if existing.uid().as_deref() == Some(deployment));
-    // After a crash it may have been created without a note. An object of others that is equal, the account included, gains nothing.
+    // After a crash it may have been created without a note. Another client's object that is equal, including the account, gains nothing.
     let is_ours = noted || known.candidates.iter().any(|candidate| spec(candidate) == existing.spec);
     if !is_ours || !known.selected {
         return Ok(known.chosen.map_or(Plan::Nothing, |_| Plan::Refuse(Refusal::Taken(name))));
@@ -81,7 +81,7 @@ pub(super) fn plan(known: &Known<'_>) -> Result<Plan, serde_json::Error> {
         return Ok(Plan::Nothing);
     }
     let Some(chosen) = known.chosen else {
-        // While a decision is refused, what is installed stays.
+        // While a decision is refused, the installed one stays.
         return Ok(if known.claimed { Plan::Nothing } else { Plan::Delete });
     };
     if !noted && known.note == Note::Foreign {

@@ -26,7 +26,7 @@ struct State {
     sets: BTreeSet<String>,
     /// The set that each ConfigMap named when it last changed.
     maps: BTreeMap<String, String>,
-    /// The BundleDeployments of sets as they last were: the UID, the generation, and whether it is being deleted. All else is status.
+    /// The BundleDeployments of sets as they last were: the UID, the generation, and whether it is being deleted. Other changes are status.
     deployments: BTreeMap<String, (Option<String>, Option<i64>, bool)>,
 }
 
@@ -84,7 +84,7 @@ impl DecisionQueue {
     }
 
     fn wake(&self, mut state: MutexGuard<'_, State>, sets: impl IntoIterator<Item = String>) {
-        // Also for a set that is to be tried again later: the change may help.
+        // Also for a set that will be tried again later: the change may help.
         for set in sets {
             state.sets.insert(set);
             self.changed.notify_one();

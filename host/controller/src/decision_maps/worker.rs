@@ -87,7 +87,7 @@ impl Worker {
         }
     }
 
-    /// Looks at the sets that changed. Returns when to try those again that failed.
+    /// Looks at the sets that changed. Returns when to retry the sets that failed.
     async fn pass(&mut self) -> Option<Duration> {
         let sets = self.queue.take();
         if sets.is_empty() {
@@ -183,7 +183,7 @@ impl Worker {
         Ok(())
     }
 
-    /// The newest decision that is immutable: the others are refused. Metadata does not say that, so the ConfigMap is read.
+    /// The newest decision that is immutable; the others are refused. The metadata does not show that, so the ConfigMap is read.
     async fn choose<'c>(&mut self, candidates: &'c [Candidate<'c>]) -> Result<Option<&'c Candidate<'c>>, SetError> {
         for candidate in candidates {
             let name = candidate.map.name_any();

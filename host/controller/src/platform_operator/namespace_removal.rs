@@ -15,9 +15,9 @@ use kube::{
     discovery::{ApiGroup, Scope, verbs},
 };
 
-/// The most kinds that are listed at once.
+/// The maximum number of kinds that are listed at once.
 const AT_ONCE: usize = 8;
-/// The most objects of a kind that are read. A kind with more has content.
+/// The maximum number of objects of a kind that are read. A kind with more has content.
 const OBJECTS: u32 = 50;
 
 /// Deletes a namespace if the controller created it for the package and nothing is left in it. `own` is the client of the controller;
@@ -37,7 +37,7 @@ pub(super) async fn remove_if_empty(
         return Ok(false);
     }
     let kinds = Discovery::new(own.clone()).run_aggregated().await?;
-    // A kind that only an older version of its group has counts, too.
+    // A kind that only an older version of its group has also counts.
     let of_group = |group: &ApiGroup| group.versions().flat_map(|it| group.versioned_resources(it)).collect::<Vec<_>>();
     let all = kinds.groups().flat_map(of_group);
     let all = all.filter(|(_, it)| it.scope == Scope::Namespaced && it.supports_operation(verbs::LIST));

@@ -1,4 +1,4 @@
-//! The namespaces of packages: which they are, and their creation.
+//! The namespaces of packages: their names, and their creation.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,10 +23,10 @@ use kube::{
 
 use crate::catalog::KnownCatalog;
 
-/// What catalogs suggest, and the namespaces that are known to exist.
+/// What catalogs suggest, and which namespaces are known to exist.
 pub(super) struct Namespaces {
     indexes: Indexes,
-    /// What a catalog suggests for a package, by the digest of its content; none where it has no such package.
+    /// What a catalog suggests for a package, by the digest of its content; `None` if it does not have the package.
     suggested: Mutex<BTreeMap<(Digest, String), Option<PlatformPackage>>>,
     existing: Mutex<BTreeSet<String>>,
 }
@@ -36,8 +36,8 @@ impl Namespaces {
         Self { indexes: indexes.clone(), suggested: Mutex::default(), existing: Mutex::default() }
     }
 
-    /// The namespace that catalogs suggest for a package, or the one with its name. Refused if no catalog has the package or, where it must be
-    /// a platform operator, says that it is one.
+    /// The namespace that catalogs suggest for a package, or the one with its name. Refused if no catalog has the package or if the package
+    /// must be a platform operator and no catalog says that it is one.
     pub(super) async fn suggested(
         &self,
         wanted: &Wanted,
@@ -97,14 +97,14 @@ impl Namespaces {
         Ok(suggestion)
     }
 
-    /// Forgets what catalogs suggest that are not among these any more.
+    /// Forgets suggestions of catalogs that are not among these any more.
     pub(super) fn retain(&self, catalogs: &[KnownCatalog]) {
         let used: BTreeSet<&Digest> = catalogs.iter().filter_map(|it| it.digest.as_ref()).collect();
         let mut suggested = self.suggested.lock().unwrap_or_else(PoisonError::into_inner);
         suggested.retain(|(digest, _), _| used.contains(digest));
     }
 
-    /// Forgets that a namespace exists: a BundleDeployment does not find it.
+    /// Forgets that a namespace exists, because a BundleDeployment did not find it.
     pub(super) fn missing(&self, namespace: &str) {
         self.existing.lock().unwrap_or_else(PoisonError::into_inner).remove(namespace);
     }

@@ -1,4 +1,4 @@
-//! Makes the Resolution of all PlatformOperators what it is to be.
+//! Keeps the Resolution of all PlatformOperators as wanted.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,7 +50,7 @@ pub(crate) enum ReconcileError {
 }
 
 impl ReconcileError {
-    /// What the status reports, or `None` if the watch brings what comes next.
+    /// What the status reports, or `None` if the watch will deliver a newer state.
     pub(super) fn reported(&self) -> Option<String> {
         match self {
             Self::Request(request @ kube::Error::Api(_)) => Some(chandler_source::api_message(request)),
@@ -86,20 +86,20 @@ pub(crate) struct Platform {
     policies: Arc<Policies>,
     pub(super) generations: GenerationTracker,
     namespaces: Namespaces,
-    /// Locked while the Resolution is planned and written. Whether this controller has created it, and the watch has not brought it yet.
+    /// Locked while the Resolution is planned and written. Whether this controller has created it, and the watch has not delivered it yet.
     writing: Mutex<bool>,
 }
 
-/// What all PlatformOperators want, and what became of it.
+/// What all PlatformOperators want, and the results.
 pub(super) struct Planned {
     pub(super) plan: Plan,
     /// The Resolution, if it belongs to PlatformOperators.
     pub(super) resolution: Option<Resolution>,
-    /// What belongs to its set.
+    /// The members of its set.
     pub(super) membership: Membership,
     /// The BundleDeployments of its set, by package.
     pub(super) members: BTreeMap<String, BundleDeployment>,
-    /// Whether it is as it is to be.
+    /// Whether it is as wanted.
     pub(super) is_current: bool,
     /// Why the Resolution cannot be written.
     pub(super) blocked: Option<String>,
@@ -184,7 +184,7 @@ impl Platform {
         Ok(planned)
     }
 
-    /// Creates, changes or deletes the Resolution, where it differs.
+    /// Creates, changes or deletes the Resolution, if it differs.
     async fn write(
         &self,
         wanted: Option<Resolution>,
@@ -227,20 +227,20 @@ impl Platform {
         members.map(|member| (manifests::package(member), member.clone())).collect()
     }
 
-    /// Whether a member of the set installs a PlatformOperator, itself or by way of BundleDeployments that it installs. Labels are enough to
-    /// know that: an author who forges one has only the author's own PlatformOperator deleted before its package is.
+    /// Whether a member of the set installs a PlatformOperator, itself or by way of BundleDeployments that it installs. Labels are enough
+    /// to know that: forging one only means that the forger's own PlatformOperator is deleted before its package is.
     pub(super) fn is_bundled(&self, membership: &Membership, operator: &PlatformOperator) -> bool {
         let owner = |labels: &BTreeMap<String, String>| self.deployments.get(labels.get(OWNER_NAME_LABEL)?);
         let owners = successors(owner(operator.labels()), |it| owner(it.labels()));
         owners.take(MOST_OWNERS).any(|it| membership.has(&it))
     }
 
-    /// Deletes the namespace of a package that is uninstalled, if the controller created it for the package, nothing needs it and nothing is
-    /// left in it. What cannot be found out or deleted stays.
+    /// Deletes the namespace of a package that is uninstalled, if the controller created it for the package, nothing needs it and nothing
+    /// is left in it. If that cannot be determined, or the deletion fails, the namespace stays.
     pub(super) async fn remove_namespace(&self, operator: &PlatformOperator, planned: &Planned) {
         let package = &operator.spec.package.name;
         let Some(name) = operator.status.as_ref().and_then(|status| status.namespace.as_ref()) else { return };
-        // Nothing is planned meanwhile that would need it.
+        // Nothing that would need it is planned meanwhile.
         let _writing = self.writing.lock().await;
         let is_wanted = planned.resolution.as_ref().is_some_and(|it| resolution::uses_namespace(it, name, package));
         let is_named =
@@ -267,7 +267,7 @@ impl Platform {
         }
     }
 
-    /// The client of whatever installs packages: its permissions decide what may be deleted.
+    /// The client that installs packages: its permissions decide what may be deleted.
     fn installer(&self) -> Option<Client> {
         let (client, options) = (&self.cluster.client, &self.cluster.options);
         match (&options.platform_account, &options.accounts) {
@@ -292,7 +292,7 @@ impl Platform {
         Settings { name: options.platform_resolution.clone(), service_account: account, labels }
     }
 
-    /// The namespace of each package. One that is in no catalog is refused, unless it was there before: then the resolver decides.
+    /// The namespace of each package. A package that is in no catalog is refused, unless it was there before: then the resolver decides.
     async fn place(&self, operators: &[&PlatformOperator], planned: &mut Planned) -> BTreeMap<String, String> {
         let (catalogs, rules) = (self.catalogs.known(), &self.cluster.options.platform_packages);
         self.namespaces.retain(&catalogs);
@@ -336,14 +336,14 @@ impl Platform {
                 (Ok(suggested), None) => Ok(suggested),
             };
             match namespace {
-                // What another set has may pass to this one, and stays where it is.
+                // Packages of another set may pass to this one, and keep their namespace.
                 Ok(_) if wanted.namespace.is_none() && elsewhere.contains(package) => {}
                 Err(Refused::Unknown { .. }) if !is_new => {}
                 Ok(namespace) => drop(namespaces.insert(package.clone(), namespace)),
                 Err(reason) => drop(refused.insert(package.clone(), reason)),
             }
         }
-        // A package that no PlatformOperator names any more stays where it is as well, if others need it.
+        // A package that no PlatformOperator names any more also keeps its namespace, if others need it.
         for (package, member) in &planned.members {
             let namespace = &member.spec.install_namespace;
             if planned.plan.wanted(package).is_none() && *namespace != self.cluster.options.platform_resolution {

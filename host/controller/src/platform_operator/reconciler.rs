@@ -67,12 +67,12 @@ impl PlatformOperators {
         Ok(())
     }
 
-    /// What the status is to be.
+    /// The status to write.
     fn report(operator: &PlatformOperator, outcome: &Outcome<'_>) -> Report<PlatformOperatorStatus> {
         Report::settled(status::derive(operator, outcome, Timestamp::now()))
     }
 
-    /// Reports what became of a PlatformOperator.
+    /// Reports the state of a PlatformOperator.
     fn settle(
         &self,
         operator: &PlatformOperator,
@@ -85,7 +85,7 @@ impl PlatformOperators {
         if let Some(blocked) = planned.blocked {
             return Ok(Self::report(operator, &Outcome::Failed(blocked)));
         }
-        // What the package needs may be in the namespace that all share, which has no name of a package.
+        // Dependencies of the package may be in the shared namespace, which does not have a package's name.
         let failed = planned.failed.remove(package).or_else(|| planned.failed.remove(""));
         if let Some(error) = failed {
             return Err(ReconcileError::Namespace(error));

@@ -1,4 +1,4 @@
-//! The PlatformOperators as their watch delivered them last, and which changes of other objects concern one.
+//! The PlatformOperators as their watch last delivered them, and which changes of other objects concern one.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::signals::{Signal, Subscriber};
 /// A PlatformOperator that may not decode.
 pub(super) type Guarded = chandler_runtime::Guarded<PlatformOperator>;
 
-/// All PlatformOperators. Triggers the reconciles of those that a change concerns.
+/// All PlatformOperators. Triggers reconciles of the PlatformOperators that a change concerns.
 pub(crate) struct PlatformOperatorStates {
     objects: Cache<Guarded>,
     triggers: Triggers<PlatformOperator>,

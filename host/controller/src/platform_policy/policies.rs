@@ -15,7 +15,7 @@ pub(crate) struct Policies {
     objects: Cache<Guarded>,
     name: String,
     read: Mutex<Option<(Version, Arc<InForce>)>>,
-    /// The version that the others were woken for.
+    /// The version for which the others were last woken.
     announced: Mutex<Option<Version>>,
 }
 
@@ -34,7 +34,7 @@ impl Policies {
         self.objects.ready().await
     }
 
-    /// The policy as the watch brought it last. One that cannot be decoded is invalid.
+    /// The policy as the watch last delivered it. A policy that cannot be decoded is invalid.
     pub(crate) fn in_force(&self) -> Arc<InForce> {
         let object = self.object();
         let version = version(object.as_deref());
@@ -54,7 +54,7 @@ impl Policies {
         in_force
     }
 
-    /// Whether the policy is another one than when this was asked last.
+    /// Whether the policy has changed since the last call.
     pub(super) fn take_changed(&self) -> bool {
         let now = version(self.object().as_deref());
         let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The status of a PlatformPolicy, and whom its changes concern.
+//! The status of a PlatformPolicy, and which objects its changes concern.
 
 use std::sync::Arc;
 
@@ -49,8 +49,8 @@ impl PlatformPolicies {
         Self { cluster, signals, policies, backoff: Backoff::default() }
     }
 
-    /// The controller. It watches all PlatformPolicies whatever its selector is: a limit that lacks a label must not be ineffective, and the
-    /// name says whose it is.
+    /// The controller. It watches all PlatformPolicies regardless of its selector: a limit that lacks a label must not be ineffective, and
+    /// the name identifies the controller that it limits.
     pub(crate) fn controller(
         self,
         reflector: Reflector<PlatformPolicy>,
@@ -61,14 +61,14 @@ impl PlatformPolicies {
         KindController::new(reflector, api, WatchSelector::default().watch(), Arc::new(self), metrics, shutdown)
     }
 
-    /// Announces the policy that is in force, if it is another one.
+    /// Announces the policy that is in force, if it has changed.
     fn changed(&self) {
         if self.policies.take_changed() {
             self.signals.send(Signal::PolicyChanged);
         }
     }
 
-    /// What the status of a policy says; `None` if it may be the policy of another controller.
+    /// The status of a policy; `None` if it may be another controller's policy.
     fn accepted(&self, policy: &PlatformPolicy) -> Option<NewCondition> {
         let options = &self.cluster.options;
         let (name, read) = (policy.name_any(), &options.platform_resolution);
@@ -97,7 +97,7 @@ impl Reconciler for PlatformPolicies {
         Ok(Report::settled(derive(policy, accepted, Timestamp::now())))
     }
 
-    /// Only the status itself can fail to be written.
+    /// An error means that the status could not be written.
     fn failed(&self, _: &PlatformPolicy, _: &ReconcileError, _: u32) -> Option<PlatformPolicyStatus> {
         None
     }

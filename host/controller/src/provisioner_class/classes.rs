@@ -26,9 +26,9 @@ pub(crate) struct Class {
     pub(crate) limits: Limits,
     /// The defaults for the configuration of a BundleDeployment.
     pub(crate) defaults: Map<String, Value>,
-    /// The artifact of the component; none of a built-in class.
+    /// The artifact of the component; `None` for a built-in class.
     pub(crate) artifact: Option<Artifact>,
-    /// When installed releases get a newer component. Those of built-in classes come with the controller.
+    /// When installed releases get a newer component. The components of built-in classes are updated with the controller.
     pub(crate) updates: UpdatePolicy,
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum NotReady {
     Failed(String),
 }
 
-/// A class among which that of a bundle is detected.
+/// A class that may be detected for a bundle.
 pub(crate) struct Offer {
     /// Its name.
     pub(crate) name: String,
@@ -126,7 +126,7 @@ impl Classes {
         offers
     }
 
-    /// The built-in class of this name; none where there is none.
+    /// The built-in class of this name; `None` if there is none.
     async fn builtin(&self, name: &str) -> Result<Option<Class>, LoadError> {
         let provisioner = self.builtin.get(name).await?;
         Ok(provisioner.map(|provisioner| Class {
@@ -138,7 +138,7 @@ impl Classes {
         }))
     }
 
-    /// Loads the built-in classes. Where that fails, the first BundleDeployment that uses the class reports it.
+    /// Loads the built-in classes. If that fails, the first BundleDeployment that uses the class reports it.
     pub(crate) async fn load_builtin(&self) {
         for (class, error) in self.builtin.load_all().await {
             tracing::warn!(class, %error, "failed to load a built-in provisioner");
@@ -221,7 +221,7 @@ impl std::fmt::Display for NotReady {
     }
 }
 
-/// The class of rukpak for Helm charts, which this version has no provisioner for.
+/// rukpak's class for Helm charts, for which this version has no provisioner.
 const HELM: &str = "core-rukpak-io-helm";
 
 fn missing(name: &str, selector: &WatchSelector) -> String {

@@ -73,8 +73,8 @@ impl EarlierComponents {
     }
 }
 
-/// A class with the component that rendered a release, which may be another one than the class has now. The limits and the credentials are
-/// those that the class has now.
+/// A class with the component that rendered a release, which may differ from the class's current one. The limits and the credentials are
+/// the class's current ones.
 pub(crate) async fn component_of(
     classes: &Classes,
     components: &Components,

@@ -180,7 +180,7 @@ fn limits(class: &ProvisionerClass, ceiling: &Limits) -> Result<Limits, Problem>
     Ok(limits.bounded_by(ceiling))
 }
 
-/// The component of a class, for the status; none of a built-in class.
+/// The component of a class, for the status; `None` for a built-in class.
 fn component(class: &Class) -> Option<Component> {
     let (facts, artifact) = (class.provisioner.facts(), class.artifact.as_ref()?);
     Some(Component {

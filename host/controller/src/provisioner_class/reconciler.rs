@@ -101,7 +101,7 @@ impl ProvisionerClasses {
         }
     }
 
-    /// Reports that the component of a class is being loaded, where the status says otherwise. Returns the class with that status.
+    /// Reports that the component of a class is being loaded, if the status says otherwise. Returns the class with that status.
     async fn report_loading(
         &self,
         class: &ProvisionerClass,

@@ -22,8 +22,8 @@ enum Phase {
 }
 
 impl ProvisionerClasses {
-    /// Adds or removes the finalizer of a class, as its spec and its users require. Returns the users that a deleted class waits
-    /// for; none where the class is no longer in use.
+    /// Adds or removes the finalizer of a class, as its spec and its users require. Returns the users that a deleted class waits for;
+    /// `None` if the class is no longer in use.
     pub(super) async fn retain(&self, class: &ProvisionerClass) -> Result<Option<Vec<String>>, ReconcileError> {
         let name = class.name_any();
         let users = match class.metadata.deletion_timestamp {
@@ -73,7 +73,7 @@ async fn users(class: &str, deployments: &Deployments) -> Vec<String> {
     let all = deployments.all();
     let mut users: Vec<String> = all
         .iter()
-        // One that cannot be decoded may use it.
+        // A BundleDeployment that cannot be decoded may use it.
         .filter(|guarded| guarded.0.as_ref().map_or(true, |deployment| uses(deployment, class)))
         .map(|guarded| guarded.name_any())
         .collect();
@@ -81,7 +81,7 @@ async fn users(class: &str, deployments: &Deployments) -> Vec<String> {
     users
 }
 
-/// Returns the class; none where it is gone.
+/// Returns the class; `None` if it is gone.
 async fn write(
     class: &ProvisionerClass,
     with_ours: bool,

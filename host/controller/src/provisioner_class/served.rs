@@ -1,8 +1,8 @@
-//! The artifact that served each class last, recorded beside the caches.
+//! The artifact that last served each class, recorded beside the caches.
 //!
-//! Only its registry can resolve a tag. Where the registry is unavailable after a restart, the earlier component of the class serves
-//! again: its bytes are in the cache, and this record identifies them. The status does so too, but a user who may write the status
-//! must not decide which component runs.
+//! Only its registry can resolve a tag. If the registry is unavailable after a restart, the earlier component of the class serves again:
+//! its bytes are in the cache, and this record identifies them. The status also identifies them, but a user who may write the status must
+//! not decide which component runs.
 
 use std::{io, path::Path};
 
@@ -39,7 +39,7 @@ impl ServedArtifacts {
         SealedFiles::open(directory, PURPOSE).map(Self)
     }
 
-    /// The artifact that served a class last, if it is recorded for the image that the class names now.
+    /// The artifact that last served a class, if it is recorded for the image that the class names now.
     pub(super) fn last(&self, class: &ProvisionerClass) -> Option<ResolvedImage> {
         let record: Record = self.0.read(&class.name_any())?;
         let resolved: ImageReference = record.resolved.parse().ok()?;

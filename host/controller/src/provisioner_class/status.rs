@@ -15,7 +15,7 @@ use super::load::{LoadOutcome, LoadStep};
 /// What `Verified` says while signatures of components are not verified.
 const UNVERIFIED: &str = "no signature was verified: the controller runs with --allow-unsigned. The component matches its digest, so it is \
                           the one that the registry named";
-/// What a class without a component says that is being loaded.
+/// The message of a class without a component that is being loaded.
 const LOADING: &str = "its component is being loaded";
 
 /// The status after a reconcile. `users` are the BundleDeployments that a deleted class waits for.
@@ -51,7 +51,7 @@ pub(super) fn derive(
                 set(NewCondition::is_unknown(kind, problem.reason, "an earlier step failed"));
             }
             LoadOutcome::Loading => set(NewCondition::is_unknown(kind, Reason::ProvisionerNotReady, LOADING)),
-            // The digest matches, but nobody vouches for the component.
+            // The digest matches, but no signature of the component was verified.
             _ if step == LoadStep::Verify => set(NewCondition::is_false(kind, reason, message)),
             _ => set(NewCondition::is_true(kind, reason, message)),
         }
@@ -75,7 +75,7 @@ pub(super) fn derive(
             status.component = None;
         }
     }
-    // What kstatus reads: a class that loads again later is at work, one that only a change helps is stalled.
+    // What kstatus reads: a class that loads again later is in progress, one that needs a change is stalled.
     let unusable = match outcome {
         LoadOutcome::Failed { problem, in_use: None, .. } => {
             Some((problem.terminal, problem.reason, problem.message.as_str()))
@@ -95,7 +95,8 @@ pub(super) fn derive(
     status
 }
 
-/// The status after a reconcile that a request to the API server ended. A component in use stays in use; nothing else is known of the class.
+/// The status after a reconcile that a request to the API server ended. A component in use stays in use; nothing else is known about the
+/// class.
 pub(super) fn interrupted(
     class: &ProvisionerClass,
     reason: Reason,
@@ -132,7 +133,7 @@ pub(super) fn promises_a_component(class: &ProvisionerClass) -> bool {
     find_condition(conditions, Type::Ready).is_none_or(|ready| ready.status == ConditionStatus::True.as_str())
 }
 
-/// The number of BundleDeployments that a message names.
+/// The maximum number of BundleDeployments that a message names.
 const NAMED: usize = 5;
 
 fn ready(users: &[String]) -> String {
@@ -208,7 +209,7 @@ mod tests {
         );
     }
 
-    /// What an earlier process of the controller wrote may be about another component, or about none that is loaded now.
+    /// The status of an earlier process of the controller may be about another component, or the process may have loaded none.
     #[test]
     fn the_status_names_the_component_in_use_whatever_it_said_before() {
         let component = |digest: &str| Component { digest: digest.to_owned(), ..Component::default() };
