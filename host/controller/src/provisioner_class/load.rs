@@ -30,7 +30,11 @@ pub(super) enum LoadStep {
 
 impl LoadStep {
     fn of(error: &LoadError) -> Self {
-        if error.reason() == Reason::CompileFailed { Self::Compile } else { Self::Check }
+        match error {
+            // The host fails in its work for the compiler: the checks before it only read the component.
+            LoadError::Compile(_) | LoadError::Internal(_) => Self::Compile,
+            _ => Self::Check,
+        }
     }
 }
 
@@ -191,4 +195,23 @@ fn component(class: &Class) -> Option<Component> {
         contract_version: facts.contract.clone(),
         formats: facts.formats.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use chandler_engine::CompileError;
+
+    use super::*;
+
+    #[test]
+    fn a_failure_of_the_compiler_or_its_host_is_reported_as_one_of_the_compilation() {
+        let failed = |error: LoadError| (LoadStep::of(&error), error.reason());
+        let compile = |error: CompileError| failed(LoadError::Compile(error));
+        assert_eq!(compile(CompileError::Timeout(Duration::from_secs(1))), (LoadStep::Compile, Reason::CompilerBusy));
+        assert_eq!(compile(CompileError::Refused("no".to_owned())), (LoadStep::Compile, Reason::CompileFailed));
+        assert_eq!(failed(LoadError::Internal("disk".to_owned())), (LoadStep::Compile, Reason::InternalError));
+        assert_eq!(failed(LoadError::Facts("no name".to_owned())), (LoadStep::Check, Reason::InvalidComponent));
+    }
 }
