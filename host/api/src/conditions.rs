@@ -2,7 +2,7 @@
 //!
 //! Types and reasons are a public interface: scripts and other controllers match them, so a name never changes its meaning.
 
-pub use chandler_core::{Reason, Remedy};
+pub use chandler_core::{Reason, Remedy, ReportingKind};
 use chandler_core::{names, text::printable};
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},

@@ -74,7 +74,9 @@ pub use cluster_operator::{
     ClusterOperator, ClusterOperatorCondition, ClusterOperatorSpec, ClusterOperatorStatus, OperandVersion,
     RelatedObject,
 };
-pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, Remedy, find_condition, set_condition};
+pub use conditions::{
+    ConditionStatus, ConditionType, NewCondition, Reason, Remedy, ReportingKind, find_condition, set_condition,
+};
 pub use crds::{crds, crds_yaml};
 pub use drift::{DriftPolicy, DriftState, Drifted, DriftedField, DriftedObject, IgnoredDifference};
 pub use limits::{CallLimits, LimitError};

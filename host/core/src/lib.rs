@@ -58,7 +58,7 @@ pub use descriptors::{DescriptorsExhausted, descriptors_exhausted};
 pub use diagnostic::{Diagnostic, Location, Related, Severity};
 pub use digest::Digest;
 pub use object::{Object, ObjectError, ObjectKey, is_custom_group};
-pub use reason::Reason;
+pub use reason::{Reason, ReportingKind};
 pub use release::{Probe, ProbeSelector, Release};
 pub use remedy::Remedy;
 pub use request::{Fact, RecordedFacts, Request, Target};

@@ -1,7 +1,10 @@
 //! Reasons of conditions.
 //!
 //! Reasons are a public interface: scripts and other controllers match them, so a name never changes its meaning. Every crate
-//! that can fail returns its reasons as this type.
+//! that can fail returns its reasons as this type. Reasons are grouped by the kinds that report them; a reason without kinds or without
+//! a remedy does not compile.
+
+use crate::Remedy;
 
 /// Declares an enum whose text form is the name of the variant.
 #[macro_export]
@@ -35,236 +38,319 @@ macro_rules! names {
 }
 
 names! {
+    /// A kind of object whose conditions have reasons.
+    ReportingKind {
+        /// `core.rukpak.io` BundleDeployment.
+        BundleDeployment,
+        /// `chandler.dev` ProvisionerClass.
+        ProvisionerClass,
+        /// `chandler.dev` Catalog.
+        Catalog,
+        /// `core.deppy.io` Resolution.
+        Resolution,
+        /// `platform.openshift.io` PlatformOperator.
+        PlatformOperator,
+        /// `chandler.dev` PlatformPolicy.
+        PlatformPolicy,
+    }
+}
+
+/// Declares the reasons in groups: the kinds that report the reasons of a group, and for each reason what ends a condition with it.
+macro_rules! reasons {
+    ($(#[$doc:meta])* $name:ident; $([$($kind:ident),+] { $($(#[$reason_doc:meta])* $reason:ident => $remedy:ident,)+ })+) => {
+        names! {
+            $(#[$doc])*
+            $name { $($($(#[$reason_doc])* $reason,)+)+ }
+        }
+
+        impl $name {
+            /// The kinds whose reconcilers find this reason. A Resolution and a PlatformOperator also copy reasons of their
+            /// BundleDeployments ([`is_reported_by`](Self::is_reported_by)).
+            pub const fn kinds(self) -> &'static [ReportingKind] {
+                match self {
+                    $($(Self::$reason)|+ => &[$(ReportingKind::$kind),+],)+
+                }
+            }
+
+            /// What ends a condition with this reason.
+            #[expect(clippy::match_same_arms, reason = "one arm for each reason")]
+            pub const fn remedy(self) -> Remedy {
+                match self {
+                    $($(Self::$reason => Remedy::$remedy,)+)+
+                }
+            }
+        }
+    };
+}
+
+reasons! {
     /// The reason of a condition.
-    Reason {
-        // Unpacked
+    Reason;
+
+    [BundleDeployment] {
         /// A finalizer failed. Only RukPak sets it.
-        ProcessingFinalizerFailed,
-        /// Unpacking has not begun. Only RukPak sets it.
-        UnpackPending,
+        ProcessingFinalizerFailed => TimeOrAction,
         /// The content is being fetched.
-        Unpacking,
-        /// The content could not be fetched, verified or unpacked.
-        UnpackFailed,
-        /// The image lacks the signatures that it must have.
-        NoMatchingSignature,
-        /// The content is unpacked.
-        UnpackSuccessful,
-        /// The content is larger than the administrator allows.
-        ContentLimitExceeded,
-
-        // HasValidBundle
+        Unpacking => Time,
         /// The content is not a bundle of the provisioner's format.
-        BundleLoadFailed,
-
-        // Installed
-        /// The release could not be rendered or installed.
-        InstallFailed,
+        BundleLoadFailed => User,
         /// The release could not replace the previous one.
-        UpgradeFailed,
+        UpgradeFailed => TimeOrAction,
         /// An installed release could not be repaired.
-        ReconcileFailed,
+        ReconcileFailed => TimeOrAction,
         /// There is no client for the cluster. Only RukPak sets it.
-        ErrorGettingClient,
+        ErrorGettingClient => Time,
         /// The installed release could not be determined. Only RukPak sets it.
-        ErrorGettingReleaseState,
+        ErrorGettingReleaseState => Time,
         /// The objects could not be watched. Only RukPak sets it.
-        CreateDynamicWatchFailed,
+        CreateDynamicWatchFailed => Time,
         /// Every object is applied.
-        InstallationSucceeded,
-        /// Some objects are not applied yet.
-        Installing,
-
-        // Healthy
+        InstallationSucceeded => Nothing,
         /// Every object is healthy.
-        Healthy,
+        Healthy => Nothing,
         /// Some objects are not healthy.
-        Unhealthy,
+        Unhealthy => TimeOrAction,
         /// The release is not installed.
-        InstallationStatusFalse,
+        InstallationStatusFalse => TimeOrAction,
         /// Whether the release is installed is unknown. Only RukPak sets it.
-        InstallationStatusUnknown,
+        InstallationStatusUnknown => Time,
         /// The objects could not be read.
-        ObjectLookupFailure,
-
-        // Drifted
+        ObjectLookupFailure => TimeOrAction,
         /// Every object matches the release.
-        AsReleased,
+        AsReleased => Nothing,
         /// Objects differ from the release, and the spec disables repairs.
-        DriftReported,
+        DriftReported => User,
         /// Objects differ from the release, and repairing them failed.
-        RepairFailed,
+        RepairFailed => TimeOrAction,
         /// Other clients change objects again and again, so Chandler repairs them less and less often.
-        Contested,
-
-        // Progressing and Ready
-        /// The release is being rolled out.
-        RollingOut,
-        /// The release is complete and healthy.
-        Succeeded,
-        /// A step failed and is retried.
-        Retrying,
+        Contested => User,
         /// The release did not become complete and healthy in time.
-        ProgressDeadlineExceeded,
-        /// A revision failed, and the controller rolled back to the last one that succeeded.
-        RolledBack,
+        ProgressDeadlineExceeded => TimeOrAction,
         /// The revision to roll back to is not in the history, or its release renders differently now.
-        RevisionUnavailable,
-        /// A change is pending approval.
-        ApprovalRequired,
-        /// The spec suspends the object.
-        Suspended,
-        /// The object and the objects of its release are being deleted.
-        Deleting,
+        RevisionUnavailable => User,
         /// The deletion is blocked: custom resources exist that would be deleted with the CRDs of the release.
-        CustomResourcesExist,
-
-        // Provisioners
+        CustomResourcesExist => User,
         /// No class of that name exists, and none is built in.
-        ProvisionerMissing,
-        /// The class exists, but its component is not usable.
-        ProvisionerNotReady,
+        ProvisionerMissing => Requirement,
         /// The spec names no class, and none recognises the content.
-        ProvisionerNotDetected,
+        ProvisionerNotDetected => Requirement,
         /// The spec names no class, and several with the highest priority recognise the content.
-        ProvisionerAmbiguous,
+        ProvisionerAmbiguous => User,
         /// A call took longer than allowed.
-        PluginTimeout,
+        PluginTimeout => TimeOrAction,
         /// The provisioner did not return in time, because the machine is busy.
-        MachineBusy,
+        MachineBusy => Time,
         /// A call used more memory than allowed.
-        PluginOutOfMemory,
-        /// A call read, returned or logged more than allowed.
-        PluginLimitExceeded,
+        PluginOutOfMemory => TimeOrAction,
         /// A call crashed.
-        PluginTrapped,
+        PluginTrapped => TimeOrAction,
         /// The provisioner reported a failure of its own.
-        ProvisionFailed,
+        ProvisionFailed => TimeOrAction,
         /// The provisioner returned an invalid object, or an object twice.
-        InvalidOutput,
+        InvalidOutput => Administrator,
         /// The provisioner refused the content.
-        InvalidContent,
+        InvalidContent => User,
         /// The provisioner refused the configuration.
-        InvalidConfiguration,
+        InvalidConfiguration => User,
         /// A ConfigMap or Secret that spec.valuesFrom names, or its key, does not exist.
-        ValuesNotFound,
+        ValuesNotFound => Requirement,
         /// The values of a ConfigMap or Secret that spec.valuesFrom names are invalid.
-        InvalidValues,
+        InvalidValues => Requirement,
         /// The content requires a feature that the provisioner does not support.
-        UnsupportedContent,
-        /// The host failed.
-        InternalError,
-        /// The record of created objects and revisions cannot be read or written.
-        RecordUnavailable,
+        UnsupportedContent => User,
         /// The record of created objects and revisions is older than the objects in the cluster.
-        RecordOutdated,
-
-        // Rollout
-        /// An object of the release already exists and belongs to another owner.
-        ObjectCollision,
+        RecordOutdated => Administrator,
         /// An object is of a kind that the cluster does not serve.
-        RequiredResourceNotFound,
+        RequiredResourceNotFound => Requirement,
         /// The namespace to install into does not exist.
-        InstallNamespaceNotFound,
+        InstallNamespaceNotFound => Requirement,
         /// The API server refused an object.
-        ObjectRefused,
+        ObjectRefused => Requirement,
         /// The release changes an immutable field, so the object would have to be deleted and created again.
-        ImmutableField,
-        /// The controller lacks permissions that the release needs.
-        Forbidden,
+        ImmutableField => User,
         /// A new version of a CustomResourceDefinition would break clients or stored objects.
-        UnsafeCRDUpgrade,
+        UnsafeCRDUpgrade => User,
         /// Validating custom resources against a new version of their CRD exceeds its budget.
-        CRDCheckLimitExceeded,
+        CRDCheckLimitExceeded => User,
         /// Comparing an object of the release with the live object exceeds its budget.
-        ComparisonTooLarge,
+        ComparisonTooLarge => User,
         /// The ServiceAccount that the spec names does not exist.
-        ServiceAccountNotFound,
+        ServiceAccountNotFound => Requirement,
         /// The annotations of the ServiceAccount that the spec names do not list this object.
-        ServiceAccountNotGranted,
+        ServiceAccountNotGranted => Requirement,
         /// The spec names no ServiceAccount, and the controller installs nothing with its own permissions.
-        ServiceAccountRequired,
+        ServiceAccountRequired => User,
         /// The ServiceAccount that the spec names lacks permissions that the release needs.
-        PermissionsMissing,
+        PermissionsMissing => Requirement,
         /// The release contains objects of the Chandler installation.
-        ReservedObjects,
-
-        // ProvisionerClass
+        ReservedObjects => User,
+    }
+    [ProvisionerClass] {
         /// The image is known by digest and was pulled.
-        ImageResolved,
+        ImageResolved => Nothing,
         /// The image could not be resolved or pulled.
-        ImageNotResolved,
+        ImageNotResolved => TimeOrAction,
         /// Nothing was verified: the controller does not require signatures.
-        NotRequired,
+        NotRequired => Nothing,
         /// The component uses a supported version of the contract.
-        ContractSupported,
+        ContractSupported => Nothing,
         /// The component uses no supported version of the contract.
-        UnsupportedContract,
+        UnsupportedContract => Administrator,
         /// The component has imports that are not in the contract.
-        MissingImports,
+        MissingImports => Administrator,
         /// The artifact has no component, or the facts of the component cannot be read.
-        InvalidComponent,
+        InvalidComponent => Administrator,
         /// The component declares capabilities that nothing grants.
-        MissingCapabilities,
+        MissingCapabilities => Administrator,
         /// The component is compiled.
-        CompilationSucceeded,
+        CompilationSucceeded => Nothing,
         /// The component could not be compiled.
-        CompileFailed,
+        CompileFailed => Administrator,
         /// The component was not compiled in time, because the machine is busy.
-        CompilerBusy,
+        CompilerBusy => Time,
         /// The class is usable.
-        ProvisionerReady,
+        ProvisionerReady => Nothing,
         /// A newer component is not available. The previous one stays in use.
-        UpdateFailed,
-        /// The limits or the configuration of the class are not legal, or the spec of a BundleDeployment or a Catalog cannot be read.
-        InvalidSpec,
-
-        // Catalog
+        UpdateFailed => TimeOrAction,
+    }
+    [Catalog] {
         /// The source is known by digest.
-        SourceResolved,
+        SourceResolved => Nothing,
         /// The source could not be resolved.
-        SourceNotResolved,
+        SourceNotResolved => TimeOrAction,
         /// The content is a catalog without errors.
-        CatalogValid,
-        /// The content is not a catalog, or has errors.
-        CatalogInvalid,
+        CatalogValid => Nothing,
         /// The index of what the source names is in use.
-        CatalogReady,
+        CatalogReady => Nothing,
         /// The current content of the source is not usable or not known. The index of earlier content stays in use.
-        CatalogStale,
-
-        // Resolution
+        CatalogStale => TimeOrAction,
+    }
+    [Resolution] {
         /// The packages have an answer.
-        PackagesResolved,
+        PackagesResolved => Nothing,
         /// The packages cannot be installed together, or not in the wanted versions.
-        NotSatisfiable,
+        NotSatisfiable => User,
         /// The catalogs that are needed for an answer have no index yet.
-        CatalogsNotReady,
+        CatalogsNotReady => TimeOrAction,
         /// A change waits until the next maintenance window begins.
-        OutsideMaintenanceWindow,
+        OutsideMaintenanceWindow => Time,
         /// The members of a decision are being fetched and checked, before the first of them is written.
-        Preflighting,
+        Preflighting => Time,
         /// A member of a decision would be refused, so that none is written.
-        PreflightFailed,
+        PreflightFailed => Requirement,
         /// An upgrade waits until the BundleDeployment of the package is healthy.
-        MembersNotHealthy,
+        MembersNotHealthy => TimeOrAction,
         /// The decision to roll back to is not kept.
-        DecisionUnavailable,
-
-        // PlatformOperator
+        DecisionUnavailable => User,
+    }
+    [PlatformOperator] {
         /// No bundle of the package fits.
-        SourceFailed,
+        SourceFailed => User,
         /// The BundleDeployment installs the bundle.
-        InstallPending,
+        InstallPending => Time,
         /// The bundle is installed.
-        InstallSuccessful,
-
-        // PlatformPolicy
+        InstallSuccessful => Nothing,
+    }
+    [PlatformPolicy] {
         /// The policy is in force.
-        PolicyAccepted,
-        /// The policy has a value that cannot be read, so nothing new is decided for PlatformOperators.
-        InvalidPolicy,
+        PolicyAccepted => Nothing,
         /// The controller reads the policy with another name.
-        PolicyNotUsed,
+        PolicyNotUsed => User,
+    }
+    [BundleDeployment, ProvisionerClass] {
+        /// The class exists, but its component is not usable.
+        ProvisionerNotReady => TimeOrAction,
+        /// A call read, returned or logged more than allowed.
+        PluginLimitExceeded => Administrator,
+    }
+    [BundleDeployment, Catalog] {
+        /// The image lacks the signatures that it must have.
+        NoMatchingSignature => TimeOrAction,
+        /// The content is unpacked.
+        UnpackSuccessful => Nothing,
+    }
+    [BundleDeployment, Resolution] {
+        /// Some objects are not applied yet.
+        Installing => Time,
+        /// The release is being rolled out.
+        RollingOut => Time,
+        /// The release is complete and healthy.
+        Succeeded => Nothing,
+        /// A revision failed, and the controller rolled back to the last one that succeeded.
+        RolledBack => User,
+        /// A change is pending approval.
+        ApprovalRequired => User,
+        /// The object and the objects of its release are being deleted.
+        Deleting => TimeOrAction,
+        /// The record of created objects and revisions cannot be read or written.
+        RecordUnavailable => TimeOrAction,
+        /// An object of the release already exists and belongs to another owner.
+        ObjectCollision => User,
+    }
+    [BundleDeployment, PlatformOperator] {
+        /// Unpacking has not begun. Only RukPak sets it.
+        UnpackPending => Time,
+        /// The release could not be rendered or installed.
+        InstallFailed => TimeOrAction,
+    }
+    [Catalog, Resolution] {
+        /// The content is larger than the administrator allows.
+        ContentLimitExceeded => Administrator,
+        /// The content is not a catalog, or has errors.
+        CatalogInvalid => User,
+    }
+    [BundleDeployment, ProvisionerClass, Catalog] {
+        /// The host failed.
+        InternalError => TimeOrAction,
+    }
+    [BundleDeployment, ProvisionerClass, Resolution] {
+        /// A step failed and is retried.
+        Retrying => Time,
+        /// The controller lacks permissions that the release needs.
+        Forbidden => Requirement,
+    }
+    [BundleDeployment, Catalog, Resolution] {
+        /// The spec suspends the object.
+        Suspended => User,
+    }
+    [BundleDeployment, Catalog, PlatformOperator] {
+        /// The content could not be fetched, verified or unpacked.
+        UnpackFailed => TimeOrAction,
+    }
+    [Resolution, PlatformOperator, PlatformPolicy] {
+        /// The policy has a value that cannot be read, so nothing new is decided for PlatformOperators.
+        InvalidPolicy => Administrator,
+    }
+    [BundleDeployment, ProvisionerClass, Catalog, Resolution] {
+        /// The spec cannot be decoded, or has a value that cannot be used.
+        InvalidSpec => User,
+    }
+}
+
+impl Reason {
+    /// Whether the conditions of this kind may have the reason: its reconciler finds it, or copies it from a BundleDeployment.
+    pub fn is_reported_by(self, kind: ReportingKind) -> bool {
+        let copies = matches!(kind, ReportingKind::Resolution | ReportingKind::PlatformOperator);
+        self.kinds().contains(&kind) || copies && self.kinds().contains(&ReportingKind::BundleDeployment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_in_the_groups_of_its_reasons_and_copies_only_from_bundle_deployments() {
+        use ReportingKind::{BundleDeployment, Catalog, PlatformOperator, ProvisionerClass, Resolution};
+        assert_eq!(Reason::Suspended.kinds(), [BundleDeployment, Catalog, Resolution]);
+        assert!(Reason::UnsafeCRDUpgrade.is_reported_by(Resolution), "a member has it");
+        assert!(Reason::UnsafeCRDUpgrade.is_reported_by(PlatformOperator), "its BundleDeployment has it");
+        assert!(!Reason::UnsafeCRDUpgrade.is_reported_by(ProvisionerClass));
+        assert!(!Reason::CatalogStale.is_reported_by(Resolution));
+        for kind in ReportingKind::ALL {
+            let wanted = Reason::ALL.iter().filter(|reason| reason.kinds().contains(kind));
+            assert!(wanted.clone().any(|reason| reason.remedy() == Remedy::Nothing), "{kind} can be fine");
+            assert!(wanted.clone().any(|reason| reason.remedy() != Remedy::Nothing), "{kind} can fail");
+        }
     }
 }
