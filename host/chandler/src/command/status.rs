@@ -126,8 +126,9 @@ impl Status {
             CommandError::timeout(format!("{} is not healthy after {after}; it is waiting for: {message}", self.name));
         let reason = reason.and_then(Reason::from_name).filter(|reason| reason.remedy() != Remedy::Time);
         let name = self.name.name.as_str();
+        // A suspended Resolution is settled, and does not time out.
         let advice = if self.name.is_resolution() {
-            reason.and_then(|reason| resolution_progress::advice(reason, name))
+            reason.and_then(|reason| resolution_progress::advice(reason, name, false))
         } else {
             reason.and_then(|reason| advice(reason, name))
         };

@@ -92,7 +92,9 @@ pub async fn until_settled(
 }
 
 fn advised(error: CommandError, reason: Option<&str>, name: &str) -> CommandError {
-    let advice = reason.and_then(Reason::from_name).and_then(|reason| resolution_progress::advice(reason, name));
+    // The commands that follow a Resolution resume it first, or refuse one that is suspended.
+    let reason = reason.and_then(Reason::from_name);
+    let advice = reason.and_then(|reason| resolution_progress::advice(reason, name, false));
     match advice {
         Some(advice) => error.hint(advice),
         None => error.hint(format!("`chandler explain resolution/{name}` shows its state")),

@@ -29,11 +29,13 @@ pub fn state(resolution: &Resolution) -> RolloutState {
     }
 }
 
-/// The suggested action for a Resolution with this reason; `None` where the cause is in one of its BundleDeployments.
-pub fn advice(reason: Reason, name: &str) -> Option<String> {
+/// The suggested action for a Resolution with this reason; `None` where the cause is in one of its BundleDeployments. `is_suspended` is
+/// the `spec.suspend` of the Resolution.
+pub fn advice(reason: Reason, name: &str, is_suspended: bool) -> Option<String> {
     match reason {
-        // The change belongs to the set.
+        // The change belongs to the set, and so does a suspension that the Resolution did not ask for.
         Reason::ApprovalRequired => advice::advice(reason, &format!("resolveset-{name}")),
+        Reason::Suspended if !is_suspended => advice::advice(reason, &format!("resolveset-{name}")),
         Reason::NotSatisfiable
         | Reason::CatalogsNotReady
         | Reason::OutsideMaintenanceWindow
@@ -68,10 +70,12 @@ mod tests {
 
     #[test]
     fn advice_names_the_object_that_the_command_takes() {
-        let text = |reason| advice(reason, "shop").unwrap_or_default();
+        let text = |reason| advice(reason, "shop", true).unwrap_or_default();
         assert!(text(Reason::ApprovalRequired).contains("`chandler approve resolveset-shop`"));
         assert!(text(Reason::Suspended).contains("`chandler resume resolution/shop`"));
-        assert_eq!(advice(Reason::PermissionsMissing, "shop"), None, "a member lacks them");
+        let of_set = advice(Reason::Suspended, "shop", false).unwrap_or_default();
+        assert!(of_set.contains("`chandler resume resolveset-shop`"), "only its set is suspended: {of_set}");
+        assert_eq!(advice(Reason::PermissionsMissing, "shop", false), None, "a member lacks them");
     }
 
     #[test]

@@ -21,7 +21,9 @@ pub(super) fn actions(found: &Found, packages: &[Package]) -> Vec<String> {
     let pending = found.resolution.as_ref().and_then(|it| it.status.as_ref()?.pending.as_ref());
     if let Some(pending) = pending {
         let name = found.resolution.as_ref().and_then(|it| it.metadata.name.clone()).unwrap_or_default();
-        add(Reason::from_name(&pending.reason).and_then(|reason| resolution_progress::advice(reason, &name)));
+        let is_suspended = found.resolution.as_ref().is_some_and(|it| it.spec.suspend);
+        let reason = Reason::from_name(&pending.reason);
+        add(reason.and_then(|reason| resolution_progress::advice(reason, &name, is_suspended)));
     }
     if found.left_out().is_some_and(|it| it.reason == Reason::PreflightFailed.as_str()) {
         add(advice(Reason::PreflightFailed, ""));
@@ -52,7 +54,10 @@ pub(super) fn actions(found: &Found, packages: &[Package]) -> Vec<String> {
         add(ready.and_then(|reason| match reason {
             Reason::ObjectCollision | Reason::InvalidSpec => advice(reason, &name),
             // The members have the causes of everything else.
-            _ => resolution_progress::advice(reason, resolution.metadata.name.as_deref().unwrap_or_default()),
+            _ => {
+                let name = resolution.metadata.name.as_deref().unwrap_or_default();
+                resolution_progress::advice(reason, name, resolution.spec.suspend)
+            }
         }));
     }
     actions.truncate(ACTIONS);
