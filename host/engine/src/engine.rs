@@ -3,14 +3,15 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::SystemTime,
 };
 
 use chandler_core::Digest;
-use tokio::sync::{Mutex, Semaphore};
+use chandler_turns::KeyedLocks;
+use tokio::sync::Semaphore;
 use wasmtime::component::{Component, HasSelf, Linker};
 
 use crate::{
@@ -42,18 +43,16 @@ struct Inner {
     quarantine: Arc<Quarantine>,
     threads: Arc<Threads>,
     ticker: Arc<Ticker>,
-    /// Components that are loaded or being loaded. The task that loads a component holds the lock of its entry, so each
-    /// component is compiled once and no task waits for the compilation of another component.
-    entries: std::sync::Mutex<HashMap<Digest, LoadEntry>>,
+    /// Components that are loaded.
+    loaded: Mutex<HashMap<Digest, Weak<Loaded>>>,
+    /// Locked while a component is loaded, so each component is compiled once and no task waits for the compilation of another component.
+    loads: KeyedLocks<Digest>,
     /// One compiler runs at a time, since each may use all the memory of its limit.
     compilers: Semaphore,
     compiled: AtomicU64,
     hits: AtomicU64,
     rejected: AtomicU64,
 }
-
-/// A loaded component, behind the lock that its loader holds.
-type LoadEntry = Arc<Mutex<Weak<Loaded>>>;
 
 /// Counters of an engine; they only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,7 +88,8 @@ impl Engine {
             quarantine,
             threads,
             ticker: Arc::new(ticker),
-            entries: std::sync::Mutex::default(),
+            loaded: Mutex::default(),
+            loads: KeyedLocks::default(),
             compilers: Semaphore::new(1),
             compiled: AtomicU64::new(0),
             hits: AtomicU64::new(0),
@@ -130,9 +130,8 @@ impl Inner {
             return Err(LoadError::TooLarge { limit });
         }
         let digest = Digest::of(wasm);
-        let entry = self.entry(&digest);
-        let mut entry = entry.lock().await;
-        if let Some(loaded) = entry.upgrade() {
+        let _load = self.loads.lock(&digest).await;
+        if let Some(loaded) = self.loaded().get(&digest).and_then(Weak::upgrade) {
             return Ok(Provisioner::new(loaded));
         }
         let Outline { facts, imports } = facts::outline(wasm)?;
@@ -144,19 +143,16 @@ impl Inner {
             |error: wasmtime::Error| LoadError::UnsupportedContract(sanitize(format!("{error:#}"), 1024));
         let instance = self.linker.instantiate_pre(&component).map_err(incompatible)?;
         let plugin = PluginPre::new(instance).map_err(incompatible)?;
-        let loaded = Loaded::new(digest, facts, size, plugin, Arc::clone(&self.threads), Arc::clone(&self.ticker));
-        let loaded = Arc::new(loaded);
-        *entry = Arc::downgrade(&loaded);
+        let (threads, ticker) = (Arc::clone(&self.threads), Arc::clone(&self.ticker));
+        let loaded = Arc::new(Loaded::new(digest.clone(), facts, size, plugin, threads, ticker));
+        let mut all = self.loaded();
+        all.retain(|_, other| other.strong_count() > 0);
+        all.insert(digest, Arc::downgrade(&loaded));
         Ok(Provisioner::new(loaded))
     }
 
-    /// The entry of a component. Also removes entries that hold no component and that no task is loading.
-    fn entry(&self, digest: &Digest) -> LoadEntry {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.retain(|_, entry| {
-            Arc::strong_count(entry) > 1 || entry.try_lock().is_ok_and(|loaded| loaded.strong_count() > 0)
-        });
-        Arc::clone(entries.entry(digest.clone()).or_default())
+    fn loaded(&self) -> MutexGuard<'_, HashMap<Digest, Weak<Loaded>>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The component, from the cache or the compiler.

@@ -9,5 +9,4 @@ pub(crate) mod members;
 pub(crate) mod recent;
 pub(crate) mod recent_answers;
 pub(crate) mod replace;
-pub(crate) mod turns;
 pub(crate) mod writes;

@@ -9,12 +9,15 @@
 //! | `rotation` | [`Rotation`]: the queues, pure |
 //! | `scheduling` | [`yield_thread`], [`on_background_thread`]: threads that let others run first; [`processor_time`] |
 //! | `permits` | [`Turns`]: a semaphore whose waiters are such a rotation |
+//! | `keyed_locks` | [`KeyedLocks`]: locks by key, so that tasks do the same work once |
 
+mod keyed_locks;
 mod permits;
 mod requester;
 mod rotation;
 mod scheduling;
 
+pub use keyed_locks::{KeyedGuard, KeyedLocks};
 pub use permits::{Permit, Turns};
 pub use requester::Requester;
 pub use rotation::Rotation;

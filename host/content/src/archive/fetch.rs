@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chandler_core::{Content as _, Digest};
-use chandler_turns::Requester;
+use chandler_turns::{KeyedGuard, Requester};
 use reqwest::Response;
 
 use super::{
@@ -72,8 +72,7 @@ impl Archives {
     pub async fn resolve(&self, url: &ArchiveUrl, access: &ImageAccess) -> Result<ResolvedArchive, ContentError> {
         let digest = self.in_time(url, async {
             let place = Place::of_url(url.parts(), access);
-            let turn = self.turn(&place).await;
-            let _turn = turn.lock().await;
+            let _fetch = self.lock(&place).await;
             let reader = self.shared.store.reader(access.credentials.as_ref());
             let known = self.known(&place, &reader).await?;
             let _room = self.shared.crowd.enter(&self.requester, &url.server()).await;
@@ -115,8 +114,7 @@ impl Archives {
         let url = &archive.url;
         self.in_time(url, async {
             let place = Place::of_url(url.parts(), access);
-            let turn = self.turn(&place).await;
-            let _turn = turn.lock().await;
+            let _fetch = self.lock(&place).await;
             let reader = self.shared.store.reader(access.credentials.as_ref());
             if let Some(tree) = self.shared.proven_tree(&key(&archive.digest, &place), &reader.clone().into()).await? {
                 return Ok(tree);
@@ -188,8 +186,8 @@ impl Archives {
     }
 
     /// Waits its turn: a URL is downloaded once at a time.
-    async fn turn(&self, place: &Place) -> Arc<tokio::sync::Mutex<()>> {
-        self.shared.turn(&key(&Digest::of(b""), place)).await
+    async fn lock(&self, place: &Place) -> KeyedGuard<'_, ImageKey> {
+        self.shared.fetches.lock(&key(&Digest::of(b""), place)).await
     }
 
     async fn in_time<T>(

@@ -85,8 +85,7 @@ impl Repositories {
         let url = &checkout.url;
         self.in_time(url, async {
             let key = key(checkout, access)?;
-            let turn = self.shared.turn(&key).await;
-            let _turn = turn.lock().await;
+            let _fetch = self.shared.fetches.lock(&key).await;
             let reader = self.shared.store.reader(access.credentials.as_ref());
             if let Some(tree) = self.shared.proven_tree(&key, &reader.clone().into()).await? {
                 return Ok(tree);

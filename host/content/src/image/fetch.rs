@@ -1,19 +1,11 @@
 //! Resolves and fetches images.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use chandler_core::Digest;
-use chandler_turns::Requester;
+use chandler_turns::{KeyedLocks, Requester};
 use reqwest::{Method, Response, header::HeaderMap};
-use tokio::{
-    io::AsyncWriteExt,
-    sync::{Mutex, broadcast},
-};
+use tokio::{io::AsyncWriteExt, sync::broadcast};
 
 use super::{
     ImageAccess, ImageError, ImageReference, Platform, RegistrySettings, RequiredSignatures,
@@ -110,8 +102,8 @@ pub(crate) struct Inner {
     pub(crate) roots: SystemRoots,
     pub(crate) crowd: Crowd,
     pub(crate) silent: Arc<Silent>,
-    /// Running fetches, so that the same content is fetched once.
-    fetches: Mutex<HashMap<ImageKey, Weak<Mutex<()>>>>,
+    /// Locked while content is fetched, so that the same content is fetched once.
+    pub(crate) fetches: KeyedLocks<ImageKey>,
 }
 
 impl fmt::Debug for Images {
@@ -124,18 +116,6 @@ impl fmt::Debug for Images {
 }
 
 impl Inner {
-    /// Waits its turn: the same content is fetched once at a time.
-    pub(crate) async fn turn(&self, key: &ImageKey) -> Arc<Mutex<()>> {
-        let mut fetches = self.fetches.lock().await;
-        fetches.retain(|_, fetch| fetch.strong_count() > 0);
-        if let Some(turn) = fetches.get(key).and_then(Weak::upgrade) {
-            return turn;
-        }
-        let turn = Arc::new(Mutex::new(()));
-        fetches.insert(key.clone(), Arc::downgrade(&turn));
-        turn
-    }
-
     /// The tree of content that its server sent to this reader before, if its signatures satisfied the policy.
     pub(crate) async fn proven_tree(&self, key: &ImageKey, asking: &Asking) -> Result<Option<Tree>, ContentError> {
         let (store, key, asking) = (self.store.clone(), key.clone(), asking.clone());
@@ -162,7 +142,7 @@ impl Images {
     pub fn new(store: Store, options: ImageOptions) -> Self {
         let (options, roots, crowd) = (Arc::new(options), SystemRoots::default(), Crowd::default());
         let silent = Arc::default();
-        let inner = Inner { store, options, roots, crowd, silent, fetches: Mutex::default() };
+        let inner = Inner { store, options, roots, crowd, silent, fetches: KeyedLocks::default() };
         Self { inner: Arc::new(inner), requester: Requester::controller() }
     }
 
@@ -365,8 +345,7 @@ impl Images {
         make: &'a (dyn Fn(Endpoint) -> Asked<'a, Tree> + Sync),
     ) -> Result<Tree, ContentError> {
         let (key, asking) = self.record_of(view, image, &endpoint);
-        let turn = self.inner.turn(&key).await;
-        let _turn = turn.lock().await;
+        let _fetch = self.inner.fetches.lock(&key).await;
         let (store, wanted, asked) = (self.inner.store.clone(), key.clone(), asking.clone());
         let known = blocking::run(move || Ok(store.image(&wanted, &asked)?)).await?;
         let tree = match known {

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::client::turns::Turns;
+use chandler_turns::KeyedLocks;
 
 /// Answers by key. Each is used again until its time to live is over, counted from before the question, or until it is forgotten.
 pub(crate) struct Recent<K, V> {
@@ -17,7 +17,8 @@ pub(crate) struct Recent<K, V> {
     weigh: fn(&V) -> usize,
     now: fn() -> Instant,
     entries: Mutex<Entries<K, V>>,
-    turns: Turns<K>,
+    /// Locked while a question is asked.
+    asking: KeyedLocks<K>,
 }
 
 struct Entries<K, V> {
@@ -43,7 +44,14 @@ pub(crate) struct Answer<V> {
 impl<K: Clone + Eq + Hash, V: Clone> Recent<K, V> {
     pub(crate) fn new(lifetime: Duration, capacity: usize, weigh: fn(&V) -> usize) -> Self {
         let entries = Entries { known: HashMap::new(), forgotten: 0 };
-        Self { lifetime, capacity, weigh, now: Instant::now, entries: Mutex::new(entries), turns: Turns::new() }
+        Self {
+            lifetime,
+            capacity,
+            weigh,
+            now: Instant::now,
+            entries: Mutex::new(entries),
+            asking: KeyedLocks::default(),
+        }
     }
 
     /// The answer that was given some seconds ago, or a new one. Of several callers with the same key, one asks at a time. No
@@ -56,7 +64,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Recent<K, V> {
         if let Some(value) = self.known(key) {
             return Ok(Some(Answer { value, reused: true }));
         }
-        let _turn = self.turns.take(key).await;
+        let _asking = self.asking.lock(key).await;
         if let Some(value) = self.known(key) {
             return Ok(Some(Answer { value, reused: true }));
         }
@@ -166,7 +174,7 @@ mod tests {
         let (recent, count) = (recent(9), Cell::new(0));
         let answers = join_all((0..20).map(|_| ask(&recent, "a", &count))).await;
         assert!(answers.iter().all(|answer| answer.value == 1));
-        assert!(recent.turns.is_empty(), "no turn is left over");
+        assert!(recent.asking.is_empty(), "no lock is left over");
     }
 
     #[tokio::test]
@@ -214,6 +222,6 @@ mod tests {
         let never = recent.get(&"a", std::future::pending::<Result<_, Infallible>>());
         assert!(futures::poll!(Box::pin(never)).is_pending());
         assert_eq!(ask(&recent, "a", &count).await.value, 1);
-        assert!(recent.turns.is_empty());
+        assert!(recent.asking.is_empty());
     }
 }

@@ -10,13 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use chandler_turns::KeyedLocks;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList};
 use kube::{Client, api::ApiResource};
 
-use crate::{
-    client::turns::Turns,
-    pure::{desired::Served, error::ApiError},
-};
+use crate::pure::{desired::Served, error::ApiError};
 
 /// How long a document is cached.
 const TRUSTED: Duration = Duration::from_mins(10);
@@ -27,7 +25,8 @@ const MISSING: Duration = Duration::from_secs(1);
 pub(crate) struct Discovery {
     client: Client,
     documents: Mutex<Documents>,
-    turns: Turns<String>,
+    /// Locked while a document is fetched.
+    fetches: KeyedLocks<String>,
 }
 
 #[derive(Default)]
@@ -51,7 +50,7 @@ impl Document {
 
 impl Discovery {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, documents: Mutex::default(), turns: Turns::new() }
+        Self { client, documents: Mutex::default(), fetches: KeyedLocks::default() }
     }
 
     /// The API resource of a kind in this group and version, if it is served.
@@ -61,7 +60,7 @@ impl Discovery {
         }
         // Many owners that begin at once need the same documents.
         let api_version = api_version(group, version);
-        let _turn = self.turns.take(&api_version).await;
+        let _fetch = self.fetches.lock(&api_version).await;
         if let Some(document) = self.recent(group, version, kind) {
             return Ok(document.kind(kind).cloned());
         }
