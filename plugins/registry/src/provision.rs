@@ -13,7 +13,7 @@ use crate::{
     compatibility::Compatibility,
     config::{self, Certificates, Config},
     describe::describe,
-    generate::{Context, generate},
+    generate::{Context, Identity, generate},
     load::load,
     modes::InstallModes,
     requirements,
@@ -81,14 +81,13 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
     Ok(())
 }
 
-/// The stage of an object, by `Kind.group namespace/name`: admission objects come after everything else.
+/// The stage of an object: admission objects come after everything else.
 ///
 /// Otherwise a webhook that is called for pods would block the pods that serve it. OLM v1 has the last phase
 /// `admission` for this.
-fn stage(identity: &str) -> Option<u32> {
+fn stage(identity: &Identity) -> Option<u32> {
     const ADMISSION: u32 = 1;
-    let (kind, _) = identity.split_once(' ')?;
-    kind.ends_with(".admissionregistration.k8s.io").then_some(ADMISSION)
+    (identity.group == "admissionregistration.k8s.io").then_some(ADMISSION)
 }
 
 fn report(findings: Vec<Diagnostic>, output: &mut dyn Output) {

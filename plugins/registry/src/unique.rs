@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::{
     bundle::Locate as _,
     compatibility::Compatibility,
-    generate::{Generated, Source},
+    generate::{Generated, Identity, Source},
     json::set,
 };
 
@@ -41,7 +41,7 @@ pub(crate) struct Unique<'a> {
 /// win; and objects that API servers reject.
 pub(crate) fn unique(objects: Vec<Generated<'_>>, compatibility: Compatibility) -> Result<Unique<'_>, Vec<Diagnostic>> {
     let mut unique = Unique { objects: Vec::with_capacity(objects.len()), ..Unique::default() };
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut seen: BTreeMap<Identity, usize> = BTreeMap::new();
     let mut findings = Vec::new();
     for object in objects {
         if let Some(fault) = &object.fault {

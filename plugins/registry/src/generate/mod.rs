@@ -15,7 +15,7 @@ mod service_accounts;
 mod services;
 mod webhooks;
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use chandler_sdk::Location;
 use serde_json::Value;
@@ -56,12 +56,22 @@ pub(crate) struct Generated<'a> {
     pub(crate) json: Cow<'a, [u8]>,
     /// The file, line and pointer of its source.
     pub(crate) origin: Location,
-    /// The identity of the object: `Kind.group namespace/name`.
-    pub(crate) identity: String,
+    pub(crate) identity: Identity,
     /// Its source in the bundle.
     pub(crate) source: Source,
     /// Why API servers would reject it, if that is certain: a part of its identity is missing or invalid.
     pub(crate) fault: Option<String>,
+}
+
+/// The identity of an object, shown as `Kind.group namespace/name`. The version is not part of it: two versions of a group serve one object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Identity {
+    /// Empty for the core group.
+    pub(crate) group: String,
+    pub(crate) kind: String,
+    /// Empty for an object of the cluster.
+    pub(crate) namespace: String,
+    pub(crate) name: String,
 }
 
 /// The source of an object in the bundle.
@@ -90,12 +100,12 @@ impl<'a> Generated<'a> {
             Some(format!("{} is not a string but {other}", pointer.trim_start_matches('/').replace('/', ".")))
         });
         let fault = not_text.or_else(|| fault(api_version, kind, text("/metadata/namespace"), name));
-        let identity = identity(api_version, kind, text("/metadata/namespace"), name);
+        let identity = Identity::new(api_version, kind, text("/metadata/namespace"), name);
         Self { json: Cow::Owned(value.to_string().into_bytes()), origin, identity, source: Source::Other, fault }
     }
 
     fn crd(crd: &'a Crd) -> Self {
-        let identity = identity(&crd.api_version, "CustomResourceDefinition", "", &crd.name);
+        let identity = Identity::new(&crd.api_version, "CustomResourceDefinition", "", &crd.name);
         let fault = fault(&crd.api_version, "CustomResourceDefinition", "", &crd.name);
         Self {
             json: Cow::Borrowed(&crd.json),
@@ -107,12 +117,20 @@ impl<'a> Generated<'a> {
     }
 }
 
-/// The version is not part of it: two versions of a group serve one object.
-fn identity(api_version: &str, kind: &str, namespace: &str, name: &str) -> String {
-    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
-    let dot = if group.is_empty() { "" } else { "." };
-    let slash = if namespace.is_empty() { "" } else { "/" };
-    format!("{kind}{dot}{group} {namespace}{slash}{name}")
+impl Identity {
+    fn new(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        Self { group: group.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, kind, namespace, name } = self;
+        let dot = if group.is_empty() { "" } else { "." };
+        let slash = if namespace.is_empty() { "" } else { "/" };
+        write!(f, "{kind}{dot}{group} {namespace}{slash}{name}")
+    }
 }
 
 /// Names are used in URL paths: `IsValidPathSegmentName` of `k8s.io/apimachinery/pkg/api/validation/path`.
