@@ -160,8 +160,8 @@ impl Provisioner {
         let schemas = Arc::clone(&self.loaded.schemas);
         let ((), state) = call::run(&self.loaded, "provision", content, limits, move |store, plugin| {
             Box::pin(async move {
-                let schemas = (schemas, Instant::now() + time);
-                provision(store, &plugin, (Value::Object(config), requested), schemas, findings).await
+                let config = ConfigCheck { config: Value::Object(config), schemas, deadline: Instant::now() + time };
+                provision(store, &plugin, config, requested, findings).await
             })
         })
         .await?;
@@ -186,11 +186,19 @@ async fn config_schema(
     Ok(schema)
 }
 
+/// What checks the configuration of a request.
+struct ConfigCheck {
+    config: Value,
+    schemas: Arc<Schemas>,
+    /// When reading the schema must end.
+    deadline: Instant,
+}
+
 async fn provision(
     store: &mut Store<State>,
     plugin: &Plugin,
-    (config, requested): (Value, Requested),
-    (schemas, deadline): (Arc<Schemas>, Instant),
+    ConfigCheck { config, schemas, deadline }: ConfigCheck,
+    requested: Requested,
     findings_limit: u32,
 ) -> Result<(), BodyError> {
     let mismatch = match config_schema(store, plugin, findings_limit).await? {
