@@ -11,19 +11,6 @@ pub(crate) fn refused(answer: &kube::core::Status) -> Reason {
     if answer.code == 403 { Reason::Forbidden } else { Reason::Retrying }
 }
 
-/// Content that could not be fetched; `reason` is the reason of the object's own condition.
-pub(crate) fn content(reason: Reason, error: &ContentError) -> Problem {
-    let (terminal, refusal) = judged(error.class());
-    let retry_after = error.retry_after().unwrap_or_default();
-    let silent_registry = error.silent_registry().map(str::to_owned);
-    Problem { terminal, refusal, retry_after, silent_registry, ..Problem::transient(reason, error.to_string()) }
-}
-
-/// Whether a failure is terminal, and whether the source refused.
-fn judged(class: FailureClass) -> (bool, Option<Refusal>) {
-    (class == FailureClass::Permanent, (class == FailureClass::Unavailable).then_some(Refusal::Source))
-}
-
 /// A source whose content could not be fetched, verified or unpacked.
 pub(crate) fn unpack(error: &SourceError) -> Problem {
     let reason = match error {
@@ -35,7 +22,9 @@ pub(crate) fn unpack(error: &SourceError) -> Problem {
 
 /// A source whose content is not available; `reason` is the reason of the object's own condition.
 pub(crate) fn source(reason: Reason, error: &SourceError) -> Problem {
-    let (terminal, refusal) = judged(error.class());
+    let class = error.class();
+    let terminal = class == FailureClass::Permanent;
+    let refusal = (class == FailureClass::Unavailable).then_some(Refusal::Source);
     let retry_after = error.retry_after().unwrap_or_default();
     let silent_registry = error.silent_registry().map(str::to_owned);
     Problem { terminal, refusal, retry_after, silent_registry, ..Problem::transient(reason, error.to_string()) }
@@ -69,7 +58,7 @@ mod tests {
             let retry_after = seconds.map(Duration::from_secs);
             let (image, message) = ("example.com/a:v1".into(), "no".into());
             let error = RegistryError { image, failure, message, is_plain: false, retry_after };
-            let problem = content(Reason::UnpackFailed, &error.into());
+            let problem = source(Reason::UnpackFailed, &ContentError::from(error).into());
             assert_eq!(
                 problem.silent_registry.as_deref(),
                 (failure == ServerFailure::Network).then_some("example.com")

@@ -13,7 +13,7 @@ use super::{
     components::COMPONENT_BYTES,
     reconciler::ProvisionerClasses,
 };
-use crate::problem::{self, content};
+use crate::problem;
 
 /// The step at which loading failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -150,7 +150,7 @@ impl ProvisionerClasses {
     }
 
     async fn pull(&self, class: &ProvisionerClass, wanted: Wanted) -> Result<(ImageReference, Vec<u8>), Problem> {
-        let failed = |error| content(Reason::ImageNotResolved, &error);
+        let failed = |error: ContentError| problem::source(Reason::ImageNotResolved, &error.into());
         let reference: ImageReference =
             class.spec.image.parse().map_err(|error| failed(ContentError::Reference(error)))?;
         let (name, secret) = (class.name_any(), class.spec.pull_secret.as_deref());
