@@ -1,5 +1,6 @@
 //! From a document to the types of the model.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_yaml::{Mapping, Node};
 use serde::{Deserialize, Serialize};
 
@@ -45,13 +46,25 @@ pub(crate) fn read(schema: &str, mapping: &Mapping, findings: &mut Findings<'_>)
 }
 
 fn package(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Package {
+    let name = fields.text("name", findings);
+    // Nothing depends on the icon, so that only one of the right type is checked.
+    let data = fields.get("icon").and_then(|icon| icon.get("base64data")?.as_str().map(|data| (icon.line, data)));
+    if let Some((line, _)) = data.filter(|(_, data)| !is_base64(data)) {
+        findings.report(line, Problem::IconInvalid { package: name.to_owned() });
+    }
     Package {
-        name: fields.text("name", findings).to_owned(),
+        name: name.to_owned(),
         default_channel: fields.text("defaultChannel", findings).to_owned(),
         description: fields.text("description", findings).to_owned(),
         has_icon: fields.get("icon").is_some(),
         properties: properties(fields, findings),
     }
+}
+
+/// Whether Go's `base64.StdEncoding` decodes a text: it skips line breaks.
+fn is_base64(text: &str) -> bool {
+    let text: String = text.chars().filter(|char| !matches!(char, '\r' | '\n')).collect();
+    STANDARD.decode(text).is_ok()
 }
 
 fn channel(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Channel {

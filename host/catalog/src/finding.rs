@@ -104,6 +104,8 @@ pub enum Problem {
     PackageDuplicate { package: String },
     #[error("package name {package:?} is not a DNS-1123 label")]
     PackageName { package: String },
+    #[error("the icon of package {package:?} is not base64 and is not shown")]
+    IconInvalid { package: String },
     #[error("package {package:?} has no default channel")]
     DefaultChannelMissing { package: String },
     #[error("default channel {channel:?} of package {package:?} does not exist")]
@@ -124,6 +126,10 @@ pub enum Problem {
     EntryWithoutBundle { package: String, channel: String, entry: String },
     #[error("entry {entry:?} of channel {channel:?} skips an empty name")]
     SkipEmpty { channel: String, entry: String },
+    #[error(
+        "entry {entry:?} of channel {channel:?} has the skipRange {range:?}, which is not a version range and updates nothing"
+    )]
+    SkipRangeInvalid { channel: String, entry: String, range: String },
     #[error("channel {channel:?}: multiple channel heads found in graph: {}", heads.join(", "))]
     MultipleHeads { channel: String, heads: Vec<String> },
     #[error("channel {channel:?}: no channel head found in graph")]
@@ -163,7 +169,10 @@ pub enum Problem {
 impl Problem {
     /// How serious it is.
     pub fn severity(&self) -> Severity {
-        if matches!(self, Self::Suspicious { .. }) { Severity::Warning } else { Severity::Error }
+        match self {
+            Self::Suspicious { .. } | Self::SkipRangeInvalid { .. } | Self::IconInvalid { .. } => Severity::Warning,
+            _ => Severity::Error,
+        }
     }
 
     /// The stable code, with which serialized findings begin.
@@ -181,6 +190,7 @@ impl Problem {
             Self::PackageMissing { .. } => "PackageMissing",
             Self::PackageDuplicate { .. } => "PackageDuplicate",
             Self::PackageName { .. } => "PackageName",
+            Self::IconInvalid { .. } => "IconInvalid",
             Self::DefaultChannelMissing { .. } => "DefaultChannelMissing",
             Self::DefaultChannelUnknown { .. } => "DefaultChannelUnknown",
             Self::NoChannel { .. } => "NoChannel",
@@ -191,6 +201,7 @@ impl Problem {
             Self::EntryDuplicate { .. } => "EntryDuplicate",
             Self::EntryWithoutBundle { .. } => "EntryWithoutBundle",
             Self::SkipEmpty { .. } => "SkipEmpty",
+            Self::SkipRangeInvalid { .. } => "SkipRangeInvalid",
             Self::MultipleHeads { .. } => "MultipleHeads",
             Self::NoHead { .. } => "NoHead",
             Self::Cycle { .. } => "Cycle",
@@ -232,6 +243,7 @@ impl Problem {
             Self::PackageName { .. } => {
                 "use at most 63 lower-case letters, digits and `-`, with a letter or digit at both ends"
             }
+            Self::IconInvalid { .. } => "write the output of `base64 -w0 FILE` as `icon.base64data`",
             Self::DefaultChannelMissing { .. } => "set `defaultChannel` to one of the channels",
             Self::DefaultChannelUnknown { .. } => "add the channel, or set `defaultChannel` to one of the channels",
             Self::NoChannel { .. } => "add a blob of schema olm.channel",
@@ -245,6 +257,9 @@ impl Problem {
             Self::EntryDuplicate { .. } | Self::DeprecationDuplicate { .. } => "keep one of the entries",
             Self::EntryWithoutBundle { .. } => "add the olm.bundle blob, or remove the entry",
             Self::SkipEmpty { .. } => "remove the empty name from `skips`",
+            Self::SkipRangeInvalid { .. } => {
+                "write full versions without a leading v, with spaces between the comparisons: >=1.0.0 <1.1.0"
+            }
             Self::MultipleHeads { .. } => "let one of them replace or skip the others",
             Self::NoHead { .. } => "remove the `replaces` or `skips` that names the newest entry",
             Self::Cycle { .. } => "remove one of the `replaces` of the cycle",

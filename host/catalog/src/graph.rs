@@ -60,6 +60,16 @@ pub fn edges(channel: &Channel) -> BTreeSet<(&str, &str, Edge)> {
     edges
 }
 
+/// The versions that an entry updates by its `skipRange`, in words; `None` without a `skipRange`.
+pub fn range_note(entry: &ChannelEntry) -> Option<String> {
+    let range = text::one_line(entry.skip_range.as_deref()?);
+    Some(if entry.has_invalid_skip_range() {
+        format!("skipRange {range} is not valid and updates nothing")
+    } else {
+        format!("updates versions {range}")
+    })
+}
+
 /// A line for each entry, newest first, with what it updates.
 pub fn as_text(channel: &Channel, marks: &Marks<'_>) -> String {
     let mut output = String::new();
@@ -75,7 +85,7 @@ pub fn as_text(channel: &Channel, marks: &Marks<'_>) -> String {
         if !entry.skips.is_empty() {
             notes.push(format!("skips {}", entry.skips.iter().map(name).collect::<Vec<_>>().join(", ")));
         }
-        notes.extend(entry.skip_range.iter().map(|range| format!("updates versions {}", text::one_line(range))));
+        notes.extend(range_note(entry));
         // Writing to a string cannot fail.
         let _ = writeln!(output, "{}{}", if notes.is_empty() { "" } else { "  " }, notes.join("; "));
     }
@@ -118,8 +128,11 @@ fn mermaid_channel(output: &mut String, channel: &Channel, marks: &Marks<'_>, fi
         }
         ids.insert(name, id);
         let entry = by_name.get(name);
-        let range = entry.and_then(|entry| entry.skip_range.as_deref());
-        let range = range.map(|range| format!("<br/>{}", label(range))).unwrap_or_default();
+        let range = entry.and_then(|entry| {
+            let range = entry.skip_range.as_deref()?;
+            Some(if entry.has_invalid_skip_range() { format!("not a range: {range}") } else { range.to_owned() })
+        });
+        let range = range.map(|range| format!("<br/>{}", label(&range))).unwrap_or_default();
         let class = match (mark(name, marks), entry) {
             (Some(mark), _) => format!(":::{mark}"),
             (None, None) => ":::absent".to_owned(),
@@ -202,6 +215,17 @@ mod tests {
           classDef next stroke:#bf8700,stroke-width:3px
           classDef absent stroke-dasharray:4
         "#);
+    }
+
+    #[test]
+    fn a_skip_range_that_is_not_valid_is_drawn_as_such() {
+        let channel = channel(&[("a.v2", Some("a.v1"), &[], Some("<v1.1.0")), ("a.v1", None, &[], None)]);
+        insta::assert_snapshot!(as_text(&channel, &Marks::default()), @r"
+        a.v2  replaces a.v1; skipRange <v1.1.0 is not valid and updates nothing
+        a.v1
+        ");
+        let drawn = as_mermaid(&[&channel], &Marks::default());
+        assert!(drawn.contains("n0[\"a.v2<br/>not a range: #60;v1.1.0\"]"), "{drawn}");
     }
 
     #[test]

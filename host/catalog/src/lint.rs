@@ -165,6 +165,10 @@ impl Check<'_> {
             if entry.skips.iter().any(String::is_empty) {
                 self.report(&place, Problem::SkipEmpty { channel: name(), entry: text() });
             }
+            if entry.has_invalid_skip_range() {
+                let range = entry.skip_range.clone().unwrap_or_default();
+                self.report(&place, Problem::SkipRangeInvalid { channel: name(), entry: text(), range });
+            }
         }
     }
 

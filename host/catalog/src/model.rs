@@ -2,6 +2,7 @@
 //!
 //! Lines refer to the file that contains the blob, and are counted from 1.
 
+use chandler_resolver::version::blang::Range;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -81,6 +82,13 @@ pub struct ChannelEntry {
     /// The line.
     #[serde(default)]
     pub line: u32,
+}
+
+impl ChannelEntry {
+    /// Whether the entry has a `skipRange` that is not a version range. As in OLM, it updates nothing.
+    pub fn has_invalid_skip_range(&self) -> bool {
+        self.skip_range.as_deref().is_some_and(|range| Range::parse(range).is_err())
+    }
 }
 
 /// A bundle: one version of a package.
@@ -233,6 +241,9 @@ pub enum NoVersion {
     /// There is not exactly one property [`PROPERTY_PACKAGE`].
     #[error("the bundle has {0} properties of type {PROPERTY_PACKAGE}, but must have one")]
     Properties(usize),
+    /// Its version is not text: YAML reads `1.1` without quotes as a number.
+    #[error("the version {0} is not text; write it in quotes")]
+    NotText(String),
     /// Its version is invalid.
     #[error(transparent)]
     Invalid(#[from] VersionError),
@@ -255,6 +266,9 @@ impl Bundle {
 
     /// The version, from the property [`PROPERTY_PACKAGE`].
     pub fn version(&self) -> Result<BundleVersion, NoVersion> {
+        if let Some(number) = self.properties_of(PROPERTY_PACKAGE).find_map(|property| property.scalar("version")) {
+            return Err(NoVersion::NotText(number));
+        }
         let mut properties = self.package_properties();
         match (properties.next(), properties.count()) {
             (Some(property), 0) => Ok(BundleVersion::parse(property.version, property.release)?),
@@ -275,10 +289,18 @@ impl Bundle {
 impl Property {
     /// A text in the value. Keys are compared as Go's JSON does: case-insensitively.
     pub fn text(&self, key: &str) -> Option<&str> {
+        self.field(key)?.as_str()
+    }
+
+    /// A number or boolean in the value, as JSON writes it.
+    fn scalar(&self, key: &str) -> Option<String> {
+        let field = self.field(key)?;
+        (field.is_number() || field.is_boolean()).then(|| field.to_string())
+    }
+
+    fn field(&self, key: &str) -> Option<&Value> {
         let fields = self.value.as_ref()?.as_object()?;
         let exact = fields.get(key);
-        exact
-            .or_else(|| fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value))?
-            .as_str()
+        exact.or_else(|| fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value))
     }
 }

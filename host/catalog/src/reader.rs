@@ -1,6 +1,6 @@
 //! Reads the files of a catalog, one document at a time.
 
-use chandler_core::{Content, ReadError, text::is_deceptive};
+use chandler_core::{Content, ReadError, Severity, text::is_deceptive};
 use chandler_yaml::{Kind, Mapping, Node};
 use serde::{Deserialize, Serialize};
 
@@ -163,7 +163,7 @@ fn document(file: &str, chunk: &Chunk<'_>, limits: &Limits) -> Option<Item> {
     let names = ["schema", "package", "name"].map(|field| name(mapping, field, limits, &mut findings));
     let [Some(schema), Some(package), Some(name)] = names else {
         // Without its key a document cannot be found, so that it must not be missing silently.
-        let is_error = |finding: &Finding| !matches!(finding.problem, Problem::Suspicious { .. });
+        let is_error = |finding: &Finding| finding.problem.severity() == Severity::Error;
         return findings.found.into_iter().find(is_error).map(Item::Finding);
     };
     if schema.is_empty() {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use chandler_sdk::Diagnostic;
+use chandler_sdk::{Diagnostic, is_base64};
+use chandler_yaml::Node;
 
 use crate::{
     bundle::{Bundle, Locate as _},
@@ -10,7 +11,11 @@ use crate::{
     generate::subjects_without_namespace,
     kinds,
     names::subdomain_errors,
+    version_range,
 };
+
+/// The annotation with the versions that the bundle updates.
+const SKIP_RANGE: &str = "olm.skipRange";
 
 /// Findings that do not block the release.
 pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
@@ -110,6 +115,26 @@ fn header(bundle: &Bundle) -> Vec<Diagnostic> {
         let message = format!("version {version:?} is not a semantic version");
         let help = "use MAJOR.MINOR.PATCH, as in 1.4.0; catalogs and upgrades order versions by it";
         warn("InvalidVersion", "/spec/version", message, help);
+    }
+    let written = bundle.csv_node.at("/spec/version").filter(|node| !node.is_null() && node.as_str().is_none());
+    if let Some(node) = written {
+        let message =
+            format!("the version of the ClusterServiceVersion is {}, and must be text", node.article_and_type());
+        let help = "put it into quotes, with three parts: \"1.1.0\"; without quotes, YAML reads 1.10 as the number 1.1";
+        warn("InvalidVersion", "/spec/version", message, help);
+    }
+    if let Some(range) = csv.metadata.annotations.get(SKIP_RANGE).filter(|range| !version_range::is_valid(range)) {
+        let message = format!("{SKIP_RANGE} {range:?} is not a version range, and the bundle updates no version by it");
+        let help = "write full versions without a leading v, with spaces between the comparisons: \">=1.0.0 <1.1.0\"";
+        warn("InvalidSkipRange", "/metadata/annotations/olm.skipRange", message, help);
+    }
+    let icons = bundle.csv_node.at("/spec/icon").and_then(Node::as_sequence).unwrap_or_default();
+    for (index, icon) in icons.iter().enumerate() {
+        if icon.get("base64data").and_then(Node::as_str).is_some_and(|data| !is_base64(data)) {
+            let message = "the icon is not base64, and is not shown".to_owned();
+            let help = "write the output of `base64 -w0 FILE`, without quotes or a prefix such as data:image/png";
+            warn("InvalidIcon", &format!("/spec/icon/{index}/base64data"), message, help);
+        }
     }
     let strategy = &csv.spec.install.strategy;
     if !["", "deployment"].contains(&strategy.as_str()) {

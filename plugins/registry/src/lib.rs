@@ -21,6 +21,7 @@
 //! | `advice` | warnings about the release |
 //! | `provision` | the order of these steps |
 //! | `compatibility` | which errors and limitations of OLM v1 are kept |
+//! | `version_range` | the syntax of version ranges of catalogs |
 //! | `names`, `kinds`, `json` | names of objects, supported kinds, JSON helpers |
 
 mod advice;
@@ -41,6 +42,7 @@ mod requirements;
 mod typed;
 mod unique;
 mod validate;
+mod version_range;
 
 use chandler_sdk::{Content, Facts, Failure, Output, Provisioner, Request};
 

@@ -295,6 +295,27 @@ fn crds_that_api_servers_accept_and_that_do_not_work_have_warnings() {
 }
 
 #[test]
+fn values_for_catalogs_that_cannot_be_read_have_warnings() {
+    let mut small = Small::new(&["AllNamespaces"]);
+    small.csv["metadata"]["annotations"] = json!({"olm.skipRange": "<v1.1.0"});
+    small.csv["spec"]["version"] = json!(1.1);
+    small.csv["spec"]["icon"] = json!([{"base64data": "<svg/>", "mediatype": "image/svg+xml"}]);
+    let findings = |small: &Small| {
+        let release = small.render(&json!({})).unwrap();
+        release.findings.iter().map(|it| format!("{} {}", it.code, it.message)).collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(findings(&small), @r#"
+    InvalidVersion the version of the ClusterServiceVersion is a number, and must be text
+    InvalidSkipRange olm.skipRange "<v1.1.0" is not a version range, and the bundle updates no version by it
+    InvalidIcon the icon is not base64, and is not shown
+    "#);
+    small.csv["metadata"]["annotations"] = json!({"olm.skipRange": ">=1.0.0 <1.1.0"});
+    small.csv["spec"]["version"] = json!("1.1.0");
+    small.csv["spec"]["icon"] = json!([{"base64data": "eA==", "mediatype": "image/png"}]);
+    assert_eq!(findings(&small), "");
+}
+
+#[test]
 fn field_names_with_wrong_case_are_accepted() {
     let mut small = Small::new(&["AllNamespaces"]).file("manifests/crd.yaml", CRD);
     small.csv["spec"]["install"]["spec"]["permissions"][0]["rules"][0] =

@@ -77,7 +77,7 @@ pub use documents::read_documents;
 pub use output::{Description, ObjectId, Output, Probe, Property, Refusal, Selector};
 pub use provisioner::{Facts, Provisioner};
 pub use request::Request;
-pub use types::check_types;
+pub use types::{check_types, is_base64};
 
 /// The guide for authors; its example is tested with this crate.
 #[cfg(doctest)]

@@ -66,7 +66,7 @@ fn check_map(object: &Node, path: &str, pointer: &str, values: Values) -> Vec<Di
 }
 
 /// Whether Go's `base64.StdEncoding` decodes a text: it skips line breaks.
-fn is_base64(text: &str) -> bool {
+pub fn is_base64(text: &str) -> bool {
     let text: String = text.chars().filter(|char| !matches!(char, '\r' | '\n')).collect();
     STANDARD.decode(text).is_ok()
 }

@@ -22,8 +22,8 @@ use std::{
 
 use super::IndexError;
 
-/// The first bytes. The last of them is the version of the format and of the rules for names: other versions are built anew.
-pub(super) const MAGIC: [u8; 8] = *b"CHNDCAT\x04";
+/// The first bytes. The last of them is the version of the format and of the rules that a reader checks: other versions are built anew.
+pub(super) const MAGIC: [u8; 8] = *b"CHNDCAT\x05";
 /// Bytes of the footer: the hash, the numbers of four tables, and the checksum.
 const FOOTER: usize = 32 + 8 * NUMBERS + 4;
 const NUMBERS: usize = 8;

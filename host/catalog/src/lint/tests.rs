@@ -77,6 +77,14 @@ fn update_graphs_are_checked_as_in_the_operator_registry() {
             &["10:EntryWithoutBundle channel \"c\" has entry \"b\", but package \"p\" has no such bundle"],
         ),
         (&["name: a, skips: ['']"], "a", &["9:SkipEmpty entry \"a\" of channel \"c\" skips an empty name"]),
+        (&["name: a", "name: b, replaces: a, skipRange: ''"], "ab", &[]),
+        (
+            &["name: a", "name: b, replaces: a, skipRange: '>=1.0.0 <v1.1.0'"],
+            "ab",
+            &[
+                "10:SkipRangeInvalid entry \"b\" of channel \"c\" has the skipRange \">=1.0.0 <v1.1.0\", which is not a version range and updates nothing",
+            ],
+        ),
         (&["name: a"], "ab", &["18:BundleInNoChannel bundle \"b\" is in no channel"]),
     ];
     for (entries, names, expected) in cases {
@@ -112,6 +120,18 @@ fn every_rule_has_a_finding() {
             good.replace("defaultChannel: c", "defaultChannel: d"),
             &["1:DefaultChannelUnknown default channel \"d\" of package \"p\" does not exist"],
         ),
+        (
+            good.replace("---\nschema: olm.ch", "icon: {base64data: eA==, mediatype: image/png}\n---\nschema: olm.ch"),
+            &[],
+        ),
+        (
+            good.replace(
+                "---\nschema: olm.ch",
+                "icon: {base64data: '<svg/>', mediatype: image/png}\n---\nschema: olm.ch",
+            ),
+            &["4:IconInvalid the icon of package \"p\" is not base64 and is not shown"],
+        ),
+        (property("p", "1.1"), &["16:VersionInvalid bundle \"a\": the version 1.1 is not text; write it in quotes"]),
         (
             PACKAGE.to_owned(),
             &[

@@ -229,7 +229,7 @@ fn entries<'a>(channel: &'a Channel, marks: &Marks<'_>) -> (Vec<&'a str>, Vec<Br
                 name if marks.next == Some(name) => Some(Mark::Next),
                 _ => None,
             };
-            let range = entry.skip_range.as_deref().map(|range| format!("updates versions {}", one_line(range)));
+            let range = graph::range_note(entry);
             let word = match mark {
                 Some(Mark::Installed) => Some("installed".to_owned()),
                 Some(Mark::Next) => Some("next".to_owned()),
