@@ -62,6 +62,27 @@ impl Overlay {
         self.below.as_deref().is_none_or(|directory| is_below(path, directory) || is_below(directory, path))
     }
 
+    /// Whether an entry has nothing to do with the directory that is kept, so that its name does not matter. The name is compared as a
+    /// process in the image would read it; an entry that is skipped is written nowhere.
+    pub(super) fn is_elsewhere(&self, name: &[u8]) -> bool {
+        let Some(directory) = &self.below else { return false };
+        let mut parts: Vec<&[u8]> = Vec::new();
+        for part in name.split(|byte| *byte == b'/') {
+            match part {
+                b"" | b"." => {}
+                b".." => drop(parts.pop()),
+                part => parts.push(part),
+            }
+        }
+        // A whiteout is about what it hides.
+        if let Some(hidden) = parts.last().and_then(|last| last.strip_prefix(WHITEOUT.as_bytes())) {
+            let is_opaque = parts.pop() == Some(OPAQUE.as_bytes());
+            parts.extend(Some(hidden).filter(|_| !is_opaque));
+        }
+        // Otherwise one of the two contains the other.
+        parts.iter().zip(directory.split('/')).any(|(part, kept)| *part != kept.as_bytes())
+    }
+
     /// Counts one more entry of any kind.
     pub(crate) fn count(&mut self) -> Result<(), ArchiveError> {
         self.seen += 1;
@@ -283,6 +304,31 @@ mod tests {
             }
         }
         overlay.merge().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn names_outside_of_the_directory_do_not_matter() {
+        let overlay = Overlay::below(&Limits::default(), "a/configs".to_owned());
+        for name in
+            ["etc/x\n", "/etc/x", "../etc/x", "a/other\u{1}/x", "a/.wh.other\n", "/b/.wh..wh..opq", "a/configs2"]
+        {
+            assert!(overlay.is_elsewhere(name.as_bytes()), "{name:?}");
+        }
+        for name in [
+            "",
+            "/",
+            "..",
+            "a",
+            "/a/configs/x\n",
+            "../a/configs/x",
+            "b/../a/configs",
+            ".wh.a",
+            "/a/.wh.configs",
+            "/.wh..wh..opq",
+        ] {
+            assert!(!overlay.is_elsewhere(name.as_bytes()), "{name:?}");
+        }
+        assert!(!Overlay::new(&Limits::default()).is_elsewhere(b"/etc/x"));
     }
 
     proptest! {

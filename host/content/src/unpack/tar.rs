@@ -81,7 +81,10 @@ fn one(
     let name = extended.name(entry.header());
     let refuse = |problem: EntryProblem| TarError::Refused(problem.at(&name));
     extended.check_size(entry.size()).map_err(refuse)?;
-    let path = entry_path(&name, limits).map_err(refuse)?;
+    let path = match entry_path(&name, limits) {
+        Err(_) if overlay.is_elsewhere(&name) => return Ok(()),
+        path => path.map_err(refuse)?,
+    };
     if dialect == Dialect::Layer && overlay.whiteout(&path).map_err(refuse)? {
         return Ok(());
     }
@@ -117,7 +120,12 @@ fn one(
         EntryType::Symlink => overlay.symbolic_link(path, &extended.target(entry.header())),
         EntryType::Link => {
             let target = extended.target(entry.header());
-            entry_path(&target, limits)
+            // In an image an absolute target is relative to its root, as for container runtimes.
+            let rooted = match dialect {
+                Dialect::Layer => target.iter().position(|byte| *byte != b'/').and_then(|at| target.get(at..)),
+                Dialect::Archive => Some(&*target),
+            };
+            entry_path(rooted.unwrap_or_default(), limits)
                 .map_err(|_| EntryProblem::LinkLeaves(String::from_utf8_lossy(&target).into_owned()))
                 .and_then(|target| overlay.hard_link(path, &target))
         }

@@ -31,6 +31,9 @@ async fn only_the_files_below_the_directory_are_read() {
             .file("srv/configs/a/catalog.yaml", "old")
             .file("srv/configs/b/catalog.yaml", "b")
             .file("srv/configs-of-others/x", "x")
+            // Names that nothing here reads are not judged.
+            .file("var/lib/a\nb", "x")
+            .file("/etc/passwd", "x")
             .gzip()
     };
     let upper = Tar::new().file("srv/configs/a/catalog.yaml", "new").file("srv/configs/.wh.b", "").gzip();
@@ -45,6 +48,17 @@ async fn only_the_files_below_the_directory_are_read() {
     assert_eq!(setup.registry.requests().len(), requests + 1, "only the tag is resolved");
     let elsewhere = fetch(&setup, Some("/configs"), vec![system()]).await.unwrap();
     assert_eq!(files(&elsewhere), owned(&[]));
+}
+
+#[tokio::test]
+async fn names_below_the_directory_are_judged() {
+    let setup = setup(Options::default()).await;
+    for name in ["srv/configs/a\nb", "/srv/configs/a", "bin/../srv/configs/a"] {
+        assert!(
+            fetch(&setup, Some("/srv/configs"), vec![Tar::new().file(name, "x").gzip()]).await.is_err(),
+            "{name:?}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -33,6 +33,7 @@ async fn layers_lie_over_one_another() {
         .file("file-then-directory/a", "upper")
         .file("directory-then-file", "upper")
         .hard_link("hard", "data/real")
+        .hard_link("hard-absolute", "/data/real")
         .link("absolute", "/data/real");
     let tree = setup.fetch_layers(vec![lower.gzip(), upper.gzip()]).await.unwrap();
     assert_eq!(
@@ -44,6 +45,7 @@ async fn layers_lie_over_one_another() {
             ("emptied/new", "upper"),
             ("file-then-directory/a", "upper"),
             ("hard", "lower"),
+            ("hard-absolute", "lower"),
             ("kept", "lower"),
             ("replaced", "upper"),
         ])
@@ -60,6 +62,7 @@ async fn hostile_layers_are_refused() {
         vec![Tar::new().file(".wh...", "").gzip()],
         vec![Tar::new().file("a/.wh.", "").gzip()],
         vec![Tar::new().file(".wh.a/b", "").link("c", "/../d").gzip()],
+        vec![Tar::new().hard_link("e", "/../f").gzip()],
         vec![base(), Tar::new().file("link/a", "x").gzip()],
         vec![base(), Tar::new().file("b/a", "x").gzip()],
         vec![base(), Tar::new().file(".wh.b", "").gzip()],
@@ -74,6 +77,7 @@ async fn hostile_layers_are_refused() {
     layer … of image registry/x@sha256:…: entry ".wh...": the path has a `..` part
     layer … of image registry/x@sha256:…: entry "a/.wh.": has no name
     image registry/x@sha256:…: entry "c": links to "/../d", which is outside
+    layer … of image registry/x@sha256:…: entry "e": links to "/../f", which is outside
     layer … of image registry/x@sha256:…: entry "link/a": lies below "link", which is not a directory
     layer … of image registry/x@sha256:…: entry "b/a": lies below "b", which is not a directory
     image registry/x@sha256:…: entry "link": links to "b", which does not exist
