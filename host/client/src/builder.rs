@@ -1,7 +1,6 @@
 //! From a [`Config`] to a client.
 
-use std::time::Duration;
-
+use chandler_proxies::Proxy;
 use http::{
     Request, Response,
     header::{HeaderValue, USER_AGENT},
@@ -9,10 +8,7 @@ use http::{
 };
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
-use hyper_util::{
-    client::legacy::{self, connect::HttpConnector},
-    rt::TokioExecutor,
-};
+use hyper_util::{client::legacy, rt::TokioExecutor};
 use kube::{
     Client, Config, Error,
     client::{Body, ClientBuilder, ConfigExt as _, DynBody, retry::RetryPolicy},
@@ -21,15 +17,9 @@ use tower::{BoxError, ServiceBuilder, ServiceExt as _, retry::RetryLayer, util::
 
 use crate::{
     connection::{Endpoint, KeepAlive},
+    connector::Connector,
     transport::{Transport, TransportError},
 };
-
-/// How long a connection over HTTP/1.1 is idle before the kernel checks it.
-const TCP_KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// The time between two such checks without an answer.
-const TCP_KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
-/// How many checks without an answer end the connection.
-const TCP_KEEP_ALIVE_RETRIES: u32 = 3;
 
 /// What the API server and its audit log call this client, unless the configuration has a `User-Agent` of its own.
 const AGENT: &str = concat!("chandler/", env!("CARGO_PKG_VERSION"));
@@ -44,7 +34,7 @@ pub fn client(config: Config) -> Result<Client, Error> {
 
 /// A client with this configuration, to which layers can be added.
 ///
-/// A configuration with a proxy makes kube's own client. `Config::read_timeout` limits the wait for the head of a response, and over
+/// `Config::proxy_url` is used for any server: [`configuration`](crate::configuration) decides whether there is one. `Config::read_timeout` limits the wait for the head of a response, and over
 /// HTTP/2 not the time between two parts of a body: an idle watch is alive while the server answers pings.
 pub fn builder(config: Config) -> Result<ClientBuilder<Stack>, Error> {
     with_keep_alive(config, KeepAlive::default())
@@ -54,9 +44,6 @@ pub fn builder(config: Config) -> Result<ClientBuilder<Stack>, Error> {
 pub fn with_keep_alive(mut config: Config, keep_alive: KeepAlive) -> Result<ClientBuilder<Stack>, Error> {
     if !config.headers.iter().any(|(name, _)| name == USER_AGENT) {
         config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
-    }
-    if config.proxy_url.is_some() {
-        return ClientBuilder::try_from(config);
     }
     let transport = transport(&config, keep_alive)?;
     let namespace = config.default_namespace.clone();
@@ -76,7 +63,8 @@ pub fn with_keep_alive(mut config: Config, keep_alive: KeepAlive) -> Result<Clie
 }
 
 fn transport(config: &Config, keep_alive: KeepAlive) -> Result<Transport, Error> {
-    let mut http1 = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp())?);
+    let connector = connector(config)?;
+    let mut http1 = TimeoutConnector::new(config.rustls_https_connector_with_connector(connector.clone())?);
     http1.set_connect_timeout(config.connect_timeout);
     http1.set_read_timeout(config.read_timeout);
     http1.set_write_timeout(config.write_timeout);
@@ -86,7 +74,7 @@ fn transport(config: &Config, keep_alive: KeepAlive) -> Result<Transport, Error>
         return Ok(Transport::http1(http1));
     }
     let endpoint = Endpoint {
-        connector: any_version(config)?,
+        connector: any_version(config, connector)?,
         server: config.cluster_url.clone(),
         timeout: config.connect_timeout,
         keep_alive,
@@ -95,21 +83,18 @@ fn transport(config: &Config, keep_alive: KeepAlive) -> Result<Transport, Error>
 }
 
 /// The connector that offers HTTP/2 and HTTP/1.1.
-fn any_version(config: &Config) -> Result<HttpsConnector<HttpConnector>, Error> {
+fn any_version(config: &Config, connector: Connector) -> Result<HttpsConnector<Connector>, Error> {
     let mut builder = HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
     // kube reports an invalid name for the connector of HTTP/1.1.
     if let Some(Ok(name)) = config.tls_server_name.clone().map(TryInto::try_into) {
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    Ok(builder.enable_all_versions().wrap_connector(tcp()))
+    Ok(builder.enable_all_versions().wrap_connector(connector))
 }
 
-fn tcp() -> HttpConnector {
-    let mut connector = HttpConnector::new();
-    connector.enforce_http(false);
-    connector.set_nodelay(true);
-    connector.set_keepalive(Some(TCP_KEEP_ALIVE));
-    connector.set_keepalive_interval(Some(TCP_KEEP_ALIVE_INTERVAL));
-    connector.set_keepalive_retries(Some(TCP_KEEP_ALIVE_RETRIES));
-    connector
+fn connector(config: &Config) -> Result<Connector, Error> {
+    let Some(url) = &config.proxy_url else { return Ok(Connector::direct()) };
+    let proxy =
+        Proxy::parse(&url.to_string(), "the proxy of the cluster").map_err(|error| Error::Service(error.into()))?;
+    Connector::through(proxy).map_err(|error| Error::Service(error.into()))
 }

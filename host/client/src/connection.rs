@@ -6,13 +6,13 @@ use http::Uri;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_rustls::HttpsConnector;
 use hyper_util::{
-    client::legacy::connect::{Connection as _, HttpConnector},
+    client::legacy::connect::Connection as _,
     rt::{TokioExecutor, TokioTimer},
 };
 use kube::client::Body;
 use tower::{BoxError, ServiceExt as _};
 
-use crate::pool::MAX_STREAMS;
+use crate::{connector::Connector, pool::MAX_STREAMS};
 
 /// How much of a body the server may send before it is read, in bytes.
 const STREAM_WINDOW: u32 = 512 << 10;
@@ -41,7 +41,7 @@ impl Default for KeepAlive {
 /// The server, and how to connect to it.
 pub(crate) struct Endpoint {
     /// Offers HTTP/2 and HTTP/1.1.
-    pub(crate) connector: HttpsConnector<HttpConnector>,
+    pub(crate) connector: HttpsConnector<Connector>,
     pub(crate) server: Uri,
     /// How long it may take until a connection can be used.
     pub(crate) timeout: Option<Duration>,

@@ -3,9 +3,11 @@
 //! kube's own client speaks HTTP/1.1, on which every open watch takes a connection. This one offers HTTP/2 and HTTP/1.1, and the server
 //! chooses (ALPN). Everything else comes from kube's client: authentication, headers, retries, timeouts and TLS.
 //!
+//! - [`configuration`]: from a kubeconfig to a [`kube::Config`], with the proxy.
 //! - [`builder`] and [`client`]: from a [`kube::Config`] to a client.
 //! - `transport`: sends a request, over HTTP/2 or HTTP/1.1.
 //! - `pool`: the HTTP/2 connections of one sort of request, and how many streams each one may have.
+//! - `connector`: directly, or through a proxy.
 //! - `connection`: opens one connection, and ends it when the server stops answering.
 //! - [`monitored`] and [`Availability`]: whether the API server answers, and when it answers again.
 //! - [`fenced`]: writes that wait while a [`Fence`] is closed.
@@ -16,7 +18,9 @@
 mod availability;
 mod body;
 mod builder;
+mod configuration;
 mod connection;
+mod connector;
 mod fence;
 mod insistence;
 mod kinds;
@@ -25,6 +29,7 @@ mod transport;
 
 pub use availability::{Availability, monitored};
 pub use builder::{Stack, builder, client, with_keep_alive};
+pub use configuration::{ConfigurationError, configuration, of_environment};
 pub use connection::KeepAlive;
 pub use fence::{Fence, FenceKeeper, fenced};
 pub use insistence::insistent;

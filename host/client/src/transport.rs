@@ -13,7 +13,7 @@ use futures::{FutureExt as _, future::BoxFuture};
 use http::{Request, Response};
 use hyper_rustls::HttpsConnector;
 use hyper_timeout::TimeoutConnector;
-use hyper_util::client::legacy::{self, connect::HttpConnector};
+use hyper_util::client::legacy;
 use kube::client::Body;
 use tower::Service;
 use tracing::{Instrument as _, Span, field::Empty};
@@ -21,13 +21,14 @@ use tracing::{Instrument as _, Span, field::Empty};
 use crate::{
     body::ResponseBody,
     connection::{ConnectError, Endpoint},
+    connector::Connector,
     pool::Pool,
 };
 
 /// How many connections are tried for a request that was not sent, because its connection was just closed.
 const ATTEMPTS: usize = 3;
 
-type Http1 = legacy::Client<TimeoutConnector<HttpsConnector<HttpConnector>>, Body>;
+type Http1 = legacy::Client<TimeoutConnector<HttpsConnector<Connector>>, Body>;
 
 /// Sends requests. Clones share their connections.
 #[derive(Clone)]

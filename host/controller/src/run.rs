@@ -11,6 +11,7 @@ use chandler_client::{Availability, fenced, insistent, monitored};
 use chandler_content::{ImageOptions, Images, RegistrySettings, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
 use chandler_permissions::{Account, Installation};
+use chandler_proxies::Proxies;
 use chandler_records::{RecordError, Records};
 use chandler_releases::Releases;
 use chandler_rollout::{PARENT_MARKS, Rollout, informers, readable};
@@ -345,7 +346,8 @@ pub(crate) fn pulls(cluster: &Cluster) -> Result<Pulls, ControllerError> {
     let store = Store::open(&options.cache_directory.join("content"), chandler_content::Limits::default())?;
     let plain_http_registries = options.plain_http_registries.clone();
     let registries = RegistrySettings::new(options.registries.clone(), options.registry_certificates.clone());
-    let images = ImageOptions { plain_http_registries, registries, ..ImageOptions::default() };
+    let proxies = Proxies::from_environment();
+    let images = ImageOptions { plain_http_registries, registries, proxies, ..ImageOptions::default() };
     let engine = Engine::new(EngineOptions {
         cache_directory: Some(options.cache_directory.join("code")),
         compiler: options.compiler.clone(),

@@ -259,7 +259,12 @@ impl Drop for DevCluster {
 }
 
 async fn client(kubeconfig: &str) -> Result<kube::Client, StartError> {
-    let kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let mut kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
+    // Otherwise kube takes a proxy from the environment, although this server is on this machine.
+    for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+        cluster.proxy_url = Some("http://none.invalid".to_owned());
+    }
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    config.proxy_url = None;
     kube::Client::try_from(config).map_err(|error| StartError::Client(Box::new(error)))
 }

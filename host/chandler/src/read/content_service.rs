@@ -13,6 +13,7 @@ use std::{
 use bytes::Bytes;
 use chandler_content::Limits;
 use chandler_core::text::printable;
+use chandler_proxies::Proxies;
 use chandler_serve::{AUTHORITY, URL};
 use http::{Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt as _;
@@ -177,7 +178,9 @@ async fn client(
         || CommandError::failed(format!("failed to set up the connection to the content service {}", place.url));
     let (config, _) = kubeconfig::load(connection.kubeconfig.as_deref(), connection.context.as_deref()).await?;
     let url: Uri = place.url.parse().map_err(|_| failed().cause("its URL is not valid"))?;
+    let proxy = chandler_client::of_environment(&url, &Proxies::from_environment());
     let mut own = Config::new(url);
+    own.proxy_url = proxy.map_err(|error| failed().because(&error))?;
     own.auth_info = token(config.auth_info, options)?;
     own.root_cert = match &place.authority {
         Some(authority) => {
@@ -186,7 +189,7 @@ async fn client(
         }
         None => None,
     };
-    Client::try_from(own).map_err(|error| failed().because(&error))
+    chandler_client::client(own).map_err(|error| failed().because(&error))
 }
 
 /// The credentials without the client certificate, which is for the API server.

@@ -1,12 +1,12 @@
 //! Reads a kubeconfig, and says which cluster it leads to.
 
 use std::{
-    env,
-    error::Error as _,
-    fmt,
+    env, fmt,
     path::{Path, PathBuf},
 };
 
+use chandler_client::ConfigurationError;
+use chandler_proxies::{Proxies, Proxy, ProxyError};
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError},
@@ -30,13 +30,18 @@ pub struct Place {
     server: String,
     /// The context and the file that lead there; `None` in a Pod.
     context: Option<(String, String)>,
+    /// The proxy to it, without credentials.
+    proxy: Option<String>,
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.server.trim_end_matches('/'))?;
-        match &self.context {
-            Some((context, file)) => write!(f, " (context {context:?} in {file})"),
+        if let Some((context, file)) = &self.context {
+            write!(f, " (context {context:?} in {file})")?;
+        }
+        match &self.proxy {
+            Some(proxy) => write!(f, " through the proxy {proxy}"),
             None => Ok(()),
         }
     }
@@ -52,23 +57,34 @@ pub async fn load(path: Option<&Path>, context: Option<&str>) -> Result<(Config,
         Some(path) => Kubeconfig::read_from(path),
         None => Kubeconfig::read(),
     };
-    let config = if path.is_some() || context.is_some() {
-        let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-        match read() {
-            Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
-            Err(error) => Err(error),
-        }
-        .map_err(|error| failed(&error, path, read().ok().as_ref()))?
-    } else {
-        Config::infer().await.map_err(|error| match error.source().and_then(|source| source.downcast_ref()) {
-            Some(cause) => failed(cause, None, read().ok().as_ref()),
-            None => CommandError::failed("failed to read the kubeconfig").because(&error).hint(NO_KUBECONFIG),
-        })?
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let loaded = match read() {
+        Ok(kubeconfig) => chandler_client::configuration(kubeconfig, &options, &Proxies::from_environment()).await,
+        Err(error) => Err(error.into()),
+    };
+    let config = match loaded {
+        Ok(config) => config,
+        Err(ConfigurationError::Proxy(error)) => return Err(no_proxy(&error)),
+        // In a Pod, which reaches its API server without the proxy of its environment: that one is for hosts outside of the cluster.
+        Err(ConfigurationError::Kubeconfig(error)) => match Config::incluster() {
+            Ok(config) if path.is_none() && context.is_none() => config,
+            _ => return Err(failed(&error, path, read().ok().as_ref())),
+        },
     };
     let current = context.map(str::to_owned).or_else(|| read().ok()?.current_context);
-    let place =
-        Place { server: config.cluster_url.to_string(), context: current.map(|context| (context, shown(path))) };
+    let place = Place {
+        server: config.cluster_url.to_string(),
+        context: current.map(|context| (context, shown(path))),
+        proxy: config.proxy_url.as_ref().and_then(|url| Some(Proxy::parse(&url.to_string(), "").ok()?.to_string())),
+    };
     Ok((config, place))
+}
+
+fn no_proxy(error: &ProxyError) -> CommandError {
+    CommandError::failed("failed to choose the proxy for the cluster").because(error).hint(
+        "correct it; NO_PROXY names hosts, domains and networks that are reached without a proxy, \
+         and `kubectl config view --minify` shows proxy-url",
+    )
 }
 
 /// Sends one request, so that a cluster that cannot be reached, or refuses the credentials, is reported once and by its name.

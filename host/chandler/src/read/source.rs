@@ -10,6 +10,7 @@ use chandler_content::{
     ImageReference, Images, Limits, RegistryError, ResolvedArchive, ServerFailure, Store, Tree,
 };
 use chandler_core::{Content, Digest};
+use chandler_proxies::Proxies;
 
 use super::{
     cache, catalogs,
@@ -136,7 +137,8 @@ async fn download(url: &ArchiveUrl, digest: Option<&Digest>, images: &Images) ->
 pub fn images(store: Store, registry: &RegistryOptions) -> Result<Images, CommandError> {
     let plain_http_registries = registry.plain_http_registries.clone();
     let registries = registry_settings::of(registry)?;
-    Ok(Images::new(store, ImageOptions { plain_http_registries, registries, ..ImageOptions::default() }))
+    let proxies = Proxies::from_environment();
+    Ok(Images::new(store, ImageOptions { plain_http_registries, registries, proxies, ..ImageOptions::default() }))
 }
 
 fn refused(what: &str, error: &ContentError) -> CommandError {

@@ -95,6 +95,11 @@ fn connection(error: &kube::Error) -> Explained {
         return Explained::new(format!("{text}: {problem}"), hint);
     }
     let cause = innermost(error);
+    if let Some(refusal) = chandler_proxies::refusal(&cause) {
+        let hint =
+            "check the proxy: proxy-url of the cluster (`kubectl config view --minify`), else HTTPS_PROXY and NO_PROXY";
+        return Explained::new(format!("{text}: {refusal}"), hint);
+    }
     // The standard library has no kind for it.
     let hint = if cause.contains("lookup address") {
         "the host name is not in DNS: check the address of the cluster with `kubectl config view --minify`"

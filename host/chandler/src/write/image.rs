@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, error::Error, fs::File, io::Read as _, time::Du
 use bytes::Bytes;
 use chandler_content::{Credentials, ImageReference, Store};
 use chandler_core::{Content, Digest};
+use chandler_proxies::Proxies;
 use chandler_registries::certificates::HostCertificates;
 use flate2::read::GzDecoder;
 use http::HeaderValue;
@@ -150,7 +151,19 @@ fn client(image: &ImageReference, registry: &RegistryOptions) -> Result<(Client,
         .hint(format!("push with another tool: `skopeo copy --all docker://OTHER docker://{image}`")));
     }
     let authorities = pem::parse_many(authorities.unwrap_or_default()).map_err(|error| unusable(&error))?;
+    let proxies = Proxies::from_environment();
+    let (host, port) = match image.registry().rsplit_once(':') {
+        Some((host, port)) if let Ok(port) = port.parse() => (host, Some(port)),
+        _ => (image.registry(), None),
+    };
+    let proxy = proxies.select(if is_plain { "http" } else { "https" }, host, port);
+    let proxy = proxy.map_err(|error| CommandError::failed("failed to choose the proxy").because(&error))?;
+    let url = proxy.map(chandler_proxies::Proxy::secret_url);
     let client = Client::try_from(ClientConfig {
+        // The client also decides by itself, for the token server; without a variable, it would read the environment with other rules.
+        no_proxy: Some(if proxy.is_some() { proxies.no_proxy().to_owned() } else { "*".to_owned() }),
+        http_proxy: url.clone().filter(|_| is_plain),
+        https_proxy: Some(url.unwrap_or_else(|| "http://none.invalid".to_owned())),
         protocol: if is_plain { ClientProtocol::Http } else { ClientProtocol::Https },
         extra_root_certificates: authorities.into_iter().map(trusted).collect(),
         read_timeout: Some(SILENCE),

@@ -8,6 +8,7 @@
     reason = "a test that cannot continue must fail"
 )]
 
+mod proxies;
 mod server;
 
 use std::time::Duration;

@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use chandler_core::Digest;
+use chandler_proxies::Proxies;
 use chandler_turns::{KeyedLocks, Requester};
 use reqwest::{Method, Response, header::HeaderMap};
 use tokio::{io::AsyncWriteExt, sync::broadcast};
@@ -32,6 +33,8 @@ pub struct ImageOptions {
     pub plain_http_registries: Vec<String>,
     /// Mirrors, blocked and insecure registries, and certificates. Default none.
     pub registries: RegistrySettings,
+    /// The proxies of the environment. Default none.
+    pub proxies: Proxies,
     /// The timeout of a connection attempt. Default 10 s.
     pub connect_timeout: Duration,
     /// The longest time without data from a registry. Default 30 s.
@@ -50,6 +53,7 @@ impl Default for ImageOptions {
             platform: Platform::default(),
             plain_http_registries: Vec::new(),
             registries: RegistrySettings::default(),
+            proxies: Proxies::default(),
             connect_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(30),
             minimum_rate: 1024,

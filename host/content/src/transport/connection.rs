@@ -8,8 +8,9 @@ use std::{
 
 use bytes::Bytes;
 use chandler_core::{causes, descriptors_exhausted};
+use chandler_proxies::{Proxies, ProxyError};
 use reqwest::{
-    Client, Method, RequestBuilder, Response, StatusCode, Url,
+    Client, Method, Proxy, RequestBuilder, Response, StatusCode, Url,
     header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER},
     redirect,
 };
@@ -64,7 +65,7 @@ impl Connection {
         system: &SystemRoots,
     ) -> Result<Self, AccessError> {
         let guard = Guard::new(&home);
-        let mut builder = Client::builder()
+        let builder = Client::builder()
             .tls_backend_preconfigured(tls::config(trust, system)?)
             // Redirects are followed here, where it is known which credentials are sent.
             .redirect(redirect::Policy::none())
@@ -78,10 +79,10 @@ impl Connection {
             .no_deflate()
             .no_zstd()
             .referer(false);
-        if home.scheme() == "http" {
-            builder = builder.no_proxy();
-        }
-        let http = builder.build().map_err(|error| AccessError::Connection(innermost(&error)))?;
+        // Each host is connected to as its own name and port demand: a redirect and a token server may have another way.
+        let proxies = options.proxies.clone();
+        let proxy = Proxy::custom(move |url| Some(proxy_of(&proxies, url).ok()??.secret_url()));
+        let http = builder.proxy(proxy).build().map_err(|error| AccessError::Connection(innermost(&error)))?;
         Ok(Self { http, home, name: name.to_owned(), guard, options: Arc::clone(options) })
     }
 
@@ -135,6 +136,10 @@ impl Connection {
             return Err(self.blocked(url, &scope));
         }
         self.guard.admit(url).map_err(|forbidden| self.forbidden(url, forbidden))?;
+        if let Err(error) = proxy_of(&self.options.proxies, url) {
+            let message = format!("{} is not connected to: {error}", self.host(url));
+            return Err(ConnectionError::new(ServerFailure::Network, message));
+        }
         request.send().await.map_err(|error| self.network(url, &error))
     }
 
@@ -157,8 +162,10 @@ impl Connection {
     /// Whether the content of an error page may be shown: a response of a host in this network, to which the server led, must not
     /// reach the status.
     pub(crate) fn may_be_shown(&self, response: &Response) -> bool {
+        // Behind a proxy, the address is the proxy's.
+        let is_direct = matches!(proxy_of(&self.options.proxies, response.url()), Ok(None));
         self.is_home(response.url())
-            || response.remote_addr().is_some_and(|address| reach(address.ip()) == Reach::Public)
+            || is_direct && response.remote_addr().is_some_and(|address| reach(address.ip()) == Reach::Public)
     }
 
     /// The whole body, or `None` if it is larger than `limit`.
@@ -199,7 +206,7 @@ impl Connection {
         if let Some(forbidden) = causes(error).find_map(|cause| cause.downcast_ref::<Forbidden>()) {
             return self.forbidden(url, *forbidden);
         }
-        let host = if self.is_home(url) { self.name.clone() } else { authority(url) };
+        let host = self.host(url);
         if let Some(error) = no_descriptor(&host, error) {
             return error;
         }
@@ -216,8 +223,19 @@ impl Connection {
             return ConnectionError::new(ServerFailure::NameNotResolved, message);
         }
         let what = if error.is_connect() { "cannot be reached" } else { "broke the connection" };
-        let how = if self.is_plain() { " (asked without TLS)" } else { "" };
+        let how = match proxy_of(&self.options.proxies, url) {
+            // Without its address, which is an administrator's concern: this text may be in a status.
+            Ok(Some(proxy)) => format!(" through the proxy of {}", proxy.setting()),
+            _ if self.is_plain() => " (asked without TLS)".to_owned(),
+            _ => String::new(),
+        };
+        let cause = chandler_proxies::refusal(&cause).unwrap_or(&cause);
         ConnectionError::new(ServerFailure::Network, format!("{host} {what}{how}: {cause}"))
+    }
+
+    /// A host, as messages call it.
+    fn host(&self, url: &Url) -> String {
+        if self.is_home(url) { self.name.clone() } else { authority(url) }
     }
 
     fn blocked(&self, url: &Url, scope: &str) -> ConnectionError {
@@ -239,6 +257,11 @@ impl Connection {
         };
         ConnectionError::new(ServerFailure::Address, message)
     }
+}
+
+/// The proxy for a URL; `None` if the connection is direct.
+fn proxy_of<'a>(proxies: &'a Proxies, url: &Url) -> Result<Option<&'a chandler_proxies::Proxy>, ProxyError> {
+    proxies.select(url.scheme(), url.host_str().unwrap_or_default(), url.port())
 }
 
 /// The failure to connect to a server, if the cause is that no file descriptor is left.

@@ -10,5 +10,6 @@ mod labelled;
 mod layers;
 mod manifests;
 mod mirrors;
+mod proxies;
 mod setup;
 mod signatures;

@@ -1,0 +1,145 @@
+//! Registries and archives behind a proxy.
+
+use std::sync::{Arc, Mutex};
+
+use chandler_content::{ContentError, ImageAccess, ImageOptions, Images, Limits, ResolvedImage};
+use chandler_devregistry::{Image, Layer, Options, Registry};
+use chandler_proxies::Proxies;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{TcpListener, TcpStream},
+};
+
+use crate::{common::store, images::setup::layer};
+
+/// What a proxy does with a request.
+#[derive(Clone, Copy)]
+enum Behaviour {
+    Forward,
+    Refuse(&'static str),
+}
+
+/// A proxy whose only server is this registry, and the heads of the requests that it got.
+async fn proxy(registry: &Registry, behaviour: Behaviour) -> (String, Arc<Mutex<Vec<String>>>) {
+    let (listener, server) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), registry.address());
+    let (address, heads) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<String>>>::default());
+    let seen = Arc::clone(&heads);
+    tokio::spawn(async move {
+        loop {
+            let (client, _) = listener.accept().await.unwrap();
+            let seen = Arc::clone(&seen);
+            tokio::spawn(async move {
+                let (mut client, mut head) = (BufReader::new(client), String::new());
+                while client.read_line(&mut head).await.is_ok_and(|read| read > 2) {}
+                seen.lock().unwrap().push(head.clone());
+                if let Behaviour::Refuse(status) = behaviour {
+                    let _ =
+                        client.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").as_bytes()).await;
+                    return;
+                }
+                let mut server = TcpStream::connect(server).await.unwrap();
+                if head.starts_with("CONNECT ") {
+                    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+                } else {
+                    // One request on each connection, with a path in place of the URL.
+                    let head =
+                        head.replace("http://source.invalid", "").replacen("\r\n", "\r\nConnection: close\r\n", 1);
+                    server.write_all(head.as_bytes()).await.unwrap();
+                }
+                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+            });
+        }
+    });
+    (address.to_string(), heads)
+}
+
+fn images(variables: &[(&str, String)], plain: &[&str]) -> (TempDir, Images) {
+    let (directory, store) = store(Limits { entries: 100, ..Limits::default() });
+    let find = |name: &str| variables.iter().find(|(set, _)| *set == name).map(|(_, value)| value.clone());
+    let plain_http_registries = plain.iter().map(|host| (*host).to_owned()).collect();
+    let options = ImageOptions { proxies: Proxies::new(find), plain_http_registries, ..ImageOptions::default() };
+    (directory, Images::new(store, options))
+}
+
+async fn resolve(images: &Images, image: &str) -> Result<ResolvedImage, ContentError> {
+    let access = ImageAccess { insecure_skip_tls_verify: !image.contains("plain"), ..ImageAccess::default() };
+    images.resolve(&image.parse().unwrap(), &access).await
+}
+
+async fn registry(tls: bool) -> Registry {
+    let registry = Registry::start(Options { tls, ..Options::default() }).await.unwrap();
+    for name in ["x", "plain"] {
+        registry.push_image(name, "v1", Image::of_layers(vec![Layer::tar_gzip(layer())])).unwrap();
+    }
+    registry
+}
+
+#[tokio::test]
+async fn a_registry_is_reached_through_a_tunnel() {
+    let registry = registry(true).await;
+    let (address, heads) = proxy(&registry, Behaviour::Forward).await;
+    let (_directory, images) = images(&[("HTTPS_PROXY", format!("http://ann:s%40cret@{address}"))], &[]);
+    let image = resolve(&images, "source.invalid/x:v1").await.unwrap();
+    let access = ImageAccess { insecure_skip_tls_verify: true, ..ImageAccess::default() };
+    images.fetch(&image, &access).await.unwrap();
+    let heads = heads.lock().unwrap().clone();
+    // `ann:s@cret`.
+    let authorization = "authorization: basic yw5uonnay3jlda==";
+    assert!(!heads.is_empty());
+    for head in heads {
+        assert!(head.starts_with("CONNECT source.invalid:443 HTTP/1.1\r\n"), "{head}");
+        assert!(head.to_ascii_lowercase().contains(&format!("proxy-{authorization}")), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn a_registry_without_tls_is_asked_through_http_proxy() {
+    let registry = registry(false).await;
+    let (address, heads) = proxy(&registry, Behaviour::Forward).await;
+    let variables =
+        [("HTTP_PROXY", format!("http://ann:s3cret@{address}")), ("HTTPS_PROXY", "http://127.0.0.1:1".to_owned())];
+    let (_directory, images) = images(&variables, &["source.invalid"]);
+    resolve(&images, "source.invalid/plain:v1").await.unwrap();
+    let heads = heads.lock().unwrap().clone();
+    assert!(heads.iter().all(|head| head.contains(" http://source.invalid/v2/")), "{heads:?}");
+    assert!(heads.iter().all(|head| head.to_ascii_lowercase().contains("proxy-authorization: basic ")), "{heads:?}");
+}
+
+#[tokio::test]
+async fn what_a_proxy_refuses_is_reported_without_its_address_and_password() {
+    let registry = registry(true).await;
+    let mut messages = Vec::new();
+    for (scheme, behaviour) in [
+        ("http", Behaviour::Refuse("407 Proxy Authentication Required")),
+        ("http", Behaviour::Refuse("403 Forbidden")),
+        ("ftp", Behaviour::Forward),
+    ] {
+        let (address, _) = proxy(&registry, behaviour).await;
+        let (_directory, images) = images(&[("https_proxy", format!("{scheme}://ann:s3cret@{address}"))], &[]);
+        let error = resolve(&images, "source.invalid/x:v1").await.unwrap_err();
+        assert_eq!(error.reason(), "NetworkFailed", "{error}");
+        let text = format!("{error} {error:?}");
+        assert!(!text.contains("s3cret") && !text.contains(&address), "{text}");
+        messages.push(error.to_string());
+    }
+    insta::assert_snapshot!(messages.join("\n"), @"
+    image source.invalid/x:v1: source.invalid cannot be reached through the proxy of https_proxy: the proxy requires credentials (407): write them as http://USER:PASSWORD@HOST:PORT, percent-encoded
+    image source.invalid/x:v1: source.invalid cannot be reached through the proxy of https_proxy: the proxy refused to connect to this server
+    image source.invalid/x:v1: source.invalid is not connected to: https_proxy names a proxy of a kind that is not supported; write http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT
+    ");
+}
+
+#[tokio::test]
+async fn exceptions_are_asked_directly() {
+    let registry = registry(true).await;
+    let (address, heads) = proxy(&registry, Behaviour::Forward).await;
+    for exceptions in ["source.invalid", ".invalid", "source.invalid:443", "*"] {
+        let variables = [("ALL_PROXY", format!("http://{address}")), ("no_proxy", exceptions.to_owned())];
+        let (_directory, images) = images(&variables, &[]);
+        assert_eq!(resolve(&images, "source.invalid/x:v1").await.unwrap_err().reason(), "NameNotResolved");
+    }
+    let (_directory, images) = images(&[("ALL_PROXY", format!("http://{address}"))], &[]);
+    resolve(&images, &format!("{}/x:v1", registry.host())).await.unwrap();
+    assert_eq!(*heads.lock().unwrap(), [""; 0]);
+}
