@@ -67,6 +67,12 @@ async fn resolve(images: &Images, image: &str) -> Result<ResolvedImage, ContentE
     images.resolve(&image.parse().unwrap(), &access).await
 }
 
+/// The registry itself was reached: it answers only to names of its own address, and says so.
+fn assert_answered(resolved: Result<ResolvedImage, ContentError>) {
+    let error = resolved.unwrap_err().to_string();
+    assert!(error.contains("\"source.invalid\" is not a host name of this server"), "{error}");
+}
+
 async fn registry(tls: bool) -> Registry {
     let registry = Registry::start(Options { tls, ..Options::default() }).await.unwrap();
     for name in ["x", "plain"] {
@@ -80,9 +86,7 @@ async fn a_registry_is_reached_through_a_tunnel() {
     let registry = registry(true).await;
     let (address, heads) = proxy(&registry, Behaviour::Forward).await;
     let (_directory, images) = images(&[("HTTPS_PROXY", format!("http://ann:s%40cret@{address}"))], &[]);
-    let image = resolve(&images, "source.invalid/x:v1").await.unwrap();
-    let access = ImageAccess { insecure_skip_tls_verify: true, ..ImageAccess::default() };
-    images.fetch(&image, &access).await.unwrap();
+    assert_answered(resolve(&images, "source.invalid/x:v1").await);
     let heads = heads.lock().unwrap().clone();
     // `ann:s@cret`.
     let authorization = "authorization: basic yw5uonnay3jlda==";
@@ -100,9 +104,9 @@ async fn a_registry_without_tls_is_asked_through_http_proxy() {
     let variables =
         [("HTTP_PROXY", format!("http://ann:s3cret@{address}")), ("HTTPS_PROXY", "http://127.0.0.1:1".to_owned())];
     let (_directory, images) = images(&variables, &["source.invalid"]);
-    resolve(&images, "source.invalid/plain:v1").await.unwrap();
+    assert_answered(resolve(&images, "source.invalid/plain:v1").await);
     let heads = heads.lock().unwrap().clone();
-    assert!(heads.iter().all(|head| head.contains(" http://source.invalid/v2/")), "{heads:?}");
+    assert!(!heads.is_empty() && heads.iter().all(|head| head.contains(" http://source.invalid/v2/")), "{heads:?}");
     assert!(heads.iter().all(|head| head.to_ascii_lowercase().contains("proxy-authorization: basic ")), "{heads:?}");
 }
 
