@@ -11,7 +11,7 @@ use super::spec_error::SpecError;
 /// About how many bytes of permissions the status holds. An API server stores objects of up to 1.5 MiB, and every watcher receives them.
 const BYTES: usize = 64 * 1024;
 
-/// The ServiceAccount on whose behalf a BundleDeployment is installed: that of its spec, else that of the installation; none
+/// The ServiceAccount on whose behalf a BundleDeployment is installed: the spec's, else the installation's; `None`
 /// where the controller uses its own rights.
 pub fn account(deployment: &BundleDeployment, policy: &AccountPolicy) -> Result<Option<Account>, SpecError> {
     account_of(deployment.spec.service_account.as_ref(), &deployment.spec.install_namespace, policy)

@@ -19,7 +19,7 @@ const NAMED_FIELDS: usize = 5;
 const REPORTED_REFUSALS: usize = 1024;
 
 /// Whether the candidate needs approval before it is rolled out. A release that ran before, or was approved, needs none. A rollout that
-/// began before the spec required approval needs it to go on.
+/// began before the spec required approval needs it to continue.
 pub fn is_needed(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
     let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
     if deployment.spec.approval != Some(Approval::Manual) {
@@ -123,7 +123,7 @@ pub fn update_digest(deployment: &BundleDeployment, candidate: &Candidate, previ
     Digest::of(change.to_string().as_bytes()).to_string()
 }
 
-/// The revision that runs on while a change waits for approval; none where none succeeded.
+/// The revision that keeps running while a change waits for approval; `None` if none succeeded.
 pub fn runs_meanwhile(history: &[Revision]) -> Option<&Revision> {
     history.last().filter(|current| current.outcome == Outcome::Succeeded)
 }
@@ -364,7 +364,7 @@ mod tests {
         assert_ne!(of(&first, 1), of(&first, 2));
         assert_ne!(of(&first, 1), of(&with_history("Succeeded", &other, &json!({})), 1));
         let begun = with_history("RollingOut", &candidate.release.digest, &json!({}));
-        assert_eq!(revisions::number(&begun, &candidate), 3, "it goes on as it was begun");
+        assert_eq!(revisions::number(&begun, &candidate), 3, "it continues as it began");
         assert_eq!(revisions::number(&with_history("Succeeded", &other, &json!({})), &candidate), 4);
     }
 
@@ -384,7 +384,11 @@ mod tests {
         };
         let one = of("c", "sha256:1", json!({}));
         assert_eq!(one, of("c", "sha256:1", json!({})));
-        assert_ne!(one, digest(&deployment, &candidate(Cause::Spec), &preview(1)), "nor is it that of a usual change");
+        assert_ne!(
+            one,
+            digest(&deployment, &candidate(Cause::Spec), &preview(1)),
+            "nor is it the digest of a usual change"
+        );
         for other in
             [of("d", "sha256:1", json!({})), of("c", "sha256:2", json!({})), of("c", "sha256:1", json!({"a": 1}))]
         {

@@ -12,7 +12,7 @@ const OMITTED: &str = "WarningsOmitted";
 /// The description and the warnings of a rendered bundle.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BundleFacts {
-    /// What it is, provides and needs; none where its provisioner does not describe it.
+    /// What it is, provides and needs; `None` if its provisioner does not describe it.
     pub description: Option<BundleDescription>,
     /// The warnings of its provisioner, as many as a status holds.
     pub warnings: Vec<BundleWarning>,
@@ -23,7 +23,7 @@ pub fn facts(release: &Release) -> BundleFacts {
     facts_with(release, &[])
 }
 
-/// The same, with warnings of the host before those of the provisioner.
+/// Adds warnings of the host before the provisioner's.
 pub fn facts_with(release: &Release, about: &[BundleWarning]) -> BundleFacts {
     let warnings = about.iter().cloned().chain(warnings(release.findings(), WARNINGS.saturating_sub(about.len())));
     BundleFacts { description: description(release.description()), warnings: warnings.collect() }

@@ -48,7 +48,7 @@ impl Config {
         Self { all, digest: Some(digest), own: values.digest(&public) }
     }
 
-    /// The configuration of a revision. The history does not keep a long one; that of the spec may still be the same. None where
+    /// The configuration of a revision. The history does not keep a long one; the spec's may still be the same. `None` if
     /// it is not.
     pub fn of_revision(
         revision: &Revision,

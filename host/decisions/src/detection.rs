@@ -52,7 +52,7 @@ pub enum Answer {
 #[derive(Clone, Copy, Debug)]
 pub struct Incumbent<'a> {
     provisioner: &'a ProvisionerInUse,
-    /// Whether the content in question is that of the installed release.
+    /// Whether the content in question is the installed release's.
     same_content: bool,
 }
 
@@ -61,7 +61,7 @@ pub struct Incumbent<'a> {
 pub enum Own {
     /// There is no such class any more.
     Gone,
-    /// It can be used, and need not be asked: the content is that of the installed release.
+    /// It can be used, and need not be asked: the content is the installed release's.
     Unasked,
     /// Its answer.
     Answered(Answer),
@@ -142,7 +142,7 @@ pub enum Undecided {
 }
 
 impl<'a> Incumbent<'a> {
-    /// That of a BundleDeployment whose history is the record's, for content with this digest.
+    /// The installed release of a BundleDeployment whose history is the record's, for content with this digest.
     pub fn of(deployment: &'a BundleDeployment, content: &str) -> Option<Self> {
         let installed = deployment.status.as_ref()?.history.last()?;
         Some(Self { provisioner: &installed.provisioner, same_content: installed.content_digest == content })
@@ -205,7 +205,7 @@ pub fn choose(opinions: &[Opinion]) -> Result<Detected<'_>, Undecided> {
     }
 }
 
-/// The format of the content under the class that an installed release keeps; none where its author named the class. `others` are opinions
+/// The format of the content under the class that an installed release keeps; `None` if its author named the class. `others` are opinions
 /// of other classes, which only errors name.
 pub fn keep(incumbent: Incumbent<'_>, own: &Own, others: &[Opinion]) -> Result<Option<String>, Undecided> {
     let (class, recorded) = (incumbent.class().to_owned(), &incumbent.provisioner.format);
@@ -233,7 +233,7 @@ pub fn keep(incumbent: Incumbent<'_>, own: &Own, others: &[Opinion]) -> Result<O
     }
 }
 
-/// A warning that classes with a higher priority than that of the installed release recognise its content; none where none does.
+/// A warning that classes with a higher priority than the installed release's recognise its content; `None` if none does.
 pub fn outranked(class: &str, higher: &[Opinion]) -> Option<BundleWarning> {
     let recognised = recognised(higher);
     let first = winners(higher, highest(higher)).next()?;
@@ -282,7 +282,7 @@ fn names(names: &[String]) -> String {
     }
 }
 
-/// How it goes on without the class of the installed release.
+/// How it continues without the class of the installed release.
 fn continuing(is_gone: bool, recognised: &[String]) -> String {
     let first = if is_gone { "create the class again" } else { "wait until it is ready" };
     format!("{first}, or name another class in spec.provisionerClassName{}", alternatives(recognised))

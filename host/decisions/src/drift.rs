@@ -178,7 +178,7 @@ pub fn unrepaired(found: &[Drift], drift_options: &DriftOptions) -> Vec<Drift> {
     found.iter().filter(left).cloned().collect()
 }
 
-/// The drift that was repaired: that of objects which were written.
+/// The drift that was repaired: the drift of the objects that were written.
 pub fn repaired<'a>(
     found: &'a [Drift],
     changes: &chandler_rollout::Changes,

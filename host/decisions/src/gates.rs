@@ -120,7 +120,7 @@ mod tests {
         for (reported, grace, found, since, now, healthy, look_again) in [
             // No health was reported yet.
             (None, None, weak(), None, 100, false, None),
-            // The grace period of thirty seconds, or that of the spec.
+            // The grace period of thirty seconds, or the spec's.
             (Some("True"), None, weak(), None, 100, true, Some(30)),
             (Some("True"), None, weak(), Some(90), 100, true, Some(20)),
             (Some("True"), Some(5), weak(), Some(90), 100, false, None),

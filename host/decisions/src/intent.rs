@@ -55,7 +55,7 @@ pub fn has_finalizer(deployment: &BundleDeployment) -> bool {
 /// The finalizer of a deletion that leaves dependents alone (`metav1.FinalizerOrphanDependents`).
 const ORPHAN: &str = "orphan";
 
-/// What a reconcile does about this object, where classes with these prefixes are those of other provisioners. Deletion comes first: an
+/// What a reconcile does about this object, where classes with these prefixes belong to other provisioners. Deletion comes first: an
 /// object that is being deleted is never installed again (RukPak did, and left a cached archive behind).
 pub fn decide(deployment: &BundleDeployment, foreign: &[String]) -> Intent {
     let held = has_finalizer(deployment);
@@ -103,9 +103,9 @@ pub enum Next {
     Unchanged(Duration),
     /// Later with each failure.
     BackOff,
-    /// The same, but after this time at the latest.
+    /// Backs off, but for this time at most.
     BackOffAtMost(Duration),
-    /// The same, or when this registry answers; one of those who wait for it asks often.
+    /// Backs off, or continues when this registry answers; one of the reconciles that wait for it asks often.
     Registry(String),
 }
 
@@ -114,7 +114,7 @@ pub enum Next {
 pub struct Clock {
     /// Since the rollout began; zero where that is unknown.
     pub elapsed: Duration,
-    /// Until its deadline; none where it has none or the deadline has passed.
+    /// Until its deadline; `None` if it has none or the deadline has passed.
     pub left: Option<Duration>,
 }
 
@@ -159,7 +159,7 @@ pub fn due(found: &Assessment) -> impl Iterator<Item = Duration> {
     dates.chain([crds, running, refused]).flatten()
 }
 
-/// How long a rollout goes on before its status reports the causes below the objects that it waits for: until then most objects just
+/// How long a rollout runs before its status reports the causes below the objects that it waits for: until then most objects just
 /// take their time, and looking would only cost requests.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -171,7 +171,7 @@ pub fn wants_causes(history: &[Revision], candidate: &Candidate, now: &Time) -> 
 
 /// Whether the announcement of a revision reports this rollout for now: it waits, and found nothing else.
 pub fn says_enough(found: &Assessment) -> bool {
-    // What is due, and the health that the rollout waits for, are no findings. Every field is named: a new one does not compile before it
+    // What is due, and the health that the rollout waits for, do not count as findings. Every field is named: a new one does not compile before it
     // is decided whether it has to be reported.
     let RolloutFindings {
         health: _,

@@ -23,7 +23,7 @@ const GROUPS: &[&str] = &[
 /// What the names of namespaces of the cluster itself begin with.
 const NAMESPACES: &[&str] = &["kube-", "openshift-"];
 
-/// What a release has and the one before it had not, in words for users. `before` is none if that release is unavailable, and then counts
+/// What a release has and the one before it lacked, in words for users. `before` is `None` if that release is unavailable, and then counts
 /// as one without any.
 pub fn gained(before: Option<&Release>, after: &Release) -> Vec<String> {
     let had: BTreeSet<String> = before.map(privileges).unwrap_or_default();

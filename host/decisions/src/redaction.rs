@@ -33,7 +33,7 @@ impl Deref for Redacted {
     }
 }
 
-/// Hides the values in all texts of the status, those of the history included.
+/// Hides the values in all texts of the status, the history's included.
 pub fn hide(redactor: &Redactor, mut status: BundleDeploymentStatus) -> Redacted {
     if !redactor.is_empty() {
         hide_status(redactor, &mut status);
@@ -258,7 +258,7 @@ mod tests {
         "/pendingChange/releaseDigest",
         "/release/digest",
     ];
-    /// The same, with all that is below.
+    /// Fields that are shown with all that is below them.
     const SHOWN_BELOW: &[&str] = &[
         "/history/*/provisioner",
         "/history/*/source",

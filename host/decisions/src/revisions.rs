@@ -1,6 +1,6 @@
 //! Which revision should run, and what the history records of each. The clock comes in as an argument.
 //!
-//! A revision begins when another release than that of the current revision should run. The decisions follow from the history and the
+//! A revision begins when a release other than the current revision's should run. The decisions follow from the history and the
 //! spec alone, so a controller that crashes at any point decides the same again.
 
 use std::time::Duration;
@@ -37,15 +37,15 @@ pub struct Candidate {
     pub provisioner: ProvisionerInUse,
     /// The namespace for objects that name none.
     pub install_namespace: String,
-    /// The configuration, that of the class included.
+    /// The configuration, the class's included.
     pub config: Config,
-    /// The digest of the configuration without that of the class; none where an earlier version did not record it.
+    /// The digest of the configuration without the class's; `None` if an earlier version did not record it.
     pub own_config: Option<String>,
     /// The objects that values of the configuration came from, in their versions.
     pub values: Vec<ValuesInUse>,
     /// The digest and the size of the release.
     pub release: ReleaseFacts,
-    /// The approval of its rollout; none where it needs none, or no longer needs one.
+    /// The approval of its rollout; `None` if it needs none, or no longer needs one.
     pub approval: Option<ApprovedChange>,
 }
 
@@ -84,7 +84,7 @@ pub enum Cause {
     Spec,
     /// The spec names the revision with this number.
     Pinned(i64),
-    /// The release of the spec waits for approval; the current revision goes on running.
+    /// The release of the spec waits for approval; the current revision keeps running.
     Waiting(i64),
     /// The release of the spec failed.
     Failed {
@@ -98,7 +98,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// That of a rollback from a revision that failed to one that succeeded.
+    /// The cause of a rollback from a revision that failed to one that succeeded.
     pub fn of_rollback(failed: &Revision, good: &Revision) -> Self {
         Self::Failed {
             failed: failed.number,
@@ -195,7 +195,7 @@ fn history(deployment: &BundleDeployment) -> &[Revision] {
     deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default()
 }
 
-/// The revision that the spec names instead of describing one; none where it names none.
+/// The revision that the spec names instead of describing one; `None` if it names none.
 pub fn pinned(deployment: &BundleDeployment) -> Result<Option<&Revision>, SpecError> {
     let Some(number) = pin(deployment) else { return Ok(None) };
     let history = history(deployment);
@@ -206,7 +206,7 @@ pub fn pinned(deployment: &BundleDeployment) -> Result<Option<&Revision>, SpecEr
     pinned.map(Some)
 }
 
-/// The revision of the spec that failed, and the one to roll back to; none where that of the spec should run.
+/// The revision of the spec that failed, and the one to roll back to; `None` if the spec's should run.
 ///
 /// A revision that failed is not tried again for the same spec, unless the user requests it.
 pub fn rollback<'a>(
@@ -238,7 +238,7 @@ pub fn has_just_failed(deployment: &BundleDeployment, selection: &Selection) -> 
 
 /// Whether the release that runs is looked after before a new candidate is tried: one that an earlier reconcile did not bring to the
 /// cluster. The checks of the candidate compare it with the cluster, and an object that is missing there, such as a CRD that another
-/// client deleted, is no reason to accept it.
+/// client deleted, does not make it acceptable.
 pub fn running_comes_first(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
     let Some(status) = &deployment.status else { return false };
     let succeeded = status.history.last().is_some_and(|current| current.outcome == Outcome::Succeeded);
@@ -249,14 +249,14 @@ fn is_of(revision: &Revision, release: &str, install_namespace: &str) -> bool {
     revision.release_digest == release && revision.install_namespace == install_namespace
 }
 
-/// Whether the candidate is another release than that of the current revision.
+/// Whether the candidate is a release other than the current revision's.
 pub fn begins(history: &[Revision], candidate: &Candidate) -> bool {
     !history
         .last()
         .is_some_and(|current| is_of(current, candidate.release.digest.as_str(), &candidate.install_namespace))
 }
 
-/// The number of the candidate's revision: that of the current one, or the next.
+/// The number of the candidate's revision: the current one's, or the next.
 pub fn number(deployment: &BundleDeployment, candidate: &Candidate) -> i64 {
     let known = deployment.status.as_ref().and_then(|status| status.revision).unwrap_or_default();
     match history(deployment).last() {

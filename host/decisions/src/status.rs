@@ -173,7 +173,7 @@ impl Draft {
         self.status
     }
 
-    /// Notes the change that waits for approval, and since when. It goes on waiting while the BundleDeployment is suspended.
+    /// Notes the change that waits for approval, and since when. It keeps waiting while the BundleDeployment is suspended.
     fn pending(&mut self, found: &Assessment) {
         if found.outcome == ReconcileOutcome::Suspended {
             return;

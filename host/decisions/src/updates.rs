@@ -30,7 +30,7 @@ pub struct Inputs<'a> {
     pub config: &'a Config,
 }
 
-/// The revision whose component goes on rendering: the last one, or the one that it rolled back, where it has the same class and everything
+/// The revision whose component keeps rendering: the last one, or the one that it rolled back, where it has the same class and everything
 /// else that the author of the BundleDeployment decides. None where the newest component renders: its author changed something, the policy
 /// is `Automatic`, or the class is as it was.
 pub fn held<'a>(policy: UpdatePolicy, history: &'a [Revision], inputs: &Inputs<'_>) -> Option<&'a Revision> {

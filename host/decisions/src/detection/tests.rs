@@ -31,8 +31,8 @@ fn decision(classes: &[(&str, i32, &str)]) -> String {
     decided
 }
 
-/// The decision about an installed release of class `a`: the recorded format, what its class says about the content (none where that is
-/// the installed one, `gone` where there is no such class), and other classes.
+/// The decision about an installed release of class `a`: the recorded format, what its class says about the content (`None` if that is
+/// the installed one, `gone` if there is no such class), and other classes.
 fn kept(recorded: Option<&str>, own: Option<&str>, others: &[(&str, i32, &str)]) -> String {
     let running = installed_by("a", recorded);
     let incumbent = Incumbent { provisioner: &running, same_content: own.is_none() };

@@ -23,7 +23,7 @@ use crate::problem::{Problem, Refusal};
 const GRACE: Duration = Duration::from_secs(10);
 
 impl Draft {
-    /// A revision is about to be rolled out; the release that runs goes on running.
+    /// A revision is about to be rolled out; the release that runs keeps running.
     pub(crate) fn beginning(&mut self, current: &Revision, candidate: Option<&Candidate>) {
         let size = candidate.map(|candidate| {
             let ReleaseFacts { objects, stages, .. } = candidate.release;
@@ -55,9 +55,9 @@ impl Draft {
         self.finish(deployment)
     }
 
-    /// Reports to kstatus whether time alone helps: `Reconciling` is True while the controller is at work or retries, `Stalled` while a
+    /// Reports to kstatus whether a retry helps: `Reconciling` is True while the controller is at work or retries, `Stalled` while a
     /// user or an administrator has to act. Both repeat what `Progressing` says, are never True together, and are absent otherwise.
-    /// A deadline that has passed counts, as that of a Deployment does, although the rollout goes on and may still succeed.
+    /// A deadline that has passed counts, as a Deployment's does, although the rollout continues and may still succeed.
     pub(crate) fn stalled(&mut self, deployment: &BundleDeployment, found: &Assessment) {
         let Some(progressing) = self.condition(Type::Progressing) else { return };
         let is_at_work = progressing.status == ConditionStatus::True.as_str();
@@ -118,7 +118,7 @@ impl Draft {
         self.blocked(problem);
     }
 
-    /// The release could not be rendered or applied. The reason of `Installed` reports whether another release goes on running.
+    /// The release could not be rendered or applied. The reason of `Installed` reports whether another release keeps running.
     pub(crate) fn failed(&mut self, problem: &Problem, before: Option<&ReleaseInUse>, tried: Option<&ReleaseFacts>) {
         let reason = match before {
             None => Reason::InstallFailed,

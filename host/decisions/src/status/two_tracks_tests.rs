@@ -140,7 +140,7 @@ fn conditions_of_the_same_spec_stay_while_a_bundle_is_prepared() {
     let again = reconciles(deployment(&json!(null)), &[failed(), Assessment::early(ReconcileOutcome::Preparing)]);
     assert_eq!(lines(&again), lines(&refused), "it is tried again");
 
-    // A newer spec has conditions of its own, and the release that runs goes on being healthy.
+    // A newer spec has conditions of its own, and the release that runs stays healthy.
     let mut next = deployment(&json!(null));
     next.status = Some(before);
     next.metadata.generation = next.metadata.generation.map(|generation| generation + 1);

@@ -16,7 +16,7 @@ pub(crate) fn waiting_for(rollout: &RollingOut) -> String {
     format!("stage {stage} of {stages} waits for {}", list(waiting))
 }
 
-/// Why the release is another one than that of the spec.
+/// Why the release differs from the spec's.
 pub(crate) fn prefix(candidate: Option<&Candidate>) -> String {
     match candidate.map(|candidate| &candidate.cause) {
         None | Some(Cause::Spec | Cause::Waiting(_)) => String::new(),
