@@ -73,7 +73,6 @@ macro_rules! reasons {
             }
 
             /// What ends a condition with this reason.
-            #[expect(clippy::match_same_arms, reason = "one arm for each reason")]
             pub const fn remedy(self) -> Remedy {
                 match self {
                     $($(Self::$reason => Remedy::$remedy,)+)+
