@@ -32,6 +32,8 @@ const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 /// How long a registry may be silent.
 const SILENCE: Duration = Duration::from_mins(1);
+/// A `NO_PROXY` for a client that parses addresses before it looks for `*`.
+const EVERY_SERVER: &str = "*,0.0.0.0/0,::/0";
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -161,7 +163,7 @@ fn client(image: &ImageReference, registry: &RegistryOptions) -> Result<(Client,
     let url = proxy.map(chandler_proxies::Proxy::secret_url);
     let client = Client::try_from(ClientConfig {
         // The client also decides by itself, for the token server; without a variable, it would read the environment with other rules.
-        no_proxy: Some(if proxy.is_some() { proxies.no_proxy().to_owned() } else { "*".to_owned() }),
+        no_proxy: Some(if proxy.is_some() { proxies.no_proxy() } else { EVERY_SERVER }.to_owned()),
         http_proxy: url.clone().filter(|_| is_plain),
         https_proxy: Some(url.unwrap_or_else(|| "http://none.invalid".to_owned())),
         protocol: if is_plain { ClientProtocol::Http } else { ClientProtocol::Https },
