@@ -1,8 +1,8 @@
 //! Hides values of Secrets in the texts of a status.
 //!
 //! Every field of the status is named here, and one that is not bound to `_` is hidden: a new field does not compile before it is decided which of
-//! the two it is. What is shown is written by the author of the BundleDeployment for every reader, or computed by the controller, and must stay as
-//! it is, since programs compare it.
+//! the two it is. The author of the BundleDeployment wrote the shown ones for every reader, or the controller computed them; they must stay
+//! as they are, since programs compare them.
 
 use std::ops::Deref;
 

@@ -22,7 +22,7 @@ struct Proxy {
 }
 
 impl Proxy {
-    /// Connects whoever asks for any host to this server, or answers with this status.
+    /// Connects every client that asks for any host to this server, or answers with this status.
     async fn start(server: &Server, refusal: Option<&'static str>) -> Self {
         let (listener, server) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), server.address);
         let (address, asked) = (listener.local_addr().unwrap().to_string(), Arc::<Mutex<Vec<String>>>::default());
