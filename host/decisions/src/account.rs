@@ -51,7 +51,7 @@ pub(crate) fn account_for_deletion(deployment: &BundleDeployment, policy: &Accou
     account(deployment, policy).ok().flatten()
 }
 
-/// The permissions that an account lacks, for the status: by namespace, and at most [`BYTES`].
+/// The permissions that an account lacks, for the status: by namespace, in a bounded number of bytes.
 pub fn missing(found: &PermissionsMissing) -> Vec<MissingPermissions> {
     let mut left = BYTES;
     let mut missing = Vec::new();
