@@ -46,9 +46,9 @@ fn retried(retry: Retry, reason: Reason, error: &dyn std::error::Error) -> Probl
 
 #[cfg(test)]
 mod tests {
-    use chandler_content::{RegistryError, ServerFailure};
-
     use std::time::Duration;
+
+    use chandler_content::{RegistryError, ServerFailure};
 
     use super::*;
 

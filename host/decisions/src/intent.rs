@@ -208,7 +208,7 @@ fn poll(source: &BundleSource) -> Next {
 #[cfg(test)]
 mod tests {
     use chandler_api::PendingChange;
-    use chandler_core::{Digest, ObjectKey};
+    use chandler_core::Digest;
     use chandler_permissions::Account;
     use chandler_rollout::{PermissionsMissing, RolloutError};
     use serde_json::json;
@@ -432,13 +432,7 @@ mod tests {
         found.selection.pending = Some(PendingChange { refusals: vec!["no".into()], ..PendingChange::default() });
         assert_eq!(due(&found), [REFUSAL_CHECK]);
         found.selection.pending = None;
-        let crd = ObjectKey {
-            group: "apiextensions.k8s.io".into(),
-            version: "v1".into(),
-            kind: "CustomResourceDefinition".into(),
-            namespace: None,
-            name: "oxen.example.com".into(),
-        };
+        let crd = crate::upgrade_warnings::tests::crd();
         let seconds = Duration::from_secs;
         found.rollout = RolloutFindings { renewal: Some(seconds(7)), kept: vec![crd], ..RolloutFindings::default() };
         assert_eq!(due(&found), [seconds(7), CRDS_CHECK]);

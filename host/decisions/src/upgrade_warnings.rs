@@ -55,8 +55,18 @@ pub(crate) fn of_release(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    pub(crate) fn crd() -> ObjectKey {
+        ObjectKey {
+            group: "apiextensions.k8s.io".into(),
+            version: "v1".into(),
+            kind: "CustomResourceDefinition".into(),
+            namespace: None,
+            name: "oxen.example.com".into(),
+        }
+    }
 
     #[test]
     fn warnings_stay_with_their_release() {
@@ -76,14 +86,7 @@ mod tests {
         assert_eq!(texts(&of_release(Some(&before), "a", &[], &[])), ["x"]);
         assert_eq!(texts(&of_release(Some(&before), "a", &["y".into()], &[])), ["x", "y"]);
         assert!(of_release(Some(&before), "b", &[], &[]).is_empty());
-        let crd = ObjectKey {
-            group: "apiextensions.k8s.io".into(),
-            version: "v1".into(),
-            kind: "CustomResourceDefinition".into(),
-            namespace: None,
-            name: "oxen.example.com".into(),
-        };
-        let kept = of_release(Some(&before), "a", &[], &[crd]);
+        let kept = of_release(Some(&before), "a", &[], &[crd()]);
         assert_eq!(kept.len(), 2);
         assert!(
             kept[1]

@@ -74,12 +74,11 @@ async fn previewed(
     let approvals = Api::<ChangeApproval>::all(client.clone()).list(&ListParams::default()).await;
     // Without permission to list approvals, the preview shows every refusal.
     let approved = approvals.map(|approvals| approved_upgrades(&approvals, planned)).unwrap_or_default();
-    let owner = owner(planned, namespace)?.ignoring(ignored).with_approved_upgrades(approved).on_behalf_of(account);
+    let owner = &owner(planned, namespace)?.ignoring(ignored).with_approved_upgrades(approved).on_behalf_of(account);
     let drift = drift::of_rollout(planned.spec.drift.unwrap_or_default());
-    let rollout = Rollout::new(client, Options::default());
+    let rollout = &Rollout::new(client, Options::default());
     let (policy, rotate) = (chandler_certificates::Policy::default(), planned.annotations().get(ROTATE));
-    let (rollout_ref, owner_ref) = (&rollout, &owner);
-    let own = |key: ObjectKey| async move { rollout_ref.own(owner_ref, &key).await };
+    let own = |key: ObjectKey| async move { rollout.own(owner, &key).await };
     let rotate = rotate.map(String::as_str);
     let release_owner = ReleaseOwner { name: &owner.name, install_namespace: &owner.install_namespace, rotate };
     let completed = complete(own, &policy, release_owner, Arc::new(release.clone())).await;
@@ -90,7 +89,7 @@ async fn previewed(
             return Err(CommandError::failed(format!("the rollout of {name} would be refused")).because(&error));
         }
     };
-    Ok(rollout.preview(&RolloutRequest::new(&owner, &completed.release).drift(drift)).await)
+    Ok(rollout.preview(&RolloutRequest::new(owner, &completed.release).drift(drift)).await)
 }
 
 /// The objects of a release that exist and belong to another owner, or to none.

@@ -1,11 +1,10 @@
 //! Connections through proxies on the loopback interface.
 
-use std::sync::{Arc, Mutex};
-
+use chandler_test_support::proxy::Proxy;
 use http::Version;
 use kube::Client;
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
 };
 
@@ -14,47 +13,6 @@ use crate::{
     server::{PATIENCE, Server},
     text,
 };
-
-/// A proxy, and the lines that it was sent before the connection to the server.
-struct Proxy {
-    address: String,
-    asked: Arc<Mutex<Vec<String>>>,
-}
-
-impl Proxy {
-    /// Connects every client that asks for any host to this server, or answers with this status.
-    async fn start(server: &Server, refusal: Option<&'static str>) -> Self {
-        let (listener, server) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), server.address);
-        let (address, asked) = (listener.local_addr().unwrap().to_string(), Arc::<Mutex<Vec<String>>>::default());
-        let lines = Arc::clone(&asked);
-        tokio::spawn(async move {
-            loop {
-                let (client, _) = listener.accept().await.unwrap();
-                let lines = Arc::clone(&lines);
-                tokio::spawn(async move {
-                    let mut client = BufReader::new(client);
-                    let mut line = String::new();
-                    while client.read_line(&mut line).await.is_ok_and(|read| read > 2) {
-                        lines.lock().unwrap().push(line.trim().to_owned());
-                        line.clear();
-                    }
-                    if let Some(refusal) = refusal {
-                        let _ = client.write_all(format!("HTTP/1.1 {refusal}\r\n\r\n").as_bytes()).await;
-                        return;
-                    }
-                    let mut server = TcpStream::connect(server).await.unwrap();
-                    client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await.unwrap();
-                    let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
-                });
-            }
-        });
-        Self { address, asked }
-    }
-
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
-    }
-}
 
 /// A client of a server that is known as `127.0.0.1`, without a port that is open: only a proxy leads there.
 fn client(server: &Server, proxy: &str) -> Client {
@@ -66,11 +24,11 @@ fn client(server: &Server, proxy: &str) -> Client {
 #[tokio::test]
 async fn a_tunnel_carries_both_versions_of_http() {
     for (server, version) in [(Server::start().await, Version::HTTP_2), (Server::http1().await, Version::HTTP_11)] {
-        let proxy = Proxy::start(&server, None).await;
+        let proxy = Proxy::start(server.address, None).await;
         let client = client(&server, &format!("http://ann:s%40cret@{}", proxy.address));
         assert_eq!(send(&client, "/api/v1/pods").await.version(), version);
         assert_eq!(text(&client, "/api/v1/pods").await, "{}");
-        let asked = proxy.asked();
+        let asked: Vec<String> = proxy.heads().iter().flat_map(|head| head.lines()).map(str::to_owned).collect();
         assert!(asked.contains(&"CONNECT 127.0.0.1:1 HTTP/1.1".to_owned()), "{asked:?}");
         // `ann:s@cret`.
         assert!(asked.contains(&"Proxy-Authorization: Basic YW5uOnNAY3JldA==".to_owned()), "{asked:?}");
@@ -116,7 +74,7 @@ async fn a_refusal_names_the_proxy_without_its_password() {
         ("407 Proxy Authentication Required", "the proxy requires credentials"),
         ("403 Forbidden", "the proxy refused to connect"),
     ] {
-        let proxy = Proxy::start(&server, Some(status)).await;
+        let proxy = Proxy::start(server.address, Some(status)).await;
         let client = client(&server, &format!("http://ann:s3cret@{}", proxy.address));
         let error = tokio::time::timeout(PATIENCE, client.apiserver_version()).await.unwrap().unwrap_err();
         let causes: Vec<_> = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source())

@@ -1,58 +1,12 @@
 //! Registries and archives behind a proxy.
 
-use std::sync::{Arc, Mutex};
-
 use chandler_content::{ContentError, ImageAccess, ImageOptions, Images, Limits, ResolvedImage};
 use chandler_devregistry::{Image, Layer, Options, Registry};
 use chandler_proxies::Proxies;
+use chandler_test_support::proxy::Proxy;
 use tempfile::TempDir;
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{TcpListener, TcpStream},
-};
 
 use crate::{common::store, images::setup::layer};
-
-/// What a proxy does with a request.
-#[derive(Clone, Copy)]
-enum Behaviour {
-    Forward,
-    Refuse(&'static str),
-}
-
-/// A proxy whose only server is this registry, and the heads of the requests that it got.
-async fn proxy(registry: &Registry, behaviour: Behaviour) -> (String, Arc<Mutex<Vec<String>>>) {
-    let (listener, server) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), registry.address());
-    let (address, heads) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<String>>>::default());
-    let seen = Arc::clone(&heads);
-    tokio::spawn(async move {
-        loop {
-            let (client, _) = listener.accept().await.unwrap();
-            let seen = Arc::clone(&seen);
-            tokio::spawn(async move {
-                let (mut client, mut head) = (BufReader::new(client), String::new());
-                while client.read_line(&mut head).await.is_ok_and(|read| read > 2) {}
-                seen.lock().unwrap().push(head.clone());
-                if let Behaviour::Refuse(status) = behaviour {
-                    let _ =
-                        client.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").as_bytes()).await;
-                    return;
-                }
-                let mut server = TcpStream::connect(server).await.unwrap();
-                if head.starts_with("CONNECT ") {
-                    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-                } else {
-                    // One request on each connection, with a path in place of the URL.
-                    let head =
-                        head.replace("http://source.invalid", "").replacen("\r\n", "\r\nConnection: close\r\n", 1);
-                    server.write_all(head.as_bytes()).await.unwrap();
-                }
-                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
-            });
-        }
-    });
-    (address.to_string(), heads)
-}
 
 fn images(variables: &[(&str, String)], plain: &[&str]) -> (TempDir, Images) {
     let (directory, store) = store(Limits { entries: 100, ..Limits::default() });
@@ -84,10 +38,11 @@ async fn registry(tls: bool) -> Registry {
 #[tokio::test]
 async fn a_registry_is_reached_through_a_tunnel() {
     let registry = registry(true).await;
-    let (address, heads) = proxy(&registry, Behaviour::Forward).await;
+    let proxy = Proxy::start(registry.address(), None).await;
+    let address = &proxy.address;
     let (_directory, images) = images(&[("HTTPS_PROXY", format!("http://ann:s%40cret@{address}"))], &[]);
     assert_answered(resolve(&images, "source.invalid/x:v1").await);
-    let heads = heads.lock().unwrap().clone();
+    let heads = proxy.heads();
     // `ann:s@cret`.
     let authorization = "authorization: basic yw5uonnay3jlda==";
     assert!(!heads.is_empty());
@@ -100,12 +55,13 @@ async fn a_registry_is_reached_through_a_tunnel() {
 #[tokio::test]
 async fn a_registry_without_tls_is_asked_through_http_proxy() {
     let registry = registry(false).await;
-    let (address, heads) = proxy(&registry, Behaviour::Forward).await;
+    let proxy = Proxy::start(registry.address(), None).await;
+    let address = &proxy.address;
     let variables =
         [("HTTP_PROXY", format!("http://ann:s3cret@{address}")), ("HTTPS_PROXY", "http://127.0.0.1:1".to_owned())];
     let (_directory, images) = images(&variables, &["source.invalid"]);
     assert_answered(resolve(&images, "source.invalid/plain:v1").await);
-    let heads = heads.lock().unwrap().clone();
+    let heads = proxy.heads();
     assert!(!heads.is_empty() && heads.iter().all(|head| head.contains(" http://source.invalid/v2/")), "{heads:?}");
     assert!(heads.iter().all(|head| head.to_ascii_lowercase().contains("proxy-authorization: basic ")), "{heads:?}");
 }
@@ -114,12 +70,10 @@ async fn a_registry_without_tls_is_asked_through_http_proxy() {
 async fn what_a_proxy_refuses_is_reported_without_its_address_and_password() {
     let registry = registry(true).await;
     let mut messages = Vec::new();
-    for (scheme, behaviour) in [
-        ("http", Behaviour::Refuse("407 Proxy Authentication Required")),
-        ("http", Behaviour::Refuse("403 Forbidden")),
-        ("ftp", Behaviour::Forward),
-    ] {
-        let (address, _) = proxy(&registry, behaviour).await;
+    for (scheme, refusal) in
+        [("http", Some("407 Proxy Authentication Required")), ("http", Some("403 Forbidden")), ("ftp", None)]
+    {
+        let address = Proxy::start(registry.address(), refusal).await.address;
         let (_directory, images) = images(&[("https_proxy", format!("{scheme}://ann:s3cret@{address}"))], &[]);
         let error = resolve(&images, "source.invalid/x:v1").await.unwrap_err();
         assert_eq!(error.reason(), "NetworkFailed", "{error}");
@@ -137,7 +91,8 @@ async fn what_a_proxy_refuses_is_reported_without_its_address_and_password() {
 #[tokio::test]
 async fn exceptions_are_asked_directly() {
     let registry = registry(true).await;
-    let (address, heads) = proxy(&registry, Behaviour::Forward).await;
+    let proxy = Proxy::start(registry.address(), None).await;
+    let address = &proxy.address;
     for exceptions in ["source.invalid", ".invalid", "source.invalid:443", "*"] {
         let variables = [("ALL_PROXY", format!("http://{address}")), ("no_proxy", exceptions.to_owned())];
         let (_directory, images) = images(&variables, &[]);
@@ -145,5 +100,5 @@ async fn exceptions_are_asked_directly() {
     }
     let (_directory, images) = images(&[("ALL_PROXY", format!("http://{address}"))], &[]);
     resolve(&images, &format!("{}/x:v1", registry.host())).await.unwrap();
-    assert_eq!(*heads.lock().unwrap(), [""; 0]);
+    assert_eq!(proxy.heads(), [""; 0]);
 }
