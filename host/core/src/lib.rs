@@ -20,6 +20,7 @@
 //! | [`object`] | a Kubernetes object and its identity |
 //! | [`order`] | the order of kinds inside a stage |
 //! | [`pattern`] | names with `*` in them |
+//! | [`pointer`] | the names in JSON pointers |
 //! | [`reason`] | reasons of conditions |
 //! | [`remedy`] | how a condition ends: by a retry, or by whose action |
 //! | [`release`] | the objects that a provisioner rendered from a bundle |
@@ -42,6 +43,7 @@ pub mod nesting;
 pub mod object;
 pub mod order;
 pub mod pattern;
+pub mod pointer;
 pub mod reason;
 pub mod release;
 pub mod remedy;

@@ -1,5 +1,6 @@
 //! Compares two schemas level by level.
 
+use chandler_core::pointer::escape;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -143,9 +144,4 @@ fn fields(schema: &Map<String, Value>, depth: usize) -> usize {
     let below = |schema: &Value| schema.as_object().map_or(0, |schema| fields(schema, depth + 1));
     let own = object(schema, "properties").into_iter().flatten().map(|(_, field)| 1 + below(field)).sum::<usize>();
     own + ["items", "additionalProperties"].iter().filter_map(|keyword| schema.get(*keyword)).map(below).sum::<usize>()
-}
-
-/// A name as a part of a JSON pointer (RFC 6901).
-pub(crate) fn escape(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }

@@ -194,7 +194,7 @@ fn add(text: &str, texts: &mut BTreeSet<String>) {
         texts.insert(chandler_core::text::printable(text).into_owned());
         // As provisioners in Rust quote it, and in a JSON pointer.
         texts.insert(format!("{text:?}").trim_matches('"').to_owned());
-        texts.insert(text.replace('~', "~0").replace('/', "~1"));
+        texts.insert(chandler_core::pointer::escape(text));
         if text.len() >= DISTINCT {
             texts.insert(STANDARD.encode(text));
         }

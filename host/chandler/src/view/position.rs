@@ -1,6 +1,6 @@
 //! Where the locations of findings are in their files.
 
-use chandler_core::Diagnostic;
+use chandler_core::{Diagnostic, pointer::unescape};
 use chandler_yaml::Document;
 
 use super::diagnostics::Sources;
@@ -59,7 +59,7 @@ fn parse(sources: &Sources<'_>, path: &str) -> Option<Document> {
 /// The line and column of a JSON pointer: the position of the key, else of the nearest parent that exists.
 fn position(document: &Document, pointer: &str) -> Position {
     let (parent, name) = pointer.rsplit_once('/').unwrap_or((pointer, ""));
-    let name = name.replace("~1", "/").replace("~0", "~");
+    let name = unescape(name);
     let key = document.root.at(parent).and_then(|parent| parent.as_mapping()?.iter().find(|entry| *entry.key == *name));
     let nearest = document.root.nearest(pointer);
     let (line, column) = key.map_or((nearest.line, nearest.column), |entry| (entry.line, entry.column));

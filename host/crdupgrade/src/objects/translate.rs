@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use chandler_core::pointer::escape;
 use chandler_expression::re2::{PatternError, Patterns};
 use serde_json::{Map, Value, json};
 
@@ -100,7 +101,7 @@ impl Translation<'_> {
         if let Some(Value::Object(fields)) = schema.get("properties") {
             let mut translated = Map::new();
             for (name, field) in fields {
-                let step = format!("/properties/{}", name.replace('~', "~0").replace('/', "~1"));
+                let step = format!("/properties/{}", escape(name));
                 translated.insert(name.clone(), self.below(&step, field, depth)?);
             }
             to.insert("properties".to_owned(), Value::Object(translated));

@@ -3,7 +3,10 @@
 
 use std::fmt::Write as _;
 
-use chandler_core::Diagnostic;
+use chandler_core::{
+    Diagnostic,
+    pointer::{escape, unescape},
+};
 use jsonschema::{
     ValidationError,
     error::{TypeKind, ValidationErrorKind as Kind},
@@ -107,7 +110,7 @@ fn field(pointer: &str) -> String {
             // Writing to a string cannot fail.
             let _ = write!(name, "[{part}]");
         } else {
-            name = join(&name, &part.replace("~1", "/").replace("~0", "~"));
+            name = join(&name, &unescape(part));
         }
     }
     name
@@ -115,10 +118,6 @@ fn field(pointer: &str) -> String {
 
 fn join(parent: &str, name: &str) -> String {
     if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") }
-}
-
-fn escape(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }
 
 /// In quotes but not escaped: a pattern is easier to read as it was written.

@@ -1,6 +1,6 @@
 //! Whether an object matches its desired state. Pure.
 
-use chandler_core::{Budget, Stop, is_custom_group};
+use chandler_core::{Budget, Stop, is_custom_group, pointer::escape};
 use serde_json::{Map, Value};
 
 use crate::pure::live::text;
@@ -72,7 +72,7 @@ fn in_object(
     budget: &Budget,
 ) -> Result<(), Ended> {
     desired.iter().filter(|(name, value)| !is_noise(pointer, name, value)).try_for_each(|(name, desired)| {
-        let below = || format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
+        let below = || format!("{pointer}/{}", escape(name));
         match live.get(name) {
             Some(live) => at(custom, &below(), desired, live, budget),
             None if !custom && is_left_out(name, desired) => Ok(()),

@@ -6,7 +6,7 @@
 //! whole value, while below other values it owns its own members. Only such a record requires a dry run, so a controller that renews an
 //! annotation or a Lease, or that writes the status, causes none.
 
-use chandler_core::{Budget, Stop};
+use chandler_core::{Budget, Stop, pointer::escape};
 use serde_json::{Map, Value};
 
 use crate::pure::{
@@ -136,7 +136,7 @@ fn step(
     let (name, found) = match (element.split_once(':'), desired) {
         // The container itself.
         (None, _) if element == "." => return Ok(()),
-        (Some(("f", name)), Value::Object(desired)) => (name.replace('~', "~0").replace('/', "~1"), desired.get(name)),
+        (Some(("f", name)), Value::Object(desired)) => (escape(name), desired.get(name)),
         (Some(("k", keys)), Value::Array(items)) => {
             let Ok(keys) = serde_json::from_str::<Map<String, Value>>(keys) else { return unclear() };
             // The API server sets defaults of keys, which are not known here.

@@ -1,5 +1,6 @@
 //! Properties of all rules, tested against the definition: one rule after the other, one pointer after the other.
 
+use chandler_core::pointer::escape;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -46,7 +47,7 @@ fn settled(ignored: &Ignored, desired: &Value, live: &Value, budget: &Budget) ->
 /// The notation of a pointer.
 fn written(parts: &[Part]) -> String {
     let part = |part: &Part| match part {
-        Part::Named(name) => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
+        Part::Named(name) => format!("/{}", escape(name)),
         Part::Every => "/*".to_owned(),
     };
     parts.iter().map(part).collect()
