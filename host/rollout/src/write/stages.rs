@@ -47,11 +47,19 @@ pub(crate) struct StageContext<'a> {
 /// The objects of a release and what was done with them.
 pub(crate) struct Stages<'a> {
     context: StageContext<'a>,
-    live: Vec<Option<Value>>,
-    actions: Vec<Action>,
-    done: Vec<Option<Action>>,
+    items: Vec<Item<'a>>,
     /// Whether the release was complete once. Then no stage waits for another one.
     complete: bool,
+}
+
+/// An object of a release.
+struct Item<'a> {
+    desired: &'a Desired,
+    live: Option<Value>,
+    /// What comes next.
+    action: Action,
+    /// What was done.
+    done: Option<Action>,
 }
 
 /// The progress of the stages.
@@ -72,14 +80,16 @@ impl<'a> Stages<'a> {
         situations: &[Situation],
         drift_options: &DriftOptions,
     ) -> Self {
-        let actions: Vec<Action> = situations.iter().map(Situation::action).collect();
-        Self { context, live, done: vec![None; actions.len()], actions, complete: drift_options.complete }
+        let objects = context.desired.iter().zip(live).zip(situations);
+        let items =
+            objects.map(|((desired, live), situation)| Item { desired, live, action: situation.action(), done: None });
+        Self { context, items: items.collect(), complete: drift_options.complete }
     }
 
     /// Writes as many objects as possible now.
     pub(crate) async fn run(&mut self) -> Result<StageProgress, RolloutError> {
         // Objects of this release are repaired in every stage, regardless of what earlier stages wait for.
-        let changed = self.indices(0..self.actions.len(), Action::Recover);
+        let changed = self.indices(0..self.items.len(), Action::Recover);
         self.write(changed).await?;
         let stages = ranges(self.context.desired, |desired| desired.stage);
         let count = stages.len();
@@ -107,15 +117,13 @@ impl<'a> Stages<'a> {
         if unblocked(self.context.desired, from, |_| true).is_empty() {
             return Ok(());
         }
-        let unhealthy = self.unhealthy(0..self.actions.len(), self.context.dependencies.all());
+        let unhealthy = self.unhealthy(0..self.items.len(), self.context.dependencies.all());
         let unhealthy: BTreeSet<&ObjectKey> = unhealthy.iter().map(|it| &it.object).collect();
         let is_ready = |index: usize| {
-            let desired = self.context.desired.get(index);
-            self.actions.get(index) == Some(&Action::Keep) && desired.is_some_and(|it| !unhealthy.contains(&it.key))
+            self.items.get(index).is_some_and(|it| it.action == Action::Keep && !unhealthy.contains(&it.desired.key))
         };
         let mut pending = unblocked(self.context.desired, from, is_ready);
-        let writes = [Action::Create, Action::Update, Action::Adopt];
-        pending.retain(|index| self.actions.get(*index).is_some_and(|action| writes.contains(action)));
+        pending.retain(|index| self.is_pending(*index));
         self.write_unheld(pending).await.map(drop)
     }
 
@@ -192,24 +200,22 @@ impl<'a> Stages<'a> {
 
     /// Whether the next object of a sequence can follow this one.
     fn is_done(&self, index: usize) -> bool {
-        let Some(desired) = self.context.desired.get(index) else { return true };
+        let Some(item) = self.items.get(index) else { return true };
         let healthy = || self.unhealthy_alone(index..index + 1).is_empty();
-        self.actions.get(index) == Some(&Action::Keep) && (!is_awaited(&desired.key) || healthy())
+        item.action == Action::Keep && (!is_awaited(&item.desired.key) || healthy())
     }
 
     fn is_pending(&self, index: usize) -> bool {
         let pending = [Action::Create, Action::Update, Action::Adopt];
-        self.actions.get(index).is_some_and(|action| pending.contains(action))
+        self.items.get(index).is_some_and(|item| pending.contains(&item.action))
     }
 
     /// Why the next object of a sequence cannot be created yet: another sequence has its namespace, or the CRD of its kind.
     async fn blocked(&self, index: usize) -> Result<Vec<Unhealthy>, RolloutError> {
-        let Some(desired) = self.context.desired.get(index) else { return Ok(Vec::new()) };
-        if self.actions.get(index) != Some(&Action::Create) {
+        let Some(Item { desired, action: Action::Create, .. }) = self.items.get(index) else {
             return Ok(Vec::new());
-        }
-        let objects = self.context.desired.iter().zip(&self.actions);
-        let mut created = objects.filter(|(_, action)| **action == Action::Create).map(|(desired, _)| &desired.key);
+        };
+        let mut created = self.items.iter().filter(|item| item.action == Action::Create).map(|item| &item.desired.key);
         let is_its = |key: &ObjectKey| {
             key.group.is_empty() && key.kind == "Namespace" && Some(&key.name) == desired.key.namespace.as_ref()
         };
@@ -243,7 +249,7 @@ impl<'a> Stages<'a> {
 
     /// The objects in this range with this action.
     fn indices(&self, range: Range<usize>, action: Action) -> Vec<usize> {
-        range.filter(|index| self.actions.get(*index) == Some(&action)).collect()
+        range.filter(|index| self.items.get(*index).is_some_and(|item| item.action == action)).collect()
     }
 
     /// The objects that cannot be written yet, because the API server would call a webhook without ready endpoints.
@@ -251,15 +257,15 @@ impl<'a> Stages<'a> {
         if self.context.dependencies.is_empty() {
             return Vec::new();
         }
-        let callers = self.live.iter().flatten();
+        let callers = self.items.iter().filter_map(|item| item.live.as_ref());
         let webhooks: Vec<WebhookDependency> = callers.flat_map(webhook_dependencies).collect();
         let held = indices.iter().filter_map(|index| {
-            let desired = self.context.desired.get(*index)?;
+            let Item { desired, action, .. } = self.items.get(*index)?;
             let write = Write {
                 group: &desired.key.group,
                 version: &desired.key.version,
                 plural: &desired.resource.plural,
-                creates: self.actions.get(*index) == Some(&Action::Create),
+                creates: *action == Action::Create,
             };
             let message = webhooks.iter().find_map(|webhook| webhook.holds(write, self.context.dependencies.all()))?;
             Some((*index, Unhealthy { object: desired.key.clone(), health: Health::progressing(message) }))
@@ -277,19 +283,15 @@ impl<'a> Stages<'a> {
 
     /// Writes these objects, several at a time. All are tried before failures are reported.
     async fn write(&mut self, indices: Vec<usize>) -> Result<(), RolloutError> {
-        let StageContext { cluster, owner, desired, discovery, .. } = self.context;
+        let StageContext { cluster, owner, discovery, .. } = self.context;
         let requests = indices.into_iter().filter_map(|index| {
-            let desired = desired.get(index)?;
-            let live = self.live.get(index)?.as_ref();
-            let action = self.actions.get(index).copied();
+            let Item { desired, live, action, .. } = self.items.get(index)?;
             Some(
                 async move {
                     let result = match (live, action) {
                         (None, _) => apply::create(cluster, owner, desired).await.map(Updated::Applied),
-                        (Some(live), Some(Action::Adopt)) => {
-                            apply::adopt(cluster, desired, live).await.map(Updated::Applied)
-                        }
-                        (Some(live), Some(Action::Recover)) => {
+                        (Some(live), Action::Adopt) => apply::adopt(cluster, desired, live).await.map(Updated::Applied),
+                        (Some(live), Action::Recover) => {
                             apply::repair(cluster, desired, live).await.map(Updated::Applied)
                         }
                         (Some(live), _) => apply::update(cluster, owner, desired, live).await,
@@ -302,20 +304,20 @@ impl<'a> Stages<'a> {
         let results = all(requests.collect()).await;
         let (mut failures, mut collisions) = (Vec::new(), Vec::new());
         for (index, result) in results {
+            let Some(item) = self.items.get_mut(index) else { continue };
             match result {
                 Ok(updated) => {
-                    if let Some((desired, action)) = desired.get(index).zip(self.actions.get(index)) {
-                        tracing::debug!(object = %desired.key, ?action, "written");
-                    }
-                    if let Some(crd) = desired.get(index).filter(|desired| is_crd(&desired.key)) {
-                        let group = crd.value.pointer("/spec/group").and_then(Value::as_str);
+                    let Item { desired, action, .. } = item;
+                    tracing::debug!(object = %desired.key, ?action, "written");
+                    if is_crd(&desired.key) {
+                        let group = desired.value.pointer("/spec/group").and_then(Value::as_str);
                         discovery.forget(group.unwrap_or_default());
                     }
-                    self.settle(index, updated);
+                    item.settle(updated);
                 }
                 Err(Failure::Object(failure)) => {
                     if failure.action == RECREATE {
-                        self.note_deletion(index);
+                        item.note_deletion();
                     }
                     failures.push(failure);
                 }
@@ -328,40 +330,16 @@ impl<'a> Stages<'a> {
         if failures.is_empty() { Ok(()) } else { Err(RolloutError::Objects(failures)) }
     }
 
-    /// Records that an object matches the release, or is being deleted so that it can be created again.
-    fn settle(&mut self, index: usize, updated: Updated) {
-        if let (Some(live), Some(action), Some(done)) =
-            (self.live.get_mut(index), self.actions.get_mut(index), self.done.get_mut(index))
-        {
-            let (object, next, did) = match updated {
-                Updated::Applied(object) => (object, Action::Keep, *action),
-                Updated::Recreated(Recreated::Created(object)) => (object, Action::Keep, Action::Recreate),
-                Updated::Recreated(Recreated::Terminating(object)) => (object, Action::Wait, Action::Recreate),
-            };
-            *live = Some(object);
-            *action = next;
-            *done = Some(did);
-        }
-    }
-
-    /// Records that an object may have been deleted, and that a new one may exist. The record keeps expecting it.
-    fn note_deletion(&mut self, index: usize) {
-        if let (Some(live), Some(action)) = (self.live.get_mut(index), self.actions.get_mut(index)) {
-            *live = None;
-            *action = Action::Create;
-        }
-    }
-
     /// The objects that a stage waits for: its own, and the objects of earlier stages whose Services start only in this one.
     fn gate(&self, range: Range<usize>) -> Vec<Unhealthy> {
         let stage = self.context.desired.get(range.start).map_or(0, |first| first.stage);
         let dependencies = self.context.dependencies.at(stage);
         let mut waiting = self.unhealthy(range.clone(), &dependencies);
-        let earlier = self.context.desired.iter().zip(&self.live).take(range.start);
-        let callers = earlier.filter(|(desired, _)| needs::may_need(&desired.key.group, &desired.key.kind));
-        waiting.extend(callers.filter_map(|(desired, live)| {
-            let health = assess(live.as_ref()?, &dependencies);
-            (!health.is_healthy()).then(|| Unhealthy { object: desired.key.clone(), health })
+        let earlier = self.items.iter().take(range.start);
+        let callers = earlier.filter(|item| needs::may_need(&item.desired.key.group, &item.desired.key.kind));
+        waiting.extend(callers.filter_map(|item| {
+            let health = assess(item.live.as_ref()?, &dependencies);
+            (!health.is_healthy()).then(|| Unhealthy { object: item.desired.key.clone(), health })
         }));
         waiting
     }
@@ -369,9 +347,10 @@ impl<'a> Stages<'a> {
     /// The objects in this range that are not healthy or do not exist yet.
     fn unhealthy(&self, range: Range<usize>, dependencies: &Dependencies) -> Vec<Unhealthy> {
         let mut budget = Budget::default();
-        let objects = self.context.desired.iter().zip(&self.live).take(range.end).skip(range.start);
-        objects
-            .filter_map(|(desired, live)| {
+        let items = self.items.get(range).unwrap_or_default();
+        items
+            .iter()
+            .filter_map(|Item { desired, live, .. }| {
                 let health = assess_object(self.context.probes, &desired.key, live.as_ref(), dependencies, &mut budget);
                 (!health.is_healthy()).then(|| Unhealthy { object: desired.key.clone(), health })
             })
@@ -385,31 +364,29 @@ impl<'a> Stages<'a> {
 
     /// Whether every object matches the release.
     pub(crate) fn installed(&self) -> bool {
-        self.actions.iter().all(|action| *action == Action::Keep)
+        self.items.iter().all(|item| item.action == Action::Keep)
     }
 
     /// The objects of the release that exist and belong to the owner.
     pub(crate) fn ours(&self) -> impl Iterator<Item = (&ObjectKey, &Value)> {
-        let objects = self.context.desired.iter().zip(&self.live).zip(&self.actions);
-        objects.filter_map(|((desired, live), action)| {
-            let ours = matches!(action, Action::Keep | Action::Update | Action::Recover);
-            live.as_ref().filter(|_| ours).map(|live| (&desired.key, live))
+        self.items.iter().filter_map(|item| {
+            let ours = matches!(item.action, Action::Keep | Action::Update | Action::Recover);
+            item.live.as_ref().filter(|_| ours).map(|live| (&item.desired.key, live))
         })
     }
 
     /// The objects that were created.
     pub(crate) fn created(&self) -> impl Iterator<Item = (&Desired, &Value)> {
-        let objects = self.context.desired.iter().zip(&self.live).zip(&self.actions).zip(&self.done);
-        objects.filter_map(|(((desired, live), action), done)| {
+        self.items.iter().filter_map(|Item { desired, live, action, done }| {
             let created = *action == Action::Keep && matches!(done, Some(Action::Create | Action::Recreate));
-            live.as_ref().filter(|_| created).map(|live| (desired, live))
+            live.as_ref().filter(|_| created).map(|live| (*desired, live))
         })
     }
 
     /// The changes so far.
     pub(crate) fn changes(&self) -> Changes {
         let mut changes = Changes::default();
-        for ((desired, action), done) in self.context.desired.iter().zip(&self.actions).zip(&self.done) {
+        for Item { desired, action, done, .. } in &self.items {
             let list = match (done, action) {
                 (Some(Action::Create), _) => &mut changes.created,
                 (Some(Action::Adopt), _) => &mut changes.adopted,
@@ -422,6 +399,23 @@ impl<'a> Stages<'a> {
             list.push(desired.key.clone());
         }
         changes
+    }
+}
+
+impl Item<'_> {
+    /// Records that the object matches the release, or is being deleted so that it can be created again.
+    fn settle(&mut self, updated: Updated) {
+        let (object, next, done) = match updated {
+            Updated::Applied(object) => (object, Action::Keep, self.action),
+            Updated::Recreated(Recreated::Created(object)) => (object, Action::Keep, Action::Recreate),
+            Updated::Recreated(Recreated::Terminating(object)) => (object, Action::Wait, Action::Recreate),
+        };
+        (self.live, self.action, self.done) = (Some(object), next, Some(done));
+    }
+
+    /// Records that the object may have been deleted, and that a new one may exist. The record keeps expecting it.
+    fn note_deletion(&mut self) {
+        (self.live, self.action) = (None, Action::Create);
     }
 }
 
