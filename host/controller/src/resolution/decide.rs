@@ -101,12 +101,21 @@ impl Resolutions {
             let mut target = match &answer {
                 // A set has members.
                 Answer::Plan(plan) if plan.set().next().is_none() => Target::default(),
-                Answer::Plan(plan) => match self.target(subject, &round, plan, decisions).await? {
-                    Ok(target) => target,
-                    Err(failed) => {
+                Answer::Plan(plan) => match self.verdict(subject, &round, plan, decisions).await? {
+                    Verdict::Install { number, awaited } => {
+                        let again = (!awaited.is_empty()).then_some(LOOK_AGAIN);
+                        Target { number: Some(number), again, awaited, ..Target::default() }
+                    }
+                    Verdict::Wait { cause, awaited } => {
+                        let Waits { reason, message, again, refusals } = cause;
+                        let changes = difference(subject.current, plan);
+                        let pending = Some(PendingDecision { reason: reason.to_string(), message, changes });
+                        Target { pending, again, refusals, awaited, ..stays(subject, decisions) }
+                    }
+                    Verdict::Refuse(answer) => {
                         let target =
                             Target { again: [again, paced].into_iter().flatten().min(), ..stays(subject, decisions) };
-                        return Ok(Decided { answer: failed, catalogs, target });
+                        return Ok(Decided { answer, catalogs, target });
                     }
                 },
                 Answer::RolledBack(number) => Target { number: Some(*number), ..Target::default() },
@@ -160,14 +169,14 @@ impl Resolutions {
         self.answer(resolution, (current, decisions), round, memory.answered_in(round.number)).await
     }
 
-    /// What the set should contain for a plan. The inner error is the answer if the plan cannot be put into effect.
-    async fn target(
+    /// Whether the set gets a plan now. The plan becomes a decision if it does.
+    async fn verdict(
         &self,
         subject: Subject<'_>,
         round: &Round,
         plan: &Plan,
         decisions: &mut Decisions,
-    ) -> Result<Result<Target, Answer>, ReconcileError> {
+    ) -> Result<Verdict, ReconcileError> {
         let Subject { resolution, output, current } = subject;
         let before = current.or_else(|| decisions.newest()).map(|decision| &decision.manifests);
         let others = membership::members_of_others(&self.deployments, &set::deployment_name(&resolution.name_any()));
@@ -175,7 +184,7 @@ impl Resolutions {
             Ok(manifests) => manifests,
             Err(error) => {
                 let reason = Reason::ContentLimitExceeded;
-                return Ok(Err(Answer::Failed { reason, message: error.to_string() }));
+                return Ok(Verdict::Refuse(Answer::Failed { reason, message: error.to_string() }));
             }
         };
         let mut awaited = Vec::new();
@@ -186,14 +195,12 @@ impl Resolutions {
         if current.is_none_or(|current| current.manifests != manifests) {
             let waiting = match current.map(|_| window(resolution)).transpose() {
                 Ok(waiting) => waiting.flatten(),
-                Err(message) => return Ok(Err(Answer::Failed { reason: Reason::InvalidSpec, message })),
+                Err(message) => {
+                    return Ok(Verdict::Refuse(Answer::Failed { reason: Reason::InvalidSpec, message }));
+                }
             };
-            if let Some(waits) = self.waits(subject, round, waiting, &manifests).await? {
-                let Waits { reason, message, again, refusals } = waits;
-                let changes = difference(current, plan);
-                let pending = Some(PendingDecision { reason: reason.to_string(), message, changes });
-                let number = stays(subject, decisions).number;
-                return Ok(Ok(Target { number, pending, again, refusals, awaited }));
+            if let Some(cause) = self.waits(subject, round, waiting, &manifests).await? {
+                return Ok(Verdict::Wait { cause, awaited });
             }
         }
         let generation = resolution.metadata.generation.unwrap_or_default();
@@ -206,8 +213,7 @@ impl Resolutions {
             }
             None => decisions.add(&maps, resolution, (manifests, policy)).await?,
         };
-        let again = (!awaited.is_empty()).then_some(LOOK_AGAIN);
-        Ok(Ok(Target { number: Some(number), again, awaited, ..Target::default() }))
+        Ok(Verdict::Install { number, awaited })
     }
 
     /// Members that the decision no longer has stay until others that need them have taken them over.
@@ -285,6 +291,25 @@ impl Resolutions {
             }
         })
     }
+}
+
+/// What becomes of a plan.
+enum Verdict {
+    /// The set gets it.
+    Install {
+        /// The number of its decision.
+        number: i64,
+        /// Members that stay until others have taken them over.
+        awaited: Vec<Awaited>,
+    },
+    /// The set stays as it is for now.
+    Wait {
+        cause: Waits,
+        /// Members that would stay until others have taken them over.
+        awaited: Vec<Awaited>,
+    },
+    /// It cannot be put into effect: the answer for the status.
+    Refuse(Answer),
 }
 
 /// Why a decision is not installed now.
