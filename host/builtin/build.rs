@@ -1,4 +1,4 @@
-//! Passes the paths of the components that `cargo xtask plugins` builds to the crate.
+//! Passes the directory of the components that `cargo xtask plugins` builds to the crate.
 
 use std::{env, path::PathBuf, process::exit};
 
@@ -9,13 +9,13 @@ fn main() {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |directory| root.join(directory));
     let plugins =
         env::var_os("CHANDLER_PLUGINS").map_or_else(|| target.join("plugins"), |directory| root.join(directory));
-    for name in ["plain", "registry", "resolveset"] {
-        let path = plugins.join(format!("{name}.wasm"));
-        println!("cargo::rerun-if-changed={}", path.display());
-        if !path.is_file() {
-            println!("cargo::error={} does not exist: build it with `cargo xtask plugins`", path.display());
-            exit(1);
-        }
-        println!("cargo::rustc-env=CHANDLER_PLUGIN_{}={}", name.to_uppercase(), path.display());
+    // Cargo follows the files themselves, since the crate includes them.
+    if !plugins.is_dir() {
+        println!(
+            "cargo::error={} does not exist: build the provisioners with `cargo xtask plugins`",
+            plugins.display()
+        );
+        exit(1);
     }
+    println!("cargo::rustc-env=CHANDLER_PLUGINS_DIRECTORY={}", plugins.display());
 }

@@ -18,24 +18,21 @@ pub struct Builtin {
     pub component: &'static [u8],
 }
 
-/// All built-in provisioners, in the order in which they detect formats: narrower formats first.
-pub const BUILTINS: &[Builtin] = &[
-    Builtin {
-        class: "core-rukpak-io-registry",
-        format: "registry+v1",
-        component: include_bytes!(env!("CHANDLER_PLUGIN_REGISTRY")),
-    },
-    Builtin {
-        class: "core-rukpak-io-resolveset",
-        format: "resolveset+v0",
-        component: include_bytes!(env!("CHANDLER_PLUGIN_RESOLVESET")),
-    },
-    Builtin {
-        class: "core-rukpak-io-plain",
-        format: "plain+v0",
-        component: include_bytes!(env!("CHANDLER_PLUGIN_PLAIN")),
-    },
-];
+/// A provisioner whose file, and the end of its class, is this name.
+macro_rules! builtin {
+    ($name:literal, $format:literal) => {
+        Builtin {
+            class: concat!("core-rukpak-io-", $name),
+            format: $format,
+            component: include_bytes!(concat!(env!("CHANDLER_PLUGINS_DIRECTORY"), "/", $name, ".wasm")),
+        }
+    };
+}
+
+/// All built-in provisioners, in the order in which they detect formats: narrower formats first. `cargo xtask plugins` builds each
+/// directory of `plugins/`.
+pub const BUILTINS: &[Builtin] =
+    &[builtin!("registry", "registry+v1"), builtin!("resolveset", "resolveset+v0"), builtin!("plain", "plain+v0")];
 
 /// The provisioner of a class.
 pub fn find(class: &str) -> Option<&'static Builtin> {
@@ -48,10 +45,10 @@ mod tests {
 
     #[test]
     fn every_builtin_class_has_a_component() {
-        for class in ["core-rukpak-io-plain", "core-rukpak-io-registry", "core-rukpak-io-resolveset"] {
-            let builtin = find(class).unwrap();
+        for builtin in BUILTINS {
             // The preamble of a component: magic, version 13, layer 1.
-            assert!(builtin.component.starts_with(b"\0asm\x0d\0\x01\0"), "{class}");
+            assert!(builtin.component.starts_with(b"\0asm\x0d\0\x01\0"), "{}", builtin.class);
+            assert_eq!(find(builtin.class), Some(builtin));
         }
         assert_eq!(find("core-rukpak-io-helm"), None);
     }
