@@ -30,7 +30,7 @@ const REFUSAL_CHECK: Duration = Duration::from_mins(1);
 
 /// The longest pause, before jitter, while a permission, an account or a namespace is missing: what a user adds is noticed within
 /// ten seconds.
-const GRANT_CHECK: Duration = Duration::from_secs(8);
+pub const GRANT_CHECK: Duration = Duration::from_secs(8);
 
 /// What a reconcile does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

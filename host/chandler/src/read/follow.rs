@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chandler_api::{BundleDeployment, ChangeApproval, ConditionType, find_condition};
+use chandler_decisions::intent::GRANT_CHECK;
 use futures::StreamExt as _;
 use kube::{Api, Client, ResourceExt as _, runtime::watcher};
 
@@ -19,7 +20,7 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a failure is not final that the status has reported before, if the controller still looks whether its cause is gone: what a
 /// user has just fixed is noticed within this time.
-const RECHECK: Duration = Duration::from_secs(12);
+const RECHECK: Duration = Duration::from_secs(GRANT_CHECK.as_secs() * 3 / 2);
 
 /// Reports the progress of a BundleDeployment until it is healthy or has failed, and returns that state. `last` always holds the
 /// latest state, for callers that stop waiting.
