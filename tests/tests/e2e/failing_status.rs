@@ -16,10 +16,10 @@ use serde_json::json;
 use crate::PLAIN;
 
 /// The user agent of the controller, so that the faults concern no other client.
-const CONTROLLER: &str = "e2e-failing-status";
+pub(crate) const CONTROLLER: &str = "e2e-failing-status";
 
-/// A world on the embedded control plane; none on another one.
-async fn embedded() -> Option<World> {
+/// A world on the embedded control plane, and `None` on another one.
+pub(crate) async fn embedded() -> Option<World> {
     let cluster = Cluster::acquire().await;
     if !cluster.is_embedded() {
         eprintln!("skipped: only the embedded control plane injects faults");

@@ -38,6 +38,7 @@ mod drift_atomic;
 mod drift_random_edits;
 mod events;
 mod failed_update;
+mod failing_kinds;
 mod failing_status;
 mod finalizer;
 mod foreign_classes;
