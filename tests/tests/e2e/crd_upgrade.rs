@@ -3,7 +3,7 @@
 use chandler_api::{ApprovedUpgrade, BundleDeployment, ChangeApproval, ConditionType, find_condition};
 use chandler_core::{Object, Release};
 use chandler_rollout::{Options, Rollout, RolloutRequest};
-use chandler_tests::{World, bundles::Bundle, world::condition};
+use chandler_tests::{World, bundles::Bundle, wait, world::condition};
 use k8s_openapi::{
     api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -203,5 +203,60 @@ async fn the_crd_check_can_be_disabled_and_ignores_new_crds() {
     let ready = world.ready(&name).await;
     assert_eq!(written(&world).await.0.as_deref(), Some("2"));
     assert_eq!(ready.status.and_then(|status| status.release).expect("a release").warnings, []);
+    world.finish().await;
+}
+
+/// The CRD with a second version, which is stored, and whose conversion webhook no Pod serves.
+fn converted_crd(world: &World, size: &Value) -> Value {
+    let mut crd = crd(world, size);
+    crd["spec"]["versions"][0]["storage"] = json!(false);
+    let mut second = crd["spec"]["versions"][0].clone();
+    (second["name"], second["storage"]) = (json!("v2"), json!(true));
+    crd["spec"]["versions"].as_array_mut().expect("a list").push(second);
+    let service = json!({"namespace": world.namespace, "name": "converter", "path": "/convert"});
+    crd["spec"]["conversion"] = json!({
+        "strategy": "Webhook",
+        "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"service": service}},
+    });
+    crd
+}
+
+/// The release that repairs the webhook must not need the webhook.
+#[tokio::test]
+async fn a_release_whose_conversion_webhook_is_broken_can_be_replaced() {
+    let world = World::new().await;
+    if world.embedded().is_some() {
+        eprintln!("skipped: the embedded control plane calls no conversion webhooks");
+        world.finish().await;
+        return;
+    }
+    let size = json!({"type": "string"});
+    deploy(&world, "1", &size, &json!({})).await;
+    world.ready(&world.name()).await;
+    create_widget(&world, "one", &json!("small")).await;
+
+    let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let crd_name = format!("widgets.{}", group(&world));
+    for (version, size) in [("2", size), ("3", json!({"type": "string", "maxLength": 63}))] {
+        let crd = converted_crd(&world, &size);
+        let image = world.push(&Bundle::empty().with("manifests/crd.yaml", &crd.to_string())).await;
+        let mut spec = world.spec(PLAIN, &image);
+        // A bound is a change that lists the custom resources, and that is allowed.
+        spec["preflight"] = json!({"crdUpgradeSafety": {"rules": [{"name": "maxLength", "enforcement": "Warn"}]}});
+        world.apply(&world.name(), spec).await;
+        wait::until(&crds, &crd_name, &format!("the CRD of bundle {version}"), |crd| {
+            let schema = crd.and_then(|crd| crd.spec.versions.iter().find(|it| it.name == "v2")?.schema.as_ref());
+            let schema = schema.and_then(|schema| serde_json::to_value(schema).ok()).unwrap_or_default();
+            schema.pointer("/openAPIV3Schema/properties/spec/properties/size") == Some(&size)
+        })
+        .await;
+    }
+    let deployment = world.deployments().get(&world.name()).await.expect("the BundleDeployment");
+    let warnings = deployment.status.and_then(|status| status.release).map(|release| release.warnings);
+    let is_named = |message: &str| message.contains("existing custom resources were not checked");
+    assert!(warnings.iter().flatten().any(|warning| is_named(&warning.message)), "{warnings:?}");
+
+    // In the version in which it is stored, it can be deleted without the webhook. The namespace of the test could not be.
+    widgets(&world).delete("one", &DeleteParams::default()).await.expect("the object exists");
     world.finish().await;
 }

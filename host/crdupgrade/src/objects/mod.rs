@@ -187,7 +187,8 @@ impl ObjectCheck {
         Ok(())
     }
 
-    /// Records that objects were not checked, because the list is not permitted.
+    /// Records that objects were not checked, because the list is not permitted or the conversion webhook of the installed release
+    /// fails.
     pub fn unchecked(&mut self, problem: &str) {
         self.notes.push(format!("existing custom resources were not checked: {problem}"));
     }

@@ -44,7 +44,8 @@ pub(crate) async fn check(
         comparable(current, &desired.value)?;
         let mut report = compare_schemas(current, &desired.value, policy).await?;
         if let Some(check) = ObjectCheck::plan(current, &desired.value, policy) {
-            report.extend(check_objects(cluster, check).await?);
+            let converts = current.pointer("/spec/conversion/strategy").and_then(Value::as_str) == Some("Webhook");
+            report.extend(check_objects(cluster, check, converts).await?);
         }
         if !report.is_empty() {
             let mut upgrade = Upgrade::new(current, &desired.value, report);
@@ -71,8 +72,9 @@ async fn compare_schemas(live: &Value, desired: &Value, policy: &Policy) -> Resu
     cpu::run(&Budget::new(u64::MAX), work).await.map_err(|_| CheckError::Cancelled { crd })
 }
 
-/// Lists custom resources page by page until enough were checked. Only one page is in memory at a time.
-async fn check_objects(cluster: &Cluster, mut check: ObjectCheck) -> Result<Report, RolloutError> {
+/// Lists custom resources page by page until enough were checked. Only one page is in memory at a time. `converts` is whether a webhook
+/// of the installed release converts between the versions.
+async fn check_objects(cluster: &Cluster, mut check: ObjectCheck, converts: bool) -> Result<Report, RolloutError> {
     let listed = check.resource().clone();
     let resource = ApiResource {
         api_version: format!("{}/{}", listed.group, listed.version),
@@ -98,8 +100,12 @@ async fn check_objects(cluster: &Cluster, mut check: ObjectCheck) -> Result<Repo
                 check.unchecked(&error);
                 break;
             }
-            // A retry does not help if the old release cannot convert, and the new release may fix that.
-            Err(ApiError::Unavailable(error)) if !error.contains("conversion webhook") => {
+            // The new release may repair the webhook, so it must not depend on it.
+            Err(error) if converts && is_failed_conversion(&error) => {
+                check.unchecked(&error.to_string());
+                break;
+            }
+            Err(ApiError::Unavailable(error)) => {
                 return Err(RolloutError::Request {
                     action: format!("list {}.{}", resource.plural, resource.group),
                     error: ApiError::Unavailable(error),
@@ -112,6 +118,11 @@ async fn check_objects(cluster: &Cluster, mut check: ObjectCheck) -> Result<Repo
         }
     }
     Ok(check.finish())
+}
+
+/// Whether the API server could not convert a stored object (`k8s.io/apiextensions-apiserver/pkg/apiserver/conversion`).
+fn is_failed_conversion(error: &ApiError) -> bool {
+    error.to_string().contains("conversion webhook for ")
 }
 
 /// Checks one page, on a thread of its own if it is large.
