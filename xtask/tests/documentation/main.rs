@@ -5,6 +5,7 @@
 mod files;
 mod links;
 mod lists;
+mod messages;
 mod names;
 mod recipes;
 mod words;
