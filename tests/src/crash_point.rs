@@ -3,7 +3,7 @@
 use std::{
     future::pending,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll},
@@ -12,6 +12,7 @@ use std::{
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use kube::client::Body;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tower::{Layer, Service};
 
@@ -122,8 +123,8 @@ impl CrashInjector {
     }
 }
 
-fn locked(list: &Mutex<Vec<String>>) -> std::sync::MutexGuard<'_, Vec<String>> {
-    list.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(list: &Mutex<Vec<String>>) -> parking_lot::MutexGuard<'_, Vec<String>> {
+    list.lock()
 }
 
 impl<S> Layer<S> for CrashInjector {

@@ -1,11 +1,8 @@
 //! Counts how often bundles were rendered, from the log events of the controllers in this process.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{LazyLock, Mutex, PoisonError},
-};
+use std::{collections::HashMap, fmt, sync::LazyLock};
 
+use parking_lot::Mutex;
 use tracing::{
     Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -18,7 +15,7 @@ static RENDERS: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mutex::d
 
 /// How often a provisioner rendered a release for a BundleDeployment.
 pub fn of(deployment: &str) -> usize {
-    RENDERS.lock().unwrap_or_else(PoisonError::into_inner).get(deployment).copied().unwrap_or_default()
+    RENDERS.lock().get(deployment).copied().unwrap_or_default()
 }
 
 /// Counts log events about renders.
@@ -40,7 +37,7 @@ impl<S: Subscriber> Layer<S> for Counter {
         let mut fields = EventFields::default();
         event.record(&mut fields);
         if fields.message == "rendered" {
-            *RENDERS.lock().unwrap_or_else(PoisonError::into_inner).entry(fields.deployment).or_default() += 1;
+            *RENDERS.lock().entry(fields.deployment).or_default() += 1;
         }
     }
 }

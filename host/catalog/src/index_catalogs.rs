@@ -1,12 +1,10 @@
 //! Indexes as the catalogs of the resolver.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use chandler_core::image_name::ImageName;
 use chandler_resolver::{CatalogError, Catalogs, Kind, Package, Source, catalog};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -63,7 +61,7 @@ impl IndexCatalogs {
 
 impl Catalogs for IndexCatalogs {
     fn package(&self, catalog: &str, package: &str) -> Result<Option<Arc<Package>>, CatalogError> {
-        let mut packages = self.packages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut packages = self.packages.lock();
         let key = (catalog.to_owned(), package.to_owned());
         if let Some(known) = packages.get(&key) {
             return Ok(known.clone());

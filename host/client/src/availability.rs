@@ -8,7 +8,7 @@
 use std::{
     hash::{BuildHasher, RandomState},
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -18,6 +18,7 @@ use chandler_core::{DescriptorsExhausted, descriptors_exhausted};
 use futures::Stream;
 use http::{Request, StatusCode};
 use kube::{Client, client::Body};
+use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 
 /// How long an answer may take.
@@ -88,7 +89,7 @@ async fn ask(client: Client, state: Weak<State>, interval: Duration) {
         if answer == Answer::Ready || refusals >= REFUSALS || (refusals > 0 && !is_down) {
             if is_down {
                 tracing::info!("the API server answers again");
-                *state.returned.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                *state.returned.lock() = Some(Instant::now());
                 state.changes.send_modify(|changes| *changes += 1);
             } else {
                 // A false alarm must not have it asked all the time.
@@ -155,7 +156,7 @@ impl Availability {
 
     /// When the API server began to answer again, if it ever stopped. For a few seconds it may refuse more than it should.
     pub fn returned(&self) -> Option<Instant> {
-        *self.0.returned.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.returned.lock()
     }
 
     /// Notes that the storage of the API server went back in time, because etcd was restored from a snapshot: an object is older than

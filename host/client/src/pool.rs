@@ -1,6 +1,6 @@
 //! The HTTP/2 connections of one sort of request, and how many streams each one may have.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::{
     FutureExt as _,
@@ -8,6 +8,7 @@ use futures::{
 };
 use hyper::client::conn::http2::SendRequest;
 use kube::client::Body;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::connection::{ConnectError, Endpoint, Opened};
 
@@ -116,7 +117,7 @@ impl Pool {
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
         // No state is invalid.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

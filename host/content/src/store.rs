@@ -26,11 +26,12 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use chandler_cache::Key;
 use chandler_core::{Content, Digest};
+use parking_lot::Mutex;
 
 pub use self::{collect::Collected, uploads::Upload};
 pub(crate) use self::{
@@ -169,8 +170,8 @@ impl Store {
         }
     }
 
-    fn open_trees(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Weak<TreeInner>>> {
-        self.inner.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open_trees(&self) -> parking_lot::MutexGuard<'_, HashMap<Digest, Weak<TreeInner>>> {
+        self.inner.open.lock()
     }
 
     fn trees(&self) -> PathBuf {

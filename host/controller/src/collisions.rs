@@ -1,12 +1,9 @@
 //! Watches the objects of other owners that keep a release from being rolled out.
 
-use std::{
-    collections::HashMap,
-    future::Future,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, future::Future};
 
 use chandler_core::ObjectKey;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::AbortHandle;
 
 /// The watches, by BundleDeployment.
@@ -50,7 +47,7 @@ impl Collisions {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Watching>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

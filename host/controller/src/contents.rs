@@ -1,12 +1,10 @@
 //! The content of BundleDeployments, for the content service and for the URL in their status.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
 
 use chandler_core::Digest;
 use chandler_serve::Holding;
+use parking_lot::{Mutex, MutexGuard};
 
 /// The content that this controller unpacked, by the name of the BundleDeployment.
 #[derive(Default)]
@@ -67,6 +65,6 @@ impl Contents {
     }
 
     fn unpacked(&self) -> MutexGuard<'_, BTreeMap<String, Option<Digest>>> {
-        self.unpacked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unpacked.lock()
     }
 }

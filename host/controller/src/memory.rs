@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -11,6 +10,7 @@ use chandler_decisions::contention::Contention;
 use chandler_releases::Made;
 use chandler_runtime::ClusterInfo;
 use chandler_source::Resolutions;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
     bundle_deployment::{Detections, FailedCandidates, FailedUpdates},
@@ -120,7 +120,7 @@ impl OwnershipConflicts {
     /// How long to wait with a reconcile of this request; zero if it may begin, and then it has begun.
     pub(crate) fn cooldown(&self, name: &str, requested: Digest) -> Duration {
         let now = self.origin.elapsed();
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
         let Some(known) = all.get_mut(name).filter(|known| known.contention.next_check(now).is_some()) else {
             return Duration::ZERO;
         };
@@ -136,14 +136,14 @@ impl OwnershipConflicts {
 
     /// Calls `act` with the contested objects of a BundleDeployment and the time.
     pub(crate) fn of<T>(&self, name: &str, act: impl FnOnce(&mut Contention, Duration) -> T) -> T {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
         let result = act(&mut all.entry(name.to_owned()).or_default().contention, self.origin.elapsed());
         all.retain(|_, known| known.contention != Contention::default());
         result
     }
 
     fn forget(&self, name: &str) {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.all.lock().remove(name);
     }
 }
 
@@ -176,7 +176,7 @@ impl Announcements {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -200,12 +200,12 @@ impl HealthDebounce {
 
     /// Since when it differs; `None` if it does not.
     pub(crate) fn since(&self, name: &str) -> Option<Duration> {
-        self.since.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+        self.since.lock().get(name).copied()
     }
 
     /// Notes since when it differs.
     pub(crate) fn note(&self, name: &str, since: Option<Duration>) {
-        let mut all = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.since.lock();
         match since {
             Some(since) => all.insert(name.to_owned(), since),
             None => all.remove(name),
@@ -229,7 +229,7 @@ const IN_USE: usize = 2;
 impl ReleasesInUse {
     /// Notes that a BundleDeployment uses a release.
     pub(crate) fn note(&self, name: &str, made: &Made) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let used = all.entry(name.to_owned()).or_default();
         used.retain(|known| known != made);
         used.insert(0, made.clone());
@@ -238,7 +238,7 @@ impl ReleasesInUse {
 
     /// Notes that a BundleDeployment now uses only this release.
     pub(crate) fn keep_only(&self, name: &str, made: &Made) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         if let Some(used) = all.get_mut(name) {
             used.retain(|known| known == made);
         }
@@ -246,12 +246,12 @@ impl ReleasesInUse {
 
     /// Everything that is in use.
     pub(crate) fn all(&self) -> BTreeSet<Digest> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         all.values().flatten().flat_map(|made| [made.inputs.clone(), made.key.clone()]).collect()
     }
 
     fn forget(&self, name: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.0.lock().remove(name);
     }
 }
 
@@ -276,7 +276,7 @@ impl Sizes {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -322,7 +322,7 @@ impl Refused {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Refusal>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -6,10 +6,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::broadcast::{Receiver, error::RecvError},
     time::MissedTickBehavior,
@@ -133,7 +133,7 @@ impl Default for Registries {
 impl Registries {
     /// Calls `act` with the state and the time.
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut RegistryWaits, Duration) -> T) -> T {
-        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waits = self.waits.lock();
         act(&mut waits, self.origin.elapsed())
     }
 }

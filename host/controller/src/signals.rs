@@ -3,11 +3,12 @@
 //! The sender names what changed, and each subscriber decides which objects that concerns. So a reconciler depends on this module, and not
 //! on the reconcilers that its changes concern.
 
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 
 use chandler_api::BundleDeployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::PartialObjectMeta;
+use parking_lot::RwLock;
 
 /// A change.
 #[derive(Clone, Copy)]
@@ -48,20 +49,20 @@ impl Signals {
     /// Delivers later signals to this subscriber.
     pub(crate) fn subscribe<S: Subscriber + 'static>(&self, subscriber: &Arc<S>) {
         let subscriber: Weak<S> = Arc::downgrade(subscriber);
-        self.0.write().unwrap_or_else(PoisonError::into_inner).push(subscriber);
+        self.0.write().push(subscriber);
     }
 
     /// Delivers a signal.
     pub(crate) fn send(&self, signal: Signal<'_>) {
         // A subscriber may send signals itself, so the lock is not held meanwhile.
-        let subscribers = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let subscribers = self.0.read().clone();
         subscribers.iter().filter_map(Weak::upgrade).for_each(|subscriber| subscriber.receive(signal));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use parking_lot::Mutex;
 
     use super::*;
 
@@ -71,7 +72,7 @@ mod tests {
     impl Subscriber for Names {
         fn receive(&self, signal: Signal<'_>) {
             if let Signal::DeploymentGone(name) = signal {
-                self.0.lock().unwrap().push(name.to_owned());
+                self.0.lock().push(name.to_owned());
             }
         }
     }
@@ -86,6 +87,6 @@ mod tests {
         drop(other);
         signals.send(Signal::CatalogsChanged);
         signals.send(Signal::DeploymentGone("b"));
-        assert_eq!(*one.0.lock().unwrap(), ["a", "b"]);
+        assert_eq!(*one.0.lock(), ["a", "b"]);
     }
 }

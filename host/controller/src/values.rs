@@ -1,12 +1,6 @@
 //! Watches the ConfigMaps and Secrets of `spec.valuesFrom`, and knows which values to hide.
 
-use std::{
-    collections::HashMap,
-    fmt::Debug,
-    future::Future,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt::Debug, future::Future, sync::Arc, time::Duration};
 
 use chandler_api::{BundleDeployment, ValuesKind};
 use chandler_client::Availability;
@@ -20,6 +14,7 @@ use kube::{
     core::PartialObjectMeta,
     runtime::watcher::{self, Event, watcher},
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde::de::DeserializeOwned;
 use tokio::task::AbortHandle;
 
@@ -66,7 +61,7 @@ pub(crate) struct Expected(Mutex<Versions>);
 
 impl Expected {
     fn all(&self) -> MutexGuard<'_, Versions> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Notes a version that a watch delivered. Returns whether it has changed.
@@ -145,7 +140,7 @@ impl ValuesWatches {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -246,19 +241,19 @@ mod tests {
         let watch = |place: Place, versions: Versions| {
             let begun = Arc::clone(&begun);
             watches.watch("a", place, versions, move |expected| {
-                begun.lock().unwrap().push(expected);
+                begun.lock().push(expected);
                 std::future::pending()
             });
         };
         watch(place("n"), versions(1));
         watch(place("n"), versions(2));
-        let expected = Arc::clone(&begun.lock().unwrap()[0]);
+        let expected = Arc::clone(&begun.lock()[0]);
         let id = (ValuesKind::Secret, "db".to_owned());
         assert!(!expected.differs(&id, Some(version(2))), "the version that was read last");
         assert!(expected.differs(&id, None) && !expected.differs(&id, None));
         assert!(!expected.differs(&(ValuesKind::ConfigMap, "db".to_owned()), Some(version(1))), "it is not watched");
         watch(place("m"), versions(2));
-        assert_eq!(begun.lock().unwrap().len(), 2, "another place");
+        assert_eq!(begun.lock().len(), 2, "another place");
         watch(place("m"), Versions::new());
         assert!(watches.all()["a"].watching.is_none());
     }

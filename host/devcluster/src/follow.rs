@@ -1,10 +1,8 @@
 //! State that is derived from tables of the store, and follows each change of them.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::store::{Change, Compacted, Listing, Scope, Store, Watch};
@@ -48,7 +46,7 @@ impl<T: Clone + Default> Followed<T> {
 
     /// What the tables say now. Always call this with the same store.
     pub fn current(&self, store: &Store) -> Arc<T> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let state = state.get_or_insert_with(|| State::read(store, self.tables));
         for (watch, table) in state.watches.iter_mut().zip(self.tables) {
             if watch.is_behind() && follow(watch, &mut state.derived, table).is_err() {

@@ -1,10 +1,8 @@
 //! The source of uids and suffixes of generated names.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use uuid::{Builder, Uuid};
 
@@ -63,7 +61,7 @@ impl Identities {
         digest.update(seeded.seed.to_le_bytes());
         let place: [u8; 32] = digest.finalize().into();
         let count = {
-            let mut made = seeded.made.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut made = seeded.made.lock();
             let count = made.entry(place).or_default();
             *count += 1;
             *count

@@ -2,13 +2,14 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
 };
 
 use bytes::Bytes;
 use chandler_devcluster_apimachinery::schema::{
     Builtins, CustomResourceDefinition, CustomResourceVersion, GroupVersionKind, ResourceType, Schema,
 };
+use parking_lot::RwLock;
 
 use crate::status::GroupResource;
 
@@ -135,11 +136,11 @@ struct Documents(RwLock<HashMap<String, Bytes>>);
 
 impl Documents {
     fn get_or_render(&self, name: &str, render: impl FnOnce() -> Bytes) -> Bytes {
-        if let Some(document) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+        if let Some(document) = self.0.read().get(name) {
             return document.clone();
         }
         let document = render();
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), document.clone());
+        self.0.write().insert(name.to_owned(), document.clone());
         document
     }
 }
@@ -301,7 +302,7 @@ impl Default for Registry {
 impl Registry {
     /// The currently served resources.
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.snapshot.read())
     }
 
     /// Serves the versions of a CRD; see [`Custom`] for the flags.
@@ -338,7 +339,7 @@ impl Registry {
     }
 
     fn change(&self, change: impl FnOnce(&mut HashMap<String, Vec<Arc<Resource>>>)) {
-        let mut custom = self.custom.write().unwrap_or_else(PoisonError::into_inner);
+        let mut custom = self.custom.write();
         change(&mut custom);
         self.rebuild(&custom);
     }
@@ -349,7 +350,7 @@ impl Registry {
         names.sort_by_key(|(name, _)| *name);
         resources.extend(names.into_iter().flat_map(|(_, versions)| versions).cloned());
         let snapshot = Arc::new(Snapshot::new(resources, &self.snapshot()));
-        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
+        *self.snapshot.write() = snapshot;
     }
 }
 

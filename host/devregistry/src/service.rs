@@ -1,9 +1,6 @@
 //! Handles requests.
 
-use std::{
-    convert::Infallible,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::convert::Infallible;
 
 use bytes::Bytes;
 use chandler_core::browser::{self, Stated};
@@ -13,6 +10,7 @@ use http::{
 };
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
     Authentication, Fault, FaultOn, Options, blobs, manifests,
@@ -37,7 +35,7 @@ pub(crate) struct Service {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Service {

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::SystemTime,
@@ -11,6 +11,7 @@ use std::{
 
 use chandler_core::Digest;
 use chandler_turns::KeyedLocks;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Semaphore;
 use wasmtime::component::{Component, HasSelf, Linker};
 
@@ -152,7 +153,7 @@ impl Inner {
     }
 
     fn loaded(&self) -> MutexGuard<'_, HashMap<Digest, Weak<Loaded>>> {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+        self.loaded.lock()
     }
 
     /// The component, from the cache or the compiler.

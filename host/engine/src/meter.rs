@@ -6,7 +6,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
@@ -14,6 +14,7 @@ use std::{
 };
 
 use chandler_turns::processor_time;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{Sleep, sleep};
 
@@ -159,7 +160,7 @@ impl Woken {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Duration>> {
-        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+        self.at.lock()
     }
 }
 

@@ -1,9 +1,6 @@
 //! A loaded provisioner and its three calls.
 
-use std::{
-    sync::{Arc, PoisonError},
-    time::Instant,
-};
+use std::{sync::Arc, time::Instant};
 
 use chandler_core::{Content, Diagnostic, Digest, RecordedFacts, Release, Request, text::is_deceptive};
 use serde_json::Value;
@@ -144,7 +141,7 @@ impl Provisioner {
         let asked = Asked::default();
         let result = self.provision_recording(request, content, limits, &asked).await;
         // A call that timed out may still hold the lock; questions that it asks from now on do not affect this result.
-        let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let asked = asked.lock().clone();
         Provisioned { result, asked }
     }
 

@@ -2,12 +2,9 @@
 //!
 //! It is stopped while no guest runs, so that an idle process is not woken a hundred times a second.
 
-use std::{
-    io,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
-    time::Duration,
-};
+use std::{io, sync::Arc, thread, time::Duration};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// How long a guest may run before it yields, and the precision of its time limit.
 const TICK: Duration = Duration::from_millis(10);
@@ -39,7 +36,7 @@ struct State {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Waits until the clock is needed; returns false once the clock was dropped.
@@ -47,7 +44,7 @@ impl Shared {
         let mut state = self.state();
         while state.needed == 0 && !state.ended {
             state.waits = true;
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
         state.waits = false;
         !state.ended

@@ -12,12 +12,10 @@
 mod compile;
 mod evaluate;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use chandler_core::{ObjectKey, Probe, ProbeSelector};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use self::{
@@ -92,11 +90,11 @@ pub struct Compiler(Mutex<HashMap<String, Arc<Expression>>>);
 
 impl Compiler {
     fn compile(&self, text: &str) -> Result<Arc<Expression>, compile::Error> {
-        if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(text) {
+        if let Some(known) = self.0.lock().get(text) {
             return Ok(Arc::clone(known));
         }
         let compiled = Arc::new(Expression::compile(text)?);
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if known.len() >= REMEMBERED {
             known.clear();
         }

@@ -1,9 +1,6 @@
 //! One watch, which fills a store.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use chandler_client::Availability;
 use futures::StreamExt as _;
@@ -12,6 +9,7 @@ use kube::{
     api::ApiResource,
     runtime::watcher::{self, Event, watcher},
 };
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::watch, task::AbortHandle, time::Instant};
 
 use crate::{
@@ -125,7 +123,7 @@ impl Informer {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// Watches until the kind may not be watched or is no longer served. After an interruption everything is listed again, since the

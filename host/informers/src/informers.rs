@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -11,6 +11,7 @@ use chandler_client::Availability;
 use chandler_permissions::Account;
 use futures::future::join_all;
 use kube::{Client, api::ApiResource};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use crate::{
@@ -140,7 +141,7 @@ impl Informers {
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<Scope, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 
     /// Calls `change` for every informer that covers an object, and triggers the owners that it returns.

@@ -1,14 +1,12 @@
 //! The record of one BundleDeployment.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
 use chandler_api::Revision;
 use chandler_core::{Digest, Release};
 use chandler_rollout::{Holdings, Intent, Ledger, LedgerError, OlderRecord, Settlement};
 use futures::{FutureExt as _, future::BoxFuture};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
     error::RecordError,
@@ -87,7 +85,7 @@ impl Record {
     /// # Errors
     /// The record is older than the objects in the cluster.
     pub fn check(&self) -> Result<(), RecordError> {
-        let found = self.refuted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let found = self.refuted.lock().clone();
         found.map_or(Ok(()), |found| Err(self.secrets.older(&self.state().name, found)))
     }
 
@@ -98,7 +96,7 @@ impl Record {
 
     /// Sets the revision that begins with the next write to the cluster, or none.
     pub fn open_revision(&self, pending: Option<PendingRevision>) {
-        *self.pending.lock().unwrap_or_else(PoisonError::into_inner) = pending;
+        *self.pending.lock() = pending;
     }
 
     /// Begins the pending revision, if there is one.
@@ -113,7 +111,7 @@ impl Record {
     }
 
     fn take_pending(&self) -> Option<PendingRevision> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.pending.lock().take()
     }
 
     async fn begin_with(&self, pending: PendingRevision, intent: Intent) -> Result<(), RecordError> {
@@ -213,7 +211,7 @@ impl Record {
     /// The record cannot be written.
     pub async fn leave_all(&self) -> Result<(), RecordError> {
         // All objects stay, so that even a record that is older than the objects does no harm.
-        *self.refuted.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.refuted.lock() = None;
         if !self.is_stored() && self.state().holdings.is_empty() {
             return Ok(());
         }
@@ -303,7 +301,7 @@ impl Record {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 
@@ -329,13 +327,13 @@ impl Ledger for Record {
     }
 
     fn written_revision(&self) -> u64 {
-        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending = self.pending.lock();
         let pending = pending.as_ref().map(|pending| newest(&pending.history));
         pending.unwrap_or_default().max(self.recorded_revision())
     }
 
     fn refute(&self, found: &OlderRecord) {
-        *self.refuted.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
+        *self.refuted.lock() = Some(found.clone());
     }
 
     fn begin(&self, intent: Intent) -> BoxFuture<'_, Result<(), LedgerError>> {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use chandler_rollout::{Holdings, OlderRecord, Seal};
@@ -14,6 +14,7 @@ use kube::{
     Api, Client,
     api::{DeleteParams, ListParams, PostParams},
 };
+use parking_lot::{Mutex, MutexGuard};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::{
@@ -89,7 +90,7 @@ impl Records {
                 None => break,
             }
         }
-        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = alone.then_some(names);
+        *self.listed.lock() = alone.then_some(names);
         Ok(())
     }
 
@@ -145,7 +146,7 @@ impl Records {
             if is_held {
                 record.require();
             }
-            if let Some(listed) = &mut *self.listed.lock().unwrap_or_else(PoisonError::into_inner) {
+            if let Some(listed) = &mut *self.listed.lock() {
                 listed.insert(names::record(name));
             }
         }
@@ -154,7 +155,7 @@ impl Records {
 
     /// Whether there may be a record for this name, so that it must be requested.
     fn may_exist(&self, name: &str) -> bool {
-        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let listed = self.listed.lock();
         listed.as_ref().is_none_or(|listed| listed.contains(&names::record(name)))
     }
 
@@ -214,7 +215,7 @@ impl Records {
     }
 
     fn cached(&self) -> MutexGuard<'_, HashMap<String, Arc<Record>>> {
-        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cached.lock()
     }
 }
 

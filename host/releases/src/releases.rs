@@ -5,13 +5,14 @@ use std::{
     io,
     path::Path,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, SystemTime},
 };
 
 use chandler_core::{Digest, RecordedFacts, Release, Target};
+use parking_lot::Mutex;
 
 use crate::{
     facts::{self, Known, Lists},
@@ -158,12 +159,12 @@ impl Releases {
 }
 
 impl Inner {
-    fn recent(&self) -> std::sync::MutexGuard<'_, Recent> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    fn recent(&self) -> parking_lot::MutexGuard<'_, Recent> {
+        self.recent.lock()
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> parking_lot::MutexGuard<'_, Known> {
+        self.known.lock()
     }
 
     fn read_lists(&self, inputs: &Digest) -> Lists {

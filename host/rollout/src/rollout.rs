@@ -8,17 +8,14 @@ mod query;
 mod survey;
 mod teardown;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
-};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use chandler_core::{Digest, Release};
 use chandler_health::probe::Compiler;
 use chandler_informers::Informers;
 use chandler_permissions::Installation;
 use kube::Client;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
@@ -153,13 +150,13 @@ impl Rollout {
 
     /// Whether this release passed every check in an earlier call of the same rollout.
     fn is_in_progress(&self, owner: &Owner, release: &Release) -> bool {
-        let in_progress = self.in_progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_progress = self.in_progress.lock();
         in_progress.get(&owner.uid) == Some(release.digest())
     }
 
     /// Records whether a release is in progress and waits. After any failure everything is checked again.
     fn set_in_progress(&self, owner: &Owner, release: &Release, waits: bool) {
-        let mut in_progress = self.in_progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_progress = self.in_progress.lock();
         if waits {
             in_progress.insert(owner.uid.clone(), release.digest().clone());
         } else {

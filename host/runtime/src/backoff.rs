@@ -3,9 +3,10 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasher, RandomState},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// The delay after the first failure.
 const INITIAL_DELAY: Duration = Duration::from_secs(1);
@@ -58,7 +59,7 @@ impl<S: BuildHasher> Backoff<S> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, u32>> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failures.lock()
     }
 }
 

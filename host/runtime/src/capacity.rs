@@ -6,12 +6,13 @@
 
 use std::{
     pin::pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use chandler_turns::{Permit, Requester, Turns};
 use futures::FutureExt as _;
+use parking_lot::Mutex;
 
 /// The smallest share, in KiB: a reconcile with a tiny payload still has requests and answers in memory.
 const LEAST_KIB: usize = 256;
@@ -64,7 +65,7 @@ impl Capacity {
 
     /// Logs that work waits, unless another line of the last minute does.
     fn report(&self, requester: &Requester, kib: usize, now: Instant) {
-        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reported = self.reported.lock();
         if reported.is_some_and(|at| now.duration_since(at) < REPORTED_EVERY) {
             return;
         }
@@ -192,13 +193,13 @@ mod tests {
 
     impl Log {
         fn text(&self) -> String {
-            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+            String::from_utf8(self.0.lock().clone()).unwrap()
         }
     }
 
     impl io::Write for Log {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
+            self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
         }
 

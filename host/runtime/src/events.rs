@@ -5,12 +5,7 @@
 
 mod series;
 
-use std::{
-    collections::BTreeSet,
-    fmt::Debug,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Instant,
-};
+use std::{collections::BTreeSet, fmt::Debug, time::Instant};
 
 use chandler_core::{Digest, text::printable};
 use k8s_openapi::{
@@ -26,6 +21,7 @@ use kube::{
     Api, Client, Resource,
     api::{Patch, PatchParams, PostParams},
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 
 use self::series::{Published, Write};
@@ -122,7 +118,7 @@ impl Events {
     }
 
     fn published(&self) -> MutexGuard<'_, Published> {
-        self.published.lock().unwrap_or_else(PoisonError::into_inner)
+        self.published.lock()
     }
 }
 
@@ -210,7 +206,7 @@ mod tests {
                     } else {
                         (200, json!({"metadata": {}, "eventTime": null}))
                     };
-                    received.lock().unwrap().push((method, path, body));
+                    received.lock().push((method, path, body));
                     let answer = Body::from(answer.to_string().into_bytes());
                     Ok::<_, Infallible>(Response::builder().status(code).body(answer).unwrap())
                 }
@@ -234,7 +230,7 @@ mod tests {
                 let what = if body["series"].is_null() { &body["note"] } else { &body["series"]["count"] };
                 format!("{method} {what}")
             };
-            self.requests.lock().unwrap().iter().map(describe).collect()
+            self.requests.lock().iter().map(describe).collect()
         }
     }
 
@@ -265,7 +261,7 @@ mod tests {
     async fn the_name_of_an_event_is_never_too_long() {
         let server = Server::new(false);
         server.publish(&format!("{}.x", "a".repeat(219)), "").await;
-        let name = server.requests.lock().unwrap()[0].2["metadata"]["name"].as_str().unwrap().to_owned();
+        let name = server.requests.lock()[0].2["metadata"]["name"].as_str().unwrap().to_owned();
         let (object, number) = name.split_once('.').unwrap();
         assert!(object == "a".repeat(219) && number.len() >= 15 && name.len() < 253, "{name}");
     }

@@ -3,12 +3,10 @@
 //! One object is never reconciled twice at once, so a newer spec waits for the reconcile in progress to end. A reconcile that
 //! writes many objects, or that meets a slow API server, ends early instead.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
 
 use kube::{Resource, ResourceExt as _};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// The finalizer that requests deletion without dependents (`metav1.FinalizerOrphanDependents`).
@@ -91,11 +89,11 @@ impl GenerationTracker {
     }
 
     fn observed(&self) -> MutexGuard<'_, HashMap<String, Observed>> {
-        self.observed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.observed.lock()
     }
 
     fn orphaning(&self) -> MutexGuard<'_, HashMap<String, Option<String>>> {
-        self.orphaning.lock().unwrap_or_else(PoisonError::into_inner)
+        self.orphaning.lock()
     }
 }
 

@@ -4,17 +4,12 @@
 //! continues without it, and the object is reconciled again when the job has finished. A job is aborted as soon as the reconciler
 //! requests other work for the object, or none.
 
-use std::{
-    collections::HashMap,
-    future::Future,
-    panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use chandler_core::Digest;
 use chandler_turns::{Requester, Turns};
 use futures::FutureExt as _;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Notify, task::AbortHandle};
 
 /// How long a reconcile waits for a result.
@@ -135,7 +130,7 @@ impl<T: Send + 'static> Jobs<T> {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Job<T>>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock()
     }
 }
 
@@ -168,7 +163,7 @@ impl<T> Completion<T> {
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

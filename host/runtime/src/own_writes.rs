@@ -10,12 +10,13 @@
 use std::{
     cmp::Ordering,
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use chandler_core::resource_version;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource, ResourceExt as _, core::DeserializeGuard};
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -77,7 +78,7 @@ impl<K, F: FnOnce()> Drop for InProgress<K, F> {
 
 impl<K> OwnWrites<K> {
     fn all(&self) -> MutexGuard<'_, HashMap<String, Object<K>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Ends a reconcile. Returns whether an event of another client was held back.

@@ -12,13 +12,14 @@
 use std::{
     future::{Future, pending},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use chandler_turns::{Permit, Requester, Turns};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::capacity::{Capacity, NotFree, Share};
@@ -165,11 +166,11 @@ impl Slot {
     }
 
     fn shares(&self) -> MutexGuard<'_, Vec<Share>> {
-        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shares.lock()
     }
 
     fn state(&self) -> MutexGuard<'_, SlotState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::{Pinned, Source};
 
@@ -75,7 +76,7 @@ impl Resolutions {
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, Resolution>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -162,7 +162,7 @@ impl Limits {
         if self.is_exceeded.load(Ordering::Relaxed) {
             return SshError::TooMuch;
         }
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(otherwise)
+        self.ended.lock().take().unwrap_or(otherwise)
     }
 }
 

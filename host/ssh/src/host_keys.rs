@@ -1,10 +1,8 @@
 //! The host keys that a server is asked for, and their check.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{borrow::Cow, sync::Arc};
 
+use parking_lot::Mutex;
 use russh::{
     Preferred,
     client::{DisconnectReason, Handler},
@@ -76,7 +74,7 @@ impl Handler for Checks {
             DisconnectReason::ReceivedDisconnect(_) => SshError::Closed,
             DisconnectReason::Error(error) => error.named(self.known.name(), &self.user),
         };
-        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        *self.ended.lock() = Some(error);
         Ok(())
     }
 }

@@ -8,9 +8,10 @@ use std::{
     collections::HashMap,
     fmt,
     hash::Hash,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Mutex as Lock, OwnedMutexGuard};
 
 /// One lock for each key that a task holds or waits for; no other keys are listed. Tasks get a lock in the order in which they asked for it.
@@ -65,7 +66,7 @@ impl<K> KeyedLocks<K> {
     }
 
     fn locks(&self) -> MutexGuard<'_, HashMap<K, Weak<Lock<()>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,11 +1,9 @@
 //! A semaphore whose waiters take turns.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use futures::FutureExt as _;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use crate::{Requester, Rotation};
@@ -114,7 +112,7 @@ impl Turns {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // No state is invalid.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -4,11 +4,12 @@ use std::{
     env, fs,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use chandler_tests::{World, wait};
+use parking_lot::Mutex;
 
 /// The controller in its own process, with its peak resource usage.
 pub(crate) struct Process {
@@ -54,7 +55,7 @@ impl Process {
             let mut samples = tokio::time::interval(Duration::from_millis(200));
             while let (Some(peak), Some(now)) = (all.upgrade(), Usage::of(id)) {
                 {
-                    let mut peak = peak.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut peak = peak.lock();
                     peak.mebibytes = peak.mebibytes.max(now.mebibytes);
                     peak.threads = peak.threads.max(now.threads);
                     peak.files = peak.files.max(now.files);
@@ -68,7 +69,7 @@ impl Process {
 
     pub(crate) fn report(&self, when: &str) -> Usage {
         let now = Usage::of(self.child.id()).expect("the controller runs");
-        let peak = std::mem::take(&mut *self.peak.lock().unwrap_or_else(PoisonError::into_inner));
+        let peak = std::mem::take(&mut *self.peak.lock());
         let cluster = cpu_seconds(std::process::id()).unwrap_or_default();
         println!(
             "controller, {when}: {} MiB (at most {}), {} threads ({}), {} files ({}), {} s of CPU time; the cluster {cluster} s",

@@ -7,11 +7,12 @@
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use chandler_content::{ImageAccess, ImageReference, Keyring as _, PullSecrets};
 use chandler_core::Digest;
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},
@@ -134,7 +135,7 @@ impl Server {
     }
 
     fn serve(&self, answers: Answers) {
-        *self.answers.lock().unwrap_or_else(PoisonError::into_inner) = answers;
+        *self.answers.lock() = answers;
     }
 }
 
@@ -154,7 +155,7 @@ async fn serve(connection: TcpStream, answers: Arc<Mutex<Answers>>) -> Option<()
         }
         let mut words = request.split_whitespace();
         let (method, path) = (words.next()?.to_owned(), words.next()?.trim_start_matches("/v2/").to_owned());
-        let answer = answers.lock().unwrap_or_else(PoisonError::into_inner).get(&path).cloned();
+        let answer = answers.lock().get(&path).cloned();
         let (header, body) = answer.unwrap_or_else(|| (vec!["404 Not Found".to_owned()], b"{}".to_vec()));
         let is_status = |line: &&String| line.starts_with(|first: char| first.is_ascii_digit());
         let status = header.first().filter(is_status).map_or("200 OK", String::as_str);

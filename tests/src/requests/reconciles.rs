@@ -6,11 +6,12 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        LazyLock, Mutex, PoisonError,
+        LazyLock,
         atomic::{AtomicU8, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use tracing::{
     Level, Span, Subscriber,
     field::{Field, Visit},
@@ -50,7 +51,7 @@ pub struct Reconciles {
 impl Reconciles {
     /// The reconciles so far of all BundleDeployments whose names start with this.
     pub fn of(prefix: &str) -> Self {
-        let all = RECONCILES.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = RECONCILES.lock();
         all.iter().filter(|(name, _)| name.starts_with(prefix)).fold(Self::default(), |sum, (_, one)| Self {
             with_object_writes: sum.with_object_writes + one.with_object_writes,
             with_other_writes: sum.with_other_writes + one.with_other_writes,
@@ -125,7 +126,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Counter {
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let Some(span) = context.span(&id) else { return };
         let Some(Reconcile { name, wrote }) = span.extensions_mut().remove::<Reconcile>() else { return };
-        let mut all = RECONCILES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = RECONCILES.lock();
         let counts = all.entry(name).or_default();
         *match wrote.into_inner() {
             OBJECT => &mut counts.with_object_writes,

@@ -1,12 +1,10 @@
 //! Counts the requests of a client.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use http::Request;
 use kube::client::Body;
+use parking_lot::Mutex;
 
 use crate::requests::{reconciles, request::RequestKind};
 
@@ -34,14 +32,14 @@ impl Recorder {
 
     /// The requests so far.
     pub fn counts(&self) -> Counts {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.counts.lock().clone()
     }
 
     /// Counts a request. The client calls this in the span of the task that sends it.
     pub fn record(&self, request: Request<Body>) -> Request<Body> {
         let kind = RequestKind::of(&request, &self.system_namespace);
         reconciles::record(&kind);
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
+        *self.counts.lock().entry(kind).or_default() += 1;
         request
     }
 }

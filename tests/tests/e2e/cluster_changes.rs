@@ -1,10 +1,6 @@
 //! A bundle is rendered again when the cluster properties that it uses change, and its warnings are in the status.
 
-use std::{
-    pin::pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use chandler_api::BundleDeployment;
 use chandler_tests::{World, bundles, renders, wait, world::condition};
@@ -19,6 +15,7 @@ use kube::{
     client::Body,
     runtime::{WatchStreamExt as _, watcher},
 };
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::{PLAIN, REGISTRY};
@@ -35,7 +32,7 @@ fn of_version(inner: Client, version: &Arc<Mutex<String>>) -> Client {
             if request.uri().path() != "/version" {
                 return inner.send(request).await;
             }
-            let version = version.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let version = version.lock().clone();
             let info = json!({
                 "major": "1", "minor": "0", "gitVersion": version, "gitCommit": "", "gitTreeState": "", "buildDate": "",
                 "goVersion": "", "compiler": "", "platform": ""
@@ -66,16 +63,16 @@ async fn a_bundle_refused_by_an_old_cluster_is_installed_after_the_cluster_upgra
     let message = &condition(&refused, "Progressing").expect("Progressing").message;
     assert!(message.contains("needs Kubernetes 1.29.0") && message.contains("runs 1.20.4"), "{message}");
 
-    "v1.36.0".clone_into(&mut version.lock().unwrap_or_else(PoisonError::into_inner));
+    "v1.36.0".clone_into(&mut version.lock());
     let installed = world.ready(&name).await;
     assert_eq!(installed.metadata.generation, refused.metadata.generation, "the spec was not changed");
 
     // A cluster downgrade does not affect the current release.
-    "v1.20.4".clone_into(&mut version.lock().unwrap_or_else(PoisonError::into_inner));
+    "v1.20.4".clone_into(&mut version.lock());
     let refused = world.condition(&name, "Installed", "False", "UpgradeFailed").await;
     let (before, now) = (installed.status.expect("a status"), refused.status.expect("a status"));
     assert_eq!(before.release, now.release);
-    "v1.36.0".clone_into(&mut version.lock().unwrap_or_else(PoisonError::into_inner));
+    "v1.36.0".clone_into(&mut version.lock());
     world.ready(&name).await;
     world.finish().await;
 }

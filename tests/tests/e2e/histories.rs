@@ -6,15 +6,12 @@
 mod checks;
 mod model;
 
-use std::{
-    collections::BTreeMap,
-    env, mem,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, env, mem};
 
 use chandler_api::Catalog;
 use chandler_tests::{World, wait};
 use kube::{Api, api::DeleteParams};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
@@ -34,13 +31,13 @@ struct Difference(Mutex<String>);
 
 impl Difference {
     fn note(&self, found: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        *self.0.lock() = found;
     }
 }
 
 impl Drop for Difference {
     fn drop(&mut self) {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.0.lock();
         if !last.is_empty() {
             eprintln!("{last}");
         }
@@ -164,12 +161,12 @@ async fn sets_are_as_the_model_says_after_every_step_of_a_random_history() {
                     (false, None)
                 }
             };
-            *found.lock().unwrap_or_else(PoisonError::into_inner) = world;
+            *found.lock() = world;
             is_same
         })
         .await;
         difference.note(String::new());
-        let now = found.into_inner().unwrap_or_else(PoisonError::into_inner).expect("what is installed");
+        let now = found.into_inner().expect("what is installed");
         let before = mem::replace(&mut installed, now);
         // Packages that are needed before and after were never deleted.
         for package in model.needed().intersection(&needed) {

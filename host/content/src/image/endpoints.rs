@@ -1,16 +1,12 @@
 //! The endpoints of an image, and the order in which they are asked.
 
-use std::{
-    fmt,
-    path::PathBuf,
-    pin::Pin,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{fmt, path::PathBuf, pin::Pin, sync::Arc};
 
 use chandler_registries::{
     Registries, Version,
     certificates::{HostCertificates, certificates},
 };
+use parking_lot::RwLock;
 
 use super::{AccessError, Credentials, ImageAccess, ImageReference, Images, client::Client};
 use crate::{ContentError, FailureClass, RegistryError, ServerFailure, blocking};
@@ -38,7 +34,7 @@ impl RegistrySettings {
 
     /// Replaces the settings, for pulls that begin later. Certificates are read at each pull.
     pub fn set(&self, registries: Registries) {
-        *self.registries.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(registries);
+        *self.registries.write() = Arc::new(registries);
     }
 
     /// The certificates for the registry of an image. Blocks on the disk.
@@ -60,7 +56,7 @@ impl RegistrySettings {
     }
 
     fn registries(&self) -> Arc<Registries> {
-        Arc::clone(&self.registries.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.registries.read())
     }
 }
 

@@ -8,9 +8,10 @@
 use std::{
     collections::BTreeSet,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::{
     Url,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -170,7 +171,7 @@ impl Inner {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Those addresses of a host that may be connected to; an error where none is left.

@@ -7,11 +7,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use chandler_registries::normalized;
 use chandler_turns::{Permit, Requester, Turns};
+use parking_lot::Mutex;
 
 /// The most concurrent requests to one server.
 const AT_ONCE: usize = 8;
@@ -58,7 +59,7 @@ impl Crowd {
         // Other spellings of its name give no further slots.
         let server = normalized(server);
         let room = {
-            let mut all = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.servers.lock();
             // Rooms and waiters keep the slots of a server alive.
             all.retain(|_, room| room.strong_count() > 0);
             let known = all.get(&server).and_then(Weak::upgrade);
@@ -102,7 +103,7 @@ mod tests {
         assert!(crowd.enter(&requester(), "slow.example.com").now_or_never().flatten().is_some());
         inside.clear();
         drop(crowd.enter(&requester(), "other.example.com").await);
-        assert_eq!(crowd.servers.lock().unwrap_or_else(PoisonError::into_inner).len(), 1, "unused servers are removed");
+        assert_eq!(crowd.servers.lock().len(), 1, "unused servers are removed");
     }
 
     #[tokio::test]

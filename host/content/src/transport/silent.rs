@@ -1,10 +1,8 @@
 //! The servers that did not answer last, and the news that one answers again.
 
-use std::{
-    collections::HashSet,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashSet;
 
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
 use super::ServerFailure;
@@ -31,7 +29,7 @@ impl Silent {
     /// A request to a server failed. An answer that refuses it is none of silence.
     pub(crate) fn failed(&self, server: &str, failure: ServerFailure) {
         if failure.is_silence() {
-            let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut servers = self.servers.lock();
             if servers.len() < REMEMBERED {
                 servers.insert(server.to_owned());
             }
@@ -40,7 +38,7 @@ impl Silent {
 
     /// A server answered.
     pub(crate) fn answered(&self, server: &str) {
-        let was_silent = self.servers.lock().unwrap_or_else(PoisonError::into_inner).remove(server);
+        let was_silent = self.servers.lock().remove(server);
         if was_silent {
             // An error means that the request was given up.
             let _ = self.returns.send(server.to_owned());
@@ -76,6 +74,6 @@ mod tests {
         for number in 0..2 * REMEMBERED {
             silent.failed(&number.to_string(), ServerFailure::Network);
         }
-        assert_eq!(silent.servers.lock().unwrap().len(), REMEMBERED);
+        assert_eq!(silent.servers.lock().len(), REMEMBERED);
     }
 }

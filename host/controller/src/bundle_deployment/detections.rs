@@ -2,13 +2,11 @@
 //!
 //! An answer depends only on the content and the component. Losing it costs one call.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
 
 use chandler_core::Digest;
 use chandler_decisions::detection::Answer;
+use parking_lot::{Mutex, MutexGuard};
 
 /// The answers about the last content of each BundleDeployment.
 #[derive(Default)]
@@ -54,7 +52,7 @@ impl Detections {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

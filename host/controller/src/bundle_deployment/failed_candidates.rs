@@ -6,12 +6,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use chandler_core::Digest;
 use chandler_decisions::assessment::{Assessment, ReconcileOutcome};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Candidates that failed, by BundleDeployment.
 #[derive(Default)]
@@ -99,7 +99,7 @@ impl FailedCandidates {
     }
 
     fn all(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -3,11 +3,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use chandler_core::Digest;
+use parking_lot::{Mutex, MutexGuard};
 
 /// How long a failure counts: the machine may have been the cause.
 const COUNTS: Duration = Duration::from_mins(5);
@@ -46,7 +46,7 @@ impl FailedUpdates {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Failure>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,9 +1,6 @@
 //! What is known about each Catalog between reconciles.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_api::{BundleSource, Catalog, CatalogContents, ConditionType, Reason, SystemReference, find_condition};
 use chandler_core::Digest;
@@ -11,6 +8,7 @@ use chandler_runtime::{Cache, Reflector, Triggers};
 use chandler_source::Pinned;
 use k8s_openapi::jiff::Timestamp;
 use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use super::status::Failed;
@@ -132,7 +130,7 @@ impl CatalogStates {
     }
 
     fn foreign(&self) -> MutexGuard<'_, BTreeMap<String, Foreign>> {
-        self.foreign.lock().unwrap_or_else(PoisonError::into_inner)
+        self.foreign.lock()
     }
 
     /// The content that Catalogs use.
@@ -196,7 +194,7 @@ impl CatalogStates {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

@@ -3,11 +3,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     mem,
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use chandler_api::BundleDeployment;
 use kube::ResourceExt;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::annotations::{set_named_by, set_of};
@@ -92,7 +92,7 @@ impl DecisionQueue {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

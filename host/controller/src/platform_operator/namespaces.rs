@@ -1,9 +1,6 @@
 //! The namespaces of packages: their names, and their creation.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_catalog::{
     Indexes,
@@ -20,6 +17,7 @@ use kube::{
     Api, Client,
     api::{ObjectMeta, PostParams},
 };
+use parking_lot::Mutex;
 
 use crate::catalog::KnownCatalog;
 
@@ -75,7 +73,7 @@ impl Namespaces {
 
     async fn look_up(&self, digest: &Digest, package: &str) -> Result<Option<PlatformPackage>, ()> {
         let key = (digest.clone(), package.to_owned());
-        let known = || self.suggested.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.suggested.lock();
         if let Some(known) = known().get(&key) {
             return Ok(known.clone());
         }
@@ -100,13 +98,13 @@ impl Namespaces {
     /// Forgets suggestions of catalogs that are not among these any more.
     pub(super) fn retain(&self, catalogs: &[KnownCatalog]) {
         let used: BTreeSet<&Digest> = catalogs.iter().filter_map(|it| it.digest.as_ref()).collect();
-        let mut suggested = self.suggested.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut suggested = self.suggested.lock();
         suggested.retain(|(digest, _), _| used.contains(digest));
     }
 
     /// Forgets that a namespace exists, because a BundleDeployment did not find it.
     pub(super) fn missing(&self, namespace: &str) {
-        self.existing.lock().unwrap_or_else(PoisonError::into_inner).remove(namespace);
+        self.existing.lock().remove(namespace);
     }
 
     /// Creates a namespace that does not exist, for a package or, with an empty one, for what all packages need.
@@ -117,7 +115,7 @@ impl Namespaces {
         package: &str,
         labels: &BTreeMap<String, String>,
     ) -> Result<(), kube::Error> {
-        let existing = || self.existing.lock().unwrap_or_else(PoisonError::into_inner);
+        let existing = || self.existing.lock();
         if existing().contains(name) {
             return Ok(());
         }

@@ -1,11 +1,12 @@
 //! The policy that is in force.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use chandler_api::PlatformPolicy;
 use chandler_resolution::platform::{InForce, InvalidPolicy, Policy};
 use chandler_runtime::{Cache, Reflector};
 use kube::{Resource as _, ResourceExt as _, runtime::reflector::ObjectRef};
+use parking_lot::Mutex;
 
 /// A PlatformPolicy that may not decode.
 pub(super) type Guarded = chandler_runtime::Guarded<PlatformPolicy>;
@@ -38,7 +39,7 @@ impl Policies {
     pub(crate) fn in_force(&self) -> Arc<InForce> {
         let object = self.object();
         let version = version(object.as_deref());
-        let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.read.lock();
         if let Some((_, in_force)) = known.as_ref().filter(|(known, _)| *known == version) {
             return Arc::clone(in_force);
         }
@@ -57,7 +58,7 @@ impl Policies {
     /// Whether the policy has changed since the last call.
     pub(super) fn take_changed(&self) -> bool {
         let now = version(self.object().as_deref());
-        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut announced = self.announced.lock();
         announced.replace(now.clone()) != Some(now)
     }
 

@@ -1,9 +1,6 @@
 //! The classes in use, by name.
 
-use std::{
-    collections::BTreeMap,
-    sync::{PoisonError, RwLock},
-};
+use std::collections::BTreeMap;
 
 use chandler_api::{Reason, UpdatePolicy};
 use chandler_builtin::Provisioners;
@@ -12,6 +9,7 @@ use chandler_decisions::problem::Problem;
 use chandler_engine::{Limits, LoadError, Provisioner};
 use chandler_runtime::WatchSelector;
 use futures::future::join_all;
+use parking_lot::RwLock;
 use serde_json::{Map, Value};
 
 use super::earlier::EarlierComponents;
@@ -93,7 +91,7 @@ impl Classes {
         if let Some(class) = self.builtin(name).await.map_err(|error| problem::loaded(&error))? {
             return Ok(class);
         }
-        let defined = self.defined.read().unwrap_or_else(PoisonError::into_inner);
+        let defined = self.defined.read();
         match defined.get(name).map(|defined| &defined.class) {
             Some(Ok(class)) => Ok(class.clone()),
             Some(Err(reason)) => {
@@ -114,7 +112,7 @@ impl Classes {
             Some(Offer { name: builtin.class.to_owned(), priority: BUILTIN_PRIORITY, is_builtin: true, class })
         });
         let mut offers: Vec<Offer> = join_all(builtin).await.into_iter().flatten().collect();
-        let defined = self.defined.read().unwrap_or_else(PoisonError::into_inner);
+        let defined = self.defined.read();
         offers.extend(defined.iter().filter(|(name, _)| !Self::is_builtin(name)).map(
             |(name, Defined { priority, class })| Offer {
                 name: name.clone(),
@@ -147,12 +145,12 @@ impl Classes {
 
     /// The class of this name that a ProvisionerClass defines, if it is ready for use.
     pub(crate) fn in_use(&self, name: &str) -> Option<Class> {
-        self.defined.read().unwrap_or_else(PoisonError::into_inner).get(name)?.class.as_ref().ok().cloned()
+        self.defined.read().get(name)?.class.as_ref().ok().cloned()
     }
 
     /// Notes a class whose component is about to be loaded, and its priority. A component that is in use stays in use.
     pub(crate) fn announce(&self, name: &str, priority: i32) {
-        let mut all = self.defined.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.defined.write();
         let defined = all.entry(name.to_owned()).or_insert(Defined { priority, class: Err(NotReady::Loading) });
         defined.priority = priority;
     }
@@ -168,7 +166,7 @@ impl Classes {
     }
 
     fn settle(&self, name: &str, class: Result<Class, NotReady>) {
-        let mut all = self.defined.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.defined.write();
         let priority = all.get(name).map_or(0, |defined| defined.priority);
         let digest = class.as_ref().ok().map(|class| class.provisioner.digest().clone());
         let replaced = all.insert(name.to_owned(), Defined { priority, class });
@@ -188,7 +186,7 @@ impl Classes {
 
     /// The digests and sizes of all components that were pulled and are in use.
     pub(crate) fn pulled(&self) -> Vec<(Digest, u64)> {
-        let defined = self.defined.read().unwrap_or_else(PoisonError::into_inner);
+        let defined = self.defined.read();
         let current = defined.values().filter_map(|defined| defined.class.as_ref().ok());
         let current = current.filter_map(|class| {
             class.artifact.as_ref().map(|artifact| (class.provisioner.digest().clone(), artifact.bytes))
@@ -198,12 +196,12 @@ impl Classes {
 
     /// Removes a class. Returns whether it was defined. Calls in progress are not affected.
     pub(crate) fn remove(&self, name: &str) -> bool {
-        self.defined.write().unwrap_or_else(PoisonError::into_inner).remove(name).is_some()
+        self.defined.write().remove(name).is_some()
     }
 
     /// The names of the classes that ProvisionerClasses define.
     pub(crate) fn defined(&self) -> Vec<String> {
-        self.defined.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        self.defined.read().keys().cloned().collect()
     }
 
     /// Whether this is the name of a built-in class.

@@ -3,16 +3,14 @@
 //! An installed release keeps its component until the update of its class is approved, and a rollback renders with the component of its
 //! revision. The record has the digests of both the component and its artifact, so that it is found in the cache, and else fetched again.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::VecDeque;
 
 use chandler_api::ProvisionerInUse;
 use chandler_content::{ContentError, ImageReference, ReferenceError, ResolvedImage};
 use chandler_core::Digest;
 use chandler_engine::{LoadError, Provisioner};
 use chandler_source::Grantee;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     classes::{Class, Classes},
@@ -69,7 +67,7 @@ impl EarlierComponents {
     }
 
     fn all(&self) -> MutexGuard<'_, VecDeque<(Provisioner, u64)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

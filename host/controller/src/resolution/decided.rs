@@ -5,12 +5,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use chandler_api::{BundleDeployment, Resolution};
 use chandler_core::Digest;
 use kube::{Api, ResourceExt as _};
+use parking_lot::Mutex;
 
 use super::decisions::Decisions;
 use crate::cluster::Cluster;
@@ -29,13 +30,13 @@ struct Members {
 impl DecidedMembers {
     /// Forgets a Resolution that is gone.
     pub(super) fn forget(&self, resolution: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(resolution);
+        self.0.lock().remove(resolution);
     }
 
     /// Whether a decision of a Resolution has this member as it is.
     pub(super) async fn has(&self, cluster: &Cluster, resolution: &Resolution, member: &BundleDeployment) -> bool {
         let (name, uid, wanted) = (resolution.name_any(), resolution.uid(), identity(member));
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned();
+        let known = self.0.lock().get(&name).cloned();
         if known.is_some_and(|known| known.uid == uid && known.known.contains(&wanted)) {
             return true;
         }
@@ -50,7 +51,7 @@ impl DecidedMembers {
         let members = decisions.newest_first().flat_map(|decision| decision.manifests.deployments());
         let known: BTreeSet<_> = members.map(|member| identity(&member)).collect();
         let has = known.contains(&wanted);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(Members { uid, known }));
+        self.0.lock().insert(name, Arc::new(Members { uid, known }));
         has
     }
 }

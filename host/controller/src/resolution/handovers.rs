@@ -2,13 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use chandler_api::Resolution;
 use chandler_resolution::{PlannedMember, status::Answer};
 use kube::ResourceExt as _;
+use parking_lot::{Mutex, MutexGuard};
 
 /// How long a member is kept for a Resolution of another account whose checks do not end: it may not be able to install the member.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -143,7 +143,7 @@ impl Handovers {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use chandler_api::{BundleDeployment, Resolution, Revision};
@@ -18,6 +18,7 @@ use chandler_resolution::{
 };
 use chandler_resolver::{Installed, Source};
 use kube::ResourceExt as _;
+use parking_lot::Mutex;
 
 use super::{
     answer::open,
@@ -57,7 +58,7 @@ impl Entries {
         packages: &BTreeSet<String>,
         all: &BTreeSet<Digest>,
     ) -> (Listed, Vec<(Digest, String)>) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         known.retain(|(digest, _), _| all.contains(digest));
         if known.len() > KNOWN {
             known.clear();
@@ -77,7 +78,7 @@ impl Entries {
 
     fn add(&self, read: &Listed) {
         let read = read.iter().map(|(key, entries)| (key.clone(), Arc::clone(entries)));
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(read);
+        self.0.lock().extend(read);
     }
 }
 

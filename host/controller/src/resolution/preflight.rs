@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -11,6 +11,7 @@ use chandler_decisions::account::requester;
 use chandler_resolution::{Manifests, checks::Refusal, installation::Placement};
 use chandler_runtime::Jobs;
 use kube::ResourceExt as _;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::member_checks::{Unsettled, refusals, unsettled};
 use crate::bundle_deployment::Installer;
@@ -179,7 +180,7 @@ impl Preflights {
     }
 
     fn refused(&self) -> MutexGuard<'_, HashMap<String, Refused>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        self.refused.lock()
     }
 }
 

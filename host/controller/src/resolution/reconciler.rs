@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     thread,
     time::Duration,
 };
@@ -25,6 +25,7 @@ use chandler_turns::Turns;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{Api, ResourceExt as _};
+use parking_lot::Mutex;
 
 use super::{
     answer::{Answered, Reply},
@@ -183,19 +184,19 @@ impl Resolutions {
         self.preflights.end(name);
         self.sets.decided.forget(name);
         self.states.handovers.forget(name);
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.memory.lock().remove(name);
         self.backoff.succeeded(name);
     }
 
     /// Takes what is known about a Resolution; after an error it must be read again.
     fn recall(&self, resolution: &Resolution) -> Memory {
-        let known = self.memory.lock().unwrap_or_else(PoisonError::into_inner).remove(&resolution.name_any());
+        let known = self.memory.lock().remove(&resolution.name_any());
         let uid = resolution.uid();
         known.filter(|memory| memory.uid == uid).unwrap_or_else(|| Memory { uid, ..Memory::default() })
     }
 
     fn remember(&self, name: &str, memory: Memory) {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), memory);
+        self.memory.lock().insert(name.to_owned(), memory);
     }
 
     /// The status to write.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use chandler_resolution::{
 };
 use chandler_runtime::{Cache, Reflector, Triggers};
 use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
+use parking_lot::Mutex;
 
 use tokio::{sync::Notify, time::Instant};
 
@@ -87,7 +88,7 @@ impl ResolutionStates {
         self.owner(&name, deployment.labels().get(OWNER_NAME_LABEL));
         self.state_changed(deployment);
         let now = Bundle::of(deployment).filter(|_| deployment.metadata.deletion_timestamp.is_none());
-        let mut installed = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut installed = self.installed.lock();
         let is_same = installed.get(&name) == now.as_ref();
         match now {
             Some(now) => drop(installed.insert(name, now)),
@@ -103,7 +104,7 @@ impl ResolutionStates {
     fn state_changed(&self, deployment: &BundleDeployment) {
         let name = deployment.name_any();
         let Some(state) = ready(deployment).map(|ready| ready.reason.clone()) else { return };
-        let before = self.states.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), state.clone());
+        let before = self.states.lock().insert(name.clone(), state.clone());
         if before.as_ref() == Some(&state) {
             return;
         }
@@ -117,9 +118,9 @@ impl ResolutionStates {
     /// A BundleDeployment is gone.
     fn deployment_gone(&self, name: &str) {
         self.owner(name, None);
-        self.states.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.states.lock().remove(name);
         self.handovers.deployment_gone(name);
-        if self.installed.lock().unwrap_or_else(PoisonError::into_inner).remove(name).is_some() {
+        if self.installed.lock().remove(name).is_some() {
             self.bundles.notify_one();
         }
     }
@@ -137,14 +138,14 @@ impl ResolutionStates {
     /// A ConfigMap of the system namespace is new, changed or gone. A decision that someone deletes is read again.
     fn config_map_changed(&self, map: &impl kube::ResourceExt) {
         if let Some(resolution) = map.labels().get(NAME_LABEL) {
-            self.stale.lock().unwrap_or_else(PoisonError::into_inner).insert(resolution.clone());
+            self.stale.lock().insert(resolution.clone());
             self.wake(resolution);
         }
     }
 
     /// Whether a decision of a Resolution changed since this was asked last.
     pub(super) fn take_stale(&self, name: &str) -> bool {
-        self.stale.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
+        self.stale.lock().remove(name)
     }
 
     /// Reconciles all Resolutions again.

@@ -1,10 +1,8 @@
 //! Cluster IPs and node ports.
 
-use std::{
-    collections::{HashSet, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{HashSet, VecDeque};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use crate::store::{Scope, Store};
@@ -96,7 +94,7 @@ impl Addresses {
     }
 
     fn loaded(&self, store: &Store) -> MutexGuard<'_, Allocators> {
-        let mut allocators = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut allocators = self.0.lock();
         if !allocators.is_loaded {
             allocators.load(store);
         }

@@ -9,10 +9,7 @@
 pub mod cache;
 pub mod request;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use chandler_devcluster_apimachinery::access::{
     Attributes, Decision, PolicySet, User, authorize,
@@ -21,6 +18,7 @@ use chandler_devcluster_apimachinery::access::{
     refusal::refusal,
 };
 use http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
@@ -100,8 +98,8 @@ impl Authorizer {
         }
     }
 
-    fn modes(&self) -> std::sync::MutexGuard<'_, HashMap<String, Mode>> {
-        self.modes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn modes(&self) -> parking_lot::MutexGuard<'_, HashMap<String, Mode>> {
+        self.modes.lock()
     }
 
     fn remember(&self, requestor: String, mode: Mode) {

@@ -1,11 +1,9 @@
 //! The active faults, and which of them affect a request.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use http::Method;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     effect::{Effect, When},
@@ -171,7 +169,7 @@ impl Faults {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,11 +1,8 @@
 //! The store, shared.
 
-use std::{
-    fs::File,
-    path::Path,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-};
+use std::{fs::File, path::Path, sync::Arc};
 
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde_json::Value;
 
 use crate::store::{
@@ -233,17 +230,17 @@ impl Store {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
-        let state = self.0.state.read().unwrap_or_else(PoisonError::into_inner);
+        let state = self.0.state.read();
         if !state.has_too_much_parsed() {
             return state;
         }
         drop(state);
         drop(self.write());
-        self.0.state.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, State> {
-        let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.state.write();
         if state.has_too_much_parsed() {
             state.drop_parsed();
         }

@@ -1,10 +1,8 @@
 //! Rules of tests and tools for the simulation, besides annotations. They can be changed at run time.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::behaviour::Behaviour;
@@ -110,7 +108,7 @@ impl Rules {
     }
 
     fn change(&self, with: impl FnOnce(&mut Vec<(Subject, Effect)>)) {
-        with(&mut self.0.rules.lock().unwrap_or_else(PoisonError::into_inner));
+        with(&mut self.0.rules.lock());
         self.0.changed.send_replace(());
     }
 
@@ -135,7 +133,7 @@ impl Rules {
     }
 
     fn last<T>(&self, kind: &str, namespace: &str, name: &str, read: impl Fn(&Effect) -> Option<T>) -> Option<T> {
-        let rules = self.0.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.0.rules.lock();
         let covering = rules.iter().rev().filter(|(subject, _)| subject.covers(kind, namespace, name));
         covering.into_iter().find_map(|(_, effect)| read(effect))
     }

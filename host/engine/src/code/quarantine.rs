@@ -8,11 +8,11 @@ use std::{
     collections::HashMap,
     fs,
     path::PathBuf,
-    sync::{Mutex, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use chandler_core::Digest;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::text::sanitize;
@@ -95,8 +95,8 @@ impl Quarantine {
         }
     }
 
-    fn entries(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> parking_lot::MutexGuard<'_, HashMap<Digest, Entry>> {
+        self.entries.lock()
     }
 
     fn read(&self, component: &Digest) -> Option<Entry> {

@@ -9,12 +9,10 @@ mod output;
 mod request;
 mod wasi;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use chandler_core::{Content, Digest};
+use parking_lot::Mutex;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
@@ -86,7 +84,7 @@ pub(crate) type SharedRecorder = Arc<Mutex<Recorder>>;
 
 /// Runs a function on the recorder.
 pub(crate) fn record<T>(recorder: &SharedRecorder, f: impl FnOnce(&mut Recorder) -> T) -> T {
-    f(&mut recorder.lock().unwrap_or_else(PoisonError::into_inner))
+    f(&mut recorder.lock())
 }
 
 impl State {

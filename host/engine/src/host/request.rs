@@ -1,8 +1,9 @@
 //! The `request` interface: hands the request to the guest and records the facts that the guest reads.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use chandler_core::{Fact, RecordedFacts, Request, Target};
+use parking_lot::Mutex;
 
 use super::State;
 use crate::contract::bindings::chandler::provisioner::request::Host;
@@ -24,7 +25,7 @@ impl Requested {
     }
 
     fn target(&self, fact: Fact) -> &Target {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).add(fact);
+        self.asked.lock().add(fact);
         &self.target
     }
 }

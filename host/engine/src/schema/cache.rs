@@ -1,13 +1,10 @@
 //! A cache of compiled schemas. Compiling the schema of a large format takes longer than rendering a small bundle, and
 //! the bundles of a format share a few schemas.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
-};
+use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 use chandler_core::Digest;
+use parking_lot::Mutex;
 
 use super::Schema;
 use crate::CallError;
@@ -33,7 +30,7 @@ impl Schemas {
     }
 
     fn find(&self, digest: &Digest) -> Option<Arc<Schema>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         let index = kept.iter().position(|(found, _)| found == digest)?;
         let found = kept.remove(index)?;
         let schema = Arc::clone(&found.1);
@@ -42,7 +39,7 @@ impl Schemas {
     }
 
     fn keep(&self, digest: Digest, schema: &Arc<Schema>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         kept.retain(|(found, _)| *found != digest);
         kept.push_front((digest, Arc::clone(schema)));
         let mut parts = 0_usize;

@@ -4,11 +4,9 @@
 //! all compiled patterns of a document share a budget, like `max_mem` in RE2. A pattern is compiled when it is first needed,
 //! once per text, and all are dropped with the document. Memory that a search needs besides the program is not kept.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use regex_automata::{Input, meta, nfa::thompson::WhichCaptures};
 
 use super::translate::{Invalid, translate};
@@ -102,7 +100,7 @@ impl Patterns {
     /// # Errors
     /// If it is not valid in RE2, is too large, or exceeds the budget of the document.
     pub fn get(&self, pattern: &str) -> Result<Arc<Pattern>, PatternError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if let Some(known) = state.compiled.get(pattern) {
             return Ok(Arc::clone(known));
         }
@@ -127,7 +125,7 @@ impl Patterns {
 
     /// The bytes that were charged to the budget.
     pub fn charged(&self) -> usize {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).charged
+        self.state.lock().charged
     }
 }
 

@@ -3,11 +3,11 @@
 use std::{
     collections::HashMap,
     hash::Hash,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use chandler_turns::KeyedLocks;
+use parking_lot::{Mutex, MutexGuard};
 
 /// Answers by key. Each is used again until its time to live is over, counted from before the question, or until it is forgotten.
 pub(crate) struct Recent<K, V> {
@@ -104,7 +104,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Recent<K, V> {
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries<K, V>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }
 

@@ -1,11 +1,9 @@
 //! The storage for the record of an owner, provided by the caller.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
 use futures::{FutureExt as _, future::BoxFuture};
+use parking_lot::Mutex;
 
 use crate::pure::{
     holdings::{Holdings, Intent, Settlement},
@@ -67,14 +65,14 @@ impl InMemory {
     }
 
     fn change(&self, change: impl FnOnce(&Holdings) -> Holdings) {
-        let mut holdings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut holdings = self.0.lock();
         *holdings = Arc::new(change(&holdings));
     }
 }
 
 impl Ledger for InMemory {
     fn holdings(&self) -> Arc<Holdings> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.lock())
     }
 
     fn begin(&self, intent: Intent) -> BoxFuture<'_, Result<(), LedgerError>> {

@@ -1,11 +1,9 @@
 //! Compares objects that seem changed by dry runs, once for each state of an object.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
 use chandler_core::Digest;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
@@ -69,11 +67,11 @@ impl Comparisons {
     }
 
     fn remembers(&self, uid: &str, digest: &Digest) -> bool {
-        self.equal.lock().unwrap_or_else(PoisonError::into_inner).get(uid) == Some(digest)
+        self.equal.lock().get(uid) == Some(digest)
     }
 
     fn remember(&self, uid: &str, digest: Digest) {
-        let mut equal = self.equal.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut equal = self.equal.lock();
         if equal.len() >= self.limit {
             equal.clear();
         }

@@ -6,13 +6,13 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use chandler_turns::KeyedLocks;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList};
 use kube::{Client, api::ApiResource};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::pure::{desired::Served, error::ApiError};
 
@@ -131,7 +131,7 @@ impl Discovery {
     }
 
     fn documents(&self) -> MutexGuard<'_, Documents> {
-        self.documents.lock().unwrap_or_else(PoisonError::into_inner)
+        self.documents.lock()
     }
 
     async fn versions(&self, group: &str) -> Result<Vec<String>, ApiError> {

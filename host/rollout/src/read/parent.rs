@@ -1,11 +1,8 @@
 //! The parent of an owner's set: as the watch of the caller delivered it, as this rollout wrote it last, or read.
 
-use std::{
-    cmp::Ordering,
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::{cmp::Ordering, collections::HashMap};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
@@ -60,8 +57,8 @@ impl Parents {
         }
     }
 
-    fn written(&self) -> std::sync::MutexGuard<'_, HashMap<String, Parent>> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    fn written(&self) -> parking_lot::MutexGuard<'_, HashMap<String, Parent>> {
+        self.written.lock()
     }
 }
 

@@ -44,8 +44,8 @@ impl Rollout {
         next.filter(|_| look)
     }
 
-    fn causes(&self) -> std::sync::MutexGuard<'_, Causes> {
-        self.causes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn causes(&self) -> parking_lot::MutexGuard<'_, Causes> {
+        self.causes.lock()
     }
 
     /// Looks at these objects.

@@ -1,8 +1,7 @@
-use std::sync::{Mutex as Shared, PoisonError};
-
 use futures::{FutureExt as _, StreamExt as _};
 use http::{Request, Response};
 use kube::client::Body;
+use parking_lot::Mutex as Shared;
 use serde_json::{Value, json};
 
 use super::*;
@@ -39,7 +38,7 @@ type Answers = Arc<Shared<(Option<&'static str>, Vec<&'static str>)>>;
 fn cluster(answers: &Answers) -> ClusterInfoWatch {
     let answers = Arc::clone(answers);
     let service = tower::service_fn(move |request: Request<Body>| {
-        let (version, kinds) = answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (version, kinds) = answers.lock().clone();
         let answer = answer(request.uri().path(), version, &kinds);
         async move { Ok::<_, std::convert::Infallible>(answer) }
     });
@@ -72,7 +71,7 @@ fn answer(path: &str, version: Option<&str>, kinds: &[&str]) -> Response<Body> {
 #[tokio::test]
 async fn a_change_is_notified_once_and_an_outage_changes_nothing() {
     let answers: Answers = Arc::new(Shared::new((Some("v1.33.0"), vec!["A"])));
-    let set = |version, kinds| *answers.lock().unwrap() = (version, kinds);
+    let set = |version, kinds| *answers.lock() = (version, kinds);
     let cluster = cluster(&answers);
     let mut changes = cluster.changes();
     let mut is_notified = async || {
@@ -146,7 +145,7 @@ async fn only_an_openshift_is_asked_for_its_version() {
         let paths = Arc::clone(&asked);
         let service = tower::service_fn(move |request: Request<Body>| {
             let path = request.uri().path().to_owned();
-            paths.lock().unwrap().push(path.clone());
+            paths.lock().push(path.clone());
             let response = if path.ends_with("/clusterversions/version") {
                 let object = json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"},
                                     "status": {"desired": {"version": "4.20.1"}}});
@@ -174,7 +173,7 @@ async fn only_an_openshift_is_asked_for_its_version() {
         let cluster = ClusterInfoWatch::new(Client::new(service, "default"), Availability::default());
         assert!(cluster.refresh().await, "a refusal is not retried soon");
         assert_eq!(cluster.get().await.openshift_version.as_deref(), expected);
-        let asks = std::mem::take(&mut *asked.lock().unwrap());
+        let asks = std::mem::take(&mut *asked.lock());
         assert_eq!(asks.iter().any(|path| path.contains("clusterversions")), kind == "ClusterVersion", "{asks:?}");
     }
 }

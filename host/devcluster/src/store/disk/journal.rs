@@ -3,12 +3,13 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     thread::JoinHandle,
 };
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::Disk;
@@ -57,13 +58,14 @@ struct Queue {
 
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     /// Waits for writes. Returns an empty list if the thread should end.
     fn next(&self) -> Vec<Committed> {
         let waits = |queue: &mut Queue| queue.pending.is_empty() && !queue.closing;
-        let mut queue = self.work.wait_while(self.queue(), waits).unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.queue();
+        self.work.wait_while(&mut queue, waits);
         self.room.notify_all();
         queue.pending.drain(..).collect()
     }
@@ -124,7 +126,7 @@ impl Journal {
     /// Waits while too many writes are pending.
     pub(crate) fn throttle(&self) {
         let is_full = |queue: &mut Queue| queue.pending.len() > PENDING && !queue.ended;
-        drop(self.shared.room.wait_while(self.shared.queue(), is_full));
+        self.shared.room.wait_while(&mut self.shared.queue(), is_full);
     }
 
     /// All writes up to this revision are on disk.
@@ -146,7 +148,7 @@ impl Journal {
     pub(crate) fn close(&self) {
         self.shared.queue().closing = true;
         self.shared.work.notify_one();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             // It fails when the thread panicked, which it does not.
             let _ = thread.join();
