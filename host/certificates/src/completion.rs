@@ -152,7 +152,7 @@ impl<R> Check<'_, R> {
             decision => decision,
         };
         self.log(declaration, &decision);
-        Ok(decision.take(&names, request, self.now, self.policy)?)
+        Ok(decision.carry_out(&names, request, self.now, self.policy)?)
     }
 
     /// Whether every live object with a `caBundle` trusts this certificate. Objects that do not exist yet will be created with it.

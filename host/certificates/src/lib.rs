@@ -8,7 +8,7 @@
 //!
 //! 1. [`Declarations::of`] reads the requests of the release.
 //! 2. [`Stored::read`] parses the Secret from the cluster.
-//! 3. [`decide`](decide::decide) decides what to do with it at a given time, and [`Decision::take`] computes its new
+//! 3. [`decide`](decide::decide) decides what to do with it at a given time, and [`Decision::carry_out`] computes its new
 //!    content, with new keys if needed.
 //! 4. [`Declarations::complete`] adds the result to the release that is applied.
 //!
@@ -31,7 +31,7 @@
 //! | [`stored`] | a parsed Secret |
 //! | [`decide`](mod@decide) | decides what to do with a Secret |
 //! | [`material`] | the content of a Secret |
-//! | `take` | carries out a decision: generates keys |
+//! | `carry_out` | carries out a decision: generates keys |
 //! | [`completion`] | all of this for one release, with the reads of the caller |
 //! | [`complete`](mod@complete) | the release with Secrets and CA bundles |
 //! | [`trust`] | checks whether an object in the cluster trusts an authority |
@@ -41,6 +41,7 @@
 //! | [`ServingCertificate`] | certificates of servers of the host itself |
 
 pub mod annotations;
+mod carry_out;
 mod certificate;
 pub mod complete;
 pub mod completion;
@@ -52,7 +53,6 @@ pub mod material;
 pub mod policy;
 mod serving;
 pub mod stored;
-mod take;
 pub mod trust;
 
 pub use decide::{Cause, Decision};

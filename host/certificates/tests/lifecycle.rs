@@ -76,7 +76,7 @@ impl World {
             }
             decision => decision,
         };
-        let material = decision.take(&names, self.request.as_deref(), self.now, &self.policy).unwrap();
+        let material = decision.carry_out(&names, self.request.as_deref(), self.now, &self.policy).unwrap();
         self.write(&material, written);
         material.look_again(self.now, &self.policy)
     }

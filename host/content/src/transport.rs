@@ -7,15 +7,15 @@
 //! | `stream` | connections without HTTP |
 //! | `addresses` | the addresses that connections are allowed to |
 //! | `tls`, `trust` | TLS, and why a connection is not trusted |
-//! | `pace`, `crowd` | the minimum rate of a body, and the limit of concurrent requests to one server |
+//! | `pace`, `request_limits` | the minimum rate of a body, and the limit of concurrent requests to one server |
 //! | `silent` | the servers that did not answer last |
 //! | `failure` | [`ServerFailure`], the kinds of failures |
 
 mod addresses;
 mod connection;
-mod crowd;
 mod failure;
 mod pace;
+mod request_limits;
 mod silent;
 mod stream;
 mod tls;
@@ -23,8 +23,8 @@ mod trust;
 
 pub(crate) use self::{
     connection::{Connection, ConnectionError, authority, failure_of, is_here, is_loopback, retry_after},
-    crowd::Crowd,
     pace::Pace,
+    request_limits::RequestLimits,
     silent::Silent,
     stream::connect,
     tls::{SystemRoots, Trust},

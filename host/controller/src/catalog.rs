@@ -5,15 +5,15 @@
 //! | module | contents | I/O |
 //! |---|---|---|
 //! | `reconciler` | the state of the reconciler, and one reconcile | yes |
-//! | `look` | what the source names now, with as few requests as possible | yes |
+//! | `poll` | what the source names now, with as few requests as possible | yes |
 //! | `index` | builds the index of a catalog and checks it | disk |
 //! | `olm` | uses the catalogs of OLM like Catalogs | yes |
 //! | `states` | what is known about each Catalog between reconciles | no |
 //! | `status` | derives the status | no |
 
 mod index;
-mod look;
 mod olm;
+mod poll;
 mod reconciler;
 mod states;
 mod status;

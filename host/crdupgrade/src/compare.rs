@@ -8,9 +8,8 @@ use crate::{
     crd::{Crd, Version},
     finding::{Finding, Report},
     objects::limit::CheckError,
-    policy, version_order, walk,
+    outside_schemas, policy, version_order, walk,
     walk::Placed,
-    whole,
 };
 
 /// The maximum number of versions that are compared. Widely used operators have fewer than ten.
@@ -58,8 +57,8 @@ pub fn compare(old: &Value, new: &Value, policy: &Policy) -> Report {
             message,
         });
     };
-    for whole in whole::compare(&old, &new) {
-        tell(whole.version, None, whole.pointer, whole.change);
+    for found in outside_schemas::compare(&old, &new) {
+        tell(found.version, None, found.pointer, found.change);
     }
     for before in &old.versions {
         let Some(after) = new.version(before.name) else { continue };

@@ -10,7 +10,7 @@
 //! | [`finding`] | findings and their enforcement |
 //! | [`upgrade`] | the findings of a release by CRD, and the digests by which a user approves them |
 //! | `crd`, `version_order` | reads a CRD; the order of versions |
-//! | `whole` | changes of a CRD as a whole |
+//! | `outside_schemas` | changes of a CRD outside of its schemas |
 //! | `walk` | compares two schemas level by level |
 //! | [`objects`] | checks existing custom resources against the new schemas |
 //! | `keywords`, `combinations`, `validations`, `change` | compares one level keyword by keyword |
@@ -22,12 +22,12 @@ mod crd;
 pub mod finding;
 mod keywords;
 pub mod objects;
+mod outside_schemas;
 mod policy;
 pub mod upgrade;
 mod validations;
 mod version_order;
 mod walk;
-mod whole;
 
 pub use chandler_core::crd_upgrade::{CrdPolicy, Enforcement, Policy, Rule, RulePolicy};
 pub use compare::{comparable, compare};

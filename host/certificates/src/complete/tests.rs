@@ -30,7 +30,7 @@ fn release() -> Release {
 fn material(declarations: &Declarations) -> Material {
     let (names, now, policy) =
         (declarations.certificates()[0].names(), datetime!(2026-01-01 0:00 UTC), Policy::default());
-    decide(None, &names, Some("asked"), now, &policy).take(&names, Some("asked"), now, &policy).unwrap()
+    decide(None, &names, Some("asked"), now, &policy).carry_out(&names, Some("asked"), now, &policy).unwrap()
 }
 
 fn object<'a>(release: &'a Release, name: &str) -> &'a serde_json::Map<String, Value> {
@@ -100,7 +100,8 @@ fn completing_twice_gives_the_same_release() {
     // As the API server returns it at a later time.
     let stored = crate::Stored::read(&Value::Object(object(&once, "s").clone()));
     let (names, later) = (declarations.certificates()[0].names(), datetime!(2026-01-01 0:00 UTC) + Duration::days(100));
-    let again = decide(Some(stored), &names, Some("asked"), later, &policy).take(&names, None, later, &policy).unwrap();
+    let again =
+        decide(Some(stored), &names, Some("asked"), later, &policy).carry_out(&names, None, later, &policy).unwrap();
     assert_eq!(declarations.complete(&release, &[again], &policy).unwrap(), once);
 }
 

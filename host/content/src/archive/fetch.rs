@@ -75,7 +75,7 @@ impl Archives {
             let _fetch = self.lock(&place).await;
             let reader = self.shared.store.reader(access.credentials.as_ref());
             let known = self.known(&place, &reader).await?;
-            let _room = self.shared.crowd.enter(&self.requester, &url.server()).await;
+            let _permit = self.shared.request_limits.acquire(&self.requester, &url.server()).await;
             let download = Download::new(url, access, false, &self.shared)?;
             let response = match known {
                 None => download.get().await?,
@@ -102,7 +102,7 @@ impl Archives {
             let Some(known) = known.filter(|known| known.etag.is_some() || known.last_modified.is_some()) else {
                 return Ok(false);
             };
-            let _room = self.shared.crowd.enter(&self.requester, &url.server()).await;
+            let _permit = self.shared.request_limits.acquire(&self.requester, &url.server()).await;
             let download = Download::new(url, access, false, &self.shared)?;
             Ok(download.get_if_changed(&known).await?.is_none())
         })
@@ -119,7 +119,7 @@ impl Archives {
             if let Some(tree) = self.shared.proven_tree(&key(&archive.digest, &place), &reader.clone().into()).await? {
                 return Ok(tree);
             }
-            let _room = self.shared.crowd.enter(&self.requester, &url.server()).await;
+            let _permit = self.shared.request_limits.acquire(&self.requester, &url.server()).await;
             let download = Download::new(url, access, true, &self.shared)?;
             let response = download.get().await?;
             let fetched = self.save(&download, response, url, Some(&archive.digest)).await?;

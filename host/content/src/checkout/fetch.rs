@@ -71,7 +71,7 @@ impl Repositories {
             return Ok(Selected { commit: *commit, tag: None });
         }
         self.in_time(url, async {
-            let _room = self.shared.crowd.enter(&self.requester, &url.server()).await;
+            let _permit = self.shared.request_limits.acquire(&self.requester, &url.server()).await;
             Session::begin(url, access, false, &self.shared).await?.select(revision).await
         })
         .await
@@ -91,7 +91,7 @@ impl Repositories {
                 return Ok(tree);
             }
             let tree = {
-                let _room = self.shared.crowd.enter(&self.requester, &url.server()).await;
+                let _permit = self.shared.request_limits.acquire(&self.requester, &url.server()).await;
                 self.download(checkout, access).await?
             };
             let (store, tree_of) = (self.shared.store.clone(), tree.digest().clone());

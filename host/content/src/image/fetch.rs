@@ -19,7 +19,7 @@ use crate::{
     Archives, ContentError, LimitExceeded, Limits, Repositories, Store, StoreError, Tree, blocking,
     path::entry_path,
     store::{Asking, ImageKey, Known, Place, Workspace, own_file},
-    transport::{Crowd, Silent, SystemRoots},
+    transport::{RequestLimits, Silent, SystemRoots},
     unpack::{self, Budget, Dialect, Overlay, RootedAt, UnpackError},
 };
 
@@ -104,7 +104,7 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) options: Arc<ImageOptions>,
     pub(crate) roots: SystemRoots,
-    pub(crate) crowd: Crowd,
+    pub(crate) request_limits: RequestLimits,
     pub(crate) silent: Arc<Silent>,
     /// Locked while content is fetched, so that the same content is fetched once.
     pub(crate) fetches: KeyedLocks<ImageKey>,
@@ -144,9 +144,9 @@ impl Inner {
 impl Images {
     /// Images that are kept in `store`.
     pub fn new(store: Store, options: ImageOptions) -> Self {
-        let (options, roots, crowd) = (Arc::new(options), SystemRoots::default(), Crowd::default());
+        let (options, roots, request_limits) = (Arc::new(options), SystemRoots::default(), RequestLimits::default());
         let silent = Arc::default();
-        let inner = Inner { store, options, roots, crowd, silent, fetches: KeyedLocks::default() };
+        let inner = Inner { store, options, roots, request_limits, silent, fetches: KeyedLocks::default() };
         Self { inner: Arc::new(inner), requester: Requester::controller() }
     }
 
@@ -203,7 +203,7 @@ impl Images {
     /// The digest that a tag has at an endpoint.
     async fn tagged(&self, endpoint: Endpoint) -> Result<Digest, ContentError> {
         let reference = &endpoint.image;
-        let _room = self.inner.crowd.enter(&self.requester, reference.registry()).await;
+        let _permit = self.inner.request_limits.acquire(&self.requester, reference.registry()).await;
         let client = self.client(&endpoint).await?;
         let what = format!("manifests/{}", reference.tag().unwrap_or("latest"));
         // The header is optional.
@@ -355,7 +355,7 @@ impl Images {
         let tree = match known {
             Some(Known { tree, proven: true, verified: true }) => return Ok(tree),
             known => {
-                let _room = self.inner.crowd.enter(&self.requester, endpoint.image.registry()).await;
+                let _permit = self.inner.request_limits.acquire(&self.requester, endpoint.image.registry()).await;
                 match (&known, &endpoint.access.signatures) {
                     (Some(Known { verified: false, .. }) | None, Some(required)) => {
                         Box::pin(self.verify(&endpoint, required)).await?;

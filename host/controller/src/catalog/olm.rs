@@ -68,8 +68,8 @@ impl Catalogs {
         for catalog in catalogs {
             let name = catalog.name_any();
             let before = self.states.digest_in_use(&name);
-            let failed = match self.look(&catalog).await {
-                Outcome::Looked(Err(failed)) => Some(failed.problem),
+            let failed = match self.poll(&catalog).await {
+                Outcome::Polled(Err(failed)) => Some(failed.problem),
                 _ => None,
             };
             if let Some(problem) = &failed {

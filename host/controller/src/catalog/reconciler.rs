@@ -197,7 +197,7 @@ impl Catalogs {
 
     /// When to reconcile again.
     fn next(&self, catalog: &Catalog, outcome: &Outcome) -> Next {
-        if let Outcome::Looked(Err(Failed { problem, .. })) = outcome
+        if let Outcome::Polled(Err(Failed { problem, .. })) = outcome
             && !problem.terminal
         {
             // There are few Catalogs, and many wait for each.
@@ -224,7 +224,7 @@ impl Reconciler for Catalogs {
         }
         let before = self.states.digest_in_use(&name);
         let outcome = tokio::select! {
-            outcome = self.look(catalog) => outcome,
+            outcome = self.poll(catalog) => outcome,
             // Fetching files may take minutes. The watch has requested the reconcile of the newer spec, if there is one.
             () = self.generations.newer_than(catalog) => return Ok(self.superseded(catalog)),
         };

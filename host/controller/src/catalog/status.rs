@@ -38,7 +38,7 @@ pub(super) enum Outcome {
     /// The source was not resolved, since the spec suspends that.
     Suspended,
     /// The content that the source names now is in use, or why it is not.
-    Looked(Result<(), Failed>),
+    Polled(Result<(), Failed>),
 }
 
 /// The status after a reconcile.
@@ -51,7 +51,7 @@ pub(super) fn derive(catalog: &Catalog, outcome: &Outcome, in_use: Option<&InUse
     status.contents = in_use.map(|content| content.contents);
     status.last_unpacked = in_use.map(|content| whole_seconds(content.unpacked));
     // Earlier findings remain valid while the source is not resolved.
-    if let Outcome::Looked(found) = outcome {
+    if let Outcome::Polled(found) = outcome {
         for condition in steps(found.as_ref().err(), in_use) {
             set_condition(&mut status.conditions, condition, generation, whole_seconds(now));
         }
@@ -60,7 +60,7 @@ pub(super) fn derive(catalog: &Catalog, outcome: &Outcome, in_use: Option<&InUse
     // What kstatus reads: a Catalog that a retry may fix is in progress. A Catalog that needs a change, here or on the server, is stalled;
     // the controller tries again nevertheless if the server may answer differently.
     let unusable = match outcome {
-        Outcome::Looked(Err(failed)) if in_use.is_none() => Some(&failed.problem),
+        Outcome::Polled(Err(failed)) if in_use.is_none() => Some(&failed.problem),
         _ => None,
     };
     let is_stalled = |problem: &Problem| problem.terminal || problem.refusal.is_some();
@@ -101,15 +101,15 @@ fn steps(failed: Option<&Failed>, in_use: Option<&InUse>) -> [NewCondition; 3] {
 fn ready(outcome: &Outcome, in_use: Option<&InUse>) -> NewCondition {
     let kind = Type::Ready;
     match (outcome, in_use) {
-        (Outcome::Looked(Ok(())), _) => {
+        (Outcome::Polled(Ok(())), _) => {
             let contents = in_use.map(|content| counted(content.contents)).unwrap_or_default();
             NewCondition::is_true(kind, Reason::CatalogReady, format!("{contents} can be installed from it"))
         }
-        (Outcome::Looked(Err(failed)), Some(content)) => {
+        (Outcome::Polled(Err(failed)), Some(content)) => {
             let message = format!("{}: {}", stays(content), failed.problem.message);
             NewCondition::is_true(kind, Reason::CatalogStale, message)
         }
-        (Outcome::Looked(Err(failed)), None) => {
+        (Outcome::Polled(Err(failed)), None) => {
             NewCondition::is_false(kind, failed.problem.reason, failed.problem.message.clone())
         }
         (Outcome::Suspended, Some(content)) => {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     fn failed(step: Step, problem: Problem) -> Outcome {
-        Outcome::Looked(Err(Failed { step, problem }))
+        Outcome::Polled(Err(Failed { step, problem }))
     }
 
     fn lines(outcome: &Outcome, in_use: Option<&InUse>) -> String {
@@ -171,7 +171,7 @@ mod tests {
         let refused =
             Problem { refusal: Some(Refusal::Source), ..Problem::transient(Reason::SourceNotResolved, "no such tag") };
         let cases = [
-            ("current", Outcome::Looked(Ok(())), Some(in_use())),
+            ("current", Outcome::Polled(Ok(())), Some(in_use())),
             ("broken", broken(), None),
             ("broken, with an index", broken(), Some(in_use())),
             ("away", away(), None),

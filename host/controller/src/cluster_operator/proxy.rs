@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     changes::ClusterOperatorChanges,
-    kept::Kept,
     observe::observe,
+    own_objects::OwnObjects,
     probe,
     settings::ClusterOperatorMode,
     wanted::{Input, Memories},
@@ -40,7 +40,7 @@ pub(crate) struct Proxy {
     changes: Arc<ClusterOperatorChanges>,
     operators: Cache<Guarded<PlatformOperator>>,
     writer: Writer,
-    kept: Kept,
+    own_objects: OwnObjects,
     memories: Memories,
     /// Why the controller cannot read what it reconciles.
     problem: Option<String>,
@@ -64,7 +64,7 @@ impl Proxy {
                 system_namespace: options.system_namespace.clone(),
                 labels: options.watch_selector.implied(),
             },
-            kept: Kept::new(options.cluster_operators.names.clone()),
+            own_objects: OwnObjects::new(options.cluster_operators.names.clone()),
             memories: Memories::default(),
             problem: None,
             held: BTreeMap::new(),
@@ -107,12 +107,12 @@ impl Proxy {
         let interval = cluster.options.cluster_poll_interval;
         let mut next_probe = Instant::now() + interval;
         let mut deadline = None;
-        self.kept = Kept::new(cluster.options.cluster_operators.names.clone());
+        self.own_objects = OwnObjects::new(cluster.options.cluster_operators.names.clone());
         loop {
             let due = deadline.unwrap_or_else(|| Instant::now() + LONGEST_WAIT);
             let is_due = tokio::select! {
                 event = events.next() => match event {
-                    Some(event) => self.kept.take(without_managers(event)),
+                    Some(event) => self.own_objects.take(without_managers(event)),
                     None => return,
                 },
                 change = changes.next() => match change {
@@ -129,11 +129,11 @@ impl Proxy {
                     true
                 }
             };
-            if is_due && self.kept.is_ready() {
+            if is_due && self.own_objects.is_ready() {
                 sleep(DEBOUNCE).await;
                 // Changes that arrived meanwhile.
                 while let Some(Some(event)) = futures::FutureExt::now_or_never(events.next()) {
-                    self.kept.take(without_managers(event));
+                    self.own_objects.take(without_managers(event));
                 }
                 deadline = self.reconcile().await;
             }
@@ -151,7 +151,7 @@ impl Proxy {
             system_namespace: &cluster.options.system_namespace,
         };
         let now = Timestamp::now();
-        let wanted = self.memories.derive(&input, |name| self.kept.before(name), now);
+        let wanted = self.memories.derive(&input, |name| self.own_objects.before(name), now);
         let mut again: Option<Instant> = None;
         let mut look = |at: Instant| again = Some(again.map_or(at, |again| again.min(at)));
         for (name, derived) in &wanted {
@@ -164,14 +164,14 @@ impl Proxy {
                 look(held);
             }
         }
-        let surplus = self.kept.all().filter(|object| !wanted.contains_key(&object.name_any()));
+        let surplus = self.own_objects.all().filter(|object| !wanted.contains_key(&object.name_any()));
         let surplus: Vec<ClusterOperator> = surplus.filter(|object| self.writer.created(object)).cloned().collect();
         for object in surplus {
             let name = object.name_any();
             if let Err(error) = self.writer.delete(&object).await {
                 look(self.failed(&name, "delete", &error));
             } else {
-                self.kept.deleted(&name);
+                self.own_objects.deleted(&name);
             }
         }
         again
@@ -179,9 +179,9 @@ impl Proxy {
 
     /// Writes the status of a ClusterOperator. Returns when to try again, if it may not be written now.
     async fn keep(&mut self, name: &str, status: &ClusterOperatorStatus) -> Option<Instant> {
-        let live = self.kept.live(name).cloned();
+        let live = self.own_objects.live(name).cloned();
         if live.as_ref().is_some_and(|live| live.status.as_ref() == Some(status)) {
-            self.kept.agrees(name, status);
+            self.own_objects.agrees(name, status);
             // Edits are forgotten once no client has edited it for a while.
             if self.held.get(name).is_some_and(|held| *held + LONGEST_WAIT < Instant::now()) {
                 self.held.remove(name);
@@ -192,7 +192,7 @@ impl Proxy {
         if let Some(held) = self.held.get(name).filter(|held| **held > Instant::now()) {
             return Some(*held);
         }
-        let is_repair = self.kept.is_repair(name, status);
+        let is_repair = self.own_objects.is_repair(name, status);
         match self.write(name, live, status).await {
             Ok(()) if is_repair => {
                 tracing::info!(name, "the status of a ClusterOperator was changed by someone else, and is repaired");
@@ -219,7 +219,7 @@ impl Proxy {
             },
         };
         if let Some(written) = self.writer.status(&live, status).await? {
-            self.kept.wrote(written, status);
+            self.own_objects.wrote(written, status);
         }
         Ok(())
     }

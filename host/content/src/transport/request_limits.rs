@@ -23,7 +23,7 @@ const MOST: u64 = 512;
 const FEWEST: u64 = 16;
 
 /// The running requests by server.
-pub(crate) struct Crowd {
+pub(crate) struct RequestLimits {
     servers: Mutex<HashMap<String, Weak<Turns>>>,
     all: Turns,
     /// Turns for servers that another request is already sent to.
@@ -31,7 +31,7 @@ pub(crate) struct Crowd {
 }
 
 /// A request may be sent while this lives.
-pub(crate) struct Room {
+pub(crate) struct RequestPermit {
     _server: Permit,
     _further: Option<Permit>,
     _all: Permit,
@@ -39,7 +39,7 @@ pub(crate) struct Room {
     _slots: Arc<Turns>,
 }
 
-impl Default for Crowd {
+impl Default for RequestLimits {
     /// For half of the file descriptors that this process may open.
     fn default() -> Self {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
@@ -48,33 +48,33 @@ impl Default for Crowd {
     }
 }
 
-impl Crowd {
+impl RequestLimits {
     fn of(most: usize) -> Self {
         let (all, further) = (Turns::new(most), Turns::new(most / 2));
         Self { servers: Mutex::default(), all, further }
     }
 
-    /// Waits for a free slot at a server (`host` or `host:port`), and holds it while the room lives.
-    pub(crate) async fn enter(&self, requester: &Requester, server: &str) -> Option<Room> {
+    /// Waits for a free slot at a server (`host` or `host:port`), and holds it while the permit lives.
+    pub(crate) async fn acquire(&self, requester: &Requester, server: &str) -> Option<RequestPermit> {
         // Other spellings of its name give no further slots.
         let server = normalized(server);
-        let room = {
+        let slots = {
             let mut all = self.servers.lock();
-            // Rooms and waiters keep the slots of a server alive.
-            all.retain(|_, room| room.strong_count() > 0);
+            // Permits and waiters keep the slots of a server alive.
+            all.retain(|_, slots| slots.strong_count() > 0);
             let known = all.get(&server).and_then(Weak::upgrade);
             known.unwrap_or_else(|| {
-                let room = Arc::new(Turns::new(AT_ONCE));
-                all.insert(server, Arc::downgrade(&room));
-                room
+                let slots = Arc::new(Turns::new(AT_ONCE));
+                all.insert(server, Arc::downgrade(&slots));
+                slots
             })
         };
         // None is ever closed. In this order a request that waits for its server holds no place of others.
-        let server = room.acquire(requester).await?;
-        let is_further = room.available() + 1 < AT_ONCE;
+        let server = slots.acquire(requester).await?;
+        let is_further = slots.available() + 1 < AT_ONCE;
         let further = if is_further { Some(self.further.acquire(requester).await?) } else { None };
         let all = self.all.acquire(requester).await?;
-        Some(Room { _server: server, _further: further, _all: all, _slots: room })
+        Some(RequestPermit { _server: server, _further: further, _all: all, _slots: slots })
     }
 }
 
@@ -90,44 +90,47 @@ mod tests {
 
     #[tokio::test]
     async fn requests_to_one_server_do_not_block_another() {
-        let crowd = Crowd::default();
+        let limits = RequestLimits::default();
         let mut inside = Vec::new();
         for _ in 0..AT_ONCE {
-            inside.push(crowd.enter(&requester(), "slow.example.com").await);
+            inside.push(limits.acquire(&requester(), "slow.example.com").await);
         }
         for spelling in ["slow.example.com", "SLOW.example.com", "slow.example.com:443"] {
-            assert!(crowd.enter(&requester(), spelling).now_or_never().is_none(), "{spelling}");
+            assert!(limits.acquire(&requester(), spelling).now_or_never().is_none(), "{spelling}");
         }
-        assert!(crowd.enter(&requester(), "other.example.com").now_or_never().flatten().is_some());
+        assert!(limits.acquire(&requester(), "other.example.com").now_or_never().flatten().is_some());
         inside.pop();
-        assert!(crowd.enter(&requester(), "slow.example.com").now_or_never().flatten().is_some());
+        assert!(limits.acquire(&requester(), "slow.example.com").now_or_never().flatten().is_some());
         inside.clear();
-        drop(crowd.enter(&requester(), "other.example.com").await);
-        assert_eq!(crowd.servers.lock().len(), 1, "unused servers are removed");
+        drop(limits.acquire(&requester(), "other.example.com").await);
+        assert_eq!(limits.servers.lock().len(), 1, "unused servers are removed");
     }
 
     #[tokio::test]
     async fn a_few_slow_servers_leave_places_for_others() {
-        let crowd = Crowd::of(20);
+        let limits = RequestLimits::of(20);
         let mut inside = Vec::new();
         for server in 0..5 {
             for _ in 0..AT_ONCE {
-                inside.extend(crowd.enter(&requester(), &format!("slow{server}.example.com")).now_or_never().flatten());
+                inside.extend(
+                    limits.acquire(&requester(), &format!("slow{server}.example.com")).now_or_never().flatten(),
+                );
             }
         }
         // The first of each, and ten further ones.
         assert_eq!(inside.len(), 15);
         for server in 0..5 {
-            inside.push(crowd.enter(&requester(), &format!("{server}.example.com")).now_or_never().flatten().unwrap());
+            inside
+                .push(limits.acquire(&requester(), &format!("{server}.example.com")).now_or_never().flatten().unwrap());
         }
-        assert!(crowd.enter(&requester(), "one-too-many.example.com").now_or_never().is_none());
+        assert!(limits.acquire(&requester(), "one-too-many.example.com").now_or_never().is_none());
         inside.pop();
-        assert!(crowd.enter(&requester(), "one-too-many.example.com").now_or_never().is_some());
+        assert!(limits.acquire(&requester(), "one-too-many.example.com").now_or_never().is_some());
     }
 
     #[tokio::test]
     async fn thousands_of_dead_servers_of_one_requester_delay_another_by_one_request() {
-        let crowd = Crowd::of(16);
+        let limits = RequestLimits::of(16);
         let mut inside = Vec::new();
         let (many, other) = (requester(), Requester::new("b", "b"));
         let names: Vec<String> = (0..2500).map(|number| format!("dead{number}.example.com")).collect();
@@ -135,15 +138,15 @@ mod tests {
         for name in &names {
             // A task that has received many permits gets no further ones until it yields.
             tokio::task::yield_now().await;
-            let mut entering = Box::pin(crowd.enter(&many, name));
+            let mut entering = Box::pin(limits.acquire(&many, name));
             match entering.as_mut().now_or_never() {
-                Some(room) => inside.extend(room),
+                Some(permit) => inside.extend(permit),
                 None => waiting.push(entering),
             }
         }
         assert_eq!((inside.len(), waiting.len()), (16, 2484));
         tokio::task::yield_now().await;
-        let mut honest = Box::pin(crowd.enter(&other, "honest.example.com"));
+        let mut honest = Box::pin(limits.acquire(&other, "honest.example.com"));
         assert!(honest.as_mut().now_or_never().is_none());
         // The first of the many that waits has its turn, and then the other requester.
         inside.pop();

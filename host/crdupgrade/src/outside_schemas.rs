@@ -12,16 +12,16 @@ use crate::{
 };
 
 /// A change, its version, if any, and its JSON pointer in the new CRD.
-pub(crate) struct Whole {
+pub(crate) struct OutsideSchemas {
     pub(crate) version: Option<String>,
     pub(crate) pointer: String,
     pub(crate) change: Change,
 }
 
-pub(crate) fn compare(old: &Crd<'_>, new: &Crd<'_>) -> Vec<Whole> {
+pub(crate) fn compare(old: &Crd<'_>, new: &Crd<'_>) -> Vec<OutsideSchemas> {
     let mut found = Vec::new();
     let mut at = |pointer: &str, change: Change| {
-        found.push(Whole { version: None, pointer: pointer.to_owned(), change });
+        found.push(OutsideSchemas { version: None, pointer: pointer.to_owned(), change });
     };
     for (rule, pointer, what) in [
         (Rule::Scope, "/scope", "scope"),
@@ -80,13 +80,13 @@ fn place(crd: &Crd<'_>, pointer: &str) -> String {
     if crd.spec.pointer(pointer).is_some() { format!("/spec{pointer}") } else { "/spec".to_owned() }
 }
 
-fn subresources((old, new): (&Version<'_>, Version<'_>)) -> Vec<Whole> {
+fn subresources((old, new): (&Version<'_>, Version<'_>)) -> Vec<OutsideSchemas> {
     let has = |version: &Version<'_>, name: &str| {
         version.value.pointer("/subresources").and_then(|all| all.get(name)).is_some_and(|one| !one.is_null())
     };
     let removed = ["status", "scale"].into_iter().filter(|name| has(old, name) && !has(&new, name));
     removed
-        .map(|name| Whole {
+        .map(|name| OutsideSchemas {
             version: Some(new.name.to_owned()),
             pointer: format!("/spec/versions/{}", new.index),
             change: Change::new(Rule::Subresources, Tightens, format!("subresource removed : {name}"))

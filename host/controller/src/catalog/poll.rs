@@ -19,11 +19,11 @@ use crate::problem;
 
 impl Catalogs {
     /// Puts the content that the source names now into use.
-    pub(super) async fn look(&self, catalog: &Catalog) -> Outcome {
+    pub(super) async fn poll(&self, catalog: &Catalog) -> Outcome {
         if catalog.spec.suspend {
             return Outcome::Suspended;
         }
-        Outcome::Looked(match self.parse(catalog) {
+        Outcome::Polled(match self.parse(catalog) {
             Ok((source, interval)) => self.update(catalog, &source, interval).await,
             Err(message) => {
                 Err(Failed { step: Step::Resolve, problem: Problem::terminal(Reason::InvalidSpec, message) })

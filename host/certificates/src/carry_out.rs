@@ -14,7 +14,7 @@ use crate::{
 impl Decision {
     /// The content of the Secret, with a new key if needed. A [`Decision::Switch`] is carried out; if some clients do
     /// not trust the authority yet, the caller must use `unless_trusted` instead.
-    pub fn take(
+    pub fn carry_out(
         self,
         names: &BTreeSet<String>,
         request: Option<&str>,

@@ -9,7 +9,7 @@ use kube::{ResourceExt as _, runtime::watcher::Event};
 
 /// The ClusterOperators with the names of this controller.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct OwnObjects {
     names: Names,
     live: BTreeMap<String, ClusterOperator>,
     /// The ClusterOperators of a list that is not complete yet.
@@ -19,7 +19,7 @@ pub(super) struct Kept {
     written: BTreeMap<String, ClusterOperatorStatus>,
 }
 
-impl Kept {
+impl OwnObjects {
     pub(super) fn new(names: Names) -> Self {
         Self { names, ..Self::default() }
     }
@@ -131,23 +131,29 @@ mod tests {
     #[test]
     fn the_echo_of_an_own_write_is_no_change_and_an_edit_is_one() {
         let names = Names::default();
-        let (own, mut kept) = (names.aggregated(), Kept::new(names));
-        assert!(!kept.take(Event::Init) && !kept.take(Event::InitApply(object("etcd", "1", &status(&[])))));
-        assert!(!kept.is_ready() && kept.take(Event::InitDone) && kept.is_ready());
-        assert!(!kept.take(Event::Apply(object("etcd", "2", &status(&[])))), "it is not ours");
-        assert_eq!(kept.all().count(), 0);
+        let (own, mut own_objects) = (names.aggregated(), OwnObjects::new(names));
+        assert!(
+            !own_objects.take(Event::Init) && !own_objects.take(Event::InitApply(object("etcd", "1", &status(&[]))))
+        );
+        assert!(!own_objects.is_ready() && own_objects.take(Event::InitDone) && own_objects.is_ready());
+        assert!(!own_objects.take(Event::Apply(object("etcd", "2", &status(&[])))), "it is not ours");
+        assert_eq!(own_objects.all().count(), 0);
 
         let mine = status(&[("Available", "True")]);
-        kept.wrote(object(&own, "7", &mine), &mine);
+        own_objects.wrote(object(&own, "7", &mine), &mine);
         for version in ["6", "7"] {
-            assert!(!kept.take(Event::Apply(object(&own, version, &status(&[])))), "{version} is old");
+            assert!(!own_objects.take(Event::Apply(object(&own, version, &status(&[])))), "{version} is old");
         }
         let edited = status(&[("Available", "False"), ("Curious", "True")]);
-        assert!(kept.take(Event::Apply(object(&own, "8", &edited))));
-        let before = kept.before(&own).unwrap();
+        assert!(own_objects.take(Event::Apply(object(&own, "8", &edited))));
+        let before = own_objects.before(&own).unwrap();
         assert_eq!(before, status(&[("Available", "True"), ("Curious", "True")]), "what others add stays");
-        assert!(kept.is_repair(&own, &before) && !kept.is_repair(&own, &mine));
-        assert!(kept.take(Event::Delete(object(&own, "9", &edited))));
-        assert_eq!((kept.live(&own), kept.before(&own)), (None, Some(mine)), "it is created again as it was");
+        assert!(own_objects.is_repair(&own, &before) && !own_objects.is_repair(&own, &mine));
+        assert!(own_objects.take(Event::Delete(object(&own, "9", &edited))));
+        assert_eq!(
+            (own_objects.live(&own), own_objects.before(&own)),
+            (None, Some(mine)),
+            "it is created again as it was"
+        );
     }
 }
