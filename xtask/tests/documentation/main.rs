@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test reads its own sources")]
 
+mod durations;
 mod files;
 mod links;
 mod lists;
