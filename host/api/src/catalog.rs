@@ -79,6 +79,9 @@ pub struct CatalogStatus {
     /// The generation of the spec that this status describes; -1 until the controller has observed the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// The last value of the annotation reconcile.chandler.dev/requestedAt that the controller handled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_reconcile_at: Option<String>,
     /// The source of exactly the content that is in use, such as an image by digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_source: Option<BundleSource>,

@@ -193,12 +193,41 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
+    use chandler_api::{Reason, ReportingKind};
     use clap::CommandFactory as _;
 
     use super::*;
+    use crate::view::{advice::advice, subject::Subject};
 
     #[test]
     fn the_arguments_pass_the_checks_of_clap() {
         Arguments::command().debug_assert();
+    }
+
+    /// The commands of Chandler in a text.
+    fn commands(text: &str) -> Vec<Vec<&str>> {
+        let quoted = text.split('`').skip(1).step_by(2).filter(|quoted| quoted.starts_with("chandler "));
+        quoted.map(|quoted| quoted.split(" | ").next().unwrap().split_whitespace().collect()).collect()
+    }
+
+    #[test]
+    fn commands_in_suggested_actions_are_complete_or_name_what_the_user_fills_in() {
+        let mut parsed = 0;
+        for kind in ReportingKind::ALL {
+            for reason in Reason::ALL {
+                let text = advice(*reason, &Subject::new(*kind, "harbour")).unwrap_or_default();
+                for command in commands(&text) {
+                    // The argument is in the text around it.
+                    if matches!(command.as_slice(), [_, "status" | "lint" | "render"] | [_, "lint", "--config", "FILE"])
+                    {
+                        continue;
+                    }
+                    let arguments = Arguments::try_parse_from(command.iter().map(|word| word.replace("NAME", "name")));
+                    assert!(arguments.is_ok(), "{kind}, {reason}: {command:?}: {}", arguments.unwrap_err());
+                    parsed += 1;
+                }
+            }
+        }
+        assert!(parsed > 50, "the commands are found: {parsed}");
     }
 }

@@ -36,6 +36,7 @@ pub mod provisioner;
 pub mod question;
 pub mod registry_settings;
 pub mod rendering;
+pub mod reported;
 pub mod resolutions;
 pub mod settled;
 pub mod source;

@@ -9,7 +9,7 @@ use crate::{
     CommandError,
     arguments::{
         connection::Connection, format::OutputFormat, registry::RegistryArguments,
-        system_namespace::SystemNamespaceArguments,
+        system_namespace::SystemNamespaceArguments, target::DEPLOYMENTS,
     },
     confirmation,
     read::{cluster, deployed, preview, rendering::BundleOptions},
@@ -39,7 +39,7 @@ Examples:
     chandler adopt my-operator --force CustomResourceDefinition/oxen.example.com")]
 pub struct Adopt {
     /// Name of the BundleDeployment
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = DEPLOYMENTS.name())]
     pub name: String,
 
     /// Objects to adopt [default: all]

@@ -9,7 +9,8 @@ use kube::Client;
 use crate::{
     CommandError,
     arguments::{
-        connection::Connection, registry::RegistryArguments, system_namespace::SystemNamespaceArguments, target,
+        connection::Connection, registry::RegistryArguments, system_namespace::SystemNamespaceArguments,
+        target::INSTALLED,
     },
     confirmation,
     read::{cluster, deployed, preview, rendering::BundleOptions},
@@ -55,7 +56,7 @@ Examples:
     chandler approve my-operator --findings=sha256:… --digest sha256:… --yes")]
 pub struct Approve {
     /// Name of the BundleDeployment; `resolution/NAME` for the set of a Resolution
-    #[arg(value_name = "NAME", value_parser = target::deployment)]
+    #[arg(value_name = "NAME", value_parser = INSTALLED.deployment())]
     pub name: String,
 
     /// Digest of the change. If another change is pending, the command fails. With --findings, the change is approved, too

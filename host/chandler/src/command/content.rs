@@ -11,6 +11,7 @@ use crate::{
     CommandError,
     arguments::{
         connection::Connection, content_service::ContentClientArguments, system_namespace::SystemNamespaceArguments,
+        target::DEPLOYMENTS,
     },
     read::{cache, cluster, content_service::ContentService, source},
     view::{
@@ -45,7 +46,7 @@ Examples:
     chandler content harbour --content-url https://localhost:8443 --token-file token")]
 pub struct Content {
     /// Name of the BundleDeployment
-    #[arg(value_name = "NAME", value_parser = crate::arguments::values::deployment_name)]
+    #[arg(value_name = "NAME", value_parser = DEPLOYMENTS.name())]
     pub name: String,
 
     /// Directory for the files; or, with a name that ends in .tgz, file for the archive. It must not exist, or be empty

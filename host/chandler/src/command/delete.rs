@@ -1,12 +1,12 @@
 //! `chandler delete`.
 
-use chandler_api::{BundleDeployment, CrdDeletion, Deletion, DeletionPolicy};
+use chandler_api::{BundleDeployment, CrdDeletion, Deletion, DeletionPolicy, ReportingKind};
 use chandler_rollout::deletion_plan;
 use kube::Api;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, format::OutputFormat, wait::Wait},
+    arguments::{connection::Connection, format::OutputFormat, target::Takes, wait::Wait},
     confirmation,
     read::{cluster, follow, preview},
     view::{
@@ -16,6 +16,18 @@ use crate::{
     },
     write,
 };
+
+/// BundleDeployments. Other kinds have no preview.
+pub(super) const TAKES: Takes = Takes::kinds(&[ReportingKind::BundleDeployment]).instead(&[
+    (ReportingKind::Resolution, "`kubectl delete resolution NAME` deletes a Resolution with what it has installed"),
+    (
+        ReportingKind::PlatformOperator,
+        "`kubectl delete platformoperator NAME` uninstalls the package of a PlatformOperator",
+    ),
+    (ReportingKind::Catalog, "`chandler catalog remove NAME` removes a Catalog"),
+    (ReportingKind::ProvisionerClass, "`kubectl delete provisionerclass NAME` deletes a ProvisionerClass"),
+    (ReportingKind::PlatformPolicy, "`kubectl delete platformpolicy NAME` deletes a PlatformPolicy"),
+]);
 
 /// Delete a BundleDeployment, with a preview
 ///
@@ -40,7 +52,7 @@ Examples:
     chandler delete my-operator --orphan")]
 pub struct Delete {
     /// Name of the BundleDeployment
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = TAKES.name())]
     pub name: String,
 
     /// Print the preview, and change nothing

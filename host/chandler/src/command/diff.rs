@@ -8,7 +8,7 @@ use crate::{
     CommandError,
     arguments::{
         bundle::BundleArguments, connection::Connection, format::OutputFormat,
-        system_namespace::SystemNamespaceArguments,
+        system_namespace::SystemNamespaceArguments, target::INSTALLED,
     },
     read::{
         classes::ClusterClasses,
@@ -36,9 +36,9 @@ use crate::{
 /// Secret values are not shown. --config and --set are merged over the
 /// configuration in the spec, as in an upgrade; values of spec.valuesFrom are read with your permissions.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("bundle", |argument| argument.value_name("NAME|BUNDLE").help(
-    "Name of a BundleDeployment, to preview its spec; or a bundle, to preview that bundle: a directory, an archive or an \
-     image. A bundle is recognised by a slash, dot or colon, as in `./my-operator`")))]
+#[command(mut_arg("bundle", |argument| argument.value_name("NAME|BUNDLE").value_parser(INSTALLED.deployment_or_bundle()).help(
+    "Name of a BundleDeployment, to preview its spec (`resolution/NAME` for the set of a Resolution); or a bundle, to preview that \
+     bundle: a directory, an archive or an image. A bundle is recognised by a slash, dot or colon, as in `./my-operator`")))]
 #[command(after_long_help = "\
 Output:
   The changes on standard output; with -o json, every field.

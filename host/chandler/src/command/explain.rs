@@ -1,11 +1,21 @@
 //! `chandler explain`.
 
+use chandler_api::ReportingKind;
+
 use crate::{
     CommandError,
-    arguments::{connection::Connection, format::OutputFormat, target::Target},
+    arguments::{
+        connection::Connection,
+        format::OutputFormat,
+        target::{Takes, Target},
+    },
     read::{cluster, explained},
     view::{output, path::Path, terminal::Terminal},
 };
+
+/// Every kind that leads to packages.
+pub(super) const TAKES: Takes =
+    Takes::kinds(&[ReportingKind::BundleDeployment, ReportingKind::Resolution, ReportingKind::PlatformOperator]);
 
 /// Explain the state of a package, from the request to its objects
 ///
@@ -31,7 +41,7 @@ Examples:
       jq '.packages[] | select(.subscription != \"AtLatestKnown\") | .package'")]
 pub struct Explain {
     /// Name of a BundleDeployment, `resolution/NAME` or `platformoperator/NAME` (`po/NAME`)
-    #[arg(value_name = "NAME", value_parser = Target::parse)]
+    #[arg(value_name = "NAME", value_parser = TAKES.target())]
     pub name: Target,
 
     /// Output format

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, format::OutputFormat},
+    arguments::{connection::Connection, format::OutputFormat, target::DEPLOYMENTS},
     read::{cluster, objects, values},
     view::{
         listing::Row,
@@ -44,7 +44,7 @@ pub struct Get {
     pub part: Part,
 
     /// Name of the BundleDeployment
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required = true, value_parser = DEPLOYMENTS.name())]
     pub name: String,
 
     /// Output format

@@ -2,7 +2,11 @@
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, format::OutputFormat, target::Target},
+    arguments::{
+        connection::Connection,
+        format::OutputFormat,
+        target::{INSTALLED, Target},
+    },
     read::{cluster, resolutions},
     view::{decisions, output, revisions, terminal::Terminal},
 };
@@ -27,7 +31,7 @@ Examples:
       jq '.[] | select(.outcome == \"Succeeded\") | .releaseDigest'")]
 pub struct History {
     /// Name of the BundleDeployment, or `resolution/NAME`
-    #[arg(value_name = "NAME", value_parser = Target::parse_installed)]
+    #[arg(value_name = "NAME", value_parser = INSTALLED.target())]
     pub name: Target,
 
     /// Output format

@@ -15,7 +15,10 @@ use kube::{Api, Client, ResourceExt as _};
 
 use crate::{
     CommandError,
-    arguments::{bundle::BundleArguments, connection::Connection, system_namespace::SystemNamespaceArguments},
+    arguments::{
+        bundle::BundleArguments, connection::Connection, system_namespace::SystemNamespaceArguments,
+        target::DEPLOYMENTS,
+    },
     read::{classes::ClusterClasses, cluster, deployed, origin::is_bundle, rendering},
     view::{
         output::{self, Format},
@@ -30,7 +33,7 @@ use crate::{
 /// For a BundleDeployment, prints the permissions that its spec.serviceAccount lacked in the controller's last reconcile; with --all,
 /// all permissions that it needs. For a bundle, prints all permissions that it needs; no cluster is required.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("bundle", |argument| argument.value_name("NAME|BUNDLE").help(
+#[command(mut_arg("bundle", |argument| argument.value_name("NAME|BUNDLE").value_parser(DEPLOYMENTS.deployment_or_bundle()).help(
     "Name of a BundleDeployment; or a bundle: a directory, an archive or an image. A bundle is recognised by a slash, dot \
      or colon, as in `./my-operator`")))]
 #[command(after_long_help = "\

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use chandler_api::{Catalog, PlatformOperator, ReportingKind};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 
@@ -9,20 +10,34 @@ use crate::{
     CommandError,
     arguments::{
         connection::Connection,
-        target::{Reconciled, Target},
+        target::{Takes, Target},
         wait::Wait,
     },
-    read::{classes, cluster, resolutions, settled},
+    read::{classes, cluster, explained, reported, resolutions, settled},
     view::terminal::Terminal,
-    write::{deployment, provisioner_class, resolution},
+    write::{catalog, deployment, provisioner_class, resolution},
 };
 
-/// Reconcile a BundleDeployment, a Resolution or a ProvisionerClass now
+/// Every kind that the controller fetches or installs something for.
+pub(super) const TAKES: Takes = Takes::kinds(&[
+    ReportingKind::BundleDeployment,
+    ReportingKind::Resolution,
+    ReportingKind::Catalog,
+    ReportingKind::ProvisionerClass,
+    ReportingKind::PlatformOperator,
+])
+.instead(&[(
+    ReportingKind::PlatformPolicy,
+    "the controller reads a PlatformPolicy again whenever it changes, `chandler status platformpolicy/NAME` shows the result",
+)]);
+
+/// Reconcile a BundleDeployment, a Resolution, a Catalog, a ProvisionerClass or a PlatformOperator now
 ///
 /// Sets the annotation reconcile.chandler.dev/requestedAt. The controller then resolves the tag of the image again, and retries a revision
 /// that failed and was rolled back. The command waits until the controller has handled the request, and follows the rollout. A Resolution
-/// is decided again, and its set is reconciled. Of a ProvisionerClass, the tag of the component is resolved again, and a component that
-/// could not be compiled is compiled again.
+/// is decided again, and its set is reconciled. Of a Catalog, the source is resolved again, and fetched if it has other content. Of a
+/// ProvisionerClass, the tag of the component is resolved again, and a component that could not be compiled is compiled again. Of a
+/// PlatformOperator, all PlatformOperators are decided again, and its BundleDeployment is reconciled.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -36,14 +51,16 @@ Examples:
     chandler reconcile harbour
   Ask again whether the catalogs have something better for a Resolution:
     chandler reconcile resolution/shop
+  Fetch the newest content of a Catalog:
+    chandler reconcile catalog/operatorhub
   Compile the component of a class again after it was quarantined:
     chandler reconcile provisionerclass/helm
   Repair objects once although spec.drift is Report or Ignore:
     chandler reconcile harbour --repair")]
 pub struct Reconcile {
-    /// Name of the BundleDeployment, `resolution/NAME`, or `provisionerclass/NAME`
-    #[arg(value_name = "NAME", value_parser = Reconciled::parse)]
-    pub name: Reconciled,
+    /// Name of the BundleDeployment, or `resolution/NAME`, `catalog/NAME`, `provisionerclass/NAME` or `platformoperator/NAME`
+    #[arg(value_name = "NAME", value_parser = TAKES.target())]
+    pub name: Target,
 
     /// Also repair drift once, whatever spec.drift says (annotation reconcile.chandler.dev/repairAt)
     #[arg(long)]
@@ -61,32 +78,80 @@ pub struct Reconcile {
 impl Reconcile {
     /// Requests the reconcile, and follows it.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let started = Instant::now();
+        if self.repair && matches!(self.name.kind(), ReportingKind::Catalog | ReportingKind::ProvisionerClass) {
+            return Err(CommandError::usage(format!("--repair does not go with {}: it has no objects", self.name))
+                .hint("it repairs the objects of a BundleDeployment, or of the packages of a Resolution or a PlatformOperator"));
+        }
         let client = cluster::client(&self.connection.options()).await?;
-        let target = match &self.name {
-            Reconciled::Class(name) => return self.reconcile_class(&client, name, terminal).await,
-            Reconciled::Installed(target) if target.is_resolution() => {
-                return self.reconcile_resolution(&client, target, terminal).await;
+        match self.name.kind() {
+            ReportingKind::Resolution => self.reconcile_resolution(&client, terminal).await,
+            ReportingKind::Catalog => self.reconcile_catalog(&client, terminal).await,
+            ReportingKind::ProvisionerClass => self.reconcile_class(&client, terminal).await,
+            ReportingKind::PlatformOperator => self.reconcile_operator(&client, terminal).await,
+            ReportingKind::BundleDeployment | ReportingKind::PlatformPolicy => {
+                self.reconcile_deployment(&client, terminal).await
             }
-            Reconciled::Installed(target) => target,
-        };
-        let name = target.name.as_str();
-        if cluster::deployment(&client, name).await?.spec.suspend {
+        }
+    }
+
+    async fn reconcile_deployment(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
+        let (name, started) = (self.name.name.as_str(), Instant::now());
+        if cluster::deployment(client, name).await?.spec.suspend {
             return Err(CommandError::failed(format!("{name} is suspended"))
                 .hint(format!("`chandler resume {name}` resumes and reconciles it")));
         }
         let at = Timestamp::now().to_string();
-        deployment::request_reconcile(&client, name, &at, self.repair).await?;
+        deployment::request_reconcile(client, name, &at, self.repair).await?;
         terminal.line(format!("requested a reconcile of {name}"));
         if !self.waiting.wait {
             return Ok(());
         }
-        settled::until_handled(&client, name, &at, self.waiting.timeout).await?;
+        settled::until_handled(client, name, &at, self.waiting.timeout).await?;
         let rest = self.waiting.timeout.saturating_sub(started.elapsed());
-        settled::until_healthy(&client, name, terminal, rest).await
+        settled::until_healthy(client, name, terminal, rest).await
     }
 
-    async fn reconcile_class(&self, client: &Client, name: &str, terminal: &Terminal) -> Result<(), CommandError> {
+    async fn reconcile_catalog(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
+        let (target, name, started) = (&self.name, self.name.name.as_str(), Instant::now());
+        if reported::get::<Catalog>(client, name).await?.spec.suspend {
+            return Err(CommandError::failed(format!("{target} is suspended"))
+                .hint(format!("`chandler resume {target}` resumes it, and resolves its source")));
+        }
+        let at = Timestamp::now().to_string();
+        catalog::request_reconcile(client, name, &at).await?;
+        terminal.line(format!("requested a reconcile of {target}"));
+        if !self.waiting.wait {
+            return Ok(());
+        }
+        reported::until_catalog_handled(client, name, &at, self.waiting.timeout).await?;
+        let rest = self.waiting.timeout.saturating_sub(started.elapsed());
+        reported::until_ready::<Catalog>(client, name, terminal, rest).await
+    }
+
+    async fn reconcile_operator(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
+        let (target, name, started) = (&self.name, self.name.name.as_str(), Instant::now());
+        let operator: PlatformOperator = reported::get(client, name).await?;
+        let at = Timestamp::now().to_string();
+        if let Some(name) = explained::platform_resolution(client, &operator).await?.and_then(|it| it.metadata.name) {
+            resolution::request_reconcile(client, &name, &at).await?;
+        }
+        let installed = operator.status.and_then(|status| status.active_bundle_deployment).map(|active| active.name);
+        if let Some(name) = &installed {
+            deployment::request_reconcile(client, name, &at, self.repair).await?;
+        }
+        terminal.line(format!("requested a reconcile of {target}"));
+        if !self.waiting.wait {
+            return Ok(());
+        }
+        if let Some(name) = &installed {
+            settled::until_handled(client, name, &at, self.waiting.timeout).await?;
+        }
+        let rest = self.waiting.timeout.saturating_sub(started.elapsed());
+        reported::until_ready::<PlatformOperator>(client, name, terminal, rest).await
+    }
+
+    async fn reconcile_class(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
+        let name = self.name.name.as_str();
         let at = Timestamp::now().to_string();
         provisioner_class::request_reconcile(client, name, &at).await?;
         terminal.line(format!("requested a reconcile of ProvisionerClass {name}"));
@@ -98,13 +163,8 @@ impl Reconcile {
         Ok(())
     }
 
-    async fn reconcile_resolution(
-        &self,
-        client: &Client,
-        target: &Target,
-        terminal: &Terminal,
-    ) -> Result<(), CommandError> {
-        let (name, started) = (target.name.as_str(), Instant::now());
+    async fn reconcile_resolution(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
+        let (target, name, started) = (&self.name, self.name.name.as_str(), Instant::now());
         let found = resolutions::get(client, name).await?;
         if found.spec.suspend {
             return Err(CommandError::failed(format!("{target} is suspended"))

@@ -1,18 +1,27 @@
 //! `chandler resume`.
 
+use std::time::Instant;
+
+use chandler_api::{Catalog, ReportingKind};
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, target::Target, wait::Wait},
-    read::{cluster, resolutions, settled},
+    arguments::{
+        connection::Connection,
+        target::{SUSPENDED, Target},
+        wait::Wait,
+    },
+    read::{cluster, reported, resolutions, settled},
     view::terminal::Terminal,
-    write::{deployment, resolution},
+    write::{catalog, deployment, resolution},
 };
 
-/// Resume a suspended BundleDeployment or Resolution
+/// Resume a suspended BundleDeployment, Resolution or Catalog
 ///
-/// Removes spec.suspend. The controller then rolls out the current spec and repairs the objects; the command follows it.
+/// Removes spec.suspend. The controller then rolls out the current spec and repairs the objects; the command follows it. The source of a
+/// Catalog is resolved at once.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -24,11 +33,12 @@ Exit codes: 0 healthy, or resumed with --wait=false; 1 failed; 2 wrong usage; 3 
 Examples:
   chandler resume harbour
   chandler resume resolution/shop
+  chandler resume catalog/operatorhub
   Without waiting:
     chandler resume harbour --wait=false")]
 pub struct Resume {
-    /// Name of the BundleDeployment, or `resolution/NAME`
-    #[arg(value_name = "NAME", value_parser = Target::parse_installed)]
+    /// Name of the BundleDeployment, `resolution/NAME` or `catalog/NAME`
+    #[arg(value_name = "NAME", value_parser = SUSPENDED.target())]
     pub name: Target,
 
     /// Whether and how long the command waits.
@@ -45,8 +55,10 @@ impl Resume {
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let (target, name) = (&self.name, self.name.name.as_str());
         let client = cluster::client(&self.connection.options()).await?;
-        if target.is_resolution() {
-            return self.resume_resolution(&client, terminal).await;
+        match target.kind() {
+            ReportingKind::Resolution => return self.resume_resolution(&client, terminal).await,
+            ReportingKind::Catalog => return self.resume_catalog(&client, terminal).await,
+            _ => {}
         }
         if cluster::deployment(&client, name).await?.spec.suspend {
             deployment::set_suspend(&client, name, false).await?;
@@ -58,6 +70,29 @@ impl Resume {
             settled::until_healthy(&client, name, terminal, self.waiting.timeout).await?;
         }
         Ok(())
+    }
+
+    async fn resume_catalog(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
+        let (target, name, started) = (&self.name, self.name.name.as_str(), Instant::now());
+        let mut request = None;
+        if reported::get::<Catalog>(client, name).await?.spec.suspend {
+            catalog::set_suspend(client, name, false).await?;
+            terminal.line(format!("resumed {target}"));
+            // The source may have moved since, and its interval may be long.
+            let at = Timestamp::now().to_string();
+            catalog::request_reconcile(client, name, &at).await?;
+            request = Some(at);
+        } else {
+            terminal.line(format!("{target} is not suspended"));
+        }
+        if !self.waiting.wait {
+            return Ok(());
+        }
+        if let Some(at) = request {
+            reported::until_catalog_handled(client, name, &at, self.waiting.timeout).await?;
+        }
+        let rest = self.waiting.timeout.saturating_sub(started.elapsed());
+        reported::until_ready::<Catalog>(client, name, terminal, rest).await
     }
 
     async fn resume_resolution(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {

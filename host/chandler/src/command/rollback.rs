@@ -6,7 +6,11 @@ use kube::Client;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, target::Target, values},
+    arguments::{
+        connection::Connection,
+        target::{INSTALLED, Target},
+        values,
+    },
     read::{classes, cluster, resolutions},
     view::{decisions, revisions, terminal::Terminal, text::one_line},
     write::{resolution, rollback},
@@ -41,7 +45,7 @@ Examples:
     chandler rollback resolution/shop --undo")]
 pub struct Rollback {
     /// Name of the BundleDeployment, or `resolution/NAME`
-    #[arg(value_name = "NAME", value_parser = Target::parse_installed)]
+    #[arg(value_name = "NAME", value_parser = INSTALLED.target())]
     pub name: Target,
 
     /// Number of the revision or decision [default: the last revision that succeeded with another release; the decision before the

@@ -2,50 +2,72 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use chandler_api::{Reason, Remedy};
+use chandler_api::{Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Reason, Remedy, ReportingKind};
 use kube::Client;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, format::OutputFormat, target::Target, values},
-    read::{below, cluster, explained, follow, resolutions},
+    arguments::{
+        connection::Connection,
+        format::OutputFormat,
+        target::{Takes, Target},
+        values,
+    },
+    read::{below, cluster, explained, follow, reported, resolutions},
     view::{
         advice::advice,
         explanation::Explanation,
         output,
         progress::{Progress, seconds},
         progress_reporter::RolloutState,
-        resolution_progress,
+        reported::ReportedStatus,
         resolution_status::ResolutionStatusView,
+        subject::Subject,
         terminal::Terminal,
     },
 };
 
+/// Every kind with conditions.
+pub(super) const TAKES: Takes = Takes::kinds(&[
+    ReportingKind::BundleDeployment,
+    ReportingKind::Resolution,
+    ReportingKind::Catalog,
+    ReportingKind::ProvisionerClass,
+    ReportingKind::PlatformOperator,
+    ReportingKind::PlatformPolicy,
+]);
+
 /// Show status and suggested actions
 ///
 /// Shows the conditions of a BundleDeployment, its resolved source, provisioner and release, the current health of its objects, and
-/// suggested actions. Of a Resolution it shows the conditions, the members with their states, and what waits.
+/// suggested actions. Of a Resolution it shows the conditions, the members with their states, and what waits. Of a Catalog, a
+/// ProvisionerClass, a PlatformOperator or a PlatformPolicy it shows the conditions, what is in use, and suggested actions.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
   The status on standard output; with --watch, progress on standard error.
 
   --watch ends when the bundle is healthy, and when retries will not help: a user or an
-  administrator has to act.
+  administrator has to act. The controller accepts or refuses a PlatformPolicy at once: it has no
+  rollout to watch.
 
-Exit codes: 0 healthy, 1 not healthy or failed, 2 wrong usage, 3 neither healthy nor failed before
-  the timeout
+Exit codes: 0 healthy or ready, 1 not healthy or failed, 2 wrong usage, 3 neither healthy nor failed
+  before the timeout
 
 Examples:
   chandler status my-operator
   chandler status resolution/shop
+  Why can nothing be installed from a Catalog, or with a ProvisionerClass?
+    chandler status catalog/operatorhub
+    chandler status provisionerclass/helm
   Follow a rollout:
     chandler status my-operator --watch --timeout 10m
   List the objects that are not healthy:
     chandler status my-operator -o json | jq '.objects[] | select(.health != \"healthy\")'")]
 pub struct Status {
-    /// Name of the BundleDeployment, or `resolution/NAME`
-    #[arg(value_name = "NAME", value_parser = Target::parse_installed)]
+    /// Name of the BundleDeployment, or `resolution/NAME`, `catalog/NAME`, `provisionerclass/NAME`, `platformoperator/NAME` or
+    /// `platformpolicy/NAME`
+    #[arg(value_name = "NAME", value_parser = TAKES.target())]
     pub name: Target,
 
     /// Output format
@@ -68,28 +90,72 @@ pub struct Status {
 impl Status {
     /// Prints the status.
     pub async fn run(&self, terminal: &Terminal) -> Result<ExitCode, CommandError> {
+        let (name, kind) = (self.name.name.as_str(), self.name.kind());
+        if self.watch && kind == ReportingKind::PlatformPolicy {
+            return Err(CommandError::usage(format!("{} has no rollout to watch", self.name))
+                .hint(format!("the controller accepts or refuses it at once: `chandler status {}`", self.name)));
+        }
         let client = cluster::client(&self.connection.options()).await?;
         if self.watch {
-            let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
-            let mut progress = Progress::new(terminal);
-            let name = &self.name.name;
-            let in_time = if self.name.is_resolution() {
-                let followed = resolutions::until_settled(&client, name, &mut progress, &mut last);
-                tokio::time::timeout(self.timeout, followed).await.is_ok()
-            } else {
-                let followed = follow::until_settled(&client, name, &mut progress, &mut last);
-                tokio::time::timeout(self.timeout, followed).await.is_ok()
-            };
-            if !in_time {
-                return Err(self.timed_out(&last));
-            }
+            self.follow(&client, terminal).await?;
         }
-        let healthy = if self.name.is_resolution() {
-            self.print_resolution(&client).await?
-        } else {
-            self.print_deployment(&client).await?
+        let healthy = match kind {
+            ReportingKind::BundleDeployment => self.print_deployment(&client).await?,
+            ReportingKind::Resolution => self.print_resolution(&client).await?,
+            ReportingKind::Catalog => {
+                self.print(&ReportedStatus::new(&reported::get::<Catalog>(&client, name).await?))?
+            }
+            ReportingKind::ProvisionerClass => {
+                self.print(&ReportedStatus::new(&reported::get::<ProvisionerClass>(&client, name).await?))?
+            }
+            ReportingKind::PlatformOperator => {
+                let operator: PlatformOperator = reported::get(&client, name).await?;
+                let mut status = ReportedStatus::new(&operator);
+                let resolution = explained::platform_resolution(&client, &operator).await?;
+                status.details.set_resolution(resolution.and_then(|resolution| resolution.metadata.name));
+                self.print(&status)?
+            }
+            ReportingKind::PlatformPolicy => {
+                self.print(&ReportedStatus::new(&reported::get::<PlatformPolicy>(&client, name).await?))?
+            }
         };
         Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// Follows the object until it is healthy or needs action, within the timeout.
+    async fn follow(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
+        let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
+        let (mut progress, name) = (Progress::new(terminal), self.name.name.as_str());
+        let (progress, state) = (&mut progress, &mut last);
+        let settled = async {
+            match self.name.kind() {
+                ReportingKind::BundleDeployment => follow::until_settled(client, name, progress, state).await,
+                ReportingKind::Resolution => resolutions::until_settled(client, name, progress, state).await,
+                ReportingKind::Catalog => reported::until_settled::<Catalog>(client, name, progress, state).await,
+                ReportingKind::ProvisionerClass => {
+                    reported::until_settled::<ProvisionerClass>(client, name, progress, state).await
+                }
+                ReportingKind::PlatformOperator => {
+                    reported::until_settled::<PlatformOperator>(client, name, progress, state).await
+                }
+                ReportingKind::PlatformPolicy => {
+                    reported::until_settled::<PlatformPolicy>(client, name, progress, state).await
+                }
+            }
+        };
+        if tokio::time::timeout(self.timeout, Box::pin(settled)).await.is_err() {
+            return Err(self.timed_out(&last));
+        }
+        Ok(())
+    }
+
+    /// Prints the status of an object, and returns whether it is ready.
+    fn print(&self, status: &ReportedStatus) -> Result<bool, CommandError> {
+        match self.output {
+            OutputFormat::Text => output::print(&status.text(Terminal::output().columns()))?,
+            OutputFormat::Json => output::print(&output::json(status)?)?,
+        }
+        Ok(status.healthy)
     }
 
     /// Prints the status of a Resolution, and returns whether it is healthy.
@@ -125,14 +191,12 @@ impl Status {
         let error =
             CommandError::timeout(format!("{} is not healthy after {after}; it is waiting for: {message}", self.name));
         let reason = reason.and_then(Reason::from_name).filter(|reason| reason.remedy() != Remedy::Time);
-        let name = self.name.name.as_str();
         // A suspended Resolution is settled, and does not time out.
-        let advice = if self.name.is_resolution() {
-            reason.and_then(|reason| resolution_progress::advice(reason, name, false))
-        } else {
-            reason.and_then(|reason| advice(reason, name))
+        let subject = match self.name.kind() {
+            ReportingKind::Resolution => Subject::active_resolution(&self.name.name),
+            _ => self.name.subject(),
         };
-        match advice {
+        match reason.and_then(|reason| advice(reason, &subject)) {
             Some(advice) => error.hint(advice),
             None => error.hint(format!("`chandler status {}` shows what to do; --timeout waits longer", self.name)),
         }

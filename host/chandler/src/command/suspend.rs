@@ -1,17 +1,23 @@
 //! `chandler suspend`.
 
+use chandler_api::{Catalog, ReportingKind};
+
 use crate::{
     CommandError,
-    arguments::{connection::Connection, target::Target},
-    read::{cluster, resolutions},
+    arguments::{
+        connection::Connection,
+        target::{SUSPENDED, Target},
+    },
+    read::{cluster, reported, resolutions},
     view::terminal::Terminal,
-    write::{deployment, resolution},
+    write::{catalog, deployment, resolution},
 };
 
-/// Suspend a BundleDeployment or a Resolution
+/// Suspend a BundleDeployment, a Resolution or a Catalog
 ///
 /// Sets spec.suspend. The controller then does not fetch, render, change or repair anything of it, until `chandler resume`. The installed
 /// objects stay, and deleting the BundleDeployment still deletes them. Of a Resolution nothing new is decided; its set is kept healthy.
+/// Of a Catalog the source is not resolved any more; the content in use stays.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -25,10 +31,12 @@ Examples:
     kubectl edit deployment harbour --namespace harbour-system
     chandler resume harbour
   Keep the versions of a set as they are:
-    chandler suspend resolution/shop")]
+    chandler suspend resolution/shop
+  Keep the content of a Catalog as it is:
+    chandler suspend catalog/operatorhub")]
 pub struct Suspend {
-    /// Name of the BundleDeployment, or `resolution/NAME`
-    #[arg(value_name = "NAME", value_parser = Target::parse_installed)]
+    /// Name of the BundleDeployment, `resolution/NAME` or `catalog/NAME`
+    #[arg(value_name = "NAME", value_parser = SUSPENDED.target())]
     pub name: Target,
 
     /// How the command connects to the cluster.
@@ -41,19 +49,19 @@ impl Suspend {
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let (target, name) = (&self.name, self.name.name.as_str());
         let client = cluster::client(&self.connection.options()).await?;
-        let is_suspended = if target.is_resolution() {
-            resolutions::get(&client, name).await?.spec.suspend
-        } else {
-            cluster::deployment(&client, name).await?.spec.suspend
+        let is_suspended = match target.kind() {
+            ReportingKind::Resolution => resolutions::get(&client, name).await?.spec.suspend,
+            ReportingKind::Catalog => reported::get::<Catalog>(&client, name).await?.spec.suspend,
+            _ => cluster::deployment(&client, name).await?.spec.suspend,
         };
         if is_suspended {
             terminal.line(format!("{target} is suspended already"));
             return Ok(());
         }
-        if target.is_resolution() {
-            resolution::set_suspend(&client, name, true).await?;
-        } else {
-            deployment::set_suspend(&client, name, true).await?;
+        match target.kind() {
+            ReportingKind::Resolution => resolution::set_suspend(&client, name, true).await?,
+            ReportingKind::Catalog => catalog::set_suspend(&client, name, true).await?,
+            _ => deployment::set_suspend(&client, name, true).await?,
         }
         terminal.line(format!("suspended {target}: `chandler resume {target}` resumes it"));
         Ok(())

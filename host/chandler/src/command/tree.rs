@@ -6,7 +6,11 @@ use serde::Serialize;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, format::TreeFormat, target::Target},
+    arguments::{
+        connection::Connection,
+        format::TreeFormat,
+        target::{INSTALLED, Target},
+    },
     read::{below, cluster, explained, resolutions},
     view::{
         output, picture,
@@ -39,7 +43,7 @@ Examples:
     chandler tree my-operator -o json | jq '.[] | select(.health != \"healthy\")'")]
 pub struct Tree {
     /// Name of the BundleDeployment, or `resolution/NAME`
-    #[arg(value_name = "NAME", value_parser = Target::parse_installed)]
+    #[arg(value_name = "NAME", value_parser = INSTALLED.target())]
     pub name: Target,
 
     /// Output format

@@ -1,13 +1,13 @@
 //! `chandler upgrade`.
 
-use chandler_api::{BundleDeployment, ValuesReference};
+use chandler_api::{BundleDeployment, ReportingKind, ValuesReference};
 use kube::{Api, Client};
 use serde_json::{Map, Value};
 
 use super::install;
 use crate::{
     CommandError,
-    arguments::{catalogs::PackageArguments, installation::InstallationArguments, values},
+    arguments::{catalogs::PackageArguments, installation::InstallationArguments, target::Takes, values},
     read::{
         cluster, configuration,
         delivery::{Delivered, Delivery},
@@ -22,6 +22,12 @@ use crate::{
         upload::Upload,
     },
 };
+
+/// BundleDeployments. What a Resolution or a PlatformOperator asks for is in its spec.
+pub(super) const TAKES: Takes = Takes::kinds(&[ReportingKind::BundleDeployment]).instead(&[
+    (ReportingKind::Resolution, "`kubectl edit resolution NAME` changes the packages and versions in spec.packages"),
+    (ReportingKind::PlatformOperator, "`kubectl edit platformoperator NAME` changes the versions in spec.version"),
+]);
 
 /// Upgrade a bundle, or change its configuration
 ///
@@ -53,7 +59,7 @@ Examples:
     chandler diff harbour ./harbour-operator")]
 pub struct Upgrade {
     /// Name of the BundleDeployment
-    #[arg(value_name = "NAME", value_parser = values::deployment_name)]
+    #[arg(value_name = "NAME", value_parser = TAKES.name())]
     pub name: String,
 
     /// An image reference, a directory, an archive, or the package that is installed, as `PACKAGE` or `PACKAGE@RANGE`
@@ -85,6 +91,9 @@ impl Upgrade {
         let client = cluster::client(&arguments.connection.options()).await?;
         let existing = Api::<BundleDeployment>::all(client.clone()).get_opt(name).await;
         let existing = existing.map_err(|error| cluster::not_read(name, &error))?;
+        if existing.is_none() && self.install {
+            values::deployment_name(name).map_err(CommandError::usage)?;
+        }
         match (existing, self.bundle.as_deref()) {
             (Some(existing), Some(text)) if self.is_package(text)? => {
                 match self.newer(text, &client, &existing, terminal).await? {

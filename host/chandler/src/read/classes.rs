@@ -109,7 +109,7 @@ fn component<'a>(class: &'a ProvisionerClass, name: &str) -> Result<&'a Componen
         let why =
             ready.map_or_else(|| "the controller has not loaded it yet".to_owned(), |ready| one_line(&ready.message));
         CommandError::failed(format!("ProvisionerClass {name} has no component: {why}"))
-            .hint(format!("`kubectl describe provisionerclass {}` shows its conditions", quoted(name)))
+            .hint(format!("`chandler status provisionerclass/{}` shows its conditions, and what helps", quoted(name)))
     })
 }
 
@@ -123,7 +123,10 @@ pub fn ready_component(class: &ProvisionerClass) -> Result<String, CommandError>
     let ready = find_condition(conditions, ConditionType::Ready);
     match ready.filter(|ready| ready.reason != Reason::ProvisionerReady.as_str()) {
         Some(ready) => Err(CommandError::failed(format!("ProvisionerClass {name}: {}", one_line(&ready.message)))
-            .hint(format!("`kubectl describe provisionerclass {}` shows its conditions", quoted(&name)))),
+            .hint(format!(
+                "`chandler status provisionerclass/{}` shows its conditions, and what helps",
+                quoted(&name)
+            ))),
         None => component(class, &name).map(|Component { version, digest, .. }| {
             one_line(&[version.as_deref().unwrap_or_default(), digest].join(" ")).trim().to_owned()
         }),

@@ -202,7 +202,7 @@ impl<'a> ClusterCatalogs<'a> {
         let name = catalog.name_any();
         let resolved = catalog.status.as_ref().and_then(|status| status.resolved_source.as_ref()).ok_or_else(|| {
             CommandError::failed(format!("Catalog {name} cannot be used")).cause(problem(catalog)).hint(format!(
-                "`kubectl describe catalog {}` has the conditions; the controller tries again",
+                "`chandler status catalog/{}` shows its conditions, and what helps; the controller tries again",
                 quoted(&name)
             ))
         })?;

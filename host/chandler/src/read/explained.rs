@@ -1,53 +1,26 @@
 //! Finds what `chandler explain` is about: the object, the Resolution that chose it, and the BundleDeployments that install it.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
-use chandler_api::{BundleDeployment, PlatformOperator, Resolution, names::OWNER_NAME_LABEL};
+use chandler_api::{BundleDeployment, PlatformOperator, ReportingKind, Resolution, names::OWNER_NAME_LABEL};
 use kube::{Api, Client, Resource, ResourceExt as _, api::ListParams};
 use serde::de::DeserializeOwned;
 
 use super::{cluster, resolutions};
 use crate::{
     CommandError,
-    view::{api_error, path::Found},
+    view::{api_error, path::Found, subject::Subject},
 };
 
 /// Marks the Resolution that the controller makes from PlatformOperators.
 const MANAGED: &str = "platform.chandler.dev/managed";
 
-/// A kind that commands know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TargetKind {
-    /// A BundleDeployment.
-    BundleDeployment,
-    /// A Resolution.
-    Resolution,
-    /// A PlatformOperator.
-    PlatformOperator,
-}
-
-impl TargetKind {
-    /// Every kind, in the order in which a name without a kind is looked for.
-    pub const ALL: [Self; 3] = [Self::BundleDeployment, Self::Resolution, Self::PlatformOperator];
-
-    /// The name of the kind.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::BundleDeployment => "BundleDeployment",
-            Self::Resolution => "Resolution",
-            Self::PlatformOperator => "PlatformOperator",
-        }
-    }
-}
-
-impl fmt::Display for TargetKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+/// The kinds that are explained, in the order in which a name without a kind is looked for.
+const EXPLAINED: [ReportingKind; 3] =
+    [ReportingKind::BundleDeployment, ReportingKind::Resolution, ReportingKind::PlatformOperator];
 
 /// Finds the object. Without a kind, only one object may have the name.
-pub async fn find(client: &Client, kind: Option<TargetKind>, name: &str) -> Result<Found, CommandError> {
+pub async fn find(client: &Client, kind: Option<ReportingKind>, name: &str) -> Result<Found, CommandError> {
     let kind = if let Some(kind) = kind {
         kind
     } else {
@@ -58,9 +31,14 @@ pub async fn find(client: &Client, kind: Option<TargetKind>, name: &str) -> Resu
         only(name, &kinds)?
     };
     match kind {
-        TargetKind::BundleDeployment => of_deployment(client, cluster::deployment(client, name).await?).await,
-        TargetKind::Resolution => of_resolution(client, resolutions::get(client, name).await?).await,
-        TargetKind::PlatformOperator => of_operator(client, name).await,
+        ReportingKind::BundleDeployment => of_deployment(client, cluster::deployment(client, name).await?).await,
+        ReportingKind::Resolution => of_resolution(client, resolutions::get(client, name).await?).await,
+        ReportingKind::PlatformOperator => of_operator(client, name).await,
+        ReportingKind::Catalog | ReportingKind::ProvisionerClass | ReportingKind::PlatformPolicy => {
+            let subject = Subject::new(kind, name);
+            Err(CommandError::usage(format!("{subject} has no packages to explain"))
+                .hint(format!("`chandler status {subject}` shows its conditions")))
+        }
     }
 }
 
@@ -91,15 +69,23 @@ async fn of_operator(client: &Client, name: &str) -> Result<Found, CommandError>
             .because(&error)
             .hint("`kubectl get platformoperators` lists them all")
     })?;
+    let resolution = platform_resolution(client, &operator).await?;
+    let mut found = Found { operator: Some(operator), resolution, ..Found::default() };
+    add_deployments(client, &mut found).await?;
+    Ok(found)
+}
+
+/// The Resolution that chooses the package of a PlatformOperator, or `None` if there is none or the user may not list them.
+pub async fn platform_resolution(
+    client: &Client,
+    operator: &PlatformOperator,
+) -> Result<Option<Resolution>, CommandError> {
     let package = &operator.spec.package.name;
     let of_package = |resolution: &Resolution| {
         resolution.annotations().get(MANAGED).is_some_and(|managed| managed == "true")
             && resolution.spec.packages.iter().any(|request| request.name == *package)
     };
-    let resolution = all::<Resolution>(client, "Resolutions").await?.into_iter().find(of_package);
-    let mut found = Found { operator: Some(operator), resolution, ..Found::default() };
-    add_deployments(client, &mut found).await?;
-    Ok(found)
+    Ok(all::<Resolution>(client, "Resolutions").await?.into_iter().find(of_package))
 }
 
 /// Adds the BundleDeployments that the status of the Resolution names.
@@ -117,13 +103,13 @@ async fn add_deployments(client: &Client, found: &mut Found) -> Result<(), Comma
 }
 
 /// The kinds that have an object of this name.
-async fn named(client: &Client, name: &str) -> Result<Vec<TargetKind>, CommandError> {
+async fn named(client: &Client, name: &str) -> Result<Vec<ReportingKind>, CommandError> {
     let mut kinds = Vec::new();
-    for kind in TargetKind::ALL {
+    for kind in EXPLAINED {
         let exists = match kind {
-            TargetKind::BundleDeployment => exists::<BundleDeployment>(client, name).await,
-            TargetKind::Resolution => exists::<Resolution>(client, name).await,
-            TargetKind::PlatformOperator => exists::<PlatformOperator>(client, name).await,
+            ReportingKind::BundleDeployment => exists::<BundleDeployment>(client, name).await,
+            ReportingKind::Resolution => exists::<Resolution>(client, name).await,
+            _ => exists::<PlatformOperator>(client, name).await,
         };
         let exists =
             exists.map_err(|error| CommandError::failed(format!("failed to read {kind} {name}")).because(&error))?;
@@ -143,7 +129,7 @@ async fn served(client: &Client, name: &str) -> Result<(), CommandError> {
 }
 
 /// The one kind that has an object of this name.
-fn only(name: &str, kinds: &[TargetKind]) -> Result<TargetKind, CommandError> {
+fn only(name: &str, kinds: &[ReportingKind]) -> Result<ReportingKind, CommandError> {
     match kinds {
         [one] => Ok(*one),
         [] => Err(CommandError::failed(format!("no BundleDeployment, Resolution or PlatformOperator is named {name}"))
@@ -190,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_name_without_a_kind_must_be_that_of_one_object() {
-        use TargetKind::{BundleDeployment as B, Resolution as R};
+        use ReportingKind::{BundleDeployment as B, Resolution as R};
         assert_eq!(only("shop", &[R]).unwrap(), R);
         insta::assert_snapshot!(only("shop", &[B, R]).unwrap_err(), @r"
         error: shop is the name of a BundleDeployment and of a Resolution

@@ -9,9 +9,11 @@ use kube::{Api, Client, runtime::watcher};
 use crate::{
     CommandError,
     view::{
+        advice::advice,
         progress::{Progress, seconds},
         progress_reporter::RolloutState,
         resolution_progress,
+        subject::Subject,
         terminal::Terminal,
     },
 };
@@ -94,7 +96,7 @@ pub async fn until_settled(
 fn advised(error: CommandError, reason: Option<&str>, name: &str) -> CommandError {
     // The commands that follow a Resolution resume it first, or refuse one that is suspended.
     let reason = reason.and_then(Reason::from_name);
-    let advice = reason.and_then(|reason| resolution_progress::advice(reason, name, false));
+    let advice = reason.and_then(|reason| advice(reason, &Subject::active_resolution(name)));
     match advice {
         Some(advice) => error.hint(advice),
         None => error.hint(format!("`chandler explain resolution/{name}` shows its state")),

@@ -12,6 +12,7 @@ use crate::{
         advice::advice,
         progress::{Progress, seconds},
         progress_reporter::RolloutState,
+        subject::Subject,
         terminal::Terminal,
     },
 };
@@ -97,7 +98,7 @@ pub async fn until_class_handled(
 }
 
 fn advised(error: CommandError, reason: Option<&str>, name: &str) -> CommandError {
-    let advice = reason.and_then(Reason::from_name).and_then(|reason| advice(reason, name));
+    let advice = reason.and_then(Reason::from_name).and_then(|reason| advice(reason, &Subject::deployment(name)));
     match advice {
         Some(advice) => error.hint(advice),
         None => error.hint(format!("`chandler status {name}` shows the objects and their health")),

@@ -13,6 +13,7 @@ use super::{
     advice::advice,
     conditions::{self, needs_attention},
     invocation::quoted,
+    subject::Subject,
     summary,
     table::cut_middle,
     text::{count, one_line},
@@ -117,14 +118,14 @@ impl Explanation {
     }
 
     fn next_steps(&self) -> Vec<String> {
-        let mut steps: Vec<String> = Vec::new();
+        let (mut steps, subject): (Vec<String>, _) = (Vec::new(), Subject::deployment(&self.name));
         if self.healthy {
             let drifted =
                 find_condition(&self.conditions, ConditionType::Drifted).filter(|drifted| needs_attention(drifted));
             let reason = drifted.and_then(|drifted| Reason::from_name(&drifted.reason));
-            steps.extend(reason.and_then(|reason| advice(reason, &self.name)));
+            steps.extend(reason.and_then(|reason| advice(reason, &subject)));
             if self.is_suspended() {
-                steps.extend(advice(Reason::Suspended, &self.name));
+                steps.extend(advice(Reason::Suspended, &subject));
             }
             return steps;
         }
@@ -132,7 +133,7 @@ impl Explanation {
             steps.push("check that the controller is running: it has not observed the current generation".to_owned());
         }
         for reason in conditions::causes(&self.conditions) {
-            steps.extend(advice(reason, &self.name).filter(|step| !steps.contains(step)));
+            steps.extend(advice(reason, &subject).filter(|step| !steps.contains(step)));
         }
         let unhealthy: Vec<&ObjectStatus> =
             self.objects.iter().filter(|object| object.health != ObjectHealth::Healthy).collect();

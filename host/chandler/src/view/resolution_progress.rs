@@ -1,8 +1,8 @@
 //! The progress of a Resolution: whether its set is complete and healthy, still on its way, or waits for a user.
 
-use chandler_api::{ConditionType, Reason, Resolution, find_condition};
+use chandler_api::{ConditionType, Resolution, find_condition};
 
-use super::{advice, progress_reporter::RolloutState};
+use super::progress_reporter::RolloutState;
 
 /// The state of a Resolution.
 pub fn state(resolution: &Resolution) -> RolloutState {
@@ -29,25 +29,6 @@ pub fn state(resolution: &Resolution) -> RolloutState {
     }
 }
 
-/// The suggested action for a Resolution with this reason; `None` where the cause is in one of its BundleDeployments. `is_suspended` is
-/// the `spec.suspend` of the Resolution.
-pub fn advice(reason: Reason, name: &str, is_suspended: bool) -> Option<String> {
-    match reason {
-        // The change belongs to the set, and so does a suspension that the Resolution did not ask for.
-        Reason::ApprovalRequired => advice::advice(reason, &format!("resolveset-{name}")),
-        Reason::Suspended if !is_suspended => advice::advice(reason, &format!("resolveset-{name}")),
-        Reason::NotSatisfiable
-        | Reason::CatalogsNotReady
-        | Reason::OutsideMaintenanceWindow
-        | Reason::Preflighting
-        | Reason::PreflightFailed
-        | Reason::MembersNotHealthy
-        | Reason::DecisionUnavailable
-        | Reason::Suspended => advice::advice(reason, &format!("resolution/{name}")),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -66,16 +47,6 @@ mod tests {
             "status": {"observedGeneration": 1, "conditions": conditions},
         });
         state(&serde_json::from_value(resolution).unwrap())
-    }
-
-    #[test]
-    fn advice_names_the_object_that_the_command_takes() {
-        let text = |reason| advice(reason, "shop", true).unwrap_or_default();
-        assert!(text(Reason::ApprovalRequired).contains("`chandler approve resolveset-shop`"));
-        assert!(text(Reason::Suspended).contains("`chandler resume resolution/shop`"));
-        let of_set = advice(Reason::Suspended, "shop", false).unwrap_or_default();
-        assert!(of_set.contains("`chandler resume resolveset-shop`"), "only its set is suspended: {of_set}");
-        assert_eq!(advice(Reason::PermissionsMissing, "shop", false), None, "a member lacks them");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::{
         advice::advice,
         progress::{Progress, seconds},
         progress_reporter::RolloutState,
+        subject::Subject,
     },
 };
 
@@ -102,7 +103,7 @@ impl Installation {
     }
 
     fn advise(&self, error: CommandError, reason: Option<Reason>) -> CommandError {
-        match reason.and_then(|reason| advice(reason, &self.name)) {
+        match reason.and_then(|reason| advice(reason, &Subject::deployment(&self.name))) {
             Some(advice) => error.hint(advice),
             None => error,
         }

@@ -68,7 +68,7 @@ impl Catalogs {
         for catalog in catalogs {
             let name = catalog.name_any();
             let before = self.states.digest_in_use(&name);
-            let failed = match self.poll(&catalog).await {
+            let failed = match self.poll(&catalog, false).await {
                 Outcome::Polled(Err(failed)) => Some(failed.problem),
                 _ => None,
             };

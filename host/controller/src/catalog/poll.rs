@@ -18,13 +18,13 @@ use super::{
 use crate::problem;
 
 impl Catalogs {
-    /// Puts the content that the source names now into use.
-    pub(super) async fn poll(&self, catalog: &Catalog) -> Outcome {
+    /// Puts the content that the source names now into use. With `again`, the source is resolved even if its interval has not passed.
+    pub(super) async fn poll(&self, catalog: &Catalog, again: bool) -> Outcome {
         if catalog.spec.suspend {
             return Outcome::Suspended;
         }
         Outcome::Polled(match self.parse(catalog) {
-            Ok((source, interval)) => self.update(catalog, &source, interval).await,
+            Ok((source, interval)) => self.update(catalog, &source, interval, again).await,
             Err(message) => {
                 Err(Failed { step: Step::Resolve, problem: Problem::terminal(Reason::InvalidSpec, message) })
             }
@@ -38,9 +38,9 @@ impl Catalogs {
         Ok((source, interval.unwrap_or(self.cluster.options.image_poll_interval)))
     }
 
-    async fn update(&self, catalog: &Catalog, source: &Source, interval: Duration) -> Result<(), Failed> {
+    async fn update(&self, catalog: &Catalog, source: &Source, interval: Duration, again: bool) -> Result<(), Failed> {
         let name = catalog.name_any();
-        if let Some(verdict) = self.known_verdict(&name, source, interval).await? {
+        if let Some(verdict) = self.known_verdict(&name, source, interval, again).await? {
             return verdict;
         }
         let wanted = Wanted {
@@ -68,9 +68,10 @@ impl Catalogs {
         name: &str,
         source: &Source,
         interval: Duration,
+        again: bool,
     ) -> Result<Option<Result<(), Failed>>, Failed> {
         let Some(asked) = self.resolutions.last(name, source) else { return Ok(None) };
-        let now = if self.resolutions.recent(name, source, interval).is_some() {
+        let now = if !again && self.resolutions.recent(name, source, interval).is_some() {
             Some(asked.pinned)
         } else {
             let checked = self.sources.check(Grantee::Catalog(name), &asked).await;

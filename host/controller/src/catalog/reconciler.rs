@@ -224,7 +224,7 @@ impl Reconciler for Catalogs {
         }
         let before = self.states.digest_in_use(&name);
         let outcome = tokio::select! {
-            outcome = self.poll(catalog) => outcome,
+            outcome = self.poll(catalog, status::request(catalog).is_some()) => outcome,
             // Fetching files may take minutes. The watch has requested the reconcile of the newer spec, if there is one.
             () = self.generations.newer_than(catalog) => return Ok(self.superseded(catalog)),
         };

@@ -3,12 +3,14 @@
 use chandler_api::{
     Catalog, CatalogContents, CatalogStatus, ConditionType as Type, NewCondition, Reason,
     conditions::{remove_condition, whole_seconds},
+    names::REQUESTED_AT_ANNOTATION,
     set_condition,
 };
 use chandler_core::text;
 use chandler_decisions::problem::Problem;
 use chandler_source::describe;
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
 
 use super::states::InUse;
 
@@ -41,6 +43,13 @@ pub(super) enum Outcome {
     Polled(Result<(), Failed>),
 }
 
+/// The request for a reconcile that the controller has not handled yet.
+pub(super) fn request(catalog: &Catalog) -> Option<&str> {
+    let asked = catalog.annotations().get(REQUESTED_AT_ANNOTATION)?.as_str();
+    let handled = catalog.status.as_ref().and_then(|status| status.last_handled_reconcile_at.as_deref());
+    (handled != Some(asked)).then_some(asked)
+}
+
 /// The status after a reconcile.
 pub(super) fn derive(catalog: &Catalog, outcome: &Outcome, in_use: Option<&InUse>, now: Timestamp) -> CatalogStatus {
     let mut status = catalog.status.clone().unwrap_or_default();
@@ -50,6 +59,9 @@ pub(super) fn derive(catalog: &Catalog, outcome: &Outcome, in_use: Option<&InUse
     status.digest = in_use.map(|content| content.digest.clone());
     status.contents = in_use.map(|content| content.contents);
     status.last_unpacked = in_use.map(|content| whole_seconds(content.unpacked));
+    if let Some(request) = request(catalog) {
+        status.last_handled_reconcile_at = Some(request.to_owned());
+    }
     // Earlier findings remain valid while the source is not resolved.
     if let Outcome::Polled(found) = outcome {
         for condition in steps(found.as_ref().err(), in_use) {
@@ -182,6 +194,20 @@ mod tests {
         ];
         let text = cases.map(|(title, outcome, in_use)| format!("# {title}\n{}", lines(&outcome, in_use.as_ref())));
         insta::assert_snapshot!(text.join("\n\n"));
+    }
+
+    #[test]
+    fn a_request_is_handled_once() {
+        let mut catalog = Catalog::default();
+        assert_eq!(request(&catalog), None);
+        catalog.annotations_mut().insert(REQUESTED_AT_ANNOTATION.to_owned(), "now".to_owned());
+        assert_eq!(request(&catalog), Some("now"));
+        let status = derive(&catalog, &Outcome::Suspended, None, Timestamp::UNIX_EPOCH);
+        assert_eq!(status.last_handled_reconcile_at.as_deref(), Some("now"));
+        catalog.status = Some(status);
+        assert_eq!(request(&catalog), None, "it was handled");
+        catalog.annotations_mut().insert(REQUESTED_AT_ANNOTATION.to_owned(), "later".to_owned());
+        assert_eq!(request(&catalog), Some("later"));
     }
 
     #[test]

@@ -1,6 +1,18 @@
 //! `chandler catalog remove`.
 
-use crate::{CommandError, arguments::connection::Connection, read::cluster, view::terminal::Terminal, write::catalog};
+use chandler_api::ReportingKind;
+
+use crate::{
+    CommandError,
+    arguments::{connection::Connection, target::Takes},
+    read::cluster,
+    view::terminal::Terminal,
+    write::catalog,
+};
+
+/// Catalogs only.
+pub(in crate::command) const TAKES: Takes = Takes::kinds(&[ReportingKind::Catalog])
+    .instead(&[(ReportingKind::BundleDeployment, "`chandler delete NAME` deletes a BundleDeployment")]);
 
 /// Remove a catalog from the cluster
 ///
@@ -16,7 +28,7 @@ Examples:
   chandler catalog remove operatorhub")]
 pub struct Remove {
     /// Name of the Catalog
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = TAKES.name())]
     pub name: String,
 
     /// How the command connects to the cluster.

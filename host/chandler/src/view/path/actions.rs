@@ -1,9 +1,13 @@
 //! What the user can do next.
 
-use chandler_api::{ConditionType, Reason, find_condition};
+use chandler_api::{ConditionType, Reason, Remedy, ReportingKind, find_condition};
 
 use super::{
-    super::{advice::advice, conditions, resolution_progress},
+    super::{
+        advice::{advice, is_copied},
+        conditions,
+        subject::Subject,
+    },
     Found, Package,
 };
 
@@ -13,53 +17,53 @@ const ACTIONS: usize = 6;
 /// Suggested actions: about the members that are not ready, else about the Resolution.
 pub(super) fn actions(found: &Found, packages: &[Package]) -> Vec<String> {
     let mut actions: Vec<String> = Vec::new();
-    let mut add = |action: Option<String>| {
-        if let Some(action) = action.filter(|action| !actions.contains(action)) {
-            actions.push(action);
-        }
-    };
+    let subject = found.resolution.as_ref().map(Subject::resolution);
+    let of_resolution = |reason: Option<Reason>| advice(reason?, subject.as_ref()?);
     let pending = found.resolution.as_ref().and_then(|it| it.status.as_ref()?.pending.as_ref());
     if let Some(pending) = pending {
-        let name = found.resolution.as_ref().and_then(|it| it.metadata.name.clone()).unwrap_or_default();
-        let is_suspended = found.resolution.as_ref().is_some_and(|it| it.spec.suspend);
-        let reason = Reason::from_name(&pending.reason);
-        add(reason.and_then(|reason| resolution_progress::advice(reason, &name, is_suspended)));
+        add(&mut actions, of_resolution(Reason::from_name(&pending.reason)));
     }
     if found.left_out().is_some_and(|it| it.reason == Reason::PreflightFailed.as_str()) {
-        add(advice(Reason::PreflightFailed, ""));
+        add(&mut actions, of_resolution(Some(Reason::PreflightFailed)));
     }
     for package in packages.iter().filter(|package| !package.ready) {
         let Some(name) = &package.bundle_deployment else { continue };
         let Some(status) = found.deployments.get(name).and_then(|it| it.status.as_ref()) else { continue };
         for reason in conditions::causes(&status.conditions) {
-            add(advice(reason, name));
+            add(&mut actions, advice(reason, &Subject::deployment(name)));
         }
     }
-    if let Some(resolution) = &found.resolution
-        && pending.is_none()
-    {
-        let name = format!("resolution/{}", resolution.metadata.name.as_deref().unwrap_or_default());
+    if let (Some(resolution), Some(subject), None) = (&found.resolution, &subject, pending) {
         let status = resolution.status.clone().unwrap_or_default();
         let to_decision = resolution.spec.output.as_ref().and_then(|it| it.resolve_set.as_ref()?.to_decision);
         if to_decision.is_some() {
-            add(Some(format!("to follow the catalogs again: `chandler rollback {name} --undo`")));
+            add(&mut actions, Some(format!("to follow the catalogs again: `chandler rollback {subject} --undo`")));
         }
         if resolution.spec.suspend {
-            add(advice(Reason::Suspended, &name));
+            add(&mut actions, advice(Reason::Suspended, subject));
         }
-        let resolved = find_condition(&status.conditions, ConditionType::Resolved).filter(|it| it.status != "True");
-        add(resolved.and_then(|it| Reason::from_name(&it.reason)).and_then(|reason| advice(reason, &name)));
-        let ready = find_condition(&status.conditions, ConditionType::Ready).filter(|it| it.status != "True");
-        let ready = ready.and_then(|it| Reason::from_name(&it.reason));
-        add(ready.and_then(|reason| match reason {
-            Reason::ObjectCollision | Reason::InvalidSpec => advice(reason, &name),
-            // The members have the causes of everything else.
-            _ => {
-                let name = resolution.metadata.name.as_deref().unwrap_or_default();
-                resolution_progress::advice(reason, name, resolution.spec.suspend)
+        let reason_of = |kind| {
+            let condition = find_condition(&status.conditions, kind).filter(|it| it.status != "True");
+            condition.and_then(|it| Reason::from_name(&it.reason))
+        };
+        add(&mut actions, of_resolution(reason_of(ConditionType::Resolved)));
+        match reason_of(ConditionType::Ready) {
+            // The members have the cause, or else the set has it.
+            Some(reason) if is_copied(reason, ReportingKind::Resolution) => {
+                let set = status.bundle_deployment.as_deref().filter(|_| actions.is_empty());
+                add(&mut actions, set.and_then(|set| advice(reason, &Subject::deployment(set))));
             }
-        }));
+            Some(reason) if reason.remedy() == Remedy::Time && !actions.is_empty() => {}
+            reason => add(&mut actions, of_resolution(reason)),
+        }
     }
     actions.truncate(ACTIONS);
     actions
+}
+
+/// Adds an action, once.
+fn add(actions: &mut Vec<String>, action: Option<String>) {
+    if let Some(action) = action.filter(|action| !actions.contains(action)) {
+        actions.push(action);
+    }
 }

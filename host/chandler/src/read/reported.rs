@@ -1,0 +1,149 @@
+//! Reads Catalogs, ProvisionerClasses, PlatformOperators and PlatformPolicies, and follows them until they are ready or need an action.
+
+use std::{fmt::Debug, time::Duration};
+
+use chandler_api::{Catalog, Reason};
+use futures::StreamExt as _;
+use k8s_openapi::ClusterResourceScope;
+use kube::{
+    Api, Client, Resource,
+    runtime::{wait::await_condition, watcher},
+};
+use serde::de::DeserializeOwned;
+
+use crate::{
+    CommandError,
+    view::{
+        advice::advice,
+        api_error,
+        progress::{Progress, seconds},
+        progress_reporter::RolloutState,
+        reported::{Reported, ReportedStatus},
+        subject::Subject,
+        terminal::Terminal,
+    },
+};
+
+/// A kind whose status can be read.
+pub trait Kind:
+    Reported + Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static
+{
+}
+
+impl<K> Kind for K where
+    K: Reported
+        + Resource<DynamicType = (), Scope = ClusterResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + 'static
+{
+}
+
+/// Reads an object.
+pub async fn get<K: Kind>(client: &Client, name: &str) -> Result<K, CommandError> {
+    Api::<K>::all(client.clone()).get(name).await.map_err(|error| {
+        let failed = CommandError::failed(format!("failed to read {} {name}", K::KIND)).because(&error);
+        match &error {
+            kube::Error::Api(status) if status.is_not_found() && !api_error::is_kind_missing(&error) => {
+                failed.hint(format!("`kubectl get {}` lists them all", K::plural(&())))
+            }
+            _ => failed,
+        }
+    })
+}
+
+/// Reports what an object waits for until it is ready or needs an action. `last` always holds the latest state.
+pub async fn until_settled<K: Kind>(
+    client: &Client,
+    name: &str,
+    progress: &mut Progress,
+    last: &mut RolloutState,
+) -> RolloutState {
+    let mut observed = watcher::watch_object(Api::<K>::all(client.clone()), name).boxed();
+    while let Some(event) = observed.next().await {
+        let state = match event {
+            Ok(Some(object)) => ReportedStatus::new(&object).state(),
+            Ok(None) => RolloutState::Waiting { message: format!("{} {name} to be created", K::KIND), reason: None },
+            Err(error) => {
+                tracing::debug!(%error, "the watch was interrupted");
+                continue;
+            }
+        };
+        match &state {
+            // This takes moments, and is not worth a line.
+            RolloutState::Waiting { message, reason: None } => progress.busy(message),
+            RolloutState::Waiting { message, reason: Some(reason) } => progress.wait(&format!("{reason}: {message}")),
+            RolloutState::Healthy | RolloutState::Failed { .. } => return state,
+        }
+        *last = state;
+    }
+    futures::future::pending().await
+}
+
+/// Reports progress until an object is ready, within the timeout.
+///
+/// # Errors
+/// It needs an action, or is not ready in time.
+pub async fn until_ready<K: Kind>(
+    client: &Client,
+    name: &str,
+    terminal: &Terminal,
+    timeout: Duration,
+) -> Result<(), CommandError> {
+    let mut progress = Progress::new(terminal);
+    let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
+    let settled = tokio::time::timeout(timeout, until_settled::<K>(client, name, &mut progress, &mut last)).await;
+    progress.finish();
+    let (subject, shown) = (Subject::new(K::KIND, name), format!("{} {name}", K::KIND));
+    let (error, reason) = match settled {
+        Ok(RolloutState::Failed { reason, message, .. }) => {
+            (CommandError::failed(format!("{shown} needs action: {reason}: {message}")), Some(reason))
+        }
+        Ok(_) => {
+            let status = ReportedStatus::new(&get::<K>(client, name).await?);
+            if status.uses_earlier_content() {
+                let failed = CommandError::failed(format!("{shown}: {}", status.message()));
+                return Err(status.next_steps.into_iter().fold(failed, CommandError::hint));
+            }
+            terminal.line(format!("{shown} is ready: {}", status.message()));
+            return Ok(());
+        }
+        Err(_) => {
+            let (message, reason) = match last {
+                RolloutState::Waiting { message, reason } => (message, reason),
+                _ => (String::new(), None),
+            };
+            let after = seconds(timeout);
+            (CommandError::timeout(format!("{shown} is not ready after {after}; it waits for: {message}")), reason)
+        }
+    };
+    let advice = reason.as_deref().and_then(Reason::from_name).and_then(|reason| advice(reason, &subject));
+    Err(error.hint(advice.unwrap_or_else(|| format!("`chandler status {subject}` shows its conditions"))))
+}
+
+/// Waits until the controller has handled this value of the annotation of a Catalog that requests a reconcile, within the timeout.
+pub async fn until_catalog_handled(
+    client: &Client,
+    name: &str,
+    request: &str,
+    timeout: Duration,
+) -> Result<(), CommandError> {
+    let handled = await_condition(Api::<Catalog>::all(client.clone()), name, |catalog: Option<&Catalog>| {
+        let Some(catalog) = catalog else { return true };
+        let status = catalog.status.as_ref();
+        status.and_then(|status| status.last_handled_reconcile_at.as_deref()) == Some(request)
+    });
+    let failed = || CommandError::failed(format!("failed to watch Catalog {name}"));
+    match tokio::time::timeout(timeout, handled).await {
+        Ok(Ok(Some(_))) => Ok(()),
+        Ok(Ok(None)) => Err(failed().hint("it was deleted")),
+        Ok(Err(error)) => Err(failed().because(&error)),
+        Err(_) => Err(CommandError::timeout(format!(
+            "the controller has not fetched Catalog {name} again within {}",
+            seconds(timeout)
+        ))
+        .hint("check that the controller is running, and that its --watch-selector selects the Catalog")),
+    }
+}

@@ -1,0 +1,58 @@
+//! Suggested actions for a ProvisionerClass.
+
+use chandler_api::Reason;
+
+/// The suggested action for the ProvisionerClass of this name.
+pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
+    Some(match reason {
+        Reason::ImageNotResolved => format!(
+            "check that the image in spec.image of the ProvisionerClass exists, and that its pull secret in the system namespace is valid; \
+             the controller retries, `chandler reconcile provisionerclass/{name}` at once"
+        ),
+        Reason::UpdateFailed => format!(
+            "the earlier component stays in use; `chandler status provisionerclass/{name}` shows the condition with the cause"
+        ),
+        Reason::ProvisionerNotReady => format!(
+            "wait while the component is loaded; where the message asks for a signature, the administrator decides whether the controller \
+             runs with --allow-unsigned; `chandler reconcile provisionerclass/{name}` loads the component again"
+        ),
+        Reason::UnsupportedContract => {
+            "use a component for a version of the contract that this controller supports, or upgrade the controller: set spec.image of the \
+             ProvisionerClass, or ask the author of the provisioner for one"
+                .to_owned()
+        }
+        Reason::MissingImports | Reason::MissingCapabilities | Reason::InvalidComponent => {
+            "report the message to the author of the provisioner, and set spec.image of the ProvisionerClass to a component without the \
+             problem"
+                .to_owned()
+        }
+        Reason::CompileFailed => format!(
+            "set spec.image of the ProvisionerClass to another component, or let the controller compile this one again: `chandler \
+             reconcile provisionerclass/{name}`; report the message to the author of the provisioner"
+        ),
+        Reason::CompilerBusy => {
+            "wait: the controller compiles the component again; if it lasts, give the controller more CPU time"
+                .to_owned()
+        }
+        Reason::PluginLimitExceeded => {
+            "use a component that declares less about itself, in spec.image of the ProvisionerClass, or raise its spec.limits"
+                .to_owned()
+        }
+        Reason::InvalidSpec => format!(
+            "correct the value that the message names: `kubectl edit provisionerclass {name}`, `kubectl explain provisionerclass.spec`; or \
+             upgrade the controller"
+        ),
+        Reason::InternalError => {
+            "wait: the controller retries; if it lasts, check the space in its cache directory, and report the message as a bug of Chandler"
+                .to_owned()
+        }
+        Reason::Retrying => {
+            "wait: the controller retries; if it lasts, the message names the server that does not answer".to_owned()
+        }
+        Reason::Forbidden => {
+            "grant the service account of the controller the permissions that the message names (deploy/rbac.yaml); the controller retries"
+                .to_owned()
+        }
+        _ => return None,
+    })
+}

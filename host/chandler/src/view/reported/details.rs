@@ -1,0 +1,234 @@
+//! The fields of each kind that are shown.
+
+use chandler_api::{
+    BundleSource, Catalog, CatalogContents, Component, PlatformOperator, PlatformPolicy, ProvisionerClass,
+    provisioner_class::UpdatePolicy,
+};
+use serde::Serialize;
+
+use super::super::text::count;
+
+/// The most packages of a policy that a line names.
+const NAMED: usize = 5;
+
+/// The fields of an object, by its kind.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+pub enum Details {
+    /// A Catalog.
+    Catalog {
+        /// The source in the spec.
+        source: Box<BundleSource>,
+        /// Its priority.
+        priority: i32,
+        /// The interval of polls in the spec.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        poll_interval: Option<String>,
+        /// Whether the source is left alone.
+        suspend: bool,
+        /// The source of exactly the content that is in use.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        resolved_source: Option<Box<BundleSource>>,
+        /// The digest of the files that are in use.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
+        /// How much the catalog has.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        contents: Option<CatalogContents>,
+        /// When the files that are in use were unpacked.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        last_unpacked: Option<String>,
+    },
+    /// A ProvisionerClass.
+    Class {
+        /// The image in the spec.
+        image: String,
+        /// Its priority for detection.
+        priority: i32,
+        /// Whether newer components wait for approval.
+        update_policy: UpdatePolicy,
+        /// The component that is in use.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        component: Option<Component>,
+    },
+    /// A PlatformOperator.
+    Operator {
+        /// The package.
+        package: String,
+        /// The versions that are wanted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        version_range: Option<String>,
+        /// The version that was chosen.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        version: Option<String>,
+        /// The namespace of the package.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
+        /// The BundleDeployment that installs the package.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bundle_deployment: Option<String>,
+        /// The Resolution that chose the version.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        resolution: Option<String>,
+    },
+    /// A PlatformPolicy.
+    Policy {
+        /// The packages that may be wanted; absent where all may.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        packages: Option<Vec<String>>,
+        /// Whether only platform operators may be wanted.
+        require_platform_property: bool,
+        /// The number of constraints.
+        constraints: usize,
+    },
+}
+
+pub(super) fn of_catalog(catalog: &Catalog) -> Details {
+    let (spec, status) = (catalog.spec.clone(), catalog.status.clone().unwrap_or_default());
+    Details::Catalog {
+        source: Box::new(spec.source),
+        priority: spec.priority,
+        poll_interval: spec.poll_interval,
+        suspend: spec.suspend,
+        resolved_source: status.resolved_source.map(Box::new),
+        digest: status.digest,
+        contents: status.contents,
+        last_unpacked: status.last_unpacked.map(|time| format!("{:.0}", time.0)),
+    }
+}
+
+pub(super) fn of_class(class: &ProvisionerClass) -> Details {
+    Details::Class {
+        image: class.spec.image.clone(),
+        priority: class.spec.priority,
+        update_policy: class.spec.update_policy.unwrap_or_default(),
+        component: class.status.as_ref().and_then(|status| status.component.clone()),
+    }
+}
+
+pub(super) fn of_operator(operator: &PlatformOperator) -> Details {
+    let status = operator.status.clone().unwrap_or_default();
+    Details::Operator {
+        package: operator.spec.package.name.clone(),
+        version_range: operator.spec.version.clone(),
+        version: status.version,
+        namespace: status.namespace,
+        bundle_deployment: status.active_bundle_deployment.map(|active| active.name),
+        resolution: None,
+    }
+}
+
+pub(super) fn of_policy(policy: &PlatformPolicy) -> Details {
+    let packages = policy.spec.packages.as_ref();
+    Details::Policy {
+        packages: packages.map(|packages| packages.iter().map(|package| package.name.clone()).collect()),
+        require_platform_property: policy.spec.require_platform_property,
+        constraints: policy.spec.constraints.len(),
+    }
+}
+
+/// When installed BundleDeployments get a newer component.
+const fn updates(policy: UpdatePolicy) -> &'static str {
+    match policy {
+        UpdatePolicy::Manual => "each BundleDeployment when its update is approved",
+        UpdatePolicy::Automatic => "all BundleDeployments at once",
+    }
+}
+
+impl Details {
+    /// Adds the Resolution that chose the version of a PlatformOperator.
+    pub fn set_resolution(&mut self, name: Option<String>) {
+        if let Self::Operator { resolution, .. } = self {
+            *resolution = name;
+        }
+    }
+
+    /// The lines of the text: labels and values.
+    pub fn rows(&self) -> Vec<(&'static str, String)> {
+        let rows: Vec<(&'static str, Option<String>)> = match self {
+            Self::Catalog {
+                source,
+                priority,
+                poll_interval,
+                suspend,
+                resolved_source,
+                digest,
+                contents,
+                last_unpacked,
+            } => {
+                let has = contents.map(|CatalogContents { packages, channels, bundles }| {
+                    let count = |number: i64, noun| count(usize::try_from(number).unwrap_or_default(), noun);
+                    format!(
+                        "{}, {}, {}",
+                        count(packages, "package"),
+                        count(channels, "channel"),
+                        count(bundles, "bundle")
+                    )
+                });
+                vec![
+                    ("source", Some(chandler_source::describe(source))),
+                    ("in use", resolved_source.as_deref().map(chandler_source::describe)),
+                    ("content", digest.clone()),
+                    ("has", has),
+                    ("unpacked", last_unpacked.clone()),
+                    ("priority", Some(priority.to_string()).filter(|_| *priority != 0)),
+                    ("poll every", poll_interval.clone()),
+                    ("suspended", suspend.then(|| "the source is not resolved any more".to_owned())),
+                ]
+            }
+            Self::Class { image, priority, update_policy, component } => {
+                let shown = component.as_ref().map(|component| {
+                    let name = [component.name.as_deref(), component.version.as_deref()];
+                    let name: Vec<&str> = name.into_iter().flatten().collect();
+                    format!("{} ({})", name.join(" "), component.digest).trim_start().to_owned()
+                });
+                let formats = component.as_ref().map(|component| component.formats.join(", "));
+                vec![
+                    ("image", Some(image.clone())),
+                    ("in use", component.as_ref().map(|component| component.image.clone())),
+                    ("component", shown),
+                    ("contract", component.as_ref().map(|component| component.contract_version.clone())),
+                    ("formats", formats.filter(|formats| !formats.is_empty())),
+                    ("priority", Some(priority.to_string()).filter(|_| *priority != 0)),
+                    ("updates", Some(updates(*update_policy).to_owned())),
+                ]
+            }
+            Self::Operator { package, version_range, version, namespace, bundle_deployment, resolution } => {
+                let wanted = version_range.as_ref().map(|range| format!(", versions {range}")).unwrap_or_default();
+                let deployment = bundle_deployment.as_ref();
+                vec![
+                    ("package", Some(format!("{package}{wanted}"))),
+                    ("version", version.clone()),
+                    ("namespace", namespace.clone()),
+                    (
+                        "installed by",
+                        deployment.map(|name| format!("BundleDeployment {name}, `chandler status {name}`")),
+                    ),
+                    (
+                        "chosen by",
+                        resolution
+                            .as_ref()
+                            .map(|name| format!("Resolution {name}, `chandler status resolution/{name}`")),
+                    ),
+                ]
+            }
+            Self::Policy { packages, require_platform_property, constraints } => {
+                let allowed = match packages {
+                    None => "all".to_owned(),
+                    Some(packages) if packages.is_empty() => "none".to_owned(),
+                    Some(packages) => {
+                        let named = packages.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+                        let more = packages.len().saturating_sub(NAMED);
+                        if more > 0 { format!("{named} and {more} more") } else { named }
+                    }
+                };
+                vec![
+                    ("packages", Some(allowed)),
+                    ("only", require_platform_property.then(|| "platform operators".to_owned())),
+                    ("constraints", Some(constraints.to_string()).filter(|_| *constraints > 0)),
+                ]
+            }
+        };
+        rows.into_iter().filter_map(|(label, value)| Some((label, value?))).collect()
+    }
+}
