@@ -8,5 +8,6 @@ mod links;
 mod lists;
 mod messages;
 mod names;
+mod reasons;
 mod recipes;
 mod words;
