@@ -8,9 +8,10 @@ use clap_complete::{
     env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh},
 };
 
-use super::Arguments;
+use super::{Arguments, catalog, delete, explain, reconcile, status, upgrade};
 use crate::{
     CommandError,
+    arguments::target::{DEPLOYMENTS, INSTALLED, SUSPENDED, Takes},
     read::{
         cluster::ConnectionOptions,
         names::{Named, names},
@@ -85,31 +86,50 @@ pub fn answer() {
     CompleteEnv::with_factory(command).var(VARIABLE).complete();
 }
 
-/// The commands that take `resolution/NAME`.
-const WITH_RESOLUTIONS: [&str; 8] =
-    ["explain", "status", "history", "rollback", "approve", "suspend", "resume", "reconcile"];
+/// The kinds that a command takes.
+fn taken(command: &str) -> Takes {
+    match command {
+        "status" => status::TAKES,
+        "explain" => explain::TAKES,
+        "reconcile" => reconcile::TAKES,
+        "delete" => delete::TAKES,
+        "upgrade" => upgrade::TAKES,
+        "tree" | "diff" | "history" | "rollback" | "approve" => INSTALLED,
+        "suspend" | "resume" => SUSPENDED,
+        _ => DEPLOYMENTS,
+    }
+}
 
 /// The command, with the candidates of arguments whose values are names.
 fn command() -> clap::Command {
     Arguments::command().mut_subcommands(|subcommand| {
         let is_new = subcommand.get_name() == "install";
-        let knows_resolutions = WITH_RESOLUTIONS.contains(&subcommand.get_name());
-        subcommand.mut_args(move |argument| match named(&argument) {
-            Some(Named::Deployments) if is_new => argument,
-            Some(Named::Deployments) if knows_resolutions => {
-                argument.add(ArgValueCandidates::new(|| candidates(Named::Installed)))
-            }
+        let takes = taken(subcommand.get_name());
+        let is_catalog = subcommand.get_name() == "catalog";
+        let completed = subcommand.mut_args(move |argument| match named(&argument, takes) {
+            Some(Named::Objects(_)) if is_new => argument,
             Some(named) => argument.add(ArgValueCandidates::new(move || candidates(named))),
             None => argument,
+        });
+        if !is_catalog {
+            return completed;
+        }
+        completed.mut_subcommand("remove", |remove| {
+            remove.mut_arg("name", |name| {
+                name.add(ArgValueCandidates::new(|| candidates(Named::Objects(catalog::remove::TAKES.taken()))))
+            })
         })
     })
 }
 
 /// The object that an argument's value names, or `None` if no such object exists.
-fn named(argument: &Arg) -> Option<Named> {
+fn named(argument: &Arg, takes: Takes) -> Option<Named> {
     if argument.is_positional() {
         let names = argument.get_value_names()?;
-        return names.iter().any(|name| name == "NAME" || name == "NAME|BUNDLE").then_some(Named::Deployments);
+        return names
+            .iter()
+            .any(|name| name == "NAME" || name == "NAME|BUNDLE")
+            .then_some(Named::Objects(takes.taken()));
     }
     match argument.get_long()? {
         "namespace" | "system-namespace" => Some(Named::Namespaces),
@@ -178,6 +198,8 @@ mod tests {
         ] {
             assert!(of(command, argument), "{command} {argument}");
         }
+        let catalog = root.find_subcommand("catalog").unwrap().find_subcommand("remove").unwrap();
+        assert!(catalog.get_arguments().any(|it| it.get_id() == "name" && it.get::<ArgValueCandidates>().is_some()));
         for (command, argument) in [("install", "name"), ("render", "name"), ("install", "bundle")] {
             assert!(!of(command, argument), "{command} {argument}");
         }

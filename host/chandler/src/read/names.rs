@@ -3,7 +3,9 @@
 
 use std::{fmt::Debug, path::PathBuf, time::Duration};
 
-use chandler_api::{BundleDeployment, ProvisionerClass, Resolution};
+use chandler_api::{
+    BundleDeployment, Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, ReportingKind, Resolution,
+};
 use chandler_core::{dns_name, text::is_deceptive};
 use k8s_openapi::{ClusterResourceScope, api::core::v1::Namespace};
 use kube::{Api, Client, Resource, api::ListParams, core::PartialObjectMeta};
@@ -19,10 +21,8 @@ const MOST: u32 = 500;
 /// What a name is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// BundleDeployments.
-    Deployments,
-    /// BundleDeployments and, as `resolution/NAME`, Resolutions.
-    Installed,
+    /// Objects of these kinds: the first kind as `NAME`, the others as `KIND/NAME`.
+    Objects(&'static [ReportingKind]),
     /// Namespaces.
     Namespaces,
     /// ProvisionerClasses, the built-in ones included.
@@ -39,9 +39,18 @@ pub fn names(named: Named, connection: &ConnectionOptions) -> Vec<String> {
     found
 }
 
-/// Whether a server could have accepted it as a name: a DNS-1123 subdomain, as `NAME` or `resolution/NAME`.
+/// Whether a server could have accepted it as a name: a DNS-1123 subdomain, as `NAME` or `KIND/NAME`.
 fn is_name(text: &str) -> bool {
-    dns_name::is_subdomain(text.strip_prefix("resolution/").unwrap_or(text))
+    let is_kind = |written: &str| ReportingKind::ALL.iter().any(|kind| prefix(*kind) == written);
+    match text.split_once('/') {
+        Some((kind, name)) => is_kind(kind) && dns_name::is_subdomain(name),
+        None => dns_name::is_subdomain(text),
+    }
+}
+
+/// A kind before the slash of `KIND/NAME`.
+fn prefix(kind: ReportingKind) -> String {
+    kind.as_str().to_lowercase()
 }
 
 /// Whether shells and terminals read nothing into a text: letters, digits and the characters between them in names that tools give to contexts,
@@ -60,13 +69,7 @@ fn unchecked(named: Named, connection: &ConnectionOptions) -> Vec<String> {
         tokio::time::timeout(PATIENCE, async {
             let client = cluster::client(connection).await.ok()?;
             match named {
-                Named::Deployments => list::<BundleDeployment>(client).await,
-                Named::Installed => {
-                    let deployments = list::<BundleDeployment>(client.clone()).await;
-                    let resolutions = list::<Resolution>(client).await.unwrap_or_default();
-                    let resolutions = resolutions.into_iter().map(|name| format!("resolution/{name}"));
-                    Some(deployments.unwrap_or_default().into_iter().chain(resolutions).collect())
-                }
+                Named::Objects(kinds) => Some(objects(client, kinds).await),
                 Named::Namespaces => list::<Namespace>(client).await,
                 Named::Classes => list::<ProvisionerClass>(client).await,
                 Named::Contexts => None,
@@ -83,6 +86,25 @@ fn unchecked(named: Named, connection: &ConnectionOptions) -> Vec<String> {
         found.extend(chandler_builtin::BUILTINS.iter().map(|builtin| builtin.class.to_owned()));
     }
     found
+}
+
+/// The names of the objects of these kinds. A kind that cannot be listed has none.
+async fn objects(client: Client, kinds: &[ReportingKind]) -> Vec<String> {
+    let of_kind = async |number: usize, kind: ReportingKind| {
+        let client = client.clone();
+        let names = match kind {
+            ReportingKind::BundleDeployment => list::<BundleDeployment>(client).await,
+            ReportingKind::Resolution => list::<Resolution>(client).await,
+            ReportingKind::Catalog => list::<Catalog>(client).await,
+            ReportingKind::ProvisionerClass => list::<ProvisionerClass>(client).await,
+            ReportingKind::PlatformOperator => list::<PlatformOperator>(client).await,
+            ReportingKind::PlatformPolicy => list::<PlatformPolicy>(client).await,
+        };
+        let shown = |name: String| if number == 0 { name } else { format!("{}/{name}", prefix(kind)) };
+        names.unwrap_or_default().into_iter().map(shown).collect::<Vec<String>>()
+    };
+    let listed = kinds.iter().enumerate().map(|(number, kind)| of_kind(number, *kind));
+    futures::future::join_all(listed).await.concat()
 }
 
 async fn list<K>(client: Client) -> Option<Vec<String>>
@@ -110,7 +132,7 @@ mod tests {
 
     #[test]
     fn what_a_shell_or_a_terminal_would_read_into_a_name_is_no_candidate() {
-        for text in ["a", "a-1", "a.b", "resolution/a"] {
+        for text in ["a", "a-1", "a.b", "resolution/a", "catalog/a"] {
             assert!(is_name(text), "{text}");
         }
         for text in ["a", "admin@kubernetes", "arn:aws:eks:eu-west-1:1:cluster/a", "gke_p_europe_a", "kind-büro"] {
