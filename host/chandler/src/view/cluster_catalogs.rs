@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::{
     listing::age,
     table::{self, Column, Fit, or_dash},
+    text::one_line,
 };
 
 /// A Catalog in a list.
@@ -118,6 +119,19 @@ const COLUMNS: [Column<CatalogRow>; 7] = [
     Column::new("MESSAGE", Fit::Extra(24), |row| or_dash(row.message.as_ref())),
 ];
 
+/// A line for each Catalog that is not ready: its reason and message, and the command that shows what helps.
+pub fn problems(rows: &[CatalogRow]) -> Vec<String> {
+    let unready = rows.iter().filter(|row| row.state != CatalogState::Ready);
+    let line = |row: &CatalogRow| {
+        let (reason, message) = match (&row.reason, &row.message) {
+            (Some(reason), Some(message)) if row.state != CatalogState::Pending => (reason.as_str(), message.as_str()),
+            _ => ("Pending", "the controller has not observed the current spec yet"),
+        };
+        one_line(&format!("{}: {reason}: {message}; `chandler status catalog/{0}` shows what helps", row.name))
+    };
+    unready.map(line).collect()
+}
+
 /// The table, with a header.
 pub fn table(rows: &[CatalogRow], width: Option<usize>) -> String {
     table::text(&COLUMNS, rows, width)
@@ -160,5 +174,6 @@ mod tests {
         let text = table(&rows, Some(80));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         insta::assert_snapshot!(text);
+        insta::assert_snapshot!("problems", problems(&rows).join("\n"));
     }
 }

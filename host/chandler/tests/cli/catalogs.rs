@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use chandler_tests::{bundles::Bundle, wait};
+use chandler_tests::{ArchiveServer, bundles::Bundle, wait};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api,
@@ -279,9 +279,25 @@ async fn a_catalog_with_errors_is_refused_with_their_lines() {
     fs::write(directory.path().join("a.yaml"), "schema: olm.package\nname: bell\ndefaultChannel: stable\n").unwrap();
     let (catalog, place) = (format!("{}-broken", session.world.run()), directory.path().to_str().unwrap());
     let label = session.label();
-    let added = session.run(&["catalog", "add", &catalog, place, "--label", &label, "--timeout", "1m"]).await;
+    let refused = session.run(&["catalog", "add", &catalog, place, "--label", &label, "--timeout", "1m"]).await;
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    for part in ["2 errors: nothing was created", "a.yaml:1: ", "`chandler catalog lint"] {
+        assert!(refused.stderr.contains(part), "no {part:?}: {}", refused.stderr);
+    }
+    let absent = session.run(&["status", &format!("catalog/{catalog}")]).await;
+    assert!(absent.stderr.contains("not found"), "{}", absent.stderr);
+
+    // The controller checks what this machine does not read.
+    let server = ArchiveServer::start().await;
+    server.serve(support::packed(place));
+    let add = ["catalog", "add", &catalog, &server.url(), "--label", &label, "--timeout", "1m"];
+    let added = session.run(&add).await;
     assert_eq!(added.code, Some(1), "{}", added.stderr);
-    assert!(added.stderr.contains("a.yaml:1: "), "{}", added.stderr);
+    let left = format!("`chandler catalog remove {catalog}`");
+    assert!(added.stderr.contains("a.yaml:1: ") && added.stderr.contains(&left), "{}", added.stderr);
+    let listed = session.run(&["catalog", "list"]).await;
+    let line = format!("{catalog}: CatalogInvalid: the catalog has 2 errors: a.yaml:1: ");
+    assert!(listed.stderr.contains(&line), "{}", listed.stderr);
     let shown = session.run(&["catalog", "show", "bell", "--catalog", &catalog]).await;
     assert_eq!(shown.code, Some(1));
     assert!(shown.stderr.contains("a.yaml:1: "), "{}", shown.stderr);
@@ -290,7 +306,7 @@ async fn a_catalog_with_errors_is_refused_with_their_lines() {
     let image = format!("{}/none:v1", session.world.registry.host());
     let added = session.run(&["catalog", "add", &format!("{catalog}-2"), &image, "--label", &label]).await;
     assert_eq!(added.code, Some(1), "{}", added.stderr);
-    assert!(added.stderr.contains("cannot be used") && added.stderr.contains(&image), "{}", added.stderr);
+    assert!(added.stderr.contains("needs action") && added.stderr.contains(&image), "{}", added.stderr);
     session.world.finish().await;
 }
 

@@ -1,12 +1,11 @@
 //! `chandler catalog add`.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
-use chandler_api::{
-    BundleSource, Catalog, CatalogSpec, ConditionType, Reason, catalog::SHORTEST_POLL_INTERVAL, find_condition,
-};
-use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Condition};
-use kube::{Api, Client, ResourceExt as _, runtime::wait::await_condition};
+use chandler_api::{BundleSource, Catalog, CatalogSpec, catalog::SHORTEST_POLL_INTERVAL};
+use chandler_core::{Content, Diagnostic, Severity};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt as _;
 
 use crate::{
     CommandError,
@@ -15,22 +14,26 @@ use crate::{
         cache, catalogs, cluster,
         origin::{self, Origin},
         packaging::{self, User},
+        reported,
     },
     view::{
         invocation::quoted,
         manifest,
         output::{self, Format},
-        progress::seconds,
         terminal::Terminal,
         text::count,
     },
     write::{catalog, content, deployment::Effect},
 };
 
+/// The most errors that a message quotes.
+const QUOTED: usize = 5;
+
 /// Add a catalog to the cluster
 ///
 /// Creates a Catalog for an image or a URL, which the controller fetches and polls, or for a directory or an archive of this machine, whose
-/// files reach the cluster in ConfigMaps in the controller's namespace. Then follows it until its index is in use.
+/// files reach the cluster in ConfigMaps in the controller's namespace. Files of this machine with errors are refused before anything is
+/// created. Then follows the Catalog until its index is in use.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -123,17 +126,37 @@ impl Add {
             Ok(created) => created,
             Err(error) => return Err(content::discard(&client, &written, error).await),
         };
-        content::own(&client, &created, &config_maps).await?;
+        content::own(&client, &created, &config_maps).await.map_err(|error| self.left(error))?;
         let files = match config_maps.len() {
             0 => String::new(),
             number => format!(", files in {}", count(number, "ConfigMap")),
         };
         terminal.line(format!("created Catalog {}{files}", self.name));
         if !self.wait {
-            terminal.line("`chandler catalog list` shows its state");
+            terminal.line(format!("`chandler status catalog/{}` shows its state", self.name));
             return Ok(());
         }
-        self.follow(&client, terminal).await
+        let followed = reported::until_ready::<Catalog>(&client, &self.name, terminal, self.timeout).await;
+        followed.map_err(|error| self.left(error))
+    }
+
+    /// An error after which the Catalog exists.
+    fn left(&self, error: CommandError) -> CommandError {
+        error.hint(format!("the Catalog exists: `chandler catalog remove {}` removes it, with its files", self.name))
+    }
+
+    /// Refuses files that the controller would refuse.
+    fn check(&self, content: &dyn Content, cache: &Path) -> Result<(), CommandError> {
+        let findings = catalogs::findings(&self.catalog, content, cache)?;
+        let errors: Vec<&Diagnostic> = findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let shown = origin::shown(&self.catalog);
+        let refused =
+            CommandError::failed(format!("{shown} has {}: nothing was created", count(errors.len(), "error")));
+        let refused = errors.iter().take(QUOTED).fold(refused, |refused, error| refused.cause(without_help(error)));
+        Err(refused.hint(format!("`chandler catalog lint {}` prints all errors and warnings", quoted(&shown))))
     }
 
     /// The source, and the ConfigMaps with the files of this machine.
@@ -148,6 +171,9 @@ impl Add {
         }
         let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
         let opened = catalogs::content(&self.catalog, &cache, &self.fetching.options()).await?;
+        if self.output.is_none() {
+            self.check(&*opened.content, &cache)?;
+        }
         let namespace = &self.system_namespace.system_namespace;
         let packed = packaging::pack(User::Catalog(&self.name), namespace, &*opened.content);
         let packed = packed.map_err(|error| {
@@ -160,58 +186,11 @@ impl Add {
         })?;
         Ok((BundleSource::config_maps(packed.sources), packed.config_maps))
     }
-
-    async fn follow(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
-        let name = &self.name;
-        let settled = await_condition(Api::<Catalog>::all(client.clone()), name, is_settled);
-        let catalog = match tokio::time::timeout(self.timeout, settled).await {
-            Ok(Ok(Some(catalog))) => catalog,
-            Ok(Ok(None)) => return Err(CommandError::failed(format!("Catalog {name} was deleted"))),
-            Ok(Err(error)) => {
-                return Err(CommandError::failed(format!("failed to watch Catalog {name}")).because(&error));
-            }
-            Err(_) => {
-                let mut late =
-                    CommandError::timeout(format!("Catalog {name} is not ready after {}", seconds(self.timeout)));
-                late = match Api::<Catalog>::all(client.clone()).get(name).await.ok().as_ref().and_then(ready) {
-                    Some(ready) => late.cause(ready.message.clone()),
-                    None => {
-                        late.hint("check that the controller runs, and that its --watch-selector selects the Catalog")
-                    }
-                };
-                return Err(late.hint("`chandler catalog list` shows its state"));
-            }
-        };
-        let mut refused = CommandError::failed(format!("Catalog {name} cannot be used"));
-        let condition = ready(&catalog);
-        if let Some(condition) = condition {
-            if condition.status == "True" {
-                terminal.line(format!("Catalog {name} is ready: {}", condition.message));
-                return Ok(());
-            }
-            refused = refused.cause(condition.message.clone());
-        }
-        if condition.is_some_and(|condition| condition.reason == Reason::CatalogInvalid.as_str()) {
-            refused = refused.hint(format!(
-                "`chandler catalog lint {}` prints all errors of a catalog",
-                quoted(&origin::shown(&self.catalog))
-            ));
-        }
-        Err(refused.hint(format!("the Catalog exists: `chandler catalog remove {name}` removes it")))
-    }
 }
 
-/// The condition that says whether a Catalog is in use.
-fn ready(catalog: &Catalog) -> Option<&Condition> {
-    find_condition(&catalog.status.as_ref()?.conditions, ConditionType::Ready)
-}
-
-/// Whether the controller has settled the current spec: it is ready, or only a change helps.
-fn is_settled(catalog: Option<&Catalog>) -> bool {
-    let Some(status) = catalog.and_then(|catalog| catalog.status.as_ref()) else { return false };
-    let generation = catalog.and_then(|catalog| catalog.metadata.generation);
-    let is_true = |kind| find_condition(&status.conditions, kind).is_some_and(|condition| condition.status == "True");
-    status.observed_generation == generation && (is_true(ConditionType::Ready) || is_true(ConditionType::Stalled))
+/// An error in a line. `chandler catalog lint` prints the help.
+fn without_help(error: &Diagnostic) -> String {
+    Diagnostic { help: None, ..error.clone() }.to_string()
 }
 
 fn print(config_maps: &[ConfigMap], catalog: &Catalog, format: Format) -> Result<(), CommandError> {

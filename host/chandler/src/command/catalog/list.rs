@@ -8,7 +8,7 @@ use crate::{
     read::{catalogs, cluster_catalogs::ClusterCatalogs},
     view::{
         catalogs::{PackageRow, packages},
-        cluster_catalogs::{CatalogRow, table},
+        cluster_catalogs::{CatalogRow, problems, table},
         output,
         terminal::Terminal,
     },
@@ -23,7 +23,8 @@ use crate::{
 Output:
   A table on standard output, which fits the terminal; -o json and yaml have every field. The
   states of Catalogs are Ready, Stale (the index of earlier content is in use), Suspended, Failed and
-  Pending (not observed by the controller yet); AGE is the age of the content.
+  Pending (not observed by the controller yet); AGE is the age of the content. On standard error, the
+  reason and the message of each Catalog that is not ready.
 
 Exit codes: 0 success, 1 failed, 2 wrong usage
 
@@ -74,6 +75,10 @@ impl List {
         }
         let now = Timestamp::now();
         let rows: Vec<CatalogRow> = catalogs.iter().map(|catalog| CatalogRow::new(catalog, now)).collect();
-        output::print(&output::data(&rows, self.output, || table(&rows, Terminal::output().columns()))?)
+        output::print(&output::data(&rows, self.output, || table(&rows, Terminal::output().columns()))?)?;
+        for line in problems(&rows) {
+            terminal.line(line);
+        }
+        Ok(())
     }
 }
