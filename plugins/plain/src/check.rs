@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use chandler_sdk::{Diagnostic, Location, check_types, yaml::Node};
+use chandler_sdk::{Diagnostic, Location, check_lists, check_types, yaml::Node};
 
 use crate::manifest::{Manifest, kind};
 
@@ -50,6 +50,7 @@ pub(crate) fn check(
             }
         };
         errors.extend(check_types(&manifest.node, &manifest.path));
+        errors.extend(check_lists(&manifest.node, &manifest.path));
         match places.entry(identity) {
             Entry::Vacant(entry) => {
                 entry.insert(objects.len());

@@ -203,6 +203,13 @@ fn duplicate_objects_are_refused_or_reported() {
 }
 
 #[test]
+fn duplicate_keys_of_lists_are_refused() {
+    let web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  template:\n    spec:\n      containers:\n      - name: web\n        \
+               ports:\n        - {name: http, containerPort: 80}\n        - {name: more, containerPort: 80, protocol: TCP}\n";
+    insta::assert_snapshot!(refusal(&Bundle::new([("manifests/a.yaml", web)])), @r#"DuplicateListKey manifests/a.yaml:11:11 (/spec/template/spec/containers/0/ports/1): spec.template.spec.containers[0].ports: duplicate entries for key [containerPort=80,protocol="TCP"]: an API server accepts it once and refuses each later update (help: remove it, or the item at manifests/a.yaml:10:11)"#);
+}
+
+#[test]
 fn suspicious_content_is_reported() {
     let bundle =
         Bundle::new([("manifests/.gitignore", "*"), ("manifests/a.yaml", &format!("{A}data: {{a: b, a: c}}\n"))]);

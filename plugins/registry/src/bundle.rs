@@ -128,11 +128,15 @@ pub(crate) struct Other {
     pub(crate) place: Place,
 }
 
+/// The location of a part of a document, or of the nearest parent that exists.
+pub(crate) fn place_in(path: &str, document: &Node, pointer: &str) -> Location {
+    Location { pointer: Some(pointer.to_owned()), ..Location::of(path, document.nearest(pointer)) }
+}
+
 impl Bundle {
     /// The location of a part of the ClusterServiceVersion, or of the nearest parent that exists.
     pub(crate) fn csv_place(&self, pointer: &str) -> Location {
-        let node = self.csv_node.nearest(pointer);
-        Location { pointer: Some(pointer.to_owned()), ..Location::of(&self.csv_path, node) }
+        place_in(&self.csv_path, &self.csv_node, pointer)
     }
 
     /// A finding about a part of the ClusterServiceVersion.

@@ -47,6 +47,11 @@ impl Compatibility {
         self == Self::Reference
     }
 
+    /// Whether duplicate items of lists of a pod are merged or refused. OLM v1 installs them: it updates Deployments as a whole.
+    pub(crate) fn merges_duplicates(self) -> bool {
+        self == Self::Extended
+    }
+
     /// Whether aggregated API servers are installed; OLM v1 refuses bundles that own one.
     pub(crate) fn installs_api_services(self) -> bool {
         self == Self::Extended

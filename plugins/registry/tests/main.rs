@@ -20,6 +20,7 @@ mod corpus;
 mod decisions;
 mod description;
 mod documentation;
+mod duplicates;
 mod environment;
 mod extended;
 mod golden;

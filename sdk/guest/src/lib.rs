@@ -49,6 +49,7 @@
 //! | [`log`] | messages for author and administrator |
 //! | [`certificates`] | serving certificates, which the host issues |
 //! | [`secrets`] | passwords and keys, which the host generates |
+//! | [`lists`] | duplicate items of lists that API servers find too late |
 //! | [`types`] | types of labels, annotations, and values of Secrets and ConfigMaps |
 //! | [`testing`] | running a provisioner natively |
 
@@ -60,6 +61,7 @@ mod export;
 #[cfg(target_arch = "wasm32")]
 #[doc(hidden)]
 pub mod guest;
+pub mod lists;
 pub mod log;
 pub mod output;
 pub mod provisioner;
@@ -74,6 +76,7 @@ pub use chandler_yaml as yaml;
 pub use content::{Content, Entry, ReadError};
 pub use diagnostic::{Diagnostic, Failure, Location, Position, Related, Severity};
 pub use documents::read_documents;
+pub use lists::check_lists;
 pub use output::{Description, ObjectId, Output, Probe, Property, Refusal, Selector};
 pub use provisioner::{Facts, Provisioner};
 pub use request::Request;

@@ -17,6 +17,7 @@
 //! | `json` | JSON, for texts that begin like it |
 //! | [`de`] | deserialization with positions in errors |
 //! | [`list`] | flattening of `List` kinds |
+//! | [`list_keys`] | items of lists with equal keys, which API servers find too late |
 //!
 //! Where Go's behaviour is an accident, this crate warns or refuses, but never differs silently:
 //! - A key of the mapping itself wins over a merged one, by the rule for merge keys. go-yaml v2 lets a `<<` win over
@@ -35,6 +36,7 @@ mod block;
 pub mod de;
 mod json;
 pub mod list;
+pub mod list_keys;
 mod load;
 mod mapping;
 pub mod node;

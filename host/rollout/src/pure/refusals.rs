@@ -4,10 +4,16 @@ use std::collections::HashMap;
 
 use chandler_core::ObjectKey;
 use chandler_crd_upgrade::Upgrade;
+use chandler_yaml::list_keys::{ACCEPTED_ONCE, duplicate_items};
 use kube::api::ApiResource;
 
 use crate::pure::{
-    desired::Desired, error::RolloutError, existing_owner::Collision, owner::Owner, situation::Situation,
+    desired::Desired,
+    error::{ApiError, ObjectFailure, RolloutError},
+    existing_owner::Collision,
+    holdings::ObjectId,
+    owner::Owner,
+    situation::Situation,
 };
 
 /// Whether checks continue after a refusal.
@@ -84,6 +90,27 @@ pub(crate) fn refuse_collisions(
     if found.is_empty() { Ok(()) } else { Err(owner.refuse(found)) }
 }
 
+/// Refuses new objects that could never be updated: with duplicate items in a list where only a create accepts them. The API server itself
+/// refuses them in objects that exist. An object in the record was installed by a version without this check, and is created again.
+pub(crate) fn refuse_duplicate_items(
+    owner: &Owner,
+    desired: &[Desired],
+    situations: &[Situation],
+) -> Result<(), RolloutError> {
+    let holdings = owner.holdings();
+    let is_recorded = |key: &ObjectKey| holdings.as_ref().is_some_and(|holdings| holdings.mentions(&ObjectId::of(key)));
+    let created = desired.iter().zip(situations).filter(|(desired, situation)| {
+        **situation == Situation::Absent && !desired.create_only && !is_recorded(&desired.key)
+    });
+    let failures = created.filter_map(|(desired, _)| {
+        let found: Vec<String> = duplicate_items(&desired.value).iter().map(ToString::to_string).collect();
+        let error = ApiError::Invalid(format!("{}: {ACCEPTED_ONCE}", found.join(", ")));
+        (!found.is_empty()).then(|| ObjectFailure { object: desired.key.clone(), action: "create", error })
+    });
+    let failures: Vec<ObjectFailure> = failures.collect();
+    if failures.is_empty() { Ok(()) } else { Err(RolloutError::Objects(failures)) }
+}
+
 /// Refuses a release that contains the same object twice: in two API versions, or once with and once without the install
 /// namespace.
 pub(crate) fn refuse_duplicates(desired: &[Desired]) -> Result<(), RolloutError> {
@@ -153,6 +180,34 @@ mod tests {
                 "Ox.a.b install/x and Ox.a.b install/x in the release are the same object in the cluster"
             );
         }
+    }
+
+    #[test]
+    fn new_objects_with_duplicate_items_are_refused() {
+        let kind = Served {
+            namespaced: true,
+            resource: ApiResource {
+                group: "apps".into(),
+                version: "v1".into(),
+                api_version: "apps/v1".into(),
+                kind: "Deployment".into(),
+                plural: "deployments".into(),
+            },
+        };
+        let desired = |annotations: Value| {
+            let container =
+                json!({"name": "c", "env": [{"name": "MODE", "value": "a"}, {"name": "MODE", "value": "b"}]});
+            let value = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x", "annotations": annotations},
+                "spec": {"template": {"spec": {"containers": [container]}}}});
+            Desired::new(&object(&value, 0), kind.clone(), true, &owner())
+        };
+        let refuse = |desired, situation| refuse_duplicate_items(&owner(), &[desired], &[situation]);
+        let error = refuse(desired(json!({})), Situation::Absent).unwrap_err();
+        insta::assert_snapshot!(error, @r#"cannot create Deployment.apps install/x: spec.template.spec.containers[0].env: duplicate entries for key [name="MODE"]: an API server accepts it once and refuses each later update"#);
+        assert!(error.is_refusal() && !error.is_transient());
+        // It exists already, or is never updated.
+        assert!(refuse(desired(json!({})), Situation::Outdated).is_ok());
+        assert!(refuse(desired(json!({"chandler.dev/create-only": "true"})), Situation::Absent).is_ok());
     }
 
     #[test]

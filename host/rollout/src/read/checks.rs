@@ -15,7 +15,7 @@ use crate::{
         error::RolloutError,
         member::Member,
         owner::Owner,
-        refusals::{OnRefusal, Refusals, refuse_collisions},
+        refusals::{OnRefusal, Refusals, refuse_collisions, refuse_duplicate_items},
         reserved,
         situation::{Action, Situation},
     },
@@ -61,6 +61,7 @@ impl Checks<'_> {
         if refusals.on_refusal == OnRefusal::Stop && is_done {
             return Ok(Vec::new());
         }
+        refusals.check(refuse_duplicate_items(owner, desired, situations))?;
         let created = desired.iter().zip(situations).filter(|(_, situation)| **situation == Situation::Absent);
         let created = created.map(|(desired, _)| desired);
         refusals.check(check_namespaces(own, recent, owner, desired, created).await)?;

@@ -3,6 +3,7 @@
 //! Every file is parsed, also after errors, so that an author sees all findings at once. A document is dropped as soon
 //! as it is converted: a bundle's CRDs are megabytes, and the tree of one is many times its text.
 
+mod duplicates;
 mod metadata;
 mod old_crd;
 mod prefetch;
@@ -11,7 +12,7 @@ mod properties;
 pub(crate) use metadata::annotations;
 pub(crate) use prefetch::{load, prefetch};
 
-use chandler_sdk::{Content, Diagnostic, Location, Severity, check_types};
+use chandler_sdk::{Content, Diagnostic, Location, Severity, check_lists, check_types};
 use chandler_yaml::{Document, Limits, Node};
 
 use crate::{
@@ -62,7 +63,12 @@ fn read_bundle(content: &dyn Content, compatibility: Compatibility) -> Loaded {
     let complete = loader.errors.len() == before;
     loader.check_presence();
     let Loader { csv, crds, others, mut errors, mut warnings, specific, .. } = loader;
-    let bundle = csv.map(|source| {
+    let mut specific = specific;
+    let bundle = csv.map(|mut source| {
+        let duplicates = duplicates::settle(&mut source, &others, compatibility.merges_duplicates());
+        specific |= !duplicates.errors.is_empty() || !duplicates.warnings.is_empty();
+        errors.extend(duplicates.errors);
+        warnings.extend(duplicates.warnings);
         let CsvSource { mut csv, path: csv_path, node: csv_node } = source;
         let statements = properties::read(content, &mut csv, &csv_path, &csv_node);
         errors.extend(statements.errors);
@@ -155,7 +161,7 @@ impl Loader {
                 if let Err(mismatches) = typed::convert(&node, &METADATA_ONLY_OBJECT, Spelling::Exact) {
                     return self.errors.extend(mismatches.iter().map(|error| mismatch(path, error)));
                 }
-                let wrong = check_types(&node, path);
+                let wrong = [check_types(&node, path), check_lists(&node, path)].concat();
                 self.specific |= !wrong.is_empty();
                 match self.compatibility {
                     Compatibility::Extended if !wrong.is_empty() => return self.errors.extend(wrong),

@@ -17,6 +17,7 @@ cases! {
     "3.08" finalizers_are_a_set_and_owners_are_keyed;
     "3.08" secrets_of_an_account_are_atomic;
     "3.08" quantities_stay_as_written;
+    "3.08" duplicates_are_created_and_updated_and_never_applied;
 }
 
 async fn apply(scope: &Scope, manager: &str, containers: Value) -> Value {
@@ -167,4 +168,64 @@ async fn quantities_stay_as_written(scope: &Scope) {
     let memory = |memory: &str| json!([{"name": "c", "image": "a:1", "resources": {"limits": {"memory": memory}}}]);
     let containers = apply(scope, "one", memory("1024Mi")).await;
     assert_eq!(containers[0]["resources"]["limits"]["memory"], "1Gi");
+}
+
+async fn duplicates_are_created_and_updated_and_never_applied(scope: &Scope) {
+    let deployments = scope.collection("apps/v1", "deployments").await;
+    let mut object = deployment("web", 0);
+    let pod = &mut object["spec"]["template"]["spec"];
+    pod["containers"][0]["env"] = json!([{"name": "MODE", "value": "a"}, {"name": "MODE", "value": "b"}]);
+    pod["containers"][0]["ports"] =
+        json!([{"name": "http", "containerPort": 80}, {"name": "metrics", "containerPort": 80, "protocol": "TCP"}]);
+    pod["hostAliases"] =
+        json!([{"ip": "10.0.0.1", "hostnames": ["one.test"]}, {"ip": "10.0.0.1", "hostnames": ["two.test"]}]);
+    pod["imagePullSecrets"] = json!([{"name": "pull"}, {"name": "pull"}]);
+    let lists = |object: &Value| {
+        let pod = &object["spec"]["template"]["spec"];
+        let lists = [
+            &pod["containers"][0]["env"],
+            &pod["containers"][0]["ports"],
+            &pod["hostAliases"],
+            &pod["imagePullSecrets"],
+        ];
+        lists.map(|list| list.as_array().unwrap().len())
+    };
+    let answer = deployments.create(&object).await;
+    let warnings = answer.warnings().join("\n");
+    for part in ["hides previous definition of \"MODE\"", "duplicate port definition with", "duplicate name \"pull\""] {
+        assert!(warnings.contains(part), "{part}: {warnings}");
+    }
+    let mut created = answer.is(201);
+    assert_eq!(lists(&created), [2; 4]);
+    created["spec"]["template"]["spec"]["containers"][0]["image"] = json!("registry.example.com/web:2");
+    let updated = deployments.put("web", &created).await.is(200);
+    assert_eq!(lists(&updated), [2; 4]);
+
+    // Another manager applies other fields.
+    let labelled =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "labels": {"team": "one"}}});
+    let labelled = deployments.apply("web", "one", &labelled).await.is(200);
+    assert_eq!(lists(&labelled), [2; 4]);
+
+    let pod = object["spec"]["template"]["spec"].clone();
+    for (list, key) in [
+        ("env", r#"duplicate entries for key [name=\"MODE\"]"#),
+        ("ports", r#"duplicate entries for key [containerPort=80,protocol=\"TCP\"]"#),
+        ("hostAliases", r#"duplicate entries for key [ip=\"10.0.0.1\"]"#),
+        ("imagePullSecrets", r#"duplicate entries for key [name=\"pull\"]"#),
+    ] {
+        let mut applied = deployment("web", 0);
+        let wanted = &mut applied["spec"]["template"]["spec"];
+        match list {
+            "env" | "ports" => wanted["containers"][0][list] = pod["containers"][0][list].clone(),
+            _ => wanted[list] = pod[list].clone(),
+        }
+        let answer = deployments.apply("web?force=true", "two", &applied).await;
+        assert!(
+            (400..=500).contains(&answer.status) && answer.text.contains(key),
+            "{list}: {} {}",
+            answer.status,
+            answer.text
+        );
+    }
 }

@@ -141,6 +141,7 @@ impl Walk {
             (Shape::List { items: _, list_type, size, unique }, Value::Array(list)) => {
                 self.size(*size, list.len(), "items", value, path);
                 match list_type {
+                    ListType::Map(_) if uniqueness::accepts_duplicates(schema, path) => {}
                     ListType::Map(keys) => uniqueness::map(schema, keys, list, path, &mut self.errors),
                     ListType::Set => uniqueness::set(list, path, &mut self.errors),
                     ListType::Atomic if *unique => uniqueness::set(list, path, &mut self.errors),

@@ -20,6 +20,23 @@ pub(super) fn set(list: &[Value], path: &FieldPath<'_>, errors: &mut Vec<FieldEr
     }
 }
 
+/// Whether a list of a built-in kind may have items with equal keys: kube-apiserver validates it without a look at its list type, and warns
+/// at most. Server-side apply refuses them. The lists are those that `ValidatePodSpec` and `ValidateServiceAccount` do not compare.
+pub(super) fn accepts_duplicates(list: &Schema, path: &FieldPath<'_>) -> bool {
+    let FieldPath::Field(parent, name) = path else { return false };
+    if !list.items().is_some_and(Schema::is_builtin) {
+        return false;
+    }
+    match parent {
+        FieldPath::Index(FieldPath::Field(_, "containers" | "initContainers" | "ephemeralContainers"), _) => {
+            matches!(*name, "env" | "ports")
+        }
+        FieldPath::Field(_, "spec") => matches!(*name, "hostAliases" | "imagePullSecrets"),
+        FieldPath::Root => *name == "secrets",
+        _ => false,
+    }
+}
+
 /// Reports items with equal keys.
 pub(super) fn map(
     schema: &Schema,
