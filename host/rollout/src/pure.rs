@@ -3,6 +3,7 @@
 pub(crate) mod account_grant;
 pub(crate) mod below;
 pub(crate) mod causes;
+pub(crate) mod conversion;
 pub(crate) mod crd;
 pub mod deletion_plan;
 pub(crate) mod dependencies;

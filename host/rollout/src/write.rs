@@ -1,6 +1,7 @@
 //! Changes the cluster.
 
 pub(crate) mod apply;
+pub(crate) mod conversion;
 pub(crate) mod orphan;
 pub(crate) mod parent;
 pub(crate) mod preflight;

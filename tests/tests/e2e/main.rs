@@ -58,6 +58,7 @@ mod impostors;
 mod install;
 mod install_cost;
 mod installations;
+mod kept_conversion;
 mod large;
 mod leader_election;
 mod left_out;

@@ -12,6 +12,14 @@ pub fn text(preview: &DeletionPreview) -> String {
             text.extend([sign, " ", &one_line(&object.to_string()), "\n"]);
         }
     }
+    for crd in &preview.without_conversion {
+        text.extend([
+            "! reset the conversion of ",
+            &one_line(&crd.name),
+            " to strategy None, because the Service of its webhook is deleted: every version of its custom resources can be read and \
+             deleted without the webhook, shows only the fields of its own schema, and loses the others if it is written\n",
+        ]);
+    }
     for in_use in &preview.in_use {
         let sign = if preview.held { "! custom resources block the deletion:" } else { "- delete custom resources:" };
         text.extend([sign, " ", &one_line(&in_use.to_string()), "\n"]);
@@ -49,7 +57,7 @@ mod tests {
     fn preview(held: bool) -> DeletionPreview {
         let in_use =
             CrdInUse { crd: crd(), count: Some(3), more: false, namespaces: 1, examples: vec!["shop/a".into()] };
-        DeletionPreview { held, deleted: vec![crd()], orphaned: Vec::new(), in_use: vec![in_use] }
+        DeletionPreview { held, deleted: vec![crd()], in_use: vec![in_use], ..DeletionPreview::default() }
     }
 
     #[test]
@@ -68,6 +76,11 @@ mod tests {
         insta::assert_snapshot!(text(&orphaned) + &summary(&orphaned), @r"
           keep CustomResourceDefinition.apiextensions.k8s.io oxen.example.com
         0 objects to delete, 1 to keep
+        ");
+        let stranded = DeletionPreview { without_conversion: vec![crd()], ..orphaned };
+        insta::assert_snapshot!(text(&stranded), @r"
+          keep CustomResourceDefinition.apiextensions.k8s.io oxen.example.com
+        ! reset the conversion of oxen.example.com to strategy None, because the Service of its webhook is deleted: every version of its custom resources can be read and deleted without the webhook, shows only the fields of its own schema, and loses the others if it is written
         ");
     }
 }

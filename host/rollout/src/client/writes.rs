@@ -158,17 +158,31 @@ impl Cluster {
         &self,
         resource: &ApiResource,
         object: &Value,
-        mut metadata: Value,
+        metadata: Value,
         manager: &str,
     ) -> Result<Value, ApiError> {
-        if let Some(metadata) = metadata.as_object_mut() {
-            metadata.insert("uid".to_owned(), json!(live::uid(object)));
-            metadata.insert("resourceVersion".to_owned(), json!(live::resource_version(object)));
+        self.patch(resource, object, json!({"metadata": metadata}), manager).await
+    }
+
+    /// Applies a merge patch to an object that has not changed since it was read.
+    pub(crate) async fn patch(
+        &self,
+        resource: &ApiResource,
+        object: &Value,
+        mut changes: Value,
+        manager: &str,
+    ) -> Result<Value, ApiError> {
+        if let Some(changes) = changes.as_object_mut() {
+            let metadata = changes.entry("metadata").or_insert_with(|| json!({}));
+            if let Some(metadata) = metadata.as_object_mut() {
+                metadata.insert("uid".to_owned(), json!(live::uid(object)));
+                metadata.insert("resourceVersion".to_owned(), json!(live::resource_version(object)));
+            }
         }
         let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
         let key = live::key(object, resource);
         let path = at(resource, key.namespace.as_deref());
-        let body = Patch::Merge(json!({"metadata": metadata}));
+        let body = Patch::Merge(changes);
         let request = path.patch(&key.name, &parameters, &body).map_err(built)?;
         Ok(self.send(resource, object, request).await?)
     }

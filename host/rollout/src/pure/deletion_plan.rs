@@ -184,6 +184,8 @@ pub struct DeletionPreview {
     pub deleted: Vec<ObjectKey>,
     /// The objects that stay without an owner.
     pub orphaned: Vec<ObjectKey>,
+    /// The CRDs that stay without their conversion webhook, because its Service is deleted. They convert by the strategy `None` then.
+    pub without_conversion: Vec<ObjectKey>,
     /// The CRDs with custom resources of other users, which prevent the deletion or are deleted with their CRDs.
     pub in_use: Vec<CrdInUse>,
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::{
     client::cluster::Cluster,
     pure::{
+        conversion::DeletedServices,
         crd::is_crd,
         deletion_plan::{CrdInUse, DeletionPlan, DeletionPreview, DeletionReason, plan_deletion},
         error::RolloutError,
@@ -116,6 +117,14 @@ pub(crate) async fn preview(
     };
     let held = !deletion_plan.keep.is_empty();
     let keys = |members: &mut dyn Iterator<Item = &Member>| members.map(|member| member.key.clone()).collect();
+    let services = DeletedServices::of(&deletion_plan);
+    let mut stranded = deletion_plan.orphan.iter().filter(|member| services.convert(member));
     let mut deleted = deletion_plan.deleted().chain(&deletion_plan.keep);
-    Ok(DeletionPreview { held, deleted: keys(&mut deleted), orphaned: keys(&mut deletion_plan.orphan.iter()), in_use })
+    Ok(DeletionPreview {
+        held,
+        deleted: keys(&mut deleted),
+        orphaned: keys(&mut deletion_plan.orphan.iter()),
+        without_conversion: keys(&mut stranded),
+        in_use,
+    })
 }

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     client::{account, cluster::Cluster},
     pure::{
+        conversion::DeletedServices,
         deletion_plan::DeletionPlan,
         drift_options,
         error::RolloutError,
@@ -19,7 +20,7 @@ use crate::{
     },
     read::{checks::Checks, parent as owner_parent, snapshot::Lookup},
     write::{
-        orphan, parent,
+        conversion, orphan, parent,
         preflight::{self, Passed},
         prune::{Pruned, delete_in_order},
         record,
@@ -117,7 +118,10 @@ impl Rollout {
         if !waiting.is_empty() {
             return Ok(Progress::Waiting { stage, stages, installed: objects.installed(), waiting, changes });
         }
+        let services = DeletedServices::of(&unwanted);
         let DeletionPlan { delete, orphan, keep } = unwanted;
+        let orphan = conversion::reset(actor, orphan, &services).await?;
+        let keep = conversion::reset(actor, keep, &services).await?;
         let orphaned = orphan.iter().map(|member| ObjectId::of(&member.key)).collect();
         changes.orphaned = orphan::orphan(actor, owner, orphan, orphan::Marks::All).await?;
         let Pruned { deleted, gone, waiting } = delete_in_order(actor, owner, delete).await?;

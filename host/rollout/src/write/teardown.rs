@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{
     client::cluster::Cluster,
     pure::{
+        conversion::DeletedServices,
         error::RolloutError,
         holdings::{ObjectId, Settlement},
         live,
@@ -19,6 +20,7 @@ use crate::{
         snapshot,
     },
     write::{
+        conversion,
         orphan::{self, Marks},
         prune::{Pruned, delete_in_order},
         record,
@@ -47,7 +49,9 @@ pub(crate) async fn teardown(
     let ids = deletion_plan.orphan.iter().chain(&orphaned).map(|member| ObjectId::of(&member.key));
     let ids: BTreeSet<ObjectId> = ids.collect();
     let marks = if all_stay { Marks::Reference } else { Marks::All };
-    let mut changed = orphan::orphan(cluster, owner, deletion_plan.orphan, marks).await?;
+    let services = DeletedServices::of(&deletion_plan);
+    let staying = conversion::reset(cluster, deletion_plan.orphan, &services).await?;
+    let mut changed = orphan::orphan(cluster, owner, staying, marks).await?;
     changed.extend(orphaned.into_iter().map(|member| member.key));
     if !ids.is_empty() {
         ledger.settle(Settlement { orphaned: ids, ..Settlement::default() }).await?;
