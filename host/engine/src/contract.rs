@@ -19,7 +19,7 @@ pub(crate) mod bindings {
 pub(crate) const PACKAGE: &str = "chandler:provisioner";
 
 /// The versions of the contract that this host supports, as `major.minor`.
-pub(crate) const TRACKS: &[&str] = &["0.1"];
+pub const TRACKS: &[&str] = &["0.1"];
 
 /// Whether this host supports a version of the contract. It runs components built against any patch version of a
 /// supported `major.minor`, provided that it has their imports. Pre-releases are not supported.

@@ -42,6 +42,7 @@ mod ticker;
 
 pub use call_log::{CallLog, Level, LogLine};
 pub use compile::compile_child_main;
+pub use contract::TRACKS as CONTRACT_VERSIONS;
 pub use engine::{Engine, EngineStatistics};
 pub use error::{
     CallError, CompileError, Emitted, EngineError, InvalidOutput, LimitExceeded, LoadError, Retry, Trapped,

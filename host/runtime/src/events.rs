@@ -132,7 +132,7 @@ fn content(event: &Event) -> Digest {
 }
 
 /// The first bytes of a text, to the end of a character.
-fn cut(text: &str, bytes: usize) -> &str {
+pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
         end -= 1;

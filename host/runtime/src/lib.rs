@@ -23,6 +23,7 @@
 //! | [`watch_selector`] | selects the objects of a controller by label | no |
 //! | [`cluster_info`] | version and kinds of the cluster | reads |
 //! | [`status_patch`] | writes a status | writes |
+//! | `condition_log` | logs what a new status changes in the conditions | no |
 //! | [`finalizers`] | writes finalizers | writes |
 //! | [`own_writes`] | own writes to reconciled objects: their events wake nothing | no |
 //! | [`events`] | publishes Events | writes |
@@ -31,6 +32,7 @@ pub mod backoff;
 pub mod cache;
 pub mod capacity;
 pub mod cluster_info;
+mod condition_log;
 pub mod controller;
 pub mod events;
 pub mod finalizers;

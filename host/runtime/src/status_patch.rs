@@ -1,18 +1,33 @@
-//! Writes a status: a merge patch of the fields that differ, or no request if none differ.
+//! Writes a status: a merge patch of the fields that differ, or no request if none differ. A written status is logged by its conditions.
 
 use std::fmt::Debug;
 
 use kube::{
-    Api,
+    Api, Resource,
     api::{Patch, PatchParams},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
-use crate::FIELD_MANAGER;
+use crate::{FIELD_MANAGER, condition_log};
 
 /// Writes the status of an object if it differs from `old`, and then returns the object.
 pub async fn write<K, S>(api: &Api<K>, name: &str, old: Option<&S>, new: &S) -> Result<Option<K>, kube::Error>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    S: Serialize + Default,
+{
+    write_as(api, &K::kind(&()), name, old, new).await
+}
+
+/// Like [`write`], for objects whose type does not know their kind.
+pub async fn write_as<K, S>(
+    api: &Api<K>,
+    kind: &str,
+    name: &str,
+    old: Option<&S>,
+    new: &S,
+) -> Result<Option<K>, kube::Error>
 where
     K: Clone + DeserializeOwned + Debug,
     S: Serialize + Default,
@@ -21,7 +36,9 @@ where
     let new = serde_json::to_value(new).map_err(kube::Error::SerdeError)?;
     let Some(difference) = difference(&old, &new) else { return Ok(None) };
     let patch = Patch::Merge(json!({"status": difference}));
-    api.patch_status(name, &PatchParams::apply(FIELD_MANAGER), &patch).await.map(Some)
+    let written = api.patch_status(name, &PatchParams::apply(FIELD_MANAGER), &patch).await?;
+    condition_log::transitions(kind, name, &old, &new);
+    Ok(Some(written))
 }
 
 /// The JSON merge patch (RFC 7386) that turns `old` into `new`; `None` if they are equal.

@@ -8,6 +8,7 @@ use chandler_controller::{
     MirrorSets, Options, PlatformPackages, WatchSelector,
     options::{INSTALLATIONS_NAMESPACE, LEASE, lease_name},
 };
+use chandler_engine::CONTRACT_VERSIONS;
 use chandler_permissions::{AccountPolicy, DefaultAccount};
 use chandler_registries::Registries;
 use tokio::sync::oneshot;
@@ -262,6 +263,13 @@ pub enum LogFormat {
 impl Controller {
     /// Runs the controller until a signal arrives.
     pub async fn run(&self) -> Result<(), CommandError> {
+        // No option is secret: they name files and objects with credentials, and URLs without.
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            contracts = CONTRACT_VERSIONS.join(","),
+            options = ?self,
+            "the controller starts"
+        );
         let mut signals = StopSignals::listen()
             .map_err(|error| CommandError::failed("failed to listen for signals").because(&error))?;
         let (client, config) =

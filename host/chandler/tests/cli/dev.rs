@@ -134,6 +134,13 @@ fn the_controller_stops_on_sigterm() {
         .spawn()
         .unwrap();
     let mut log = BufReader::new(controller.stderr.take().unwrap()).lines();
+    let starts: Value = serde_json::from_str(&log.next().unwrap().unwrap()).unwrap();
+    assert_eq!(starts["message"], "the controller starts", "{starts}");
+    assert_eq!(
+        (starts["version"].as_str(), starts["contracts"].as_str()),
+        (Some(env!("CARGO_PKG_VERSION")), Some("0.1"))
+    );
+    assert!(starts["options"].as_str().unwrap().contains("watch_selector: Some("), "{starts}");
     let alone = log.find(|line| line.as_ref().unwrap().contains("are left alone")).unwrap().unwrap();
     assert_eq!(serde_json::from_str::<Value>(&alone).unwrap()["selector"], "shard in (a,b)");
     let runs = log.find(|line| line.as_ref().unwrap().contains("the controller runs")).unwrap().unwrap();

@@ -45,7 +45,8 @@ pub(in super::super) async fn report(
     let cause = cause(&object.data).unwrap_or_else(|| invalid.error.clone());
     let old = stored(&object.data);
     let new = status(&old, object.metadata.generation, &cause, whole_seconds(Timestamp::now()));
-    if status_patch::write(&api, &name, Some(&old), &new).await.map_err(ReconcileError::Status)?.is_some() {
+    let written = status_patch::write_as(&api, &resource.kind, &name, Some(&old), &new).await;
+    if written.map_err(ReconcileError::Status)?.is_some() {
         events::publish(handles.events, guarded, Some(&old.conditions), &new.conditions).await;
     }
     Ok(())
