@@ -7,7 +7,7 @@ use chandler_yaml::Node;
 
 use crate::{
     bundle::{Bundle, Locate as _},
-    config::{Certificates, Config},
+    config::{Certificates, Config, UndeclaredConversions},
     generate::subjects_without_namespace,
     kinds,
     names::subdomain_errors,
@@ -35,7 +35,7 @@ pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
             findings.push(place.warning("UnknownWebhookType", message).help(help));
         }
     }
-    findings.extend(crds(bundle));
+    findings.extend(crds(bundle, config.undeclared_conversions));
     for other in &bundle.others {
         if config.compatibility.sets_subject_namespaces() && !subjects_without_namespace(other).is_empty() {
             let message = format!("{} {:?} binds a ServiceAccount without a namespace", other.kind, other.name);
@@ -68,7 +68,7 @@ pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
 }
 
 /// CRDs that the API server accepts, and that do not work as their authors expect.
-fn crds(bundle: &Bundle) -> Vec<Diagnostic> {
+fn crds(bundle: &Bundle, undeclared: UndeclaredConversions) -> Vec<Diagnostic> {
     let webhooks = bundle.csv.spec.webhookdefinitions.iter().filter(|webhook| webhook.is_conversion());
     let declared: BTreeSet<&str> = webhooks.flat_map(|webhook| &webhook.conversion_crds).map(String::as_str).collect();
     let mut findings = Vec::new();
@@ -79,8 +79,16 @@ fn crds(bundle: &Bundle) -> Vec<Diagnostic> {
                  ClusterServiceVersion declares",
                 crd.name
             );
-            let help = "declare a ConversionWebhook with conversionCRDs in spec.webhookdefinitions, or set strategy: None; until \
-                        something else installs the converter, the installation waits for it";
+            let help = match undeclared {
+                UndeclaredConversions::Keep => {
+                    "declare a ConversionWebhook with conversionCRDs in spec.webhookdefinitions, or set strategy: None; until \
+                     something else installs the converter, the installation waits for it, unless the configuration has \
+                     undeclaredConversionWebhooks: remove"
+                }
+                UndeclaredConversions::Remove => {
+                    "it is installed without a conversion, as undeclaredConversionWebhooks: remove in the configuration says"
+                }
+            };
             findings
                 .push(crd.place.part("/spec/conversion").warning("UndeclaredConversionWebhook", message).help(help));
         }

@@ -65,6 +65,7 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
         certificates,
         environment: &config.environment,
         deployment_config: config.deployments.as_ref(),
+        undeclared_conversions: config.undeclared_conversions,
         compatibility: config.compatibility,
     };
     let Unique { objects, warnings } =

@@ -283,9 +283,17 @@ fn crds_that_api_servers_accept_and_that_do_not_work_have_warnings() {
         findings.collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(findings(&small), @r#"
-    UndeclaredConversionWebhook: manifests/crd.yaml:20:5 (/spec/conversion): the objects of CustomResourceDefinition "berths.example.com" are converted by Service other/pier, which no webhook definition of the ClusterServiceVersion declares (help: declare a ConversionWebhook with conversionCRDs in spec.webhookdefinitions, or set strategy: None; until something else installs the converter, the installation waits for it)
+    UndeclaredConversionWebhook: manifests/crd.yaml:20:5 (/spec/conversion): the objects of CustomResourceDefinition "berths.example.com" are converted by Service other/pier, which no webhook definition of the ClusterServiceVersion declares (help: declare a ConversionWebhook with conversionCRDs in spec.webhookdefinitions, or set strategy: None; until something else installs the converter, the installation waits for it, unless the configuration has undeclaredConversionWebhooks: remove)
     RedundantShortName: manifests/crd.yaml:7:52 (/spec/names/shortNames): CustomResourceDefinition "berths.example.com" has berth, berths as plural or singular and as a short name (help: remove the short name: an API server that has the CRD without it refuses it for good)
     "#);
+    // Without the conversion, nothing waits for the converter, and the operator can set its own.
+    let removed = small.render(&json!({"undeclaredConversionWebhooks": "remove"})).unwrap();
+    assert_eq!(one(&removed, "CustomResourceDefinition")["spec"].get("conversion"), None);
+    assert!(removed.findings[0].help.as_ref().unwrap().contains("without a conversion"), "{:?}", removed.findings[0]);
+    let kept = small.render(&json!({"undeclaredConversionWebhooks": "keep"})).unwrap();
+    assert_eq!(one(&kept, "CustomResourceDefinition")["spec"]["conversion"]["strategy"], "Webhook");
+    let wrong = small.refusal(&json!({"undeclaredConversionWebhooks": "None"}));
+    assert!(wrong.contains("InvalidValue config (/undeclaredConversionWebhooks)"), "{wrong}");
     small = small.webhook("ConversionWebhook", "convert");
     small.csv["spec"]["webhookdefinitions"][0]["conversionCRDs"] = json!(["berths.example.com"]);
     small.csv["spec"]["customresourcedefinitions"] =

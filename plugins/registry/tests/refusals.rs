@@ -317,7 +317,7 @@ fn other_keys_of_the_configuration() {
     insta::assert_snapshot!(Small::new(&["AllNamespaces"]).refusal(&config), @r#"
     config
     UnknownField config (/watchNamespce): unknown field "watchNamespce"
-      the keys are watchNamespace, watchNamespaces, deploymentConfig, certificateProvider, compatibility, proxy and operatorConditionName
+      the keys are watchNamespace, watchNamespaces, deploymentConfig, certificateProvider, compatibility, proxy, operatorConditionName and undeclaredConversionWebhooks
     UnknownField config (/deploymentConfig/selector): unknown field "selector"
       deploymentConfig has the keys of OLM's subscription configuration, except selector
     InvalidType config (/deploymentConfig/env/0/name): invalid type for field "deploymentConfig.env.0.name": got integer, want string

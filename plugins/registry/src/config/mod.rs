@@ -7,6 +7,7 @@
 //! | `deploymentConfig` | changes to the operator's Deployments |
 //! | `operatorConditionName`, `proxy` | variables in the operator's containers |
 //! | `certificateProvider` | the provider of certificates for webhooks |
+//! | `undeclaredConversionWebhooks` | whether CRDs keep a conversion webhook that the ClusterServiceVersion does not declare |
 //! | `compatibility` | whether known errors of OLM v1 are kept |
 //!
 //! The host enforces [`schema`] before it requests objects. This module parses the configuration again, so that the
@@ -41,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) deployments: Option<Value>,
     /// The certificate provider.
     pub(crate) certificates: Certificates,
+    /// What happens to conversion webhooks that the ClusterServiceVersion does not declare.
+    pub(crate) undeclared_conversions: UndeclaredConversions,
     /// Whether known errors of OLM v1 are kept.
     pub(crate) compatibility: Compatibility,
     /// Findings that do not block the release.
@@ -59,6 +62,17 @@ pub(crate) enum Certificates {
     By(CertificateProvider),
 }
 
+/// `undeclaredConversionWebhooks`: CRDs that name a converter which nothing in the bundle provides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum UndeclaredConversions {
+    /// They are installed as they are, and the installation waits for the converter.
+    #[default]
+    Keep,
+    /// They are installed without a conversion, which the operator may set itself.
+    Remove,
+}
+
 /// A field below `deploymentConfig` that the types do not know: a newer Kubernetes might, so it is only a warning.
 fn dropped(field: &Dropped) -> Diagnostic {
     let name = field.pointer.rsplit('/').next().unwrap_or_default();
@@ -72,12 +86,13 @@ fn dropped(field: &Dropped) -> Diagnostic {
 }
 
 /// The top-level keys.
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 8] = [
     "certificateProvider",
     "compatibility",
     "deploymentConfig",
     "operatorConditionName",
     "proxy",
+    "undeclaredConversionWebhooks",
     "watchNamespace",
     "watchNamespaces",
 ];
@@ -151,6 +166,10 @@ fn read(
         Ok(certificates) => config.certificates = certificates,
         Err(wrong) => findings.push(*wrong),
     }
+    match choice(root, "undeclaredConversionWebhooks", &["keep", "remove"]) {
+        Ok(undeclared) => config.undeclared_conversions = undeclared.unwrap_or_default(),
+        Err(wrong) => findings.push(*wrong),
+    }
     match choice(root, "compatibility", &["reference", "extended"]) {
         Ok(compatibility) => config.compatibility = compatibility.unwrap_or_default(),
         Err(wrong) => findings.push(*wrong),
@@ -160,8 +179,8 @@ fn read(
     }
 }
 
-const KEYS_HELP: &str = "the keys are watchNamespace, watchNamespaces, deploymentConfig, certificateProvider, compatibility, proxy and \
-     operatorConditionName";
+const KEYS_HELP: &str = "the keys are watchNamespace, watchNamespaces, deploymentConfig, certificateProvider, compatibility, proxy, \
+     operatorConditionName and undeclaredConversionWebhooks";
 
 /// The value of a key; null counts as absent.
 fn value<'a>(root: &'a Node, key: &str) -> Option<&'a Node> {

@@ -73,7 +73,7 @@ impl Serialize for Properties<'_> {
 }
 
 /// The keys that every bundle accepts.
-fn common() -> [(&'static str, Value); 4] {
+fn common() -> [(&'static str, Value); 5] {
     let certificate_provider = json!({
         "description": "The provider of certificates for webhooks and aggregated APIs; with `none` you provide them. Default: the host; with `compatibility: reference`, bundles that need certificates are refused without a provider.",
         "enum": ["cert-manager", "openshift-service-ca", "host", "none", null],
@@ -87,11 +87,17 @@ fn common() -> [(&'static str, Value); 4] {
         "description": "The name of the OperatorCondition that the operator reports to, for its variable OPERATOR_CONDITION_NAME.",
         "anyOf": [{"type": "null"}, {"type": "string", "minLength": 1, "maxLength": 253}],
     });
+    let undeclared = json!({
+        "description": "CRDs with a conversion webhook that the ClusterServiceVersion does not declare: `keep` installs them unchanged and waits for the webhook; `remove` installs them without a conversion.",
+        "enum": ["keep", "remove", null],
+        "default": "keep",
+    });
     [
         ("certificateProvider", certificate_provider),
         ("compatibility", compatibility),
         ("operatorConditionName", operator_condition_name),
         ("proxy", proxy()),
+        ("undeclaredConversionWebhooks", undeclared),
     ]
 }
 

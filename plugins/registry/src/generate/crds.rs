@@ -1,11 +1,11 @@
-//! CustomResourceDefinitions: as in the bundle, except those with a conversion webhook.
+//! CustomResourceDefinitions: as in the bundle, except for conversion webhooks.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use super::{Context, Generated, service_name};
-use crate::{bundle::Crd, csv::Webhook, json::set};
+use crate::{bundle::Crd, config::UndeclaredConversions, csv::Webhook, json::set};
 
 pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
     let bundle = context.bundle;
@@ -20,11 +20,29 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
     bundle
         .crds
         .iter()
-        .map(|crd| match conversions.get(crd.name.as_str()).and_then(|webhook| convert(context, crd, webhook)) {
-            Some(converted) => Generated::new(&converted, crd.place.object.clone()),
+        .map(|crd| match changed(context, crd, conversions.get(crd.name.as_str()).copied()) {
+            Some(changed) => Generated::new(&changed, crd.place.object.clone()),
             None => Generated::crd(crd),
         })
         .collect()
+}
+
+/// The CRD, if it is not installed as it is in the bundle.
+fn changed(context: &Context<'_>, crd: &Crd, webhook: Option<&Webhook>) -> Option<Value> {
+    match webhook {
+        Some(webhook) => convert(context, crd, webhook),
+        None if crd.converter.is_some() && context.undeclared_conversions == UndeclaredConversions::Remove => {
+            without_conversion(crd)
+        }
+        None => None,
+    }
+}
+
+/// The CRD without a conversion. It is not `strategy: None`: what the operator sets later is not drift.
+fn without_conversion(crd: &Crd) -> Option<Value> {
+    let mut value: Value = serde_json::from_slice(&crd.json).ok()?;
+    value.get_mut("spec")?.as_object_mut()?.remove("conversion");
+    Some(value)
 }
 
 /// The CRD with the conversion webhook.

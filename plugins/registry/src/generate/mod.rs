@@ -26,7 +26,7 @@ pub(crate) use others::subjects_without_namespace;
 use crate::{
     bundle::{Bundle, Crd},
     compatibility::Compatibility,
-    config::Variable,
+    config::{UndeclaredConversions, Variable},
     csv::ApiService,
     modes::ALL_NAMESPACES,
     names::object_name,
@@ -46,6 +46,8 @@ pub(crate) struct Context<'a> {
     pub(crate) environment: &'a [Variable],
     /// The administrator's changes to the Deployments.
     pub(crate) deployment_config: Option<&'a Value>,
+    /// What happens to conversion webhooks that the ClusterServiceVersion does not declare.
+    pub(crate) undeclared_conversions: UndeclaredConversions,
     /// Whether known errors of OLM v1 are kept.
     pub(crate) compatibility: Compatibility,
 }
