@@ -1,6 +1,7 @@
 //! A control plane in this process: API server, registry and controller (`chandler dev`).
 
 use std::{
+    fs,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
@@ -33,7 +34,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use crate::{
     CommandError,
     read::{dev_controller, file, provisioner},
-    view::text::count,
+    view::text::{count, one_line},
 };
 
 /// The field manager of objects that `chandler dev` applies.
@@ -46,6 +47,8 @@ const REGISTRY_PORT: &str = "registry.port";
 const REGISTRY_CONTENT: &str = "registry";
 /// The file in the data directory with the ID of the process that uses it.
 const PROCESS: &str = "process";
+/// The file in the data directory with the objects; it is the first one that is written.
+const OBJECTS: &str = "objects.redb";
 /// The largest token file, in bytes.
 const TOKEN_LIMIT: u64 = 4096;
 /// The timeout for the CRDs to become established.
@@ -90,6 +93,9 @@ impl ControlPlane {
         cache: &Path,
         control_plane: &ControlPlaneOptions,
     ) -> Result<(Self, RunningController), CommandError> {
+        if let Some(data) = &control_plane.data {
+            check_data(data)?;
+        }
         let cluster = DevCluster::start(options(control_plane)?)
             .await
             .map_err(|error| not_started(&error, control_plane.data.as_deref()))?;
@@ -253,6 +259,28 @@ fn in_use(error: &OpenError, data: &Path) -> CommandError {
     }
 }
 
+/// Refuses a directory with files of something else: keys and a kubeconfig would be written among them.
+fn check_data(data: &Path) -> Result<(), CommandError> {
+    // Whatever cannot be listed is reported by the API server, which opens it.
+    let Ok(entries) = fs::read_dir(data) else { return Ok(()) };
+    let mut names: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    if names.iter().any(|name| name == OBJECTS) {
+        return Ok(());
+    }
+    // What a process left that was killed while it made the file, and what the root of a volume has.
+    let is_next = |name: &str| name.starts_with(OBJECTS) && Path::new(name).extension().is_some_and(|it| it == "next");
+    let is_left = |name: &str| is_next(name) || name == "lost+found";
+    names.retain(|name| !is_left(name));
+    let Some(other) = names.iter().min() else { return Ok(()) };
+    Err(CommandError::usage(format!(
+        "{} is not a data directory of `chandler dev`, and not empty: it has {}",
+        one_line(&data.display().to_string()),
+        one_line(other)
+    ))
+    .hint("--data stores keys and objects: name a directory that does not exist yet, or an empty one"))
+}
+
 /// The error for a data directory that cannot be opened.
 fn not_opened(error: &OpenError) -> CommandError {
     CommandError::failed("failed to open the data directory").because(error)
@@ -349,9 +377,29 @@ async fn install_crds(client: &Client) -> Result<(), Box<dyn std::error::Error +
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+
+    #[test]
+    fn state_is_not_written_among_other_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let write = |name: &str| fs::write(path.join(name), "").unwrap();
+        assert!(check_data(&path.join("new")).is_ok() && check_data(path).is_ok());
+        write("objects.redb.17.next");
+        fs::create_dir(path.join("lost+found")).unwrap();
+        assert!(check_data(path).is_ok(), "an earlier start was killed");
+        write("notes.txt");
+        write("a\u{7}.yaml");
+        let refused = check_data(path).unwrap_err();
+        assert_eq!(refused.kind(), crate::view::error::FailureKind::Usage);
+        let text = refused.to_string().replace(path.to_str().unwrap(), "DIR");
+        insta::assert_snapshot!(text, @r"
+        error: DIR is not a data directory of `chandler dev`, and not empty: it has a\u{0007}.yaml
+          hint: --data stores keys and objects: name a directory that does not exist yet, or an empty one
+        ");
+        write("objects.redb");
+        assert!(check_data(path).is_ok(), "it holds state, whatever else is in it");
+    }
 
     #[test]
     fn an_address_that_other_machines_can_reach_requires_a_token() {
