@@ -5,9 +5,8 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use chandler_content::ImageReference;
 use chandler_core::{Content, Severity};
 use chandler_source::CATALOG_LABEL;
-use chandler_yaml::{Limits, from_node, parse};
+use chandler_yaml::{Kind, Limits, Node, parse};
 use indicatif::HumanBytes;
-use serde::Deserialize;
 
 use crate::{
     CommandError,
@@ -120,21 +119,85 @@ impl Push {
 /// The files, the directory of the image that they go to, and the labels of the image.
 type Packing = (Arc<dyn Content>, &'static str, BTreeMap<String, String>);
 
-/// The annotations of a registry+v1 bundle.
-#[derive(Deserialize)]
-struct Annotations {
-    #[serde(default)]
-    annotations: BTreeMap<String, String>,
-}
-
 /// The labels for the image of a bundle, as `opm generate dockerfile` and the Operator SDK write them.
 fn labels(content: &dyn Content) -> Result<BTreeMap<String, String>, CommandError> {
     let failed = |cause: &dyn std::fmt::Display| {
         CommandError::failed(format!("failed to read {ANNOTATIONS}: {cause}"))
-            .hint("the image gets its annotations as labels: all are text")
+            .hint("the image gets its annotations as labels: a map of texts below `annotations`")
     };
     let Ok(bytes) = content.read_all(ANNOTATIONS) else { return Ok(BTreeMap::new()) };
     let documents = parse(&bytes, &Limits::default()).map_err(|error| failed(&error))?;
-    let Some(document) = documents.first() else { return Ok(BTreeMap::new()) };
-    from_node(&document.root).map(|Annotations { annotations }| annotations).map_err(|error| failed(&error))
+    let annotations = documents.first().and_then(|document| document.root.get("annotations"));
+    let Some(annotations) = annotations.filter(|annotations| !annotations.is_null()) else {
+        return Ok(BTreeMap::new());
+    };
+    let wrong = |name: &str, node: &Node| {
+        let place = format!("line {}, column {}", node.line, node.column);
+        failed(&format!(
+            "{name} must be {}, and is {} ({place})",
+            if name == "annotations" { "an object" } else { "text" },
+            node.article_and_type()
+        ))
+    };
+    let entries = annotations.as_mapping().ok_or_else(|| wrong("annotations", annotations))?;
+    let labels = entries.iter().map(|entry| {
+        let value = label(&entry.value, &bytes).ok_or_else(|| wrong(&entry.key, &entry.value))?;
+        Ok((entry.key.to_string(), value))
+    });
+    labels.collect()
+}
+
+/// A value as the text of a label. Without quotes, `true` and `4.10` are not text in YAML, and are taken as written, as by OLM's tools.
+fn label(value: &Node, file: &[u8]) -> Option<String> {
+    match &value.kind {
+        Kind::String(text) => Some(text.to_string()),
+        Kind::Null => Some(String::new()),
+        Kind::Bool(_) | Kind::Int(_) | Kind::UInt(_) | Kind::Float(_) => {
+            Some(written(value, file).unwrap_or_else(|| value.to_json().to_string()))
+        }
+        Kind::Sequence(_) | Kind::Mapping(_) => None,
+    }
+}
+
+/// The text of a scalar without quotes in its file; `None` if it is not found, as in a file that is not UTF-8.
+fn written(value: &Node, file: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(file).ok()?;
+    let line = text.lines().nth(usize::try_from(value.line).ok()?.checked_sub(1)?)?;
+    let (start, _) = line.char_indices().nth(usize::try_from(value.column).ok()?.checked_sub(1)?)?;
+    let rest = line.get(start..)?;
+    let end = rest.find(|c: char| matches!(c, ',' | '}') || c.is_whitespace()).unwrap_or(rest.len());
+    let found = rest.get(..end)?;
+    let documents = parse(found.as_bytes(), &Limits::default()).ok()?;
+    (documents.first()?.root.kind == value.kind).then(|| found.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_core::MemoryContent;
+
+    use super::*;
+
+    /// The labels of a bundle with this file.
+    fn labelled(text: &str) -> Result<BTreeMap<String, String>, CommandError> {
+        labels(&MemoryContent::new([(ANNOTATIONS, text)]))
+    }
+
+    #[test]
+    fn values_without_quotes_are_taken_as_written() {
+        let file = "annotations:\n  text: 'true'\n  some: True  # a comment\n  flag: no\n  version: 4.10\n  number: 0644\n  none:\n  \
+                    float: 1e3\n  more: !!float 1\n";
+        let found = labelled(file).unwrap();
+        let found: Vec<String> = found.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(found.join(" "), "flag=no float=1e3 more=1 none= number=0644 some=True text=true version=4.10");
+        assert_eq!(labelled("annotations: {a: true, b: 1.50}\n").unwrap()["b"], "1.50");
+        for empty in ["", "{}", "annotations:\n", "- a\n"] {
+            assert!(labelled(empty).unwrap().is_empty(), "{empty}");
+        }
+        let wrong = labelled("annotations:\n  list: [a]\n").unwrap_err().to_string();
+        insta::assert_snapshot!(wrong, @r"
+        error: failed to read metadata/annotations.yaml: list must be text, and is an array (line 2, column 9)
+          hint: the image gets its annotations as labels: a map of texts below `annotations`
+        ");
+        assert!(labelled("annotations: text\n").is_err());
+    }
 }
