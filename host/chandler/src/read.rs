@@ -40,5 +40,6 @@ pub mod reported;
 pub mod resolutions;
 pub mod settled;
 pub mod source;
+pub mod text_file;
 pub mod unrecognised;
 pub mod values;

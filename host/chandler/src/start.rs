@@ -13,6 +13,7 @@ use crate::{
     read::provisioner,
     view::{
         log::{Lines, Printable},
+        other_tools,
         spinner::StandardError,
         terminal::{self, Look, Terminal},
     },
@@ -26,7 +27,10 @@ pub fn main() -> ExitCode {
     }
     raise_file_limit();
     completion::answer();
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| {
+        let given: Vec<String> = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+        other_tools::with_tip(error, &given).exit()
+    });
     if arguments.no_color {
         terminal::disable_colours();
     }

@@ -20,6 +20,7 @@ pub mod listing;
 pub mod log;
 pub mod manifest;
 pub mod olm_states;
+pub mod other_tools;
 pub mod output;
 pub mod path;
 pub mod pending_change;

@@ -17,6 +17,7 @@ use super::{
     credentials::UserCredentials,
     origin::Origin,
     registry_settings::{self, RegistryOptions},
+    text_file,
 };
 use crate::{CommandError, view::invocation::quoted};
 
@@ -49,6 +50,9 @@ async fn open_into(store: Store, origin: &Origin, registry: &RegistryOptions) ->
             (tree.map_err(|error| refused(&format!("directory {}", path.display()), &error))?, Some(path.clone()))
         }
         Origin::Archive(path) => {
+            if let Some(error) = text_file::error(path) {
+                return Err(error);
+            }
             let tree = store.import_archive(path).await;
             (tree.map_err(|error| refused(&format!("archive {}", path.display()), &error))?, None)
         }

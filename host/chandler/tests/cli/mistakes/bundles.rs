@@ -30,6 +30,7 @@ fn what_is_no_bundle_is_named() {
     let metadata = messages.directory("metadata-only", &[("metadata/annotations.yaml", "annotations: {}\n")]);
     let empty = messages.directory("empty", &[]);
     let archive = messages.file("notes.txt", "not an archive\n");
+    let manifest = messages.file("deployment.yaml", OBJECT);
     let leaving = messages.directory("leaving", &[("manifests/a.yaml", OBJECT)]);
     std::os::unix::fs::symlink("/etc/hostname", Path::new(&leaving).join("manifests/b.yaml")).unwrap();
     messages.check(vec![
@@ -50,9 +51,16 @@ fn what_is_no_bundle_is_named() {
         mistake(
             "a file that is not an archive",
             &["render", &archive],
-            "is not a readable tar archive",
+            "is a file of text, not a bundle",
             &archive,
             "a bundle is a directory",
+        ),
+        mistake(
+            "a manifest instead of a bundle",
+            &["lint", &manifest],
+            "is a file with YAML or JSON, not a bundle",
+            &manifest,
+            "mkdir -p bundle/manifests",
         ),
         mistake("an empty directory", &["render", &empty], "the bundle is empty", "it has no files", "manifests/"),
         mistake("a Helm chart", &["render", &chart], "this is a Helm chart", "Chart.yaml", "helm template"),

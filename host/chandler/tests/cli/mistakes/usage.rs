@@ -9,6 +9,20 @@ fn a_wrong_command_line_names_the_argument() {
     let mut messages = Messages::new();
     messages.check(vec![
         mistake("a mistyped command", &["staus", "x"], "unrecognized subcommand", "'staus'", "'status'"),
+        mistake(
+            "a verb of another tool",
+            &["template", BUNDLE],
+            "unrecognized subcommand",
+            "'template'",
+            "chandler render BUNDLE",
+        ),
+        mistake(
+            "an option of another tool",
+            &["upgrade", "x", "--reuse-values"],
+            "unexpected argument",
+            "--reuse-values",
+            "--reset-config",
+        ),
         mistake("no name", &["status"], "required arguments were not provided", "<NAME>", "--help"),
         mistake("no bundle", &["render"], "required arguments were not provided", "<BUNDLE>", "--help"),
         mistake(
