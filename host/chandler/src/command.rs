@@ -80,6 +80,7 @@ Exit codes:
   3    a timeout expired
   4    something would change (`diff`, `catalog diff`)
   5    no set of bundles fits (`resolve`, `install` from a catalog)
+  6    nothing failed, and a change waits for a decision: approval, or `chandler resume`
   130  interrupted by SIGINT or SIGTERM
 
 Examples:
@@ -103,6 +104,7 @@ Exit codes:
   3    a timeout expired
   4    something would change (`diff`, `catalog diff`)
   5    no set of bundles fits (`resolve`, `install` from a catalog)
+  6    nothing failed, and a change waits for a decision: approval, or `chandler resume`
   130  interrupted by SIGINT or SIGTERM
 
 Examples:

@@ -21,6 +21,7 @@ pub mod log;
 pub mod manifest;
 pub mod olm_states;
 pub mod output;
+pub mod overview;
 pub mod path;
 pub mod pending_change;
 pub mod permissions;

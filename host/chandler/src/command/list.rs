@@ -32,8 +32,10 @@ use crate::{
 Output:
   A table on standard output, which fits the terminal: namespaces, versions and states are cut and
   the age is left out where it is narrow, and the message and the source are added where it is
-  wide. The states are Ready, Progressing, Failed, Suspended, Deleting and Pending (not observed
-  by the controller yet); the reason comes from the condition Ready.
+  wide. The states are Ready, Progressing, Failed, Awaiting approval (AwaitingApproval in JSON),
+  Suspended, Deleting and Pending (not observed by the controller yet); the reason comes from the
+  condition Ready. HEALTH is about the version that runs, and STATE about the current spec. A line on
+  standard error says what waits for your decision, and which rollback keeps a revision.
 
 Exit codes: 0 success, 1 failed, 2 wrong usage
 
@@ -114,7 +116,13 @@ impl List {
             terminal.line("no BundleDeployments: `chandler install BUNDLE` installs one");
             return Ok(());
         }
-        output::print(&self.text(&rows)?)
+        output::print(&self.text(&rows)?)?;
+        if matches!(self.output, ListFormat::Text | ListFormat::Wide) {
+            for note in listing::notes(&rows) {
+                terminal.line(note);
+            }
+        }
+        Ok(())
     }
 
     /// Newer versions by the name of the BundleDeployment, as far as they are known without fetching anything.

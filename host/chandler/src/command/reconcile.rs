@@ -29,7 +29,7 @@ Output:
   Progress and the result on standard error.
 
 Exit codes: 0 healthy, or requested with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before the
-  timeout
+  timeout; 6 a change waits for approval
 
 Examples:
   Install the image that a moved tag refers to now:

@@ -19,7 +19,7 @@ Output:
   Progress and the result on standard error.
 
 Exit codes: 0 healthy, or resumed with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before the
-  timeout
+  timeout; 6 a change waits for approval
 
 Examples:
   chandler resume harbour

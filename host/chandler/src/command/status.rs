@@ -11,6 +11,7 @@ use crate::{
     read::{below, cluster, explained, follow, resolutions},
     view::{
         advice::advice,
+        error::FailureKind,
         explanation::Explanation,
         output,
         progress::{Progress, seconds},
@@ -30,11 +31,15 @@ use crate::{
 Output:
   The status on standard output; with --watch, progress on standard error.
 
-  --watch ends when the bundle is healthy, and when retries will not help: a user or an
-  administrator has to act.
+  The last lines say what runs and what waits. The objects are read some time after the controller
+  has looked at them, so that their health may differ from what it reports.
+
+  --watch ends when the bundle is healthy, when a change waits for a decision, and when retries will
+  not help: a user or an administrator has to act.
 
 Exit codes: 0 healthy, 1 not healthy or failed, 2 wrong usage, 3 neither healthy nor failed before
-  the timeout
+  the timeout, 6 what runs is healthy, and a change waits for a decision: approval, or
+  `chandler resume`
 
 Examples:
   chandler status my-operator
@@ -84,27 +89,26 @@ impl Status {
                 return Err(self.timed_out(&last));
             }
         }
-        let healthy = if self.name.is_resolution() {
-            self.print_resolution(&client).await?
+        if self.name.is_resolution() {
+            self.print_resolution(&client).await
         } else {
-            self.print_deployment(&client).await?
-        };
-        Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            self.print_deployment(&client).await
+        }
     }
 
-    /// Prints the status of a Resolution, and returns whether it is healthy.
-    async fn print_resolution(&self, client: &Client) -> Result<bool, CommandError> {
+    /// Prints the status of a Resolution.
+    async fn print_resolution(&self, client: &Client) -> Result<ExitCode, CommandError> {
         let resolution = resolutions::get(client, &self.name.name).await?;
         let view = ResolutionStatusView::new(&explained::of_resolution(client, resolution).await?);
         match self.output {
             OutputFormat::Text => output::print(&view.text(Terminal::output().columns()))?,
             OutputFormat::Json => output::print(&output::json(&view)?)?,
         }
-        Ok(view.healthy)
+        Ok(exit_code(view.healthy, view.only_waits))
     }
 
-    /// Prints the status of a BundleDeployment, and returns whether it is healthy.
-    async fn print_deployment(&self, client: &Client) -> Result<bool, CommandError> {
+    /// Prints the status of a BundleDeployment.
+    async fn print_deployment(&self, client: &Client) -> Result<ExitCode, CommandError> {
         let deployment = cluster::deployment(client, &self.name.name).await?;
         let mut members = cluster::members(client, &deployment).await;
         below::explain(client, &mut members).await;
@@ -113,13 +117,13 @@ impl Status {
             OutputFormat::Text => output::print(&explanation.text(Terminal::output().columns()))?,
             OutputFormat::Json => output::print(&output::json(&explanation)?)?,
         }
-        Ok(explanation.healthy)
+        Ok(exit_code(explanation.healthy, explanation.overview.only_waits()))
     }
 
     fn timed_out(&self, last: &RolloutState) -> CommandError {
         let (message, reason) = match last {
             RolloutState::Waiting { message, reason } => (message.as_str(), reason.as_deref()),
-            RolloutState::Healthy | RolloutState::Failed { .. } => ("", None),
+            RolloutState::Healthy | RolloutState::Paused { .. } | RolloutState::Failed { .. } => ("", None),
         };
         let after = seconds(self.timeout);
         let error =
@@ -136,5 +140,14 @@ impl Status {
             Some(advice) => error.hint(advice),
             None => error.hint(format!("`chandler status {}` shows what to do; --timeout waits longer", self.name)),
         }
+    }
+}
+
+/// The exit code for a status.
+fn exit_code(healthy: bool, only_waits: bool) -> ExitCode {
+    match (healthy, only_waits) {
+        (_, true) => ExitCode::from(FailureKind::Decision.exit_code()),
+        (true, false) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::FAILURE,
     }
 }

@@ -38,7 +38,8 @@ Output:
   standard output.
 
 Exit codes: 0 healthy, or changed with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before the
-  timeout; 5 no version of the package fits
+  timeout; 5 no version of the package fits; 6 the change waits for approval (`chandler approve`), or
+  for `chandler resume`
 
 Examples:
   Upgrade to another image:
@@ -216,7 +217,7 @@ impl Upgrade {
         if let Some(revision) = deployment::to_revision(existing) {
             terminal.line(format!("the rollback to revision {revision} has ended: the spec is rolled out again"));
         }
-        if changed.spec.suspend {
+        if changed.spec.suspend && !arguments.waiting.wait {
             terminal.line(format!("{name} is suspended: `chandler resume {name}` rolls out the change"));
             return Ok(());
         }

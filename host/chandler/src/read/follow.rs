@@ -8,6 +8,7 @@ use kube::{Api, Client, ResourceExt as _, runtime::watcher};
 
 use super::cluster;
 use crate::view::{
+    overview::Decision,
     progress::Progress,
     progress_reporter::{ProgressReporter, RolloutState},
     text::count,
@@ -21,8 +22,8 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 /// user has just fixed is noticed within this time.
 const RECHECK: Duration = Duration::from_secs(12);
 
-/// Reports the progress of a BundleDeployment until it is healthy or has failed, and returns that state. `last` always holds the
-/// latest state, for callers that stop waiting.
+/// Reports the progress of a BundleDeployment until it is healthy, waits for a decision or has failed, and returns that state. `last`
+/// always holds the latest state, for callers that stop waiting.
 pub async fn until_settled(
     client: &Client,
     name: &str,
@@ -51,13 +52,14 @@ pub async fn until_settled(
                             progress.wait(message);
                             *last = state;
                         }
-                        RolloutState::Failed { ref reason, ref message, .. }
+                        RolloutState::Paused { decision: Decision::Approve, .. }
                             if Box::pin(is_approved(client, &deployment)).await =>
                         {
-                            progress.wait(message);
-                            *last = RolloutState::Waiting { message: message.clone(), reason: Some(reason.clone()) };
+                            let message = "the controller has not noticed the approval yet".to_owned();
+                            progress.wait(&message);
+                            *last = RolloutState::Waiting { message, reason: None };
                         }
-                        RolloutState::Failed { ref reason, ref message, is_retried: true } if !recheck.is_elapsed() => {
+                        RolloutState::Failed { ref reason, ref message, is_retried: true, .. } if !recheck.is_elapsed() => {
                             // The result has this message, and it may be long.
                             progress.wait(&format!("{reason}: the controller looks again whether this still holds"));
                             *last = RolloutState::Waiting { message: message.clone(), reason: Some(reason.clone()) };

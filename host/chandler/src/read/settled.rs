@@ -13,13 +13,14 @@ use crate::{
         progress::{Progress, seconds},
         progress_reporter::RolloutState,
         terminal::Terminal,
+        text::one_line,
     },
 };
 
 /// Reports progress until the BundleDeployment is healthy.
 ///
 /// # Errors
-/// It has failed, or is not healthy in time.
+/// It has failed, waits for a decision of a user, or is not healthy in time.
 pub async fn until_healthy(
     client: &Client,
     name: &str,
@@ -31,8 +32,18 @@ pub async fn until_healthy(
     let settled = tokio::time::timeout(timeout, follow::until_settled(client, name, &mut progress, &mut last)).await;
     progress.finish();
     match settled {
-        Ok(RolloutState::Failed { reason, message, .. }) => {
-            Err(advised(CommandError::failed(format!("{name} has failed: {reason}: {message}")), Some(&reason), name))
+        Ok(RolloutState::Failed { reason, message, runs, .. }) => {
+            let failed = match runs {
+                Some(runs) => {
+                    terminal.line(format!("{name}: {}", one_line(&runs)));
+                    format!("the change of {name} was not rolled out: {reason}: {message}")
+                }
+                None => format!("{name} has failed: {reason}: {message}"),
+            };
+            Err(advised(CommandError::failed(failed), Some(&reason), name))
+        }
+        Ok(RolloutState::Paused { decision, message }) => {
+            Err(advised(CommandError::decision(format!("{name}: {message}")), Some(decision.reason().as_str()), name))
         }
         Ok(_) => {
             terminal.line(format!("{name} is healthy after {}", seconds(progress.elapsed())));

@@ -22,6 +22,8 @@ pub enum FailureKind {
     Timeout,
     /// No set of bundles fits.
     Unsatisfiable,
+    /// Nothing failed: a rollout waits for a decision of a user.
+    Decision,
     /// The command received SIGINT or SIGTERM.
     Interrupted,
     /// The reader of standard output closed the pipe. That is not an error.
@@ -36,6 +38,7 @@ impl FailureKind {
             Self::Usage => 2,
             Self::Timeout => 3,
             Self::Unsatisfiable => 5,
+            Self::Decision => 6,
             Self::Interrupted => 130,
             Self::Closed => 0,
         }
@@ -75,6 +78,11 @@ impl CommandError {
     /// A question to the resolver that no set of bundles answers.
     pub fn unsatisfiable(message: impl Into<String>) -> Self {
         Self::new(FailureKind::Unsatisfiable, message)
+    }
+
+    /// A rollout that waits for a decision of a user. It is not reported as an error.
+    pub fn decision(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Decision, message)
     }
 
     /// The command received a signal.
@@ -160,7 +168,8 @@ impl CommandError {
 impl fmt::Display for CommandError {
     /// `error: …`, the causes and the hints, each on its own line. [`CommandError::report`] prints the findings.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", indented(&self.message))?;
+        let label = if self.kind == FailureKind::Decision { "" } else { "error: " };
+        write!(f, "{label}{}", indented(&self.message))?;
         for cause in &self.causes {
             write!(f, "\n  cause: {}", indented(cause))?;
         }
@@ -214,6 +223,12 @@ mod tests {
             error: forged
               hint: `forged`\u{202E}
         ");
+    }
+
+    #[test]
+    fn a_wait_for_a_decision_is_not_an_error() {
+        let waits = CommandError::decision("harbour waits").hint("decide");
+        assert_eq!((waits.to_string().as_str(), waits.kind().exit_code()), ("harbour waits\n  hint: decide", 6));
     }
 
     #[test]

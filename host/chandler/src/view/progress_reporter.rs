@@ -2,7 +2,10 @@
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus, ConditionType, Reason, conditions::find_condition};
 
-use super::summary;
+use super::{
+    overview::{Decision, Health, Next, Overview},
+    summary,
+};
 
 /// Reports each line about one BundleDeployment once.
 #[derive(Debug, Default)]
@@ -31,12 +34,21 @@ pub enum RolloutState {
     },
     /// The rollout is complete and all objects are healthy.
     Healthy,
+    /// Nothing is wrong: the rollout continues once a user decides so.
+    Paused {
+        /// The decision.
+        decision: Decision,
+        /// What runs and what waits.
+        message: String,
+    },
     /// The rollout does not continue until a user or an administrator acts.
     Failed {
         /// The reason of `Progressing`.
         reason: String,
         /// The message of `Progressing`.
         message: String,
+        /// The complete release that still runs and is healthy, in a sentence.
+        runs: Option<String>,
         /// Whether the controller still looks whether the cause is gone, so that a status may be a few seconds old.
         is_retried: bool,
     },
@@ -45,14 +57,16 @@ pub enum RolloutState {
 impl ProgressReporter {
     /// The lines that were not reported before, and the state.
     pub fn observe(&mut self, deployment: &BundleDeployment) -> (Vec<ProgressLine>, RolloutState) {
+        let overview = Overview::of(deployment);
+        let state = state(&overview);
         let status = deployment.status.clone().unwrap_or_default();
         if status.observed_generation < deployment.metadata.generation {
-            return (Vec::new(), waiting("the controller has not observed the current spec yet", None));
+            return (Vec::new(), state);
         }
         let lines: Vec<ProgressLine> =
             lines(&status).into_iter().filter(|line| !self.reported.contains(line)).collect();
         self.reported.extend(lines.iter().cloned());
-        (lines, state(&status))
+        (lines, state)
     }
 }
 
@@ -80,31 +94,23 @@ fn lines(status: &BundleDeploymentStatus) -> Vec<ProgressLine> {
     lines
 }
 
-fn state(status: &BundleDeploymentStatus) -> RolloutState {
-    let condition = |kind| find_condition(&status.conditions, kind);
-    if condition(ConditionType::Ready).is_some_and(|ready| ready.status == "True") {
-        return RolloutState::Healthy;
-    }
-    let stalled = condition(ConditionType::Stalled).is_some_and(|stalled| stalled.status == "True");
-    if let Some(progressing) = condition(ConditionType::Progressing)
-        && progressing.reason != Reason::Succeeded.as_str()
-        && (progressing.status == "False" || stalled)
-    {
-        let (reason, message) = (progressing.reason.clone(), progressing.message.clone());
-        return RolloutState::Failed { reason, message, is_retried: progressing.status == "True" };
-    }
-    // Each of these conditions waits for the ones before it.
-    let in_order =
-        [ConditionType::Unpacked, ConditionType::Installed, ConditionType::Healthy, ConditionType::Progressing];
-    let first = in_order
-        .into_iter()
-        .filter_map(condition)
-        .find(|condition| condition.status != "True" && !condition.message.is_empty());
-    let progressing = condition(ConditionType::Progressing);
-    let reason = progressing.map(|condition| condition.reason.as_str());
-    match first.or_else(|| progressing.filter(|condition| !condition.message.is_empty())) {
-        Some(condition) => waiting(&condition.message, reason),
-        None => waiting("the controller", reason),
+fn state(overview: &Overview) -> RolloutState {
+    match &overview.next {
+        Next::Done => match overview.health() {
+            Some(Health::Healthy) if overview.is_ready() => RolloutState::Healthy,
+            Some(Health::Unhealthy(message) | Health::Unknown(message)) if !message.is_empty() => {
+                waiting(message, Some(Reason::Unhealthy.as_str()))
+            }
+            _ => waiting("the controller", None),
+        },
+        Next::Deleting { message } => waiting(message, Some(Reason::Deleting.as_str())),
+        Next::Unobserved => waiting("the controller has not observed the current spec yet", None),
+        Next::Working { reason, message } => waiting(message, reason.as_deref()),
+        Next::Waits(decision) => RolloutState::Paused { decision: *decision, message: overview.text() },
+        Next::Blocked { reason, message, is_retried } => {
+            let runs = overview.runs_healthy().then(|| overview.runs());
+            RolloutState::Failed { reason: reason.clone(), message: message.clone(), runs, is_retried: *is_retried }
+        }
     }
 }
 
@@ -215,6 +221,7 @@ mod tests {
         let failed = |reason: &str, message: &str, is_retried| RolloutState::Failed {
             reason: reason.into(),
             message: message.into(),
+            runs: None,
             is_retried,
         };
         let state = |deployment: &BundleDeployment| ProgressReporter::default().observe(deployment).1;
@@ -223,6 +230,23 @@ mod tests {
         assert_eq!(state(&deployment), waiting("may not", Some("PermissionsMissing")));
         set(&mut deployment, Type::Stalled, True, Reason::PermissionsMissing, "may not");
         assert_eq!(state(&deployment), failed("PermissionsMissing", "may not", true), "retries will not help");
+    }
+
+    #[test]
+    fn a_change_that_waits_for_approval_has_not_failed() {
+        use {ConditionStatus::*, ConditionType as Type};
+        let mut deployment = deployment(1);
+        deployment.metadata.name = Some("harbour".into());
+        set(&mut deployment, Type::Installed, True, Reason::InstallationSucceeded, "");
+        set(&mut deployment, Type::Healthy, True, Reason::Healthy, "");
+        set(&mut deployment, Type::Progressing, False, Reason::ApprovalRequired, "a change waits for approval");
+        set(&mut deployment, Type::Ready, False, Reason::ApprovalRequired, "a change waits for approval");
+        let state = |deployment: &BundleDeployment| ProgressReporter::default().observe(deployment).1;
+        let RolloutState::Paused { decision, message } = state(&deployment) else { panic!("{:?}", state(&deployment)) };
+        assert_eq!(decision, Decision::Approve);
+        insta::assert_snapshot!(message, @"the release runs and is healthy; the current spec waits for your approval: `chandler approve harbour`");
+        deployment.spec.suspend = true;
+        assert!(matches!(state(&deployment), RolloutState::Paused { decision: Decision::Resume, .. }));
     }
 
     #[test]

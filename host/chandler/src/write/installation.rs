@@ -40,7 +40,7 @@ pub struct Installation {
 pub enum InstallationResult {
     /// All objects are healthy.
     Healthy,
-    /// The installation failed and is not retried.
+    /// The installation failed and is not retried, or waits for a decision.
     Failed {
         /// The reason in the conditions.
         reason: Option<Reason>,
@@ -80,6 +80,11 @@ impl Installation {
             Ok(RolloutState::Failed { reason, message, .. }) => {
                 let error = CommandError::failed(format!("{} was not installed: {reason}: {message}", self.name));
                 let reason = Reason::from_name(&reason);
+                InstallationResult::Failed { reason, error: self.advise(error, reason) }
+            }
+            Ok(RolloutState::Paused { decision, message }) => {
+                let error = CommandError::decision(format!("{}: {message}", self.name));
+                let reason = Some(decision.reason());
                 InstallationResult::Failed { reason, error: self.advise(error, reason) }
             }
             Ok(RolloutState::Healthy | RolloutState::Waiting { .. }) => InstallationResult::Healthy,

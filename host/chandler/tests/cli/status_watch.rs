@@ -38,7 +38,8 @@ fn watching_ends_with_the_advice_where_time_alone_will_not_help() {
     let collides = watch("second", "text");
     assert_eq!(collides.code, Some(1), "{}", collides.stderr);
     assert!(collides.stdout.contains("adopt it: `chandler adopt second`\n"), "{}", collides.stdout);
-    assert!(collides.stdout.ends_with("\nnot healthy, needs action\n"), "{}", collides.stdout);
+    assert!(collides.stdout.contains("\nnothing runs yet\n"), "{}", collides.stdout);
+    assert!(collides.stdout.ends_with(" needs action: ObjectCollision\n"), "{}", collides.stdout);
     let cause = "berths.harbour.example.com already exists and is controlled by BundleDeployment harbour-operator";
     assert_eq!(collides.stdout.matches(cause).count(), 1, "one message, once: {}", collides.stdout);
 

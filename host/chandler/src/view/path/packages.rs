@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use super::{
     super::{
-        listing::Row,
+        listing::{Row, State},
         olm_states::{self, CsvState, Subscription},
+        overview::{HealthWord, Overview},
     },
     Found,
 };
@@ -29,6 +30,12 @@ pub struct Package {
     pub path: Vec<String>,
     /// The state, as in `chandler list`.
     pub state: String,
+    /// What runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<String>,
+    /// The health of what runs, as the controller reports it; absent if nothing runs, and while it is being replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<HealthWord>,
     /// What it waits for, or what is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -92,8 +99,10 @@ fn package(member: &ResolvedMember, resolution: &Resolution, found: &Found) -> P
         chosen: Some(member.version.clone()),
         path,
         state,
+        runs: deployment.and_then(runs),
+        health: row.as_ref().and_then(|row| row.health),
         message: match &row {
-            Some(row) => row.message.clone(),
+            Some(row) => message(row),
             None => is_installed.then_some(missing),
         },
         catalog: member.catalog.clone(),
@@ -104,7 +113,7 @@ fn package(member: &ResolvedMember, resolution: &Resolution, found: &Found) -> P
         bundle_deployment: member.bundle_deployment.clone(),
         subscription: olm_states::subscription(&followed),
         cluster_service_versions: if is_installed { olm_states::csvs(deployment, &member.bundle) } else { Vec::new() },
-        ready: row.as_ref().is_some_and(|row| row.state == super::super::listing::State::Ready),
+        ready: row.as_ref().is_some_and(|row| row.state == State::Ready),
         objects: deployment.map(objects).unwrap_or_default(),
         installed,
     }
@@ -122,7 +131,9 @@ fn alone(deployment: &BundleDeployment) -> Package {
         chosen: row.pending_version.clone(),
         path: Vec::new(),
         state: row.state_text(),
-        message: row.message.clone(),
+        runs: runs(deployment),
+        health: row.health,
+        message: message(&row),
         catalog: None,
         channel: None,
         reasons: vec!["the spec of the BundleDeployment names it".to_owned()],
@@ -130,7 +141,7 @@ fn alone(deployment: &BundleDeployment) -> Package {
         held_back: None,
         bundle_deployment: Some(row.name.clone()),
         subscription: None,
-        ready: row.state == super::super::listing::State::Ready,
+        ready: row.state == State::Ready,
         objects: objects(deployment),
     }
 }
@@ -138,6 +149,20 @@ fn alone(deployment: &BundleDeployment) -> Package {
 fn row(deployment: &BundleDeployment) -> Row {
     // The age is not shown.
     Row::new(deployment, Timestamp::UNIX_EPOCH)
+}
+
+/// What runs, where the state is about something else.
+fn runs(deployment: &BundleDeployment) -> Option<String> {
+    let overview = Overview::of(deployment);
+    (overview.health().is_some() && !overview.is_ready()).then(|| overview.runs())
+}
+
+/// What waits and the command that helps; of a change that is worked on or refused, the message of the controller.
+fn message(row: &Row) -> Option<String> {
+    match row.state {
+        State::Failed | State::Progressing => row.message.clone().or_else(|| row.waits.clone()),
+        _ => row.waits.clone(),
+    }
 }
 
 fn objects(deployment: &BundleDeployment) -> i64 {

@@ -88,6 +88,9 @@ fn write_package(text: &mut String, package: &Package) {
     let mut row = |label: &str, value: &str| {
         let _ = writeln!(text, "    {label:<LABEL$}  {}", one_line(value));
     };
+    if let Some(runs) = &package.runs {
+        row("runs", runs);
+    }
     if let Some(message) = &package.message {
         row("message", message);
     }
