@@ -23,7 +23,8 @@ use crate::{
 /// List BundleDeployments for which catalogs have a newer version
 ///
 /// A newer version is one that the upgrades of the channels lead to from the version that is installed, in the Catalogs of the cluster, or
-/// in --catalog. Dependencies are ignored. A bundle is looked up by its image: a bundle that only claims to be a package of a catalog is
+/// in --catalog. Dependencies are ignored. A BundleDeployment that `chandler rollback` keeps at a revision is left out, since an upgrade would
+/// end the rollback. A bundle is looked up by its image: a bundle that only claims to be a package of a catalog is
 /// listed as skipped.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -83,6 +84,10 @@ impl Outdated {
                 continue;
             };
             match newer::of(deployment, &catalogs) {
+                Ok(Some(_)) if newer::is_pinned(deployment) => {
+                    let pinned = Overview::of(deployment).pinned_text().unwrap_or_default();
+                    terminal.line(one_line(&format!("{name} is left out: {pinned}")));
+                }
                 Ok(Some(newer)) => {
                     let waits = Overview::of(deployment).waits();
                     rows.push(Row { name, package: installed.package, version: installed.version, newer, waits });

@@ -3,7 +3,7 @@
 use chandler_api::{ConditionType, Reason, find_condition};
 
 use super::{
-    super::{advice::advice, conditions, resolution_progress},
+    super::{advice::advice, conditions, overview::Overview, resolution_progress},
     Found, Package,
 };
 
@@ -27,6 +27,12 @@ pub(super) fn actions(found: &Found, packages: &[Package]) -> Vec<String> {
     }
     if found.left_out().is_some_and(|it| it.reason == Reason::PreflightFailed.as_str()) {
         add(advice(Reason::PreflightFailed, ""));
+    }
+    for name in packages.iter().filter_map(|package| package.bundle_deployment.as_ref()) {
+        let deployment = found.deployments.get(name);
+        if deployment.is_some_and(|deployment| Overview::of(deployment).pinned.is_some()) {
+            add(Some(format!("to roll out the spec again: `chandler rollback {name} --cancel`")));
+        }
     }
     for package in packages.iter().filter(|package| !package.ready) {
         let Some(name) = &package.bundle_deployment else { continue };

@@ -1,6 +1,6 @@
 //! The packages of a Resolution, each with its state and those that OLM would report.
 
-use chandler_api::{BundleDeployment, HeldBack, Resolution, ResolvedMember};
+use chandler_api::{BundleDeployment, ConditionType, HeldBack, Reason, Resolution, ResolvedMember, find_condition};
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
@@ -107,7 +107,10 @@ fn package(member: &ResolvedMember, resolution: &Resolution, found: &Found) -> P
         },
         catalog: member.catalog.clone(),
         channel: member.channel.clone(),
-        reasons: member.reasons.clone(),
+        reasons: match deployment.and_then(|deployment| Overview::of(deployment).pinned_text()) {
+            Some(pinned) => vec![pinned],
+            None => member.reasons.clone(),
+        },
         deprecated: member.deprecated.clone(),
         held_back: member.held_back.clone(),
         bundle_deployment: member.bundle_deployment.clone(),
@@ -136,7 +139,7 @@ fn alone(deployment: &BundleDeployment) -> Package {
         message: message(&row),
         catalog: None,
         channel: None,
-        reasons: vec!["the spec of the BundleDeployment names it".to_owned()],
+        reasons: vec![reason(deployment)],
         deprecated: None,
         held_back: None,
         bundle_deployment: Some(row.name.clone()),
@@ -151,6 +154,23 @@ fn row(deployment: &BundleDeployment) -> Row {
     Row::new(deployment, Timestamp::UNIX_EPOCH)
 }
 
+/// Why a BundleDeployment has the version that runs.
+fn reason(deployment: &BundleDeployment) -> String {
+    if let Some(pinned) = Overview::of(deployment).pinned_text() {
+        return pinned;
+    }
+    let current = deployment.status.as_ref().and_then(|status| status.history.last());
+    let conditions = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let progressing = find_condition(conditions, ConditionType::Progressing);
+    let rolled_back = progressing.is_some_and(|it| it.reason == Reason::RolledBack.as_str());
+    match current.and_then(|current| current.rollback_to).filter(|_| rolled_back) {
+        Some(number) => {
+            format!("the controller rolled back to revision {number}, since the rollout of the spec failed")
+        }
+        None => "the spec of the BundleDeployment names it".to_owned(),
+    }
+}
+
 /// What runs, where the state is about something else.
 fn runs(deployment: &BundleDeployment) -> Option<String> {
     let overview = Overview::of(deployment);
@@ -161,6 +181,8 @@ fn runs(deployment: &BundleDeployment) -> Option<String> {
 fn message(row: &Row) -> Option<String> {
     match row.state {
         State::Failed | State::Progressing => row.message.clone().or_else(|| row.waits.clone()),
+        // The reasons have it.
+        State::Ready if row.pinned_to.is_some() => None,
         _ => row.waits.clone(),
     }
 }
