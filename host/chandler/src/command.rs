@@ -172,7 +172,7 @@ impl Command {
             Self::Resolve(resolve) => resolve.run(terminal).await?,
             Self::Rbac(rbac) => Box::pin(rbac.run(terminal)).await?,
             Self::Status(status) => return status.run(terminal).await,
-            Self::Explain(explain) => explain.run().await?,
+            Self::Explain(explain) => explain.run(terminal).await?,
             Self::Tree(tree) => tree.run(terminal).await?,
             Self::Diff(diff) => return Ok(ExitCode::from(Box::pin(diff.run(terminal)).await?)),
             Self::Approve(approve) => Box::pin(approve.run(terminal)).await?,

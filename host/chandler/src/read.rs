@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod cluster_catalogs;
 pub mod configuration;
 pub mod content_service;
+pub mod controller_lease;
 pub mod credentials;
 pub mod delivery;
 pub mod deployed;

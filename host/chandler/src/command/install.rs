@@ -189,7 +189,8 @@ pub(super) async fn follow(
         terminal.line(format!("`chandler status {name} --watch` follows the rollout"));
         return Ok(());
     }
-    settled::until_healthy(client, name, terminal, arguments.waiting.timeout).await
+    let namespace = Some(arguments.system_namespace.as_str());
+    settled::until_healthy(client, name, namespace, terminal, arguments.waiting.timeout).await
 }
 
 /// `, files in 3 ConfigMaps`, if there are any.

@@ -10,8 +10,14 @@ use serde_json::Value;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, values},
-    read::{catalogs::FetchOptions, cluster, cluster_catalogs::ClusterCatalogs, newer},
+    arguments::{connection::Connection, controller_namespace::ControllerNamespaceArguments, values},
+    read::{
+        catalogs::FetchOptions,
+        cluster,
+        cluster_catalogs::ClusterCatalogs,
+        controller_lease::{self, Evidence},
+        newer,
+    },
     view::{
         listing::{self, Columns, Row},
         output,
@@ -64,6 +70,10 @@ pub struct List {
     /// Directory with the indexes of catalogs [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
     #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
     pub cache_directory: Option<PathBuf>,
+
+    /// Where the Lease of the controller is.
+    #[command(flatten)]
+    pub controller: ControllerNamespaceArguments,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -120,6 +130,11 @@ impl List {
         if matches!(self.output, ListFormat::Text | ListFormat::Wide) {
             for note in listing::notes(&rows) {
                 terminal.line(note);
+            }
+            let evidence = Evidence::of(&deployments.items, now);
+            let absent = controller_lease::absence(&client, &self.controller.system_namespace, evidence).await;
+            if let Some(absent) = absent {
+                terminal.line(one_line(&absent));
             }
         }
         Ok(())

@@ -9,6 +9,7 @@ use crate::{
     CommandError,
     arguments::{
         connection::Connection,
+        controller_namespace::ControllerNamespaceArguments,
         target::{Reconciled, Target},
         wait::Wait,
     },
@@ -53,6 +54,10 @@ pub struct Reconcile {
     #[command(flatten)]
     pub waiting: Wait,
 
+    /// Where the Lease of the controller is.
+    #[command(flatten)]
+    pub controller: ControllerNamespaceArguments,
+
     /// How the command connects to the cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -83,7 +88,8 @@ impl Reconcile {
         }
         settled::until_handled(&client, name, &at, self.waiting.timeout).await?;
         let rest = self.waiting.timeout.saturating_sub(started.elapsed());
-        settled::until_healthy(&client, name, terminal, rest).await
+        let namespace = Some(self.controller.system_namespace.as_str());
+        settled::until_healthy(&client, name, namespace, terminal, rest).await
     }
 
     async fn reconcile_class(&self, client: &Client, name: &str, terminal: &Terminal) -> Result<(), CommandError> {

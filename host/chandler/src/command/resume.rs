@@ -4,7 +4,9 @@ use kube::Client;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, target::Target, wait::Wait},
+    arguments::{
+        connection::Connection, controller_namespace::ControllerNamespaceArguments, target::Target, wait::Wait,
+    },
     read::{cluster, resolutions, settled},
     view::terminal::Terminal,
     write::{deployment, resolution},
@@ -35,6 +37,10 @@ pub struct Resume {
     #[command(flatten)]
     pub waiting: Wait,
 
+    /// Where the Lease of the controller is.
+    #[command(flatten)]
+    pub controller: ControllerNamespaceArguments,
+
     /// How the command connects to the cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -55,7 +61,8 @@ impl Resume {
             terminal.line(format!("{target} is not suspended"));
         }
         if self.waiting.wait {
-            settled::until_healthy(&client, name, terminal, self.waiting.timeout).await?;
+            let namespace = Some(self.controller.system_namespace.as_str());
+            settled::until_healthy(&client, name, namespace, terminal, self.waiting.timeout).await?;
         }
         Ok(())
     }

@@ -3,12 +3,20 @@
 use std::{process::ExitCode, time::Duration};
 
 use chandler_api::{Reason, Remedy};
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, format::OutputFormat, target::Target, values},
-    read::{below, cluster, explained, follow, resolutions},
+    arguments::{
+        connection::Connection, controller_namespace::ControllerNamespaceArguments, format::OutputFormat,
+        target::Target, values,
+    },
+    read::{
+        below, cluster,
+        controller_lease::{self, Evidence},
+        explained, follow, resolutions,
+    },
     view::{
         advice::advice,
         error::FailureKind,
@@ -19,6 +27,7 @@ use crate::{
         resolution_progress,
         resolution_status::ResolutionStatusView,
         terminal::Terminal,
+        text::one_line,
     },
 };
 
@@ -65,6 +74,10 @@ pub struct Status {
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = values::duration, requires = "watch")]
     pub timeout: Duration,
 
+    /// Where the Lease of the controller is.
+    #[command(flatten)]
+    pub controller: ControllerNamespaceArguments,
+
     /// How the command connects to the cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -82,7 +95,13 @@ impl Status {
                 let followed = resolutions::until_settled(&client, name, &mut progress, &mut last);
                 tokio::time::timeout(self.timeout, followed).await.is_ok()
             } else {
-                let followed = follow::until_settled(&client, name, &mut progress, &mut last);
+                let followed = follow::until_settled(
+                    &client,
+                    name,
+                    Some(&self.controller.system_namespace),
+                    &mut progress,
+                    &mut last,
+                );
                 tokio::time::timeout(self.timeout, followed).await.is_ok()
             };
             if !in_time {
@@ -92,7 +111,7 @@ impl Status {
         if self.name.is_resolution() {
             self.print_resolution(&client).await
         } else {
-            self.print_deployment(&client).await
+            self.print_deployment(&client, terminal).await
         }
     }
 
@@ -108,7 +127,7 @@ impl Status {
     }
 
     /// Prints the status of a BundleDeployment.
-    async fn print_deployment(&self, client: &Client) -> Result<ExitCode, CommandError> {
+    async fn print_deployment(&self, client: &Client, terminal: &Terminal) -> Result<ExitCode, CommandError> {
         let deployment = cluster::deployment(client, &self.name.name).await?;
         let mut members = cluster::members(client, &deployment).await;
         below::explain(client, &mut members).await;
@@ -116,6 +135,14 @@ impl Status {
         match self.output {
             OutputFormat::Text => output::print(&explanation.text(Terminal::output().columns()))?,
             OutputFormat::Json => output::print(&output::json(&explanation)?)?,
+        }
+        // A rollout that was followed to its end has a controller.
+        if !self.watch {
+            let evidence = Evidence::of([&deployment], Timestamp::now());
+            let absent = controller_lease::absence(client, &self.controller.system_namespace, evidence).await;
+            if let Some(absent) = absent {
+                terminal.line(one_line(&absent));
+            }
         }
         Ok(exit_code(explanation.healthy, explanation.overview.only_waits()))
     }

@@ -6,7 +6,10 @@ use chandler_api::{BundleDeployment, ChangeApproval, ConditionType, find_conditi
 use futures::StreamExt as _;
 use kube::{Api, Client, ResourceExt as _, runtime::watcher};
 
-use super::cluster;
+use super::{
+    cluster,
+    controller_lease::{self, Evidence},
+};
 use crate::view::{
     overview::Decision,
     progress::Progress,
@@ -22,11 +25,16 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 /// user has just fixed is noticed within this time.
 const RECHECK: Duration = Duration::from_secs(12);
 
+/// How long the current spec may stay unobserved before the command looks whether a controller runs.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Reports the progress of a BundleDeployment until it is healthy, waits for a decision or has failed, and returns that state. `last`
-/// always holds the latest state, for callers that stop waiting.
+/// always holds the latest state, for callers that stop waiting. With the namespace of the controller, the absence of a controller is
+/// reported.
 pub async fn until_settled(
     client: &Client,
     name: &str,
+    system_namespace: Option<&str>,
     progress: &mut Progress,
     last: &mut RolloutState,
 ) -> RolloutState {
@@ -36,7 +44,9 @@ pub async fn until_settled(
     let mut current = None;
     let mut tick = tokio::time::interval(COUNT_INTERVAL);
     let recheck = tokio::time::sleep(RECHECK);
-    tokio::pin!(recheck);
+    let patience = tokio::time::sleep(PATIENCE);
+    tokio::pin!(recheck, patience);
+    let mut unasked = system_namespace;
     let mut failed = None;
     loop {
         tokio::select! {
@@ -82,6 +92,14 @@ pub async fn until_settled(
             () = &mut recheck, if failed.is_some() => {
                 if let Some(failed) = failed.take() {
                     return failed;
+                }
+            }
+            () = &mut patience, if unasked.is_some() => {
+                let is_waiting = current.as_ref().is_some_and(|current| !controller_lease::is_observed(current));
+                if let Some(namespace) = unasked.take().filter(|_| is_waiting)
+                    && let Some(absent) = controller_lease::absence(client, namespace, Evidence::Unobserved).await
+                {
+                    progress.report("controller", &absent);
                 }
             }
             _ = tick.tick(), if progress.terminal().is_interactive() => {

@@ -17,19 +17,21 @@ use crate::{
     },
 };
 
-/// Reports progress until the BundleDeployment is healthy.
+/// Reports progress until the BundleDeployment is healthy. With the namespace of the controller, the absence of a controller is reported.
 ///
 /// # Errors
 /// It has failed, waits for a decision of a user, or is not healthy in time.
 pub async fn until_healthy(
     client: &Client,
     name: &str,
+    system_namespace: Option<&str>,
     terminal: &Terminal,
     timeout: Duration,
 ) -> Result<(), CommandError> {
     let mut progress = Progress::new(terminal);
     let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
-    let settled = tokio::time::timeout(timeout, follow::until_settled(client, name, &mut progress, &mut last)).await;
+    let followed = follow::until_settled(client, name, system_namespace, &mut progress, &mut last);
+    let settled = tokio::time::timeout(timeout, followed).await;
     progress.finish();
     match settled {
         Ok(RolloutState::Failed { reason, message, runs, .. }) => {

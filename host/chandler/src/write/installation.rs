@@ -74,7 +74,7 @@ impl Installation {
     pub async fn follow(&self, client: &Client, progress: &mut Progress, timeout: Duration) -> InstallationResult {
         let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
         let settled =
-            tokio::time::timeout(timeout, follow::until_settled(client, &self.name, progress, &mut last)).await;
+            tokio::time::timeout(timeout, follow::until_settled(client, &self.name, None, progress, &mut last)).await;
         progress.wait("");
         match settled {
             Ok(RolloutState::Failed { reason, message, .. }) => {
