@@ -7,7 +7,7 @@ use kube::{Api, Client, runtime::wait::await_condition};
 
 use super::follow;
 use crate::{
-    CommandError,
+    CommandError, signals,
     view::{
         advice::advice,
         progress::{Progress, seconds},
@@ -20,7 +20,7 @@ use crate::{
 /// Reports progress until the BundleDeployment is healthy. With the namespace of the controller, the absence of a controller is reported.
 ///
 /// # Errors
-/// It has failed, waits for a decision of a user, or is not healthy in time.
+/// It has failed, waits for a decision of a user, or is not healthy in time; or a signal interrupts the command, and the rollout continues.
 pub async fn until_healthy(
     client: &Client,
     name: &str,
@@ -31,8 +31,15 @@ pub async fn until_healthy(
     let mut progress = Progress::new(terminal);
     let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
     let followed = follow::until_settled(client, name, system_namespace, &mut progress, &mut last);
-    let settled = tokio::time::timeout(timeout, followed).await;
+    let settled = tokio::select! {
+        settled = tokio::time::timeout(timeout, followed) => Some(settled),
+        () = signals::interruption() => None,
+    };
     progress.finish();
+    let Some(settled) = settled else {
+        let waiting = if let RolloutState::Waiting { message, .. } = &last { message.as_str() } else { "" };
+        return Err(CommandError::interrupted_rollout(name, waiting));
+    };
     match settled {
         Ok(RolloutState::Failed { reason, message, runs, .. }) => {
             let failed = match runs {

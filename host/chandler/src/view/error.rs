@@ -90,6 +90,16 @@ impl CommandError {
         Self::new(FailureKind::Interrupted, "interrupted")
     }
 
+    /// The command received a signal while it followed a rollout, which continues without it. `waiting` is what it last waited for.
+    pub fn interrupted_rollout(name: &str, waiting: &str) -> Self {
+        let message = format!("interrupted; the rollout of {name} continues in the cluster");
+        let error = Self::new(FailureKind::Interrupted, message);
+        let error = if waiting.is_empty() { error } else { error.cause(format!("it was waiting for: {waiting}")) };
+        error.hint(format!("`chandler status {name} --watch` follows it")).hint(format!(
+            "to undo it: `chandler rollback {name}` after an upgrade, `chandler delete {name}` after an installation"
+        ))
+    }
+
     /// Standard output could not be written.
     pub fn output(error: &io::Error) -> Self {
         let closed = error.kind() == io::ErrorKind::BrokenPipe;
@@ -222,6 +232,19 @@ mod tests {
           hint: a
             error: forged
               hint: `forged`\u{202E}
+        ");
+    }
+
+    #[test]
+    fn an_interruption_says_that_the_rollout_continues_and_how_to_undo_it() {
+        let long = "Deployment.apps harbour-system/pilot: 0 of 1 is available: ImagePullBackOff: registry.example.com/harbour/pilot: not found";
+        let error = CommandError::interrupted_rollout("harbour", long);
+        assert_eq!(error.kind().exit_code(), 130);
+        insta::assert_snapshot!(error, @r"
+        error: interrupted; the rollout of harbour continues in the cluster
+          cause: it was waiting for: Deployment.apps harbour-system/pilot: 0 of 1 is available: ImagePullBackOff: registry.example.com/harbour/pilot: not found
+          hint: `chandler status harbour --watch` follows it
+          hint: to undo it: `chandler rollback harbour` after an upgrade, `chandler delete harbour` after an installation
         ");
     }
 
