@@ -7,6 +7,7 @@ pub mod classes;
 pub mod cluster;
 pub mod cluster_catalogs;
 pub mod configuration;
+pub mod configuration_check;
 pub mod content_service;
 pub mod controller_lease;
 pub mod credentials;

@@ -169,6 +169,11 @@ impl CommandError {
         self.kind
     }
 
+    /// What failed, without causes and hints.
+    pub fn summary(&self) -> &str {
+        &self.message
+    }
+
     /// The findings.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
