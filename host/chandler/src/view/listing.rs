@@ -47,6 +47,9 @@ pub struct Row {
     /// What waits, or what keeps the current spec from running, with the command that helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits: Option<String>,
+    /// The reason of `Drifted`, if objects differ from the release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<String>,
     /// The revision that a rollback keeps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned_to: Option<i64>,
@@ -105,6 +108,7 @@ impl Row {
         let overview = Overview::of(deployment);
         let ready = find_condition(&status.conditions, ConditionType::Ready);
         let cause = ready.filter(|ready| ready.status != "True");
+        let drift = find_condition(&status.conditions, ConditionType::Drifted).filter(|drift| drift.status == "True");
         let created = deployment.metadata.creation_timestamp.as_ref().map(|created| created.0);
         Self {
             name: deployment.metadata.name.clone().unwrap_or_default(),
@@ -118,6 +122,7 @@ impl Row {
             message: cause.map(|cause| cause.message.clone()).filter(|message| !message.is_empty()),
             note: one_line(&format!("{}: {}", overview.name, overview.text())),
             waits: overview.waits(),
+            drift: drift.map(|drift| drift.reason.clone()),
             pinned_to: overview.pinned,
             pending_version: overview.pending,
             class: summary::class(deployment).map(str::to_owned),
@@ -130,17 +135,19 @@ impl Row {
     pub(super) fn state_text(&self) -> String {
         let explains = matches!(self.state, State::Failed | State::Progressing);
         match &self.reason {
+            None if let (State::Ready, Some(drift)) = (self.state, &self.drift) => {
+                format!("{} ({drift})", self.state.as_str())
+            }
             Some(reason) if explains && reason != self.state.as_str() => format!("{} ({reason})", self.state.as_str()),
             _ => self.state.as_str().to_owned(),
         }
     }
 
-    /// What a table shows of the health: it says nothing new of what is ready.
     fn health_text(&self) -> String {
         or_dash(self.health.map(HealthWord::as_str))
     }
 
-    /// What waits, with the command that helps; else the message of the reason.
+    /// What waits, with the command that helps, or the message of the reason.
     fn message_text(&self) -> String {
         or_dash(self.waits.as_ref().or(self.message.as_ref()))
     }
@@ -292,6 +299,8 @@ mod tests {
         assert_eq!(state(json!({}), observed(going)), "Progressing (RollingOut)");
         let failed = json!([condition("Progressing", "False", "InvalidContent"), ready("False", "InvalidContent")]);
         assert_eq!(state(json!({}), observed(failed)), "Failed (InvalidContent)");
+        let drifted = json!([condition("Drifted", "True", "DriftReported"), ready("True", "Succeeded")]);
+        assert_eq!(state(json!({}), observed(drifted)), "Ready (DriftReported)");
         let waits = json!([condition("Progressing", "False", "ApprovalRequired"), ready("False", "ApprovalRequired")]);
         assert_eq!(state(json!({}), observed(waits)), "Awaiting approval");
     }

@@ -174,14 +174,14 @@ proptest! {
         let table = listing::table(std::slice::from_ref(&row), Columns::Wide, None);
         let history = revisions::table(&deployment, None);
 
-        // What is ready in one view is ready in all.
+        // Every view agrees on whether the spec is rolled out and healthy.
         prop_assert_eq!(row.state == State::Ready, overview.is_ready());
         prop_assert_eq!(status.healthy, overview.is_ready());
         prop_assert_eq!(followed == RolloutState::Healthy, overview.is_ready());
         prop_assert_eq!(path.packages[0].ready, overview.is_ready());
         prop_assert_eq!(status.text(None).contains("\nhealthy\n"), overview.is_ready());
 
-        // So is the health of what runs.
+        // Every view agrees on the health of what runs.
         prop_assert_eq!(row.health, overview.health().map(Health::word));
         prop_assert_eq!(status.running_health, row.health);
         prop_assert_eq!(path.packages[0].health, row.health);

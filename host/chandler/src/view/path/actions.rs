@@ -33,6 +33,9 @@ pub(super) fn actions(found: &Found, packages: &[Package]) -> Vec<String> {
         if deployment.is_some_and(|deployment| Overview::of(deployment).pinned.is_some()) {
             add(Some(format!("to roll out the spec again: `chandler rollback {name} --cancel`")));
         }
+        let drifted = deployment.and_then(|it| find_condition(&it.status.as_ref()?.conditions, ConditionType::Drifted));
+        let drifted = drifted.filter(|drifted| drifted.status == "True");
+        add(drifted.and_then(|it| Reason::from_name(&it.reason)).and_then(|reason| advice(reason, name)));
     }
     for package in packages.iter().filter(|package| !package.ready) {
         let Some(name) = &package.bundle_deployment else { continue };

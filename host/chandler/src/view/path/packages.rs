@@ -36,6 +36,9 @@ pub struct Package {
     /// The health of what runs, as the controller reports it; absent if nothing runs, and while it is being replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<HealthWord>,
+    /// How the objects differ from the release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<String>,
     /// What it waits for, or what is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -101,6 +104,7 @@ fn package(member: &ResolvedMember, resolution: &Resolution, found: &Found) -> P
         state,
         runs: deployment.and_then(runs),
         health: row.as_ref().and_then(|row| row.health),
+        drift: deployment.and_then(drift),
         message: match &row {
             Some(row) => message(row),
             None => is_installed.then_some(missing),
@@ -136,6 +140,7 @@ fn alone(deployment: &BundleDeployment) -> Package {
         state: row.state_text(),
         runs: runs(deployment),
         health: row.health,
+        drift: drift(deployment),
         message: message(&row),
         catalog: None,
         channel: None,
@@ -175,6 +180,12 @@ fn reason(deployment: &BundleDeployment) -> String {
 fn runs(deployment: &BundleDeployment) -> Option<String> {
     let overview = Overview::of(deployment);
     (overview.health().is_some() && !overview.is_ready()).then(|| overview.runs())
+}
+
+/// How the objects differ from the release, if they do.
+fn drift(deployment: &BundleDeployment) -> Option<String> {
+    let drifted = find_condition(&deployment.status.as_ref()?.conditions, ConditionType::Drifted)?;
+    (drifted.status == "True").then(|| format!("{}: {}", drifted.reason, drifted.message))
 }
 
 /// What waits and the command that helps; of a change that is worked on or refused, the message of the controller.

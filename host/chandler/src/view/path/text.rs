@@ -26,7 +26,7 @@ impl Path {
         let keep = width.map_or(usize::MAX, |width| width.saturating_sub(STEP + 4).max(FEWEST));
         for Step { step, state, message } in &self.steps {
             let message = one_line(message);
-            // What is done may be cut; a cause is shown in full.
+            // The message of a step that is done may be cut; a cause is shown in full.
             let lines = if *state == StepState::Done { vec![cut_end(&message, keep)] } else { wrapped(&message, keep) };
             for (number, line) in lines.iter().enumerate() {
                 let (sign, step) = if number == 0 { (state.sign(), *step) } else { ("", "") };
@@ -108,6 +108,9 @@ fn write_package(text: &mut String, package: &Package) {
     };
     if let Some(runs) = &package.runs {
         row("runs", runs);
+    }
+    if let Some(drift) = &package.drift {
+        row("drift", drift);
     }
     if let Some(message) = &package.message {
         row("message", message);
