@@ -7,6 +7,7 @@ pub mod cluster;
 pub mod configuration;
 pub mod connection;
 pub mod content_service;
+pub mod controller_namespace;
 #[cfg(feature = "dev")]
 pub mod faults;
 pub mod format;

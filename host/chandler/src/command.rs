@@ -80,6 +80,7 @@ Exit codes:
   3    a timeout expired
   4    something would change (`diff`, `catalog diff`)
   5    no set of bundles fits (`resolve`, `install` from a catalog)
+  6    nothing failed, and a change waits for a decision: approval, or `chandler resume`
   130  interrupted by SIGINT or SIGTERM
 
 Examples:
@@ -103,6 +104,7 @@ Exit codes:
   3    a timeout expired
   4    something would change (`diff`, `catalog diff`)
   5    no set of bundles fits (`resolve`, `install` from a catalog)
+  6    nothing failed, and a change waits for a decision: approval, or `chandler resume`
   130  interrupted by SIGINT or SIGTERM
 
 Examples:
@@ -170,7 +172,7 @@ impl Command {
             Self::Resolve(resolve) => resolve.run(terminal).await?,
             Self::Rbac(rbac) => Box::pin(rbac.run(terminal)).await?,
             Self::Status(status) => return status.run(terminal).await,
-            Self::Explain(explain) => explain.run().await?,
+            Self::Explain(explain) => explain.run(terminal).await?,
             Self::Tree(tree) => tree.run(terminal).await?,
             Self::Diff(diff) => return Ok(ExitCode::from(Box::pin(diff.run(terminal)).await?)),
             Self::Approve(approve) => Box::pin(approve.run(terminal)).await?,

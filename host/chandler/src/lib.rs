@@ -11,8 +11,8 @@
 //! | [`migrate`] | translates objects of other installers; it has no client and changes nothing |
 //! | [`signals`] | SIGINT and SIGTERM |
 //!
-//! Dependencies point in one direction: `command` uses `arguments` and `write`, `write` uses `read`, and `read` uses `migrate` and
-//! `view`. What clap parses stays in `command` and `arguments`, whose `options` methods convert it: `read` and `write` take structs of
+//! Dependencies point in one direction: `command` uses `arguments` and `write`, `write` uses `read`, and `read` uses `migrate`,
+//! `signals` and `view`. What clap parses stays in `command` and `arguments`, whose `options` methods convert it: `read` and `write` take structs of
 //! their own, such as `BundleOptions`. `tests/cli/layers.rs` checks both.
 //!
 //! Without the default feature `dev` the command has no `chandler dev`, and links neither the embedded control plane nor the

@@ -4,6 +4,8 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::view::error::FailureKind;
+
 /// SIGINT (Ctrl-C) and SIGTERM (which a kubelet sends).
 pub struct StopSignals {
     interrupt: Signal,
@@ -22,5 +24,28 @@ impl StopSignals {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
+    }
+}
+
+/// Waits for a signal, and from then on lets the next one end the process. Dropped before that, it lets the signals end the process as
+/// well, although they would be ignored by default once something has listened.
+pub async fn interruption() {
+    let Ok(mut signals) = StopSignals::listen() else { return std::future::pending().await };
+    let guard = Guard;
+    signals.received().await;
+    drop(guard);
+}
+
+/// Ends the process at the next signal after it is dropped.
+struct Guard;
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        tokio::spawn(async {
+            if let Ok(mut signals) = StopSignals::listen() {
+                signals.received().await;
+                std::process::exit(FailureKind::Interrupted.exit_code().into());
+            }
+        });
     }
 }

@@ -22,6 +22,7 @@ pub mod manifest;
 pub mod olm_states;
 pub mod other_tools;
 pub mod output;
+pub mod overview;
 pub mod path;
 pub mod pending_change;
 pub mod permissions;

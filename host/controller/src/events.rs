@@ -86,6 +86,32 @@ where
     }
 }
 
+/// Publishes one warning if CRDs were created again that another client had deleted: nothing else says that data may be lost.
+pub(crate) async fn publish_recreated_crds<K>(events: &Events, object: &K, recreated: &[&ObjectKey])
+where
+    K: Resource<DynamicType = ()> + Debug,
+{
+    if let Some(message) = &recreation(recreated) {
+        let notice = Notice { type_: EventType::Warning, reason: "CRDRecreated", action: "Repair", message };
+        events.publish(object, notice).await;
+    }
+}
+
+fn recreation(recreated: &[&ObjectKey]) -> Option<String> {
+    let mut names: Vec<&str> = recreated.iter().take(NAMED).map(|key| key.name.as_str()).collect();
+    let more = format!("and {} more", recreated.len().saturating_sub(NAMED));
+    if recreated.len() > NAMED {
+        names.push(&more);
+    }
+    (!names.is_empty()).then(|| {
+        format!(
+            "another client deleted these CRDs, which deletes all their custom resources, and Chandler created the CRDs again; it cannot \
+             restore the custom resources, a backup can:\n{}",
+            names.join("\n")
+        )
+    })
+}
+
 /// Publishes one Event if the newest revision was approved.
 pub(crate) async fn publish_approval<K>(events: &Events, object: &K, old: &[Revision], new: &[Revision])
 where
@@ -259,6 +285,23 @@ mod tests {
         ];
         let reasons: Vec<_> = of_transitions(&old, &new).iter().map(|event| event.reason).collect();
         assert_eq!(reasons, ["Forbidden", "DriftReported", "Healthy"]);
+    }
+
+    #[test]
+    fn crds_that_were_created_again_are_named() {
+        let key = |name: &str| ObjectKey {
+            group: "apiextensions.k8s.io".into(),
+            version: "v1".into(),
+            kind: "CustomResourceDefinition".into(),
+            namespace: None,
+            name: name.into(),
+        };
+        assert_eq!(recreation(&[]), None);
+        insta::assert_snapshot!(recreation(&[&key("berths.example.com"), &key("ships.example.com")]).unwrap(), @r"
+        another client deleted these CRDs, which deletes all their custom resources, and Chandler created the CRDs again; it cannot restore the custom resources, a backup can:
+        berths.example.com
+        ships.example.com
+        ");
     }
 
     #[test]

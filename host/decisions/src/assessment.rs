@@ -66,6 +66,9 @@ pub struct RolloutFindings {
     pub drift: Option<DriftFound>,
     /// Repaired objects, as far as an Event should report them.
     pub repaired: Vec<String>,
+    /// CRDs that another client deleted, with all their custom resources, and that were created again, as far as an Event should report
+    /// them.
+    pub recreated_crds: Vec<ObjectKey>,
     /// How long the new health must last until it is reported; until then the conditions do not change. `None` if it is reported at once.
     pub debounce: Option<Duration>,
 }

@@ -7,7 +7,10 @@ use chandler_api::{
     drift::{LISTED_FIELDS, LISTED_OBJECTS, PATH_BYTES},
     names::REPAIR_AT_ANNOTATION,
 };
-use chandler_core::ObjectKey;
+use chandler_core::{
+    ObjectKey,
+    order::{self, Phase},
+};
 use chandler_rollout::{
     Drift, DriftKind, DriftOptions, FieldDrift, Ignored, IgnoredFields, IgnoredFieldsError, Observation,
 };
@@ -186,6 +189,11 @@ pub fn repaired<'a>(
     let written = [&changes.created, &changes.updated, &changes.recovered].into_iter().flatten();
     let written: BTreeSet<ObjectKey> = written.cloned().collect();
     found.iter().filter(move |drift| written.contains(&drift.object))
+}
+
+/// Whether this is a CRD that was deleted: its custom resources were deleted with it, and a repair does not bring them back.
+pub fn is_deleted_crd(drift: &Drift) -> bool {
+    drift.kind == DriftKind::Missing && order::phase_of(&drift.object) == Phase::CustomResourceDefinitions
 }
 
 #[cfg(test)]

@@ -185,9 +185,10 @@ pub fn says_enough(found: &Assessment) -> bool {
         recreated,
         drift,
         repaired,
+        recreated_crds,
     } = &found.rollout;
     let lists = [warnings, conflicts, recreated, repaired];
-    let found_nothing = lists.into_iter().all(Vec::is_empty) && kept.is_empty();
+    let found_nothing = lists.into_iter().all(Vec::is_empty) && kept.is_empty() && recreated_crds.is_empty();
     matches!(found.outcome, ReconcileOutcome::RollingOut(_))
         && found_nothing
         && drift.is_none()

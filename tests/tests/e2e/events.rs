@@ -3,11 +3,15 @@
 use std::collections::BTreeSet;
 
 use chandler_tests::{World, bundles::Bundle, wait};
-use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::{
+    api::events::v1::Event, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api, ResourceExt as _,
     api::{DeleteParams, ListParams},
 };
+
+use serde_json::json;
 
 use crate::PLAIN;
 
@@ -49,5 +53,32 @@ async fn each_repaired_object_is_named() {
     }
     let installed = notes(&world, &name, "InstallationSucceeded").await;
     assert!(installed[0].starts_with(&format!("Instantiated bundle {name} successfully")), "{installed:?}");
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_crd_that_was_deleted_has_a_warning_about_its_data() {
+    let world = World::new().await;
+    let name = world.name();
+    let crd = format!("lamps.{name}.example.com");
+    let text = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": crd},
+        "spec": {
+            "group": format!("{name}.example.com"), "scope": "Namespaced",
+            "names": {"kind": "Lamp", "plural": "lamps", "singular": "lamp", "listKind": "LampList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    });
+    let image = world.push(&Bundle::empty().with("manifests/crd.yaml", &text.to_string())).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.ready(&name).await;
+    let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let before = crds.get(&crd).await.expect("the CRD is installed").uid();
+    crds.delete(&crd, &DeleteParams::default()).await.expect("the deletion is accepted");
+    wait::until(&crds, &crd, "created again", |found| found.is_some_and(|found| found.uid() != before)).await;
+    wait::eventually("a warning says that custom resources may be lost", || async {
+        notes(&world, &name, "CRDRecreated").await.iter().any(|note| note.contains(crd.as_str()))
+    })
+    .await;
     world.finish().await;
 }

@@ -1,16 +1,22 @@
 //! `chandler explain`.
 
 use chandler_api::ReportingKind;
+use k8s_openapi::jiff::Timestamp;
 
 use crate::{
     CommandError,
     arguments::{
         connection::Connection,
+        controller_namespace::ControllerNamespaceArguments,
         format::OutputFormat,
         target::{Takes, Target},
     },
-    read::{cluster, explained},
-    view::{output, path::Path, terminal::Terminal},
+    read::{
+        cluster,
+        controller_lease::{self, Evidence},
+        explained,
+    },
+    view::{output, path::Path, terminal::Terminal, text::one_line},
 };
 
 /// Every kind that leads to packages.
@@ -48,6 +54,10 @@ pub struct Explain {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
 
+    /// Where the Lease of the controller is.
+    #[command(flatten)]
+    pub controller: ControllerNamespaceArguments,
+
     /// How the command connects to the cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -55,12 +65,19 @@ pub struct Explain {
 
 impl Explain {
     /// Prints the explanation.
-    pub async fn run(&self) -> Result<(), CommandError> {
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let client = cluster::client(&self.connection.options()).await?;
-        let path = Path::new(&explained::find(&client, self.name.kind, &self.name.name).await?);
+        let found = explained::find(&client, self.name.kind, &self.name.name).await?;
+        let path = Path::new(&found);
         match self.output {
-            OutputFormat::Text => output::print(&path.text(Terminal::output().columns())),
-            OutputFormat::Json => output::print(&output::json(&path)?),
+            OutputFormat::Text => output::print(&path.text(Terminal::output().columns()))?,
+            OutputFormat::Json => output::print(&output::json(&path)?)?,
         }
+        let evidence = Evidence::of(found.deployments.values(), Timestamp::now());
+        let absent = controller_lease::absence(&client, &self.controller.system_namespace, evidence).await;
+        if let Some(absent) = absent {
+            terminal.line(one_line(&absent));
+        }
+        Ok(())
     }
 }

@@ -10,8 +10,14 @@ use serde_json::Value;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, values},
-    read::{catalogs::FetchOptions, cluster, cluster_catalogs::ClusterCatalogs, newer},
+    arguments::{connection::Connection, controller_namespace::ControllerNamespaceArguments, values},
+    read::{
+        catalogs::FetchOptions,
+        cluster,
+        cluster_catalogs::ClusterCatalogs,
+        controller_lease::{self, Evidence},
+        newer,
+    },
     view::{
         listing::{self, Columns, Row},
         output,
@@ -32,8 +38,10 @@ use crate::{
 Output:
   A table on standard output, which fits the terminal: namespaces, versions and states are cut and
   the age is left out where it is narrow, and the message and the source are added where it is
-  wide. The states are Ready, Progressing, Failed, Suspended, Deleting and Pending (not observed
-  by the controller yet); the reason comes from the condition Ready.
+  wide. The states are Ready, Progressing, Failed, Awaiting approval (AwaitingApproval in JSON),
+  Suspended, Deleting and Pending (not observed by the controller yet); the reason comes from the
+  condition Ready. HEALTH is about the version that runs, and STATE about the current spec. A line on
+  standard error says what waits for your decision, and which rollback keeps a revision.
 
 Exit codes: 0 success, 1 failed, 2 wrong usage
 
@@ -62,6 +70,10 @@ pub struct List {
     /// Directory with the indexes of catalogs [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
     #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
     pub cache_directory: Option<PathBuf>,
+
+    /// Where the Lease of the controller is.
+    #[command(flatten)]
+    pub controller: ControllerNamespaceArguments,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -114,7 +126,18 @@ impl List {
             terminal.line("no BundleDeployments: `chandler install BUNDLE` installs one");
             return Ok(());
         }
-        output::print(&self.text(&rows)?)
+        output::print(&self.text(&rows)?)?;
+        if matches!(self.output, ListFormat::Text | ListFormat::Wide) {
+            for note in listing::notes(&rows) {
+                terminal.line(note);
+            }
+            let evidence = Evidence::of(&deployments.items, now);
+            let absent = controller_lease::absence(&client, &self.controller.system_namespace, evidence).await;
+            if let Some(absent) = absent {
+                terminal.line(one_line(&absent));
+            }
+        }
+        Ok(())
     }
 
     /// Newer versions by the name of the BundleDeployment, as far as they are known without fetching anything.

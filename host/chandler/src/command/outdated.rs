@@ -13,6 +13,7 @@ use crate::{
     read::{catalogs, cluster, cluster_catalogs::ClusterCatalogs, newer, package},
     view::{
         output,
+        overview::Overview,
         table::{self, Column, Fit},
         terminal::Terminal,
         text::one_line,
@@ -22,13 +23,15 @@ use crate::{
 /// List BundleDeployments for which catalogs have a newer version
 ///
 /// A newer version is one that the upgrades of the channels lead to from the version that is installed, in the Catalogs of the cluster, or
-/// in --catalog. Dependencies are ignored. A bundle is looked up by its image: a bundle that only claims to be a package of a catalog is
+/// in --catalog. Dependencies are ignored. A BundleDeployment that `chandler rollback` keeps at a revision is left out, since an upgrade would
+/// end the rollback. A bundle is looked up by its image: a bundle that only claims to be a package of a catalog is
 /// listed as skipped.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
   A table on standard output; NEXT is the first step where an upgrade needs several. With -o json
-  and yaml also the image of the newest version and all steps.
+  and yaml also the image of the newest version and all steps. What waits, such as a version that
+  needs approval, is on standard error; in JSON it is `waits`.
 
 Exit codes: 0 success, also if something is outdated; 1 failed; 2 wrong usage
 
@@ -56,6 +59,9 @@ struct Row {
     package: String,
     version: String,
     newer: Newer,
+    /// What waits, or keeps a newer spec from running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits: Option<String>,
 }
 
 impl Outdated {
@@ -78,8 +84,13 @@ impl Outdated {
                 continue;
             };
             match newer::of(deployment, &catalogs) {
+                Ok(Some(_)) if newer::is_pinned(deployment) => {
+                    let pinned = Overview::of(deployment).pinned_text().unwrap_or_default();
+                    terminal.line(one_line(&format!("{name} is left out: {pinned}")));
+                }
                 Ok(Some(newer)) => {
-                    rows.push(Row { name, package: installed.package, version: installed.version, newer });
+                    let waits = Overview::of(deployment).waits();
+                    rows.push(Row { name, package: installed.package, version: installed.version, newer, waits });
                 }
                 Ok(None) => {}
                 Err(error) => terminal.line(one_line(&format!("{name} is left out: {error}"))),
@@ -90,7 +101,15 @@ impl Outdated {
             terminal.line("no newer versions");
             return Ok(());
         }
-        output::print(&output::data(&rows, self.output, || text(&rows, Terminal::output().columns()))?)
+        output::print(&output::data(&rows, self.output, || text(&rows, Terminal::output().columns()))?)?;
+        if self.output == DataFormat::Text {
+            for Row { name, waits, .. } in &rows {
+                if let Some(waits) = waits {
+                    terminal.line(one_line(&format!("{name}: {waits}")));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -129,6 +148,7 @@ mod tests {
             package: "shop".to_owned(),
             version: "1.0.0".to_owned(),
             newer: newer(steps),
+            waits: None,
         };
         insta::assert_snapshot!(text(&[row("a", &["1.5.0", "2.0.0"]), row("b", &["2.0.0"])], Some(80)), @r"
         NAME  PACKAGE  VERSION  NEWER  NEXT   CATALOG

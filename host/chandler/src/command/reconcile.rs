@@ -10,6 +10,7 @@ use crate::{
     CommandError,
     arguments::{
         connection::Connection,
+        controller_namespace::ControllerNamespaceArguments,
         target::{Takes, Target},
         wait::Wait,
     },
@@ -44,7 +45,7 @@ Output:
   Progress and the result on standard error.
 
 Exit codes: 0 healthy, or requested with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before the
-  timeout
+  timeout; 6 a change waits for approval
 
 Examples:
   Install the image that a moved tag refers to now:
@@ -69,6 +70,10 @@ pub struct Reconcile {
     /// Whether and how long the command waits.
     #[command(flatten)]
     pub waiting: Wait,
+
+    /// Where the Lease of the controller is.
+    #[command(flatten)]
+    pub controller: ControllerNamespaceArguments,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -108,7 +113,8 @@ impl Reconcile {
         }
         settled::until_handled(client, name, &at, self.waiting.timeout).await?;
         let rest = self.waiting.timeout.saturating_sub(started.elapsed());
-        settled::until_healthy(client, name, terminal, rest).await
+        let namespace = Some(self.controller.system_namespace.as_str());
+        settled::until_healthy(client, name, namespace, terminal, rest).await
     }
 
     async fn reconcile_catalog(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {

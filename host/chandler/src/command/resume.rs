@@ -10,6 +10,7 @@ use crate::{
     CommandError,
     arguments::{
         connection::Connection,
+        controller_namespace::ControllerNamespaceArguments,
         target::{SUSPENDED, Target},
         wait::Wait,
     },
@@ -28,7 +29,7 @@ Output:
   Progress and the result on standard error.
 
 Exit codes: 0 healthy, or resumed with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before the
-  timeout
+  timeout; 6 a change waits for approval
 
 Examples:
   chandler resume harbour
@@ -44,6 +45,10 @@ pub struct Resume {
     /// Whether and how long the command waits.
     #[command(flatten)]
     pub waiting: Wait,
+
+    /// Where the Lease of the controller is.
+    #[command(flatten)]
+    pub controller: ControllerNamespaceArguments,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -67,7 +72,8 @@ impl Resume {
             terminal.line(format!("{target} is not suspended"));
         }
         if self.waiting.wait {
-            settled::until_healthy(&client, name, terminal, self.waiting.timeout).await?;
+            let namespace = Some(self.controller.system_namespace.as_str());
+            settled::until_healthy(&client, name, namespace, terminal, self.waiting.timeout).await?;
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ Output:
   The result on standard error; for a Resolution, progress too.
 
 Exit codes: 0 the field is set or removed, and the set of a Resolution is healthy; 1 failed; 2 wrong
-  usage; 3 the set is not healthy before the timeout
+  usage; 3 the set is not healthy before the timeout; 6 a change of the set waits for approval
 
 Examples:
   Roll back to the last revision that succeeded with another release:

@@ -3,19 +3,26 @@
 use std::{process::ExitCode, time::Duration};
 
 use chandler_api::{Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Reason, Remedy, ReportingKind};
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 
 use crate::{
     CommandError,
     arguments::{
         connection::Connection,
+        controller_namespace::ControllerNamespaceArguments,
         format::OutputFormat,
         target::{Takes, Target},
         values,
     },
-    read::{below, cluster, explained, follow, reported, resolutions},
+    read::{
+        below, cluster,
+        controller_lease::{self, Evidence},
+        explained, follow, reported, resolutions,
+    },
     view::{
         advice::advice,
+        error::FailureKind,
         explanation::Explanation,
         output,
         progress::{Progress, seconds},
@@ -24,6 +31,7 @@ use crate::{
         resolution_status::ResolutionStatusView,
         subject::Subject,
         terminal::Terminal,
+        text::one_line,
     },
 };
 
@@ -47,12 +55,16 @@ pub(super) const TAKES: Takes = Takes::kinds(&[
 Output:
   The status on standard output; with --watch, progress on standard error.
 
-  --watch ends when the bundle is healthy, and when retries will not help: a user or an
-  administrator has to act. The controller accepts or refuses a PlatformPolicy at once: it has no
-  rollout to watch.
+  The last lines say what runs and what waits. The objects are read some time after the controller
+  has looked at them, so that their health may differ from what it reports.
+
+  --watch ends when the bundle is healthy, when a change waits for a decision, and when retries will
+  not help: a user or an administrator has to act. The controller accepts or refuses a PlatformPolicy
+  at once: it has no rollout to watch.
 
 Exit codes: 0 healthy or ready, 1 not healthy or failed, 2 wrong usage, 3 neither healthy nor failed
-  before the timeout
+  before the timeout, 6 what runs is healthy, and a change waits for a decision: approval, or
+  `chandler resume`
 
 Examples:
   chandler status my-operator
@@ -82,6 +94,10 @@ pub struct Status {
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = values::duration, requires = "watch")]
     pub timeout: Duration,
 
+    /// Where the Lease of the controller is.
+    #[command(flatten)]
+    pub controller: ControllerNamespaceArguments,
+
     /// How the command connects to the cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -99,27 +115,24 @@ impl Status {
         if self.watch {
             self.follow(&client, terminal).await?;
         }
-        let healthy = match kind {
-            ReportingKind::BundleDeployment => self.print_deployment(&client).await?,
-            ReportingKind::Resolution => self.print_resolution(&client).await?,
-            ReportingKind::Catalog => {
-                self.print(&ReportedStatus::new(&reported::get::<Catalog>(&client, name).await?))?
-            }
+        match kind {
+            ReportingKind::BundleDeployment => self.print_deployment(&client, terminal).await,
+            ReportingKind::Resolution => self.print_resolution(&client).await,
+            ReportingKind::Catalog => self.print(&ReportedStatus::new(&reported::get::<Catalog>(&client, name).await?)),
             ReportingKind::ProvisionerClass => {
-                self.print(&ReportedStatus::new(&reported::get::<ProvisionerClass>(&client, name).await?))?
+                self.print(&ReportedStatus::new(&reported::get::<ProvisionerClass>(&client, name).await?))
             }
             ReportingKind::PlatformOperator => {
                 let operator: PlatformOperator = reported::get(&client, name).await?;
                 let mut status = ReportedStatus::new(&operator);
                 let resolution = explained::platform_resolution(&client, &operator).await?;
                 status.details.set_resolution(resolution.and_then(|resolution| resolution.metadata.name));
-                self.print(&status)?
+                self.print(&status)
             }
             ReportingKind::PlatformPolicy => {
-                self.print(&ReportedStatus::new(&reported::get::<PlatformPolicy>(&client, name).await?))?
+                self.print(&ReportedStatus::new(&reported::get::<PlatformPolicy>(&client, name).await?))
             }
-        };
-        Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
     }
 
     /// Follows the object until it is healthy or needs action, within the timeout.
@@ -129,7 +142,10 @@ impl Status {
         let (progress, state) = (&mut progress, &mut last);
         let settled = async {
             match self.name.kind() {
-                ReportingKind::BundleDeployment => follow::until_settled(client, name, progress, state).await,
+                ReportingKind::BundleDeployment => {
+                    let namespace = Some(self.controller.system_namespace.as_str());
+                    follow::until_settled(client, name, namespace, progress, state).await
+                }
                 ReportingKind::Resolution => resolutions::until_settled(client, name, progress, state).await,
                 ReportingKind::Catalog => reported::until_settled::<Catalog>(client, name, progress, state).await,
                 ReportingKind::ProvisionerClass => {
@@ -149,28 +165,28 @@ impl Status {
         Ok(())
     }
 
-    /// Prints the status of an object, and returns whether it is ready.
-    fn print(&self, status: &ReportedStatus) -> Result<bool, CommandError> {
+    /// Prints the status of an object, and returns the exit code.
+    fn print(&self, status: &ReportedStatus) -> Result<ExitCode, CommandError> {
         match self.output {
             OutputFormat::Text => output::print(&status.text(Terminal::output().columns()))?,
             OutputFormat::Json => output::print(&output::json(status)?)?,
         }
-        Ok(status.healthy)
+        Ok(exit_code(status.healthy, status.only_waits()))
     }
 
-    /// Prints the status of a Resolution, and returns whether it is healthy.
-    async fn print_resolution(&self, client: &Client) -> Result<bool, CommandError> {
+    /// Prints the status of a Resolution.
+    async fn print_resolution(&self, client: &Client) -> Result<ExitCode, CommandError> {
         let resolution = resolutions::get(client, &self.name.name).await?;
         let view = ResolutionStatusView::new(&explained::of_resolution(client, resolution).await?);
         match self.output {
             OutputFormat::Text => output::print(&view.text(Terminal::output().columns()))?,
             OutputFormat::Json => output::print(&output::json(&view)?)?,
         }
-        Ok(view.healthy)
+        Ok(exit_code(view.healthy, view.only_waits))
     }
 
-    /// Prints the status of a BundleDeployment, and returns whether it is healthy.
-    async fn print_deployment(&self, client: &Client) -> Result<bool, CommandError> {
+    /// Prints the status of a BundleDeployment.
+    async fn print_deployment(&self, client: &Client, terminal: &Terminal) -> Result<ExitCode, CommandError> {
         let deployment = cluster::deployment(client, &self.name.name).await?;
         let mut members = cluster::members(client, &deployment).await;
         below::explain(client, &mut members).await;
@@ -179,13 +195,21 @@ impl Status {
             OutputFormat::Text => output::print(&explanation.text(Terminal::output().columns()))?,
             OutputFormat::Json => output::print(&output::json(&explanation)?)?,
         }
-        Ok(explanation.healthy)
+        // A rollout that was followed to its end has a controller.
+        if !self.watch {
+            let evidence = Evidence::of([&deployment], Timestamp::now());
+            let absent = controller_lease::absence(client, &self.controller.system_namespace, evidence).await;
+            if let Some(absent) = absent {
+                terminal.line(one_line(&absent));
+            }
+        }
+        Ok(exit_code(explanation.healthy, explanation.overview.only_waits()))
     }
 
     fn timed_out(&self, last: &RolloutState) -> CommandError {
         let (message, reason) = match last {
             RolloutState::Waiting { message, reason } => (message.as_str(), reason.as_deref()),
-            RolloutState::Healthy | RolloutState::Failed { .. } => ("", None),
+            RolloutState::Healthy | RolloutState::Paused { .. } | RolloutState::Failed { .. } => ("", None),
         };
         let after = seconds(self.timeout);
         let error =
@@ -200,5 +224,14 @@ impl Status {
             Some(advice) => error.hint(advice),
             None => error.hint(format!("`chandler status {}` shows what to do; --timeout waits longer", self.name)),
         }
+    }
+}
+
+/// The exit code for a status.
+fn exit_code(healthy: bool, only_waits: bool) -> ExitCode {
+    match (healthy, only_waits) {
+        (_, true) => ExitCode::from(FailureKind::Decision.exit_code()),
+        (true, false) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::FAILURE,
     }
 }

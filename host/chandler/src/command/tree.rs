@@ -13,7 +13,9 @@ use crate::{
     },
     read::{below, cluster, explained, resolutions},
     view::{
-        output, picture,
+        output,
+        overview::Overview,
+        picture,
         terminal::Terminal,
         text::one_line,
         tree::{self, Branch, TreeNode},
@@ -24,7 +26,7 @@ use crate::{
 ///
 /// Shows the current objects in the cluster that belong to the ApplySet of the BundleDeployment: cluster-scoped objects first, then each
 /// namespace, in the order in which the kinds are applied. Below each workload are its ReplicaSets (without those that are scaled to
-/// zero), Jobs and Pods, and the claims that a Pod waits for. Of a Resolution, the objects of each BundleDeployment of its packages.
+/// zero), Jobs and Pods, and the claims that a Pod waits for. The first line says what runs and what waits, unless the spec is rolled out. Of a Resolution, the objects of each BundleDeployment of its packages.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -90,7 +92,12 @@ impl Tree {
             let deployment = cluster::deployment(&client, &self.name.name).await?;
             let (nodes, failed) = objects(&client, &deployment).await;
             unreadable = failed;
-            self.text(&format!("BundleDeployment {}", self.name.name), &tree::branches(&nodes), &nodes)?
+            let overview = Overview::of(&deployment);
+            // The signs of the objects say the rest.
+            let waits = if overview.is_ready() { overview.waits() } else { Some(overview.text()) };
+            let title = format!("BundleDeployment {}", self.name.name);
+            let title = waits.map_or_else(|| title.clone(), |waits| format!("{title}: {waits}"));
+            self.text(&title, &tree::branches(&nodes), &nodes)?
         };
         output::print(&text)?;
         for problem in &unreadable {

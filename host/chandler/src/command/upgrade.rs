@@ -9,11 +9,12 @@ use crate::{
     CommandError,
     arguments::{catalogs::PackageArguments, installation::InstallationArguments, target::Takes, values},
     read::{
-        cluster, configuration,
+        cluster, configuration, configuration_check,
         delivery::{Delivered, Delivery},
         missing_kinds,
         named::NamedBundle,
         package,
+        rendering::BundleOptions,
     },
     view::{secrets, summary, terminal::Terminal, text::one_line},
     write::{
@@ -33,7 +34,8 @@ pub(super) const TAKES: Takes = Takes::kinds(&[ReportingKind::BundleDeployment])
 ///
 /// Changes spec.source and spec.config of a BundleDeployment, and follows the rollout. The configuration of the spec stays, with the
 /// arguments' configuration merged over it; --reset-config starts from an empty one. --values-from adds references to those in the spec. A
-/// rollback (spec.rollout.toRevision) ends. The installed release runs until the new one is healthy.
+/// rollback (spec.rollout.toRevision) ends. The installed release runs until the new one is healthy. A configuration that the bundle does
+/// not accept is refused before anything is written.
 ///
 /// Of a package, the command chooses as `chandler install` does, among the versions that upgrades lead to. Where the way has several steps,
 /// it takes the first one.
@@ -44,7 +46,8 @@ Output:
   standard output.
 
 Exit codes: 0 healthy, or changed with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before the
-  timeout; 5 no version of the package fits
+  timeout; 5 no version of the package fits; 6 the change waits for approval (`chandler approve`), or
+  for `chandler resume`
 
 Examples:
   Upgrade to another image:
@@ -170,20 +173,20 @@ impl Upgrade {
             terminal.line(warning);
         }
         let references = self.references(existing);
-        let delivered = match bundle {
-            Some(bundle) => {
-                let class = arguments.class.as_deref().or_else(|| class(existing, bundle));
-                let delivery = Delivery {
-                    bundle,
-                    name,
-                    namespace: &existing.spec.install_namespace,
-                    class,
-                    config: &config,
-                    values_from: &references,
-                };
-                Some(delivery.prepare(client, &arguments.delivery()).await?)
-            }
-            None => None,
+        let delivered = if let Some(bundle) = bundle {
+            let class = arguments.class.as_deref().or_else(|| class(existing, bundle));
+            let delivery = Delivery {
+                bundle,
+                name,
+                namespace: &existing.spec.install_namespace,
+                class,
+                config: &config,
+                values_from: &references,
+            };
+            Some(delivery.prepare(client, &arguments.delivery()).await?)
+        } else {
+            self.check_configuration(client, existing, &config, &references, terminal).await?;
+            None
         };
         if let Some(note) = delivered.as_ref().and_then(|delivered| delivered.note.as_ref()) {
             terminal.line(format!("note: {}", one_line(note)));
@@ -225,7 +228,7 @@ impl Upgrade {
         if let Some(revision) = deployment::to_revision(existing) {
             terminal.line(format!("the rollback to revision {revision} has ended: the spec is rolled out again"));
         }
-        if changed.spec.suspend {
+        if changed.spec.suspend && !arguments.waiting.wait {
             terminal.line(format!("{name} is suspended: `chandler resume {name}` rolls out the change"));
             return Ok(());
         }
@@ -233,6 +236,35 @@ impl Upgrade {
         if existing.spec.source.config_maps.is_some() {
             let current = cluster::deployment(client, name).await?;
             content::prune(client, &current, &arguments.system_namespace).await?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a configuration that the bundle of the spec does not accept, as an installation does.
+    async fn check_configuration(
+        &self,
+        client: &Client,
+        existing: &BundleDeployment,
+        config: &Map<String, Value>,
+        references: &[ValuesReference],
+        terminal: &Terminal,
+    ) -> Result<(), CommandError> {
+        let arguments = &self.installation;
+        let before = existing.spec.config.as_ref();
+        let is_same = before.map_or(config.is_empty(), |before| before == config);
+        if is_same && existing.spec.values_from == references && arguments.class.is_none() {
+            return Ok(());
+        }
+        let mut wanted = existing.clone();
+        wanted.spec.config = Some(config.clone());
+        wanted.spec.values_from = references.to_vec();
+        let options = BundleOptions {
+            provisioner: arguments.class.clone(),
+            ..BundleOptions::of_deployment(arguments.registry.options(), arguments.cache_directory.clone())
+        };
+        let note = configuration_check::check(client, &arguments.system_namespace, &options, &wanted).await?;
+        if let Some(note) = note {
+            terminal.line(format!("note: {}", one_line(&note)));
         }
         Ok(())
     }

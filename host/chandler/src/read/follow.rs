@@ -7,8 +7,12 @@ use chandler_decisions::intent::GRANT_CHECK;
 use futures::StreamExt as _;
 use kube::{Api, Client, ResourceExt as _, runtime::watcher};
 
-use super::cluster;
+use super::{
+    cluster,
+    controller_lease::{self, Evidence},
+};
 use crate::view::{
+    overview::Decision,
     progress::Progress,
     progress_reporter::{ProgressReporter, RolloutState},
     text::count,
@@ -22,11 +26,16 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 /// user has just fixed is noticed within this time.
 const RECHECK: Duration = Duration::from_secs(GRANT_CHECK.as_secs() * 3 / 2);
 
-/// Reports the progress of a BundleDeployment until it is healthy or has failed, and returns that state. `last` always holds the
-/// latest state, for callers that stop waiting.
+/// How long the current spec may stay unobserved before the command looks whether a controller runs.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Reports the progress of a BundleDeployment until it is healthy, waits for a decision or has failed, and returns that state. `last`
+/// always holds the latest state, for callers that stop waiting. With the namespace of the controller, the absence of a controller is
+/// reported.
 pub async fn until_settled(
     client: &Client,
     name: &str,
+    system_namespace: Option<&str>,
     progress: &mut Progress,
     last: &mut RolloutState,
 ) -> RolloutState {
@@ -36,7 +45,9 @@ pub async fn until_settled(
     let mut current = None;
     let mut tick = tokio::time::interval(COUNT_INTERVAL);
     let recheck = tokio::time::sleep(RECHECK);
-    tokio::pin!(recheck);
+    let patience = tokio::time::sleep(PATIENCE);
+    tokio::pin!(recheck, patience);
+    let mut unasked = system_namespace;
     let mut failed = None;
     loop {
         tokio::select! {
@@ -52,13 +63,14 @@ pub async fn until_settled(
                             progress.wait(message);
                             *last = state;
                         }
-                        RolloutState::Failed { ref reason, ref message, .. }
+                        RolloutState::Paused { decision: Decision::Approve, .. }
                             if Box::pin(is_approved(client, &deployment)).await =>
                         {
-                            progress.wait(message);
-                            *last = RolloutState::Waiting { message: message.clone(), reason: Some(reason.clone()) };
+                            let message = "the controller has not noticed the approval yet".to_owned();
+                            progress.wait(&message);
+                            *last = RolloutState::Waiting { message, reason: None };
                         }
-                        RolloutState::Failed { ref reason, ref message, is_retried: true } if !recheck.is_elapsed() => {
+                        RolloutState::Failed { ref reason, ref message, is_retried: true, .. } if !recheck.is_elapsed() => {
                             // The result has this message, and it may be long.
                             progress.wait(&format!("{reason}: the controller looks again whether this still holds"));
                             *last = RolloutState::Waiting { message: message.clone(), reason: Some(reason.clone()) };
@@ -81,6 +93,14 @@ pub async fn until_settled(
             () = &mut recheck, if failed.is_some() => {
                 if let Some(failed) = failed.take() {
                     return failed;
+                }
+            }
+            () = &mut patience, if unasked.is_some() => {
+                let is_waiting = current.as_ref().is_some_and(|current| !controller_lease::is_observed(current));
+                if let Some(namespace) = unasked.take().filter(|_| is_waiting)
+                    && let Some(absent) = controller_lease::absence(client, namespace, Evidence::Unobserved).await
+                {
+                    progress.report("controller", &absent);
                 }
             }
             _ = tick.tick(), if progress.terminal().is_interactive() => {

@@ -75,7 +75,7 @@ pub async fn until_settled<K: Kind>(
             // This takes moments, and is not worth a line.
             RolloutState::Waiting { message, reason: None } => progress.busy(message),
             RolloutState::Waiting { message, reason: Some(reason) } => progress.wait(&format!("{reason}: {message}")),
-            RolloutState::Healthy | RolloutState::Failed { .. } => return state,
+            RolloutState::Healthy | RolloutState::Paused { .. } | RolloutState::Failed { .. } => return state,
         }
         *last = state;
     }
@@ -100,6 +100,10 @@ pub async fn until_ready<K: Kind>(
     let (error, reason) = match settled {
         Ok(RolloutState::Failed { reason, message, .. }) => {
             (CommandError::failed(format!("{shown} needs action: {reason}: {message}")), Some(reason))
+        }
+        Ok(RolloutState::Paused { decision, message }) => {
+            let waits = CommandError::decision(format!("{shown} waits for your decision: {message}"));
+            (waits, Some(decision.reason().as_str().to_owned()))
         }
         Ok(_) => {
             let status = ReportedStatus::new(&get::<K>(client, name).await?);

@@ -35,7 +35,7 @@ pub async fn get(client: &Client, name: &str) -> Result<Resolution, CommandError
 /// Reports progress until the set of the Resolution is complete and healthy.
 ///
 /// # Errors
-/// It needs action, or is not healthy in time.
+/// It needs action, waits for a decision of a user, or is not healthy in time.
 pub async fn until_ready(
     client: &Client,
     name: &str,
@@ -51,6 +51,10 @@ pub async fn until_ready(
         (Ok(RolloutState::Failed { reason, message, .. }), _) => {
             let failed = CommandError::failed(format!("{target} needs action: {reason}: {message}"));
             Err(advised(failed, Some(&reason), name))
+        }
+        (Ok(RolloutState::Paused { decision, message }), _) => {
+            let waits = CommandError::decision(format!("{target} waits for your decision: {message}"));
+            Err(advised(waits, Some(decision.reason().as_str()), name))
         }
         (Ok(_), _) => {
             terminal.line(format!("{target} is complete and healthy after {}", seconds(progress.elapsed())));

@@ -7,33 +7,53 @@ use kube::{Api, Client, runtime::wait::await_condition};
 
 use super::follow;
 use crate::{
-    CommandError,
+    CommandError, signals,
     view::{
         advice::advice,
         progress::{Progress, seconds},
         progress_reporter::RolloutState,
         subject::Subject,
         terminal::Terminal,
+        text::one_line,
     },
 };
 
-/// Reports progress until the BundleDeployment is healthy.
+/// Reports progress until the BundleDeployment is healthy. With the namespace of the controller, the absence of a controller is reported.
 ///
 /// # Errors
-/// It has failed, or is not healthy in time.
+/// It has failed, waits for a decision of a user, or is not healthy in time; or a signal interrupts the command, and the rollout continues.
 pub async fn until_healthy(
     client: &Client,
     name: &str,
+    system_namespace: Option<&str>,
     terminal: &Terminal,
     timeout: Duration,
 ) -> Result<(), CommandError> {
     let mut progress = Progress::new(terminal);
     let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
-    let settled = tokio::time::timeout(timeout, follow::until_settled(client, name, &mut progress, &mut last)).await;
+    let followed = follow::until_settled(client, name, system_namespace, &mut progress, &mut last);
+    let settled = tokio::select! {
+        settled = tokio::time::timeout(timeout, followed) => Some(settled),
+        () = signals::interruption() => None,
+    };
     progress.finish();
+    let Some(settled) = settled else {
+        let waiting = if let RolloutState::Waiting { message, .. } = &last { message.as_str() } else { "" };
+        return Err(CommandError::interrupted_rollout(name, waiting));
+    };
     match settled {
-        Ok(RolloutState::Failed { reason, message, .. }) => {
-            Err(advised(CommandError::failed(format!("{name} has failed: {reason}: {message}")), Some(&reason), name))
+        Ok(RolloutState::Failed { reason, message, runs, .. }) => {
+            let failed = match runs {
+                Some(runs) => {
+                    terminal.line(format!("{name}: {}", one_line(&runs)));
+                    format!("the change of {name} was not rolled out: {reason}: {message}")
+                }
+                None => format!("{name} has failed: {reason}: {message}"),
+            };
+            Err(advised(CommandError::failed(failed), Some(&reason), name))
+        }
+        Ok(RolloutState::Paused { decision, message }) => {
+            Err(advised(CommandError::decision(format!("{name}: {message}")), Some(decision.reason().as_str()), name))
         }
         Ok(_) => {
             terminal.line(format!("{name} is healthy after {}", seconds(progress.elapsed())));

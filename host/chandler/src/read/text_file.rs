@@ -33,14 +33,14 @@ fn describe(path: &Path, bytes: &[u8]) -> Option<CommandError> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     if extension.is_some_and(|extension| matches!(extension, "yaml" | "yml" | "json")) || text.contains("apiVersion:") {
         return Some(
-            CommandError::usage(format!("{shown} is a file with YAML or JSON, not a bundle")).hint(format!(
+            CommandError::failed(format!("{shown} is a file with YAML or JSON, not a bundle")).hint(format!(
                 "a plain+v0 bundle is a directory with such files in manifests/: `mkdir -p bundle/manifests && cp {argument} \
                  bundle/manifests/`, and give ./bundle instead"
             )),
         );
     }
     Some(
-        CommandError::usage(format!("{shown} is a file of text, not a bundle"))
+        CommandError::failed(format!("{shown} is a file of text, not a bundle"))
             .hint("a bundle is a directory, an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip) or an image"),
     )
 }

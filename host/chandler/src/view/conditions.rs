@@ -18,18 +18,6 @@ pub fn needs_attention(condition: &Condition) -> bool {
     }
 }
 
-/// Whether a user or an administrator has to act, since retries will not help.
-pub fn needs_action(conditions: &[Condition]) -> bool {
-    if find_condition(conditions, ConditionType::Stalled).is_some_and(|stalled| stalled.status == "True") {
-        return true;
-    }
-    // Nothing is wrong with a suspended object or a pending approval, but neither continues by itself.
-    find_condition(conditions, ConditionType::Progressing)
-        .filter(|progressing| progressing.status == "False")
-        .and_then(|progressing| Reason::from_name(&progressing.reason))
-        .is_some_and(|reason| !reason.remedy().time_may_help())
-}
-
 /// The reasons of the conditions that need attention, each once: the causes, without their consequences. A condition with the same message
 /// as `Progressing` is a consequence: `Progressing` has the cause as its reason.
 pub fn causes(conditions: &[Condition]) -> Vec<Reason> {
@@ -139,18 +127,5 @@ mod tests {
         write(&mut text, &waiting);
         assert_eq!(text.matches("0 of 1 available").count(), 1, "{text}");
         assert_eq!(causes(&waiting), [Reason::RollingOut]);
-    }
-
-    #[test]
-    fn an_action_is_needed_where_time_alone_will_not_help() {
-        use {ConditionStatus::*, ConditionType as Type};
-        let needed = |all: &[_]| needs_action(&conditions(all));
-        assert!(needed(&[(Type::Stalled, True, Reason::UnsafeCRDUpgrade, "no")]));
-        assert!(needed(&[(Type::Progressing, False, Reason::ApprovalRequired, "")]));
-        assert!(
-            !needed(&[(Type::Progressing, True, Reason::PermissionsMissing, "")]),
-            "it may be granted at any moment"
-        );
-        assert!(!needed(&[(Type::Progressing, False, Reason::Succeeded, "")]));
     }
 }

@@ -22,6 +22,8 @@ pub enum FailureKind {
     Timeout,
     /// No set of bundles fits.
     Unsatisfiable,
+    /// Nothing failed: a rollout waits for a decision of a user.
+    Decision,
     /// The command received SIGINT or SIGTERM.
     Interrupted,
     /// The reader of standard output closed the pipe. That is not an error.
@@ -36,6 +38,7 @@ impl FailureKind {
             Self::Usage => 2,
             Self::Timeout => 3,
             Self::Unsatisfiable => 5,
+            Self::Decision => 6,
             Self::Interrupted => 130,
             Self::Closed => 0,
         }
@@ -77,9 +80,24 @@ impl CommandError {
         Self::new(FailureKind::Unsatisfiable, message)
     }
 
+    /// A rollout that waits for a decision of a user. It is not reported as an error.
+    pub fn decision(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Decision, message)
+    }
+
     /// The command received a signal.
     pub fn interrupted() -> Self {
         Self::new(FailureKind::Interrupted, "interrupted")
+    }
+
+    /// The command received a signal while it followed a rollout, which continues without it. `waiting` is what it last waited for.
+    pub fn interrupted_rollout(name: &str, waiting: &str) -> Self {
+        let message = format!("interrupted; the rollout of {name} continues in the cluster");
+        let error = Self::new(FailureKind::Interrupted, message);
+        let error = if waiting.is_empty() { error } else { error.cause(format!("it was waiting for: {waiting}")) };
+        error.hint(format!("`chandler status {name} --watch` follows it")).hint(format!(
+            "to undo it: `chandler rollback {name}` after an upgrade, `chandler delete {name}` after an installation"
+        ))
     }
 
     /// Standard output could not be written.
@@ -151,6 +169,11 @@ impl CommandError {
         self.kind
     }
 
+    /// What failed, without causes and hints.
+    pub fn summary(&self) -> &str {
+        &self.message
+    }
+
     /// The findings.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
@@ -160,7 +183,8 @@ impl CommandError {
 impl fmt::Display for CommandError {
     /// `error: …`, the causes and the hints, each on its own line. [`CommandError::report`] prints the findings.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", indented(&self.message))?;
+        let label = if self.kind == FailureKind::Decision { "" } else { "error: " };
+        write!(f, "{label}{}", indented(&self.message))?;
         for cause in &self.causes {
             write!(f, "\n  cause: {}", indented(cause))?;
         }
@@ -214,6 +238,25 @@ mod tests {
             error: forged
               hint: `forged`\u{202E}
         ");
+    }
+
+    #[test]
+    fn an_interruption_says_that_the_rollout_continues_and_how_to_undo_it() {
+        let long = "Deployment.apps harbour-system/pilot: 0 of 1 is available: ImagePullBackOff: registry.example.com/harbour/pilot: not found";
+        let error = CommandError::interrupted_rollout("harbour", long);
+        assert_eq!(error.kind().exit_code(), 130);
+        insta::assert_snapshot!(error, @r"
+        error: interrupted; the rollout of harbour continues in the cluster
+          cause: it was waiting for: Deployment.apps harbour-system/pilot: 0 of 1 is available: ImagePullBackOff: registry.example.com/harbour/pilot: not found
+          hint: `chandler status harbour --watch` follows it
+          hint: to undo it: `chandler rollback harbour` after an upgrade, `chandler delete harbour` after an installation
+        ");
+    }
+
+    #[test]
+    fn a_wait_for_a_decision_is_not_an_error() {
+        let waits = CommandError::decision("harbour waits").hint("decide");
+        assert_eq!((waits.to_string().as_str(), waits.kind().exit_code()), ("harbour waits\n  hint: decide", 6));
     }
 
     #[test]

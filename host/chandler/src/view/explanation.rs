@@ -13,6 +13,7 @@ use super::{
     advice::advice,
     conditions::{self, needs_attention},
     invocation::quoted,
+    overview::{Decision, Health, HealthWord, Next, Overview},
     subject::Subject,
     summary,
     table::cut_middle,
@@ -29,10 +30,21 @@ const LABEL: usize = 12;
 pub struct Explanation {
     /// The name of the BundleDeployment.
     pub name: String,
-    /// Whether it is ready for its current generation and all objects are healthy.
+    /// Whether the controller reports it as ready for its current generation.
     pub healthy: bool,
-    /// Whether a user or an administrator has to act, since retries will not help.
+    /// The health of what runs, as the controller reports it; absent if nothing runs, and while it is being replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running_health: Option<HealthWord>,
+    /// What runs.
+    pub runs: String,
+    /// What waits, or what keeps the current spec from running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<String>,
+    /// Whether a user or an administrator has to act before the current spec is rolled out.
     pub needs_action: bool,
+    /// What runs and what waits.
+    #[serde(skip)]
+    pub overview: Overview,
     /// Whether the controller has observed the current generation.
     pub up_to_date: bool,
     /// The namespace to install into.
@@ -85,16 +97,14 @@ impl Explanation {
     pub fn new(deployment: &BundleDeployment, objects: Vec<ObjectStatus>, unreadable: Vec<String>) -> Self {
         let name = deployment.metadata.name.clone().unwrap_or_default();
         let status = deployment.status.clone().unwrap_or_default();
-        let up_to_date = status.observed_generation >= deployment.metadata.generation;
-        let ready = find_condition(&status.conditions, ConditionType::Ready);
-        let is_ready = up_to_date && ready.is_some_and(|ready| ready.status == "True");
-        let all_exist = tree::healthy(&objects, status.release.as_ref()).1 == objects.len();
-        let all_healthy =
-            all_exist && objects.iter().all(|object| object.health == ObjectHealth::Healthy) && unreadable.is_empty();
+        let overview = Overview::of(deployment);
         let mut explanation = Self {
-            healthy: is_ready && all_healthy,
-            needs_action: up_to_date && !(is_ready && all_healthy) && conditions::needs_action(&status.conditions),
-            up_to_date,
+            healthy: overview.is_ready(),
+            running_health: overview.health().map(Health::word),
+            runs: overview.runs(),
+            waits: overview.waits(),
+            needs_action: overview.needs_action(),
+            up_to_date: status.observed_generation >= deployment.metadata.generation,
             install_namespace: deployment.spec.install_namespace.clone(),
             provisioner_class_name: deployment.spec.provisioner_class_name.clone(),
             source: deployment.spec.source.clone(),
@@ -112,41 +122,63 @@ impl Explanation {
             unreadable,
             next_steps: Vec::new(),
             name,
+            overview,
         };
         explanation.next_steps = explanation.next_steps();
         explanation
     }
 
     fn next_steps(&self) -> Vec<String> {
+        let overview = &self.overview;
         let (mut steps, subject): (Vec<String>, _) = (Vec::new(), Subject::deployment(&self.name));
-        if self.healthy {
+        let mut add = |step: Option<String>| {
+            if let Some(step) = step.filter(|step| !steps.contains(step)) {
+                steps.push(step);
+            }
+        };
+        if overview.is_ready() {
             let drifted =
                 find_condition(&self.conditions, ConditionType::Drifted).filter(|drifted| needs_attention(drifted));
             let reason = drifted.and_then(|drifted| Reason::from_name(&drifted.reason));
-            steps.extend(reason.and_then(|reason| advice(reason, &subject)));
-            if self.is_suspended() {
-                steps.extend(advice(Reason::Suspended, &subject));
+            add(reason.and_then(|reason| advice(reason, &subject)));
+        } else {
+            if !self.up_to_date || self.conditions.is_empty() {
+                let check = "check that the controller is running: it has not observed the current generation";
+                add(Some(check.to_owned()));
             }
-            return steps;
+            for reason in conditions::causes(&self.conditions) {
+                add(advice(reason, &subject));
+            }
         }
-        if !self.up_to_date || self.conditions.is_empty() {
-            steps.push("check that the controller is running: it has not observed the current generation".to_owned());
+        if overview.next == Next::Waits(Decision::Resume) {
+            add(advice(Reason::Suspended, &subject));
         }
-        for reason in conditions::causes(&self.conditions) {
-            steps.extend(advice(reason, &subject).filter(|step| !steps.contains(step)));
+        if overview.pinned.is_some() {
+            add(Some(format!("to roll out the spec again: `chandler rollback {} --cancel`", self.name)));
         }
-        let unhealthy: Vec<&ObjectStatus> =
-            self.objects.iter().filter(|object| object.health != ObjectHealth::Healthy).collect();
-        steps.extend(unhealthy.iter().take(3).map(|object| describe(object)));
-        if steps.is_empty() {
+        for object in self.objects.iter().filter(|object| object.health != ObjectHealth::Healthy).take(3) {
+            add(Some(describe(object)));
+        }
+        if steps.is_empty() && !overview.is_ready() {
             steps.push(format!("wait: `chandler status {} --watch` follows the rollout", self.name));
         }
         steps
     }
 
-    fn is_suspended(&self) -> bool {
-        let progressing = find_condition(&self.conditions, ConditionType::Progressing);
-        progressing.is_some_and(|progressing| progressing.reason == Reason::Suspended.as_str())
+    /// The last lines, and a line about objects that were not healthy when they were read.
+    fn verdict_text(&self) -> String {
+        let mut lines: Vec<String> = verdict(&self.overview).iter().map(|line| one_line(line)).collect();
+        let (healthy, all) = tree::healthy(&self.objects, self.release.as_ref());
+        if self.running_health == Some(HealthWord::Healthy) && healthy < all {
+            lines.push(format!(
+                "{} not healthy at this moment; the controller reports a change that lasts",
+                match all - healthy {
+                    1 => "1 object is".to_owned(),
+                    number => format!("{number} objects are"),
+                }
+            ));
+        }
+        lines.join("\n")
     }
 
     /// The status as text. In `width` columns, long sources and digests are cut in the middle, so that each stays on its line.
@@ -193,13 +225,7 @@ impl Explanation {
                 let _ = writeln!(text, "  - {}", one_line(step));
             }
         }
-        let health = match (self.healthy, self.needs_action) {
-            (true, _) => "healthy",
-            (false, true) => "not healthy, needs action",
-            (false, false) => "not healthy",
-        };
-        let suspended = if self.is_suspended() { ", and suspended: a newer spec is not rolled out" } else { "" };
-        let _ = writeln!(text, "\n{health}{suspended}");
+        let _ = writeln!(text, "\n{}", self.verdict_text());
         text
     }
 
@@ -261,6 +287,14 @@ impl Explanation {
             let _ = writeln!(text, "  failed to read: {}", one_line(problem));
         }
     }
+}
+
+/// The last lines of the status: one word if the spec is rolled out and healthy, else what runs; and what waits.
+fn verdict(overview: &Overview) -> Vec<String> {
+    if overview.is_ready() {
+        return std::iter::once("healthy".to_owned()).chain(overview.waits()).collect();
+    }
+    overview.brief_lines()
 }
 
 fn describe(object: &ObjectStatus) -> String {

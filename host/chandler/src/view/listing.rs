@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use chandler_api::{BundleDeployment, ConditionType, Outcome, Reason, Revision, find_condition};
+use chandler_api::{BundleDeployment, ConditionType, Outcome, Revision, find_condition};
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
+    overview::{self, Decision, Health, HealthWord, Next, Overview},
     summary,
     table::{self, Column, Fit, or_dash},
+    text::one_line,
 };
 
 /// A BundleDeployment in a list.
@@ -31,6 +33,9 @@ pub struct Row {
     /// The number of the revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
+    /// The health of what runs; absent if nothing runs, and while it is being replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<HealthWord>,
     /// The state.
     pub state: State,
     /// The reason of the state, as in the conditions.
@@ -39,6 +44,15 @@ pub struct Row {
     /// The message of the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// What waits, or what keeps the current spec from running, with the command that helps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<String>,
+    /// The reason of `Drifted`, if objects differ from the release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<String>,
+    /// The revision that a rollback keeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned_to: Option<i64>,
     /// The provisioner class, unless it is still to be detected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
@@ -49,6 +63,9 @@ pub struct Row {
     pub created: Option<String>,
     #[serde(skip)]
     age: Option<Duration>,
+    /// What runs and what waits.
+    #[serde(skip)]
+    note: String,
 }
 
 /// The state of a BundleDeployment in one word.
@@ -58,8 +75,10 @@ pub enum State {
     Ready,
     /// The controller works on it, or waits for something.
     Progressing,
-    /// Only a change by the user helps.
+    /// The current spec is not rolled out until a user or an administrator fixes the cause.
     Failed,
+    /// A change waits for approval.
+    AwaitingApproval,
     /// It is suspended.
     Suspended,
     /// It is being deleted.
@@ -74,6 +93,7 @@ impl State {
             Self::Ready => "Ready",
             Self::Progressing => "Progressing",
             Self::Failed => "Failed",
+            Self::AwaitingApproval => "Awaiting approval",
             Self::Suspended => "Suspended",
             Self::Deleting => "Deleting",
             Self::Pending => "Pending",
@@ -85,20 +105,26 @@ impl Row {
     /// The row of a BundleDeployment at this time.
     pub fn new(deployment: &BundleDeployment, now: Timestamp) -> Self {
         let status = deployment.status.clone().unwrap_or_default();
-        let state = state(deployment);
+        let overview = Overview::of(deployment);
         let ready = find_condition(&status.conditions, ConditionType::Ready);
         let cause = ready.filter(|ready| ready.status != "True");
+        let drift = find_condition(&status.conditions, ConditionType::Drifted).filter(|drift| drift.status == "True");
         let created = deployment.metadata.creation_timestamp.as_ref().map(|created| created.0);
         Self {
             name: deployment.metadata.name.clone().unwrap_or_default(),
             namespace: deployment.spec.install_namespace.clone(),
-            installed_version: installed(&status.history).map(version),
-            pending_version: pending(deployment),
+            installed_version: installed(&status.history).map(overview::version),
             newer_version: None,
             revision: status.revision,
-            state,
+            health: overview.health().map(Health::word),
+            state: State::of(&overview),
             reason: cause.map(|cause| cause.reason.clone()),
             message: cause.map(|cause| cause.message.clone()).filter(|message| !message.is_empty()),
+            note: one_line(&format!("{}: {}", overview.name, overview.text())),
+            waits: overview.waits(),
+            drift: drift.map(|drift| drift.reason.clone()),
+            pinned_to: overview.pinned,
+            pending_version: overview.pending,
             class: summary::class(deployment).map(str::to_owned),
             source: chandler_source::describe(status.resolved_source.as_ref().unwrap_or(&deployment.spec.source)),
             created: created.map(|created| format!("{created:.0}")),
@@ -109,56 +135,41 @@ impl Row {
     pub(super) fn state_text(&self) -> String {
         let explains = matches!(self.state, State::Failed | State::Progressing);
         match &self.reason {
+            None if let (State::Ready, Some(drift)) = (self.state, &self.drift) => {
+                format!("{} ({drift})", self.state.as_str())
+            }
             Some(reason) if explains && reason != self.state.as_str() => format!("{} ({reason})", self.state.as_str()),
             _ => self.state.as_str().to_owned(),
         }
     }
+
+    fn health_text(&self) -> String {
+        or_dash(self.health.map(HealthWord::as_str))
+    }
+
+    /// What waits, with the command that helps, or the message of the reason.
+    fn message_text(&self) -> String {
+        or_dash(self.waits.as_ref().or(self.message.as_ref()))
+    }
 }
 
-fn state(deployment: &BundleDeployment) -> State {
-    if deployment.metadata.deletion_timestamp.is_some() {
-        return State::Deleting;
+impl State {
+    fn of(overview: &Overview) -> Self {
+        match overview.next {
+            Next::Done if overview.is_ready() => Self::Ready,
+            Next::Done | Next::Working { .. } => Self::Progressing,
+            Next::Deleting { .. } => Self::Deleting,
+            Next::Unobserved => Self::Pending,
+            Next::Waits(Decision::Approve) => Self::AwaitingApproval,
+            Next::Waits(Decision::Resume) => Self::Suspended,
+            Next::Blocked { .. } => Self::Failed,
+        }
     }
-    if deployment.spec.suspend {
-        return State::Suspended;
-    }
-    let Some(status) = &deployment.status else { return State::Pending };
-    if status.observed_generation < deployment.metadata.generation {
-        return State::Pending;
-    }
-    let is_true = |kind| find_condition(&status.conditions, kind).is_some_and(|condition| condition.status == "True");
-    if is_true(ConditionType::Ready) {
-        return State::Ready;
-    }
-    let progressing = find_condition(&status.conditions, ConditionType::Progressing);
-    let stopped = progressing
-        .is_some_and(|progressing| progressing.status == "False" && progressing.reason != Reason::Succeeded.as_str());
-    if stopped || is_true(ConditionType::Stalled) { State::Failed } else { State::Progressing }
 }
 
 /// The last revision that succeeded.
 fn installed(history: &[Revision]) -> Option<&Revision> {
     history.iter().rfind(|revision| revision.outcome == Outcome::Succeeded)
-}
-
-/// The version that is not installed yet: of the current revision, or of a candidate that is not a revision.
-fn pending(deployment: &BundleDeployment) -> Option<String> {
-    let status = deployment.status.as_ref()?;
-    if let Some(candidate) = &status.candidate {
-        return candidate.version.clone().or_else(|| Some(shortened(&candidate.release_digest)));
-    }
-    let current = status.history.last()?;
-    matches!(current.outcome, Outcome::RollingOut | Outcome::Failed).then(|| version(current))
-}
-
-/// The version of a revision; of a bundle without one, the digest of its content.
-fn version(revision: &Revision) -> String {
-    revision.version.clone().unwrap_or_else(|| shortened(&revision.content_digest))
-}
-
-fn shortened(digest: &str) -> String {
-    const DIGITS: usize = "sha256:".len() + 7;
-    digest.chars().take(DIGITS).collect()
 }
 
 /// The columns of a table.
@@ -175,23 +186,46 @@ const NAMESPACE: Column<Row> = Column::new("NAMESPACE", Fit::Middle(9), |row| ro
 const VERSION: Column<Row> = Column::new("VERSION", Fit::Middle(9), |row| or_dash(row.installed_version.as_ref()));
 const PENDING: Column<Row> = Column::new("PENDING", Fit::Middle(9), |row| or_dash(row.pending_version.as_ref()));
 const NEWER: Column<Row> = Column::optional("NEWER", Fit::Middle(9), |row| or_dash(row.newer_version.as_ref()));
+const HEALTH: Column<Row> = Column::new("HEALTH", Fit::Full, Row::health_text);
 const STATE: Column<Row> = Column::new("STATE", Fit::End(11), Row::state_text);
 const AGE: Column<Row> = Column::new("AGE", Fit::Drop, |row| or_dash(row.age.map(age)));
 const REVISION: Column<Row> = Column::new("REVISION", Fit::Full, |row| or_dash(row.revision));
 const CLASS: Column<Row> = Column::new("CLASS", Fit::Full, |row| or_dash(row.class.as_ref()));
 const SOURCE: Column<Row> = Column::new("SOURCE", Fit::Extra(40), |row| row.source.clone());
-const MESSAGE: Column<Row> = Column::new("MESSAGE", Fit::Extra(24), |row| or_dash(row.message.as_ref()));
+const MESSAGE: Column<Row> = Column::new("MESSAGE", Fit::Extra(24), Row::message_text);
 
 const SHORT: [Column<Row>; 9] = [NAME, NAMESPACE, VERSION, PENDING, NEWER, STATE, AGE, MESSAGE, SOURCE];
+const SHORT_WITH_HEALTH: [Column<Row>; 10] =
+    [NAME, NAMESPACE, VERSION, PENDING, NEWER, HEALTH, STATE, AGE, MESSAGE, SOURCE];
 const WIDE: [Column<Row>; 11] =
     [NAME, NAMESPACE, VERSION, PENDING, STATE, AGE, REVISION, CLASS, SOURCE, MESSAGE, NEWER];
+const WIDE_WITH_HEALTH: [Column<Row>; 12] =
+    [NAME, NAMESPACE, VERSION, PENDING, HEALTH, STATE, AGE, REVISION, CLASS, SOURCE, MESSAGE, NEWER];
 
-/// The table, with a header. The short table fits into `width` columns, if there is a width, and has more columns where they fit.
+/// The table, with a header. The short table fits into `width` columns, if there is a width, and has more columns where they fit. The
+/// health is a column if something runs whose state is about something else.
 pub fn table(rows: &[Row], columns: Columns, width: Option<usize>) -> String {
-    match columns {
-        Columns::Short => table::text(&SHORT, rows, width),
-        Columns::Wide => table::wide(&WIDE, rows),
+    let has_health = rows.iter().any(|row| row.health.is_some() && row.state != State::Ready);
+    match (columns, has_health) {
+        (Columns::Short, false) => table::text(&SHORT, rows, width),
+        (Columns::Short, true) => table::text(&SHORT_WITH_HEALTH, rows, width),
+        (Columns::Wide, false) => table::wide(&WIDE, rows),
+        (Columns::Wide, true) => table::wide(&WIDE_WITH_HEALTH, rows),
     }
+}
+
+/// The most notes below a table.
+const NOTES: usize = 10;
+
+/// A line for each row that waits for a decision, or that a rollback keeps: what runs and what waits.
+pub fn notes(rows: &[Row]) -> Vec<String> {
+    let waits = |row: &&Row| matches!(row.state, State::AwaitingApproval | State::Suspended) || row.pinned_to.is_some();
+    let mut lines: Vec<String> = rows.iter().filter(waits).take(NOTES + 1).map(|row| row.note.clone()).collect();
+    if lines.len() > NOTES {
+        lines.truncate(NOTES);
+        lines.push("`chandler list -o json` shows what else waits".to_owned());
+    }
+    lines
 }
 
 /// An age as kubectl prints it: `45s`, `12m`, `5h`, `3d`.
@@ -265,6 +299,10 @@ mod tests {
         assert_eq!(state(json!({}), observed(going)), "Progressing (RollingOut)");
         let failed = json!([condition("Progressing", "False", "InvalidContent"), ready("False", "InvalidContent")]);
         assert_eq!(state(json!({}), observed(failed)), "Failed (InvalidContent)");
+        let drifted = json!([condition("Drifted", "True", "DriftReported"), ready("True", "Succeeded")]);
+        assert_eq!(state(json!({}), observed(drifted)), "Ready (DriftReported)");
+        let waits = json!([condition("Progressing", "False", "ApprovalRequired"), ready("False", "ApprovalRequired")]);
+        assert_eq!(state(json!({}), observed(waits)), "Awaiting approval");
     }
 
     #[test]
@@ -281,6 +319,48 @@ mod tests {
         insta::assert_snapshot!(table(&rows[..1], Columns::Wide, None), @r"
         NAME     NAMESPACE       VERSION  PENDING  STATE  AGE  REVISION  CLASS  SOURCE                            MESSAGE
         harbour  harbour-system  1.0.0    -        Ready  3h   1         c      image quay.io/example/harbour:v1  -
+        ");
+    }
+
+    #[test]
+    fn the_health_of_what_runs_is_beside_the_state_of_what_waits() {
+        let status = |reason: &str| {
+            json!({"observedGeneration": 1, "history": [revision(1, "Succeeded", Some("1.0.0"))], "revision": 1,
+            "candidate": {"version": "1.1.0", "releaseDigest": "sha256:1"}, "conditions": [
+                condition("Healthy", "True", "Healthy"),
+                condition("Progressing", "False", reason),
+                condition("Ready", "False", reason),
+            ]})
+        };
+        let ready = json!({"observedGeneration": 1, "history": [revision(1, "Succeeded", Some("1.0.0"))],
+            "conditions": [condition("Ready", "True", "Succeeded")]});
+        let pinned = json!({"rollout": {"toRevision": 1}});
+        let rows = [
+            row(&json!({}), &status("ApprovalRequired")),
+            row(&json!({}), &status("InvalidContent")),
+            row(&json!({}), &ready),
+            row(&pinned, &ready),
+            row(&json!({}), &json!({})),
+        ];
+        insta::assert_snapshot!(table(&rows, Columns::Short, Some(80)), @r"
+        NAME     NAMESPACE       VERSION  PENDING  HEALTH   STATE                    AGE
+        harbour  harbour-system  1.0.0    1.1.0    Healthy  Awaiting approval        3h
+        harbour  harbour-system  1.0.0    1.1.0    Healthy  Failed (InvalidContent)  3h
+        harbour  harbour-system  1.0.0    -        Healthy  Ready                    3h
+        harbour  harbour-system  1.0.0    -        Healthy  Ready                    3h
+        harbour  harbour-system  -        -        -        Pending                  3h
+        ");
+        insta::assert_snapshot!(table(&rows, Columns::Short, Some(160)), @r"
+        NAME     NAMESPACE       VERSION  PENDING  HEALTH   STATE                    AGE  MESSAGE
+        harbour  harbour-system  1.0.0    1.1.0    Healthy  Awaiting approval        3h   1.1.0 waits for your approval: `chandler approve harbour`
+        harbour  harbour-system  1.0.0    1.1.0    Healthy  Failed (InvalidContent)  3h   1.1.0 needs action: InvalidContent: a message
+        harbour  harbour-system  1.0.0    -        Healthy  Ready                    3h   -
+        harbour  harbour-system  1.0.0    -        Healthy  Ready                    3h   pinned to revision 1 by your rollback; `chandler rollback harbour --cancel` e…
+        harbour  harbour-system  -        -        -        Pending                  3h   the controller has not observed the current spec yet
+        ");
+        insta::assert_snapshot!(notes(&rows).join("\n"), @r"
+        harbour: 1.0.0 runs and is healthy; 1.1.0 waits for your approval: `chandler approve harbour`
+        harbour: 1.0.0 runs and is healthy; pinned to revision 1 by your rollback; `chandler rollback harbour --cancel` ends it
         ");
     }
 
@@ -307,14 +387,14 @@ mod tests {
         let spec = json!({"installNamespace": "a-namespace-with-a-long-name-of-a-tenant"});
         let rows = [row(&spec, &failed), row(&json!({}), &json!({}))];
         insta::assert_snapshot!(table(&rows, Columns::Short, Some(80)), @r"
-        NAME     NAMESPACE                                 VERSION  PENDING  STATE
-        harbour  a-namespace-with-a-long-name-of-a-tenant  1.0.0    -        Failed (Pr…
-        harbour  harbour-system                            -        -        Pending
+        NAME     NAMESPACE                        VERSION  PENDING  HEALTH   STATE
+        harbour  a-namespace-wit…ame-of-a-tenant  1.0.0    -        Unknown  Failed (Pr…
+        harbour  harbour-system                   -        -        -        Pending
         ");
         insta::assert_snapshot!(table(&rows, Columns::Short, Some(140)), @r"
-        NAME     NAMESPACE                                 VERSION  PENDING  STATE                              AGE  MESSAGE
-        harbour  a-namespace-with-a-long-name-of-a-tenant  1.0.0    -        Failed (ProgressDeadlineExceeded)  3h   a message
-        harbour  harbour-system                            -        -        Pending                            3h   -
+        NAME     NAMESPACE                                 VERSION  PENDING  HEALTH   STATE                              AGE
+        harbour  a-namespace-with-a-long-name-of-a-tenant  1.0.0    -        Unknown  Failed (ProgressDeadlineExceeded)  3h
+        harbour  harbour-system                            -        -        -        Pending                            3h
         ");
         for width in [80, 140] {
             let text = table(&rows, Columns::Short, Some(width));

@@ -12,6 +12,8 @@ use chandler_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Serialize, Serializer};
 
+use super::overview::{Health, Overview};
+
 /// Declares the states of a kind, with OLM's names as their text.
 macro_rules! states {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident,)+ }) => {
@@ -210,23 +212,35 @@ pub fn csvs(deployment: Option<&BundleDeployment>, bundle: &str) -> Vec<CsvState
             vec![one(&old, if is_replaced { Csv::Replacing } else { running(deployment) }), one(&new, phase)]
         }
         (_, Some(new)) => vec![one(&new, phase)],
-        (Some(name), None) => {
-            let replaced = replaced(&status, &name).map(|old| one(&old, Csv::Replacing));
-            replaced.into_iter().chain([one(&name, phase)]).collect()
-        }
+        (Some(name), None) => match rolled_out(&status, &name) {
+            Some((old, new)) => vec![one(&old, Csv::Replacing), one(&new, phase)],
+            // The next version is not known yet; the current one keeps running.
+            None if runs_complete(&status) && phase != Csv::Installing => vec![one(&name, running(deployment))],
+            None => vec![one(&name, phase)],
+        },
         (None, None) => vec![one(bundle, phase)],
     }
 }
 
-/// The name of the bundle that `new`, which is being rolled out, takes the place of.
-fn replaced(status: &BundleDeploymentStatus, new: &str) -> Option<String> {
+/// Whether the current revision is complete.
+fn runs_complete(status: &BundleDeploymentStatus) -> bool {
+    status.history.last().is_some_and(|current| current.outcome == Outcome::Succeeded)
+}
+
+/// The names of the bundle that is being replaced and of the one that is being rolled out. `described` is the name in the status: of the new
+/// one once its first object is written, and of the old one until then.
+fn rolled_out(status: &BundleDeploymentStatus, described: &str) -> Option<(String, String)> {
     let (current, before) = status.history.split_last()?;
     let succeeded = before.iter().rev().find(|revision| revision.outcome == Outcome::Succeeded)?;
-    let (old, version) = (succeeded.version.as_ref()?, current.version.as_ref()?);
-    let is_other = current.outcome == Outcome::RollingOut && old != version;
+    let (old, new) = (succeeded.version.as_ref()?, current.version.as_ref()?);
+    if current.outcome != Outcome::RollingOut || old == new {
+        return None;
+    }
     // A revision has no name; bundle names end with the version.
-    let named = || new.strip_suffix(version.as_str()).map_or_else(|| old.clone(), |stem| format!("{stem}{old}"));
-    is_other.then(named)
+    let with =
+        |from: &str, to: &String| described.strip_suffix(from).map_or_else(|| to.clone(), |stem| format!("{stem}{to}"));
+    let is_old = status.bundle.as_ref().and_then(|bundle| bundle.version.as_ref()) == Some(old);
+    Some(if is_old { (described.to_owned(), with(old, new)) } else { (with(new, old), described.to_owned()) })
 }
 
 /// The phase of what is being installed, or, once that is done, of what is installed.
@@ -250,10 +264,11 @@ fn phase(deployment: &BundleDeployment) -> Csv {
 
 /// The phase of what runs.
 fn running(deployment: &BundleDeployment) -> Csv {
-    match (is_true(deployment, ConditionType::Installed), is_true(deployment, ConditionType::Healthy)) {
-        (true, true) => Csv::Succeeded,
-        (true, false) => Csv::Failed,
-        (false, _) => Csv::Pending,
+    match Overview::of(deployment).health() {
+        Some(Health::Healthy) => Csv::Succeeded,
+        Some(Health::Unhealthy(_)) => Csv::Failed,
+        Some(Health::Unknown(_)) if is_true(deployment, ConditionType::Installed) => Csv::Failed,
+        _ => Csv::Pending,
     }
 }
 

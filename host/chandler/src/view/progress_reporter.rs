@@ -2,9 +2,12 @@
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus, ConditionType, Reason, conditions::find_condition};
 
-use super::summary;
+use super::{
+    overview::{Decision, Health, Next, Overview},
+    summary,
+};
 
-/// Reports each line about one BundleDeployment once.
+/// Reports each line about the current spec of one BundleDeployment once.
 #[derive(Debug, Default)]
 pub struct ProgressReporter {
     reported: Vec<ProgressLine>,
@@ -31,12 +34,21 @@ pub enum RolloutState {
     },
     /// The rollout is complete and all objects are healthy.
     Healthy,
+    /// Nothing is wrong: the rollout continues once a user decides so.
+    Paused {
+        /// The decision.
+        decision: Decision,
+        /// What runs and what waits.
+        message: String,
+    },
     /// The rollout does not continue until a user or an administrator acts.
     Failed {
         /// The reason of `Progressing`.
         reason: String,
         /// The message of `Progressing`.
         message: String,
+        /// The complete release that still runs and is healthy, in a sentence.
+        runs: Option<String>,
         /// Whether the controller still looks whether the cause is gone, so that a status may be a few seconds old.
         is_retried: bool,
     },
@@ -45,66 +57,75 @@ pub enum RolloutState {
 impl ProgressReporter {
     /// The lines that were not reported before, and the state.
     pub fn observe(&mut self, deployment: &BundleDeployment) -> (Vec<ProgressLine>, RolloutState) {
+        let overview = Overview::of(deployment);
+        let state = state(&overview);
         let status = deployment.status.clone().unwrap_or_default();
         if status.observed_generation < deployment.metadata.generation {
-            return (Vec::new(), waiting("the controller has not observed the current spec yet", None));
+            return (Vec::new(), state);
         }
-        let lines: Vec<ProgressLine> =
-            lines(&status).into_iter().filter(|line| !self.reported.contains(line)).collect();
+        let lines: Vec<ProgressLine> = lines(&status, deployment.metadata.generation)
+            .into_iter()
+            .filter(|line| !self.reported.contains(line))
+            .collect();
         self.reported.extend(lines.iter().cloned());
-        (lines, state(&status))
+        (lines, state)
     }
 }
 
-fn lines(status: &BundleDeploymentStatus) -> Vec<ProgressLine> {
+/// What the current spec has reached. A status also has fields and conditions of the release that runs, which is another one until the
+/// rollout of the spec begins.
+fn lines(status: &BundleDeploymentStatus, generation: Option<i64>) -> Vec<ProgressLine> {
     let mut lines = Vec::new();
     let mut push = |label, text| lines.push(ProgressLine { label, text });
-    let is_true = |kind| find_condition(&status.conditions, kind).filter(|condition| condition.status == "True");
-    if is_true(ConditionType::Unpacked).is_some() {
+    let holds = |kind| {
+        let condition = find_condition(&status.conditions, kind);
+        condition.filter(|condition| condition.status == "True" && condition.observed_generation >= generation)
+    };
+    if holds(ConditionType::Unpacked).is_some() {
         if let Some(source) = &status.resolved_source {
             push("source", chandler_source::describe(source));
         }
         if let Some(digest) = &status.content_digest {
             push("content", digest.clone());
         }
+        if let Some(provisioner) = &status.provisioner {
+            push("provisioner", summary::provisioner(provisioner));
+        }
     }
-    if let Some(provisioner) = &status.provisioner {
-        push("provisioner", summary::provisioner(provisioner));
-    }
-    if let Some(release) = &status.release {
-        push("release", summary::release(release));
-    }
-    if let Some(installed) = is_true(ConditionType::Installed) {
+    let Some(release) = status.release.as_ref().filter(|release| is_of(status, &release.digest, generation)) else {
+        return lines;
+    };
+    push("release", summary::release(release));
+    if let Some(installed) = holds(ConditionType::Installed) {
         push("installed", installed.message.clone());
     }
     lines
 }
 
-fn state(status: &BundleDeploymentStatus) -> RolloutState {
-    let condition = |kind| find_condition(&status.conditions, kind);
-    if condition(ConditionType::Ready).is_some_and(|ready| ready.status == "True") {
-        return RolloutState::Healthy;
-    }
-    let stalled = condition(ConditionType::Stalled).is_some_and(|stalled| stalled.status == "True");
-    if let Some(progressing) = condition(ConditionType::Progressing)
-        && progressing.reason != Reason::Succeeded.as_str()
-        && (progressing.status == "False" || stalled)
-    {
-        let (reason, message) = (progressing.reason.clone(), progressing.message.clone());
-        return RolloutState::Failed { reason, message, is_retried: progressing.status == "True" };
-    }
-    // Each of these conditions waits for the ones before it.
-    let in_order =
-        [ConditionType::Unpacked, ConditionType::Installed, ConditionType::Healthy, ConditionType::Progressing];
-    let first = in_order
-        .into_iter()
-        .filter_map(condition)
-        .find(|condition| condition.status != "True" && !condition.message.is_empty());
-    let progressing = condition(ConditionType::Progressing);
-    let reason = progressing.map(|condition| condition.reason.as_str());
-    match first.or_else(|| progressing.filter(|condition| !condition.message.is_empty())) {
-        Some(condition) => waiting(&condition.message, reason),
-        None => waiting("the controller", reason),
+/// Whether the spec of this generation has the release with this digest: the current revision says which spec describes it.
+fn is_of(status: &BundleDeploymentStatus, digest: &str, generation: Option<i64>) -> bool {
+    status.history.last().is_none_or(|current| {
+        current.release_digest == digest && (current.generation.is_none() || current.generation >= generation)
+    })
+}
+
+fn state(overview: &Overview) -> RolloutState {
+    match &overview.next {
+        Next::Done => match overview.health() {
+            Some(Health::Healthy) if overview.is_ready() => RolloutState::Healthy,
+            Some(Health::Unhealthy(message) | Health::Unknown(message)) if !message.is_empty() => {
+                waiting(message, Some(Reason::Unhealthy.as_str()))
+            }
+            _ => waiting("the controller", None),
+        },
+        Next::Deleting { message } => waiting(message, Some(Reason::Deleting.as_str())),
+        Next::Unobserved => waiting("the controller has not observed the current spec yet", None),
+        Next::Working { reason, message } => waiting(message, reason.as_deref()),
+        Next::Waits(decision) => RolloutState::Paused { decision: *decision, message: overview.text() },
+        Next::Blocked { reason, message, is_retried } => {
+            let runs = overview.runs_healthy().then(|| overview.runs());
+            RolloutState::Failed { reason: reason.clone(), message: message.clone(), runs, is_retried: *is_retried }
+        }
     }
 }
 
@@ -115,7 +136,7 @@ fn waiting(message: &str, reason: Option<&str>) -> RolloutState {
 #[cfg(test)]
 mod tests {
     use chandler_api::{
-        BundleSource, ConditionStatus, ImageSource, NewCondition, ProvisionerInUse, ReleaseInUse,
+        BundleSource, ConditionStatus, ImageSource, NewCondition, Outcome, ProvisionerInUse, ReleaseInUse, Revision,
         conditions::set_condition,
     };
     use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
@@ -215,6 +236,7 @@ mod tests {
         let failed = |reason: &str, message: &str, is_retried| RolloutState::Failed {
             reason: reason.into(),
             message: message.into(),
+            runs: None,
             is_retried,
         };
         let state = |deployment: &BundleDeployment| ProgressReporter::default().observe(deployment).1;
@@ -223,6 +245,61 @@ mod tests {
         assert_eq!(state(&deployment), waiting("may not", Some("PermissionsMissing")));
         set(&mut deployment, Type::Stalled, True, Reason::PermissionsMissing, "may not");
         assert_eq!(state(&deployment), failed("PermissionsMissing", "may not", true), "retries will not help");
+    }
+
+    #[test]
+    fn what_runs_is_not_the_progress_of_a_newer_spec() {
+        use {ConditionStatus::*, ConditionType as Type};
+        let revision = |number: i64, release: &str| Revision {
+            number,
+            generation: Some(number),
+            release_digest: release.into(),
+            outcome: if number == 1 { Outcome::Succeeded } else { Outcome::RollingOut },
+            ..Revision::default()
+        };
+        let mut deployment = deployment(1);
+        set(&mut deployment, Type::Unpacked, True, Reason::UnpackSuccessful, "");
+        set(&mut deployment, Type::Installed, True, Reason::InstallationSucceeded, "installed");
+        let status = deployment.status.as_mut().unwrap();
+        status.content_digest = Some("sha256:old".into());
+        status.provisioner = Some(ProvisionerInUse { class: "plain".into(), ..ProvisionerInUse::default() });
+        status.release =
+            Some(ReleaseInUse { digest: "sha256:11".into(), objects: 2, stages: 1, ..ReleaseInUse::default() });
+        status.history = vec![revision(1, "sha256:11")];
+        assert_eq!(ProgressReporter::default().observe(&deployment).0.len(), 4);
+
+        // The next bundle is being fetched, then its rollout begins, and then its first object is written.
+        deployment.metadata.generation = Some(2);
+        deployment.status.as_mut().unwrap().observed_generation = Some(2);
+        let mut reporter = ProgressReporter::default();
+        assert_eq!(reporter.observe(&deployment).0, []);
+        let labels = |lines: Vec<ProgressLine>| lines.iter().map(|line| line.label).collect::<Vec<_>>();
+        let unpacked = NewCondition::is_true(Type::Unpacked, Reason::UnpackSuccessful, "");
+        let installed = NewCondition::is_true(Type::Installed, Reason::InstallationSucceeded, "installed");
+        let status = deployment.status.as_mut().unwrap();
+        set_condition(&mut status.conditions, unpacked, Some(2), Time(Timestamp::UNIX_EPOCH));
+        set_condition(&mut status.conditions, installed, Some(2), Time(Timestamp::UNIX_EPOCH));
+        status.history.push(revision(2, "sha256:22"));
+        assert_eq!(labels(reporter.observe(&deployment).0), ["content", "provisioner"]);
+        deployment.status.as_mut().unwrap().release.as_mut().unwrap().digest = "sha256:22".into();
+        assert_eq!(labels(reporter.observe(&deployment).0), ["release", "installed"]);
+    }
+
+    #[test]
+    fn a_change_that_waits_for_approval_has_not_failed() {
+        use {ConditionStatus::*, ConditionType as Type};
+        let mut deployment = deployment(1);
+        deployment.metadata.name = Some("harbour".into());
+        set(&mut deployment, Type::Installed, True, Reason::InstallationSucceeded, "");
+        set(&mut deployment, Type::Healthy, True, Reason::Healthy, "");
+        set(&mut deployment, Type::Progressing, False, Reason::ApprovalRequired, "a change waits for approval");
+        set(&mut deployment, Type::Ready, False, Reason::ApprovalRequired, "a change waits for approval");
+        let state = |deployment: &BundleDeployment| ProgressReporter::default().observe(deployment).1;
+        let RolloutState::Paused { decision, message } = state(&deployment) else { panic!("{:?}", state(&deployment)) };
+        assert_eq!(decision, Decision::Approve);
+        insta::assert_snapshot!(message, @"the release runs and is healthy; the current spec waits for your approval: `chandler approve harbour`");
+        deployment.spec.suspend = true;
+        assert!(matches!(state(&deployment), RolloutState::Paused { decision: Decision::Resume, .. }));
     }
 
     #[test]

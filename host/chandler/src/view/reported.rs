@@ -16,6 +16,7 @@ pub use self::details::Details;
 use super::{
     advice::{advice, is_copied},
     conditions,
+    overview::Decision,
     progress_reporter::RolloutState,
     subject::Subject,
     table::cut_middle,
@@ -135,11 +136,20 @@ impl ReportedStatus {
             Some(summary) if self.up_to_date => (Some(summary.reason.clone()), summary.message.clone()),
             _ => (None, "the controller has not observed the current spec yet".to_owned()),
         };
-        match (self.healthy, self.needs_action) {
-            (true, _) => RolloutState::Healthy,
-            (false, true) => RolloutState::Failed { reason: reason.unwrap_or_default(), message, is_retried: false },
-            (false, false) => RolloutState::Waiting { message, reason },
+        match (self.healthy, self.only_waits(), self.needs_action) {
+            (true, ..) => RolloutState::Healthy,
+            (false, true, _) => RolloutState::Paused { decision: Decision::Resume, message },
+            (false, false, true) => {
+                RolloutState::Failed { reason: reason.unwrap_or_default(), message, runs: None, is_retried: false }
+            }
+            (false, false, false) => RolloutState::Waiting { message, reason },
         }
+    }
+
+    /// Whether it is not ready only because it is suspended.
+    pub fn only_waits(&self) -> bool {
+        let reason = self.summary.as_ref().filter(|_| self.up_to_date).map(|summary| summary.reason.as_str());
+        !self.healthy && reason == Some(Reason::Suspended.as_str())
     }
 
     /// Whether earlier content is in use, because the newest is not available or not valid.

@@ -1,8 +1,8 @@
 //! The progress of a Resolution: whether its set is complete and healthy, still on its way, or waits for a user.
 
-use chandler_api::{ConditionType, Resolution, find_condition};
+use chandler_api::{ConditionType, Reason, Resolution, find_condition};
 
-use super::progress_reporter::RolloutState;
+use super::{overview::Decision, progress_reporter::RolloutState};
 
 /// The state of a Resolution.
 pub fn state(resolution: &Resolution) -> RolloutState {
@@ -21,9 +21,18 @@ pub fn state(resolution: &Resolution) -> RolloutState {
         return RolloutState::Healthy;
     }
     let stalled = find_condition(&status.conditions, ConditionType::Stalled).filter(|stalled| stalled.status == "True");
+    let decision = stalled.and_then(|stalled| match Reason::from_name(&stalled.reason) {
+        Some(Reason::ApprovalRequired) => Some(Decision::Approve),
+        Some(Reason::Suspended) => Some(Decision::Resume),
+        _ => None,
+    });
     match stalled {
+        Some(stalled) if let Some(decision) = decision => {
+            RolloutState::Paused { decision, message: stalled.message.clone() }
+        }
         Some(stalled) => {
-            RolloutState::Failed { reason: stalled.reason.clone(), message: stalled.message.clone(), is_retried: false }
+            let (reason, message) = (stalled.reason.clone(), stalled.message.clone());
+            RolloutState::Failed { reason, message, runs: None, is_retried: false }
         }
         None => waiting(&ready.message, Some(&ready.reason)),
     }
@@ -56,5 +65,7 @@ mod tests {
         assert!(matches!(of(1, &[("Ready", "False", "RollingOut")]), RolloutState::Waiting { reason: Some(_), .. }));
         let refused = of(1, &[("Ready", "False", "NotSatisfiable"), ("Stalled", "True", "NotSatisfiable")]);
         assert!(matches!(refused, RolloutState::Failed { reason, .. } if reason == "NotSatisfiable"));
+        let waits = of(1, &[("Ready", "False", "ApprovalRequired"), ("Stalled", "True", "ApprovalRequired")]);
+        assert!(matches!(waits, RolloutState::Paused { decision: Decision::Approve, .. }));
     }
 }

@@ -39,6 +39,9 @@ pub struct ResolutionStatusView {
     pub healthy: bool,
     /// Whether a user or an administrator has to act, since retries will not help.
     pub needs_action: bool,
+    /// Whether nothing is wrong, and the set waits for a decision of a user.
+    #[serde(skip)]
+    pub only_waits: bool,
     /// The number of the decision that is installed or being installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<i64>,
@@ -71,7 +74,8 @@ impl ResolutionStatusView {
         Self {
             name: resolution.metadata.name.unwrap_or_default(),
             healthy: state == RolloutState::Healthy,
-            needs_action: matches!(state, RolloutState::Failed { .. }),
+            needs_action: matches!(state, RolloutState::Failed { .. } | RolloutState::Paused { .. }),
+            only_waits: matches!(state, RolloutState::Paused { .. }),
             decision: status.decision,
             bundle_deployment: status.bundle_deployment,
             conditions: status.conditions,
@@ -125,6 +129,7 @@ impl ResolutionStatusView {
         }
         let health = match (self.healthy, self.needs_action) {
             (true, _) => "complete and healthy",
+            (false, _) if self.only_waits => "waits for your decision",
             (false, true) => "not ready, needs action",
             (false, false) => "not ready",
         };

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use chandler_api::{BundleDeployment, ConditionType, Outcome, Revision, find_condition};
+use chandler_api::{BundleDeployment, Outcome, Revision};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{
     error::CommandError,
+    overview::{Overview, Running},
     progress::seconds,
     summary,
     table::{self, Column, Fit},
@@ -21,10 +22,9 @@ pub fn history(deployment: &BundleDeployment) -> &[Revision] {
     deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default()
 }
 
-/// The table: one row for each revision, followed by the user who approved it and its failure; then the version that is pending. In
+/// The table: one row for each revision, followed by the user who approved it and its failure; then what runs and what waits. In
 /// `width` columns, digests are left out and sources are cut where that is necessary; without a width, nothing is.
 pub fn table(deployment: &BundleDeployment, width: Option<usize>) -> String {
-    let pinned = deployment.spec.rollout.as_ref().and_then(|rollout| rollout.to_revision);
     let mut text = String::new();
     let revisions = std::iter::once(None).chain(history(deployment).iter().map(Some));
     for (line, revision) in table::lines(&COLUMNS, history(deployment), width).iter().zip(revisions) {
@@ -45,10 +45,15 @@ pub fn table(deployment: &BundleDeployment, width: Option<usize>) -> String {
             text.extend(["    ", &one_line(failure), "\n"]);
         }
     }
-    if let Some(number) = pinned {
-        text.extend(["spec.rollout.toRevision is ", &number.to_string(), "\n"]);
+    let overview = Overview::of(deployment);
+    let lines = match (overview.is_ready(), &overview.running) {
+        (true, _) | (_, Running::Nothing) => overview.waits().into_iter().collect(),
+        _ => vec![overview.text()],
+    };
+    for line in lines {
+        text.extend([one_line(&line).as_str(), "\n"]);
     }
-    text + &pending(deployment)
+    text
 }
 
 /// The class and the component of a revision, where the history has several and the revision before had another one.
@@ -62,17 +67,6 @@ fn new_provisioner(history: &[Revision], revision: &Revision) -> Option<String> 
     let before = history.iter().take_while(|earlier| earlier.number != revision.number).last();
     let is_new = before.is_none_or(|before| key(before) != key(revision));
     is_new.then(|| format!("class {}, {}", revision.provisioner.class, summary::component(&revision.provisioner)))
-}
-
-/// The bundle that the spec describes and that is not installed, with the reason.
-fn pending(deployment: &BundleDeployment) -> String {
-    let Some(status) = &deployment.status else { return String::new() };
-    let Some(candidate) = &status.candidate else { return String::new() };
-    let bundle = summary::candidate(candidate).unwrap_or_else(|| candidate.release_digest.clone());
-    let progressing = find_condition(&status.conditions, ConditionType::Progressing);
-    let reason = progressing.map(|progressing| format!(" ({})", one_line(&progressing.reason))).unwrap_or_default();
-    let name = deployment.metadata.name.as_deref().unwrap_or_default();
-    format!("pending: {}{reason}; `chandler status {name}` shows why\n", one_line(&bundle))
 }
 
 /// The shortest source that says anything.
@@ -167,8 +161,12 @@ mod tests {
             approved by alice: sha256:5d41
             stage 1 of 1 waits for Deployment.apps n/pilot: 0 of 1 available
         3 (as 1)  Succeeded  2026-01-01T00:00:00Z              sha256:aaaaaaaaaaaa  image quay.io/example/harbour@sha256:a
+        revision 3 runs, and its health is unknown; it waits for the controller
         ");
-        insta::assert_snapshot!(table(&deployment(json!([])), None), @"REVISION  OUTCOME  STARTED  TOOK  RELEASE  SOURCE");
+        insta::assert_snapshot!(table(&deployment(json!([])), None), @r"
+        REVISION  OUTCOME  STARTED  TOOK  RELEASE  SOURCE
+        it waits for the controller
+        ");
     }
 
     #[test]
@@ -186,6 +184,7 @@ mod tests {
         2         Succeeded  2026-01-01T00:00:00Z        sha256:aaaaaaaaaaaa  image quay.io/example/harbour@sha256:a
         3         Succeeded  2026-01-01T00:00:00Z        sha256:aaaaaaaaaaaa  image quay.io/example/harbour@sha256:a
             rendered by class helm, sail 1.1.0 (sha256:2)
+        revision 3 runs, and its health is unknown; it waits for the controller
         ");
     }
 
@@ -204,7 +203,7 @@ mod tests {
         insta::assert_snapshot!(table(&narrow, Some(80)), @r"
         REVISION  VERSION  OUTCOME    STARTED               TOOK  SOURCE
         1         1.2.0    Succeeded  2026-01-01T00:00:00Z        image quay.…aaaaaaaaaa
-        pending: harbour 1.3.0; `chandler status harbour` shows why
+        1.2.0 runs, and its health is unknown; it waits for the controller
         ");
         for width in [40, 80, 100, 300] {
             let longest = table(&three(), Some(width)).lines().take(1).map(|line| line.chars().count()).max();

@@ -41,7 +41,7 @@ pub struct Installation {
 pub enum InstallationResult {
     /// All objects are healthy.
     Healthy,
-    /// The installation failed and is not retried.
+    /// The installation failed and is not retried, or waits for a decision.
     Failed {
         /// The reason in the conditions.
         reason: Option<Reason>,
@@ -75,12 +75,17 @@ impl Installation {
     pub async fn follow(&self, client: &Client, progress: &mut Progress, timeout: Duration) -> InstallationResult {
         let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
         let settled =
-            tokio::time::timeout(timeout, follow::until_settled(client, &self.name, progress, &mut last)).await;
+            tokio::time::timeout(timeout, follow::until_settled(client, &self.name, None, progress, &mut last)).await;
         progress.wait("");
         match settled {
             Ok(RolloutState::Failed { reason, message, .. }) => {
                 let error = CommandError::failed(format!("{} was not installed: {reason}: {message}", self.name));
                 let reason = Reason::from_name(&reason);
+                InstallationResult::Failed { reason, error: self.advise(error, reason) }
+            }
+            Ok(RolloutState::Paused { decision, message }) => {
+                let error = CommandError::decision(format!("{}: {message}", self.name));
+                let reason = Some(decision.reason());
                 InstallationResult::Failed { reason, error: self.advise(error, reason) }
             }
             Ok(RolloutState::Healthy | RolloutState::Waiting { .. }) => InstallationResult::Healthy,

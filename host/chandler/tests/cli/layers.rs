@@ -8,7 +8,7 @@ use chandler_test_support::layers::{files, module, refused};
 const LAYERS: &[(&str, &[&str])] = &[
     ("view", &["view", "CommandError"]),
     ("migrate", &["migrate", "view", "CommandError"]),
-    ("read", &["read", "migrate", "view", "CommandError"]),
+    ("read", &["read", "migrate", "view", "signals", "CommandError"]),
     ("write", &["write", "read", "migrate", "view", "CommandError"]),
     ("arguments", &["arguments", "write", "read", "view", "CommandError"]),
 ];

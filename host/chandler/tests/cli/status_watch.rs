@@ -1,12 +1,20 @@
 //! `chandler status --watch` for a rollout that needs action, with a running control plane.
 
-use std::time::Duration;
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    process::{Command, Stdio},
+    time::Duration,
+};
 
 use chandler_api::BundleDeployment;
 use kube::{Api, api::PostParams};
 use serde_json::{Value, json};
 
-use crate::{approvals::client, dev::Kept, support::chandler};
+use crate::{
+    approvals::client,
+    dev::Kept,
+    support::{cache, chandler, command},
+};
 
 const BUNDLE: &str = "./tests/fixtures/registry/harbour-operator.v0.1.0";
 
@@ -38,7 +46,8 @@ fn watching_ends_with_the_advice_where_time_alone_will_not_help() {
     let collides = watch("second", "text");
     assert_eq!(collides.code, Some(1), "{}", collides.stderr);
     assert!(collides.stdout.contains("adopt it: `chandler adopt second`\n"), "{}", collides.stdout);
-    assert!(collides.stdout.ends_with("\nnot healthy, needs action\n"), "{}", collides.stdout);
+    assert!(collides.stdout.contains("\nnothing runs yet\n"), "{}", collides.stdout);
+    assert!(collides.stdout.ends_with(" needs action: ObjectCollision\n"), "{}", collides.stdout);
     let cause = "berths.harbour.example.com already exists and is controlled by BundleDeployment harbour-operator";
     assert_eq!(collides.stdout.matches(cause).count(), 1, "one message, once: {}", collides.stdout);
 
@@ -48,4 +57,37 @@ fn watching_ends_with_the_advice_where_time_alone_will_not_help() {
     assert_eq!(lacks["needsAction"], true, "{lacks}");
     let steps = lacks["nextSteps"].as_array().unwrap();
     assert!(steps[0].as_str().unwrap().starts_with("create the ServiceAccount that the message names"), "{lacks}");
+}
+
+#[test]
+fn an_interrupted_upgrade_says_that_the_rollout_continues() {
+    let kept = Kept::start(&["--bundle", BUNDLE]);
+    let arguments = ["status", "harbour-operator", "--watch", "--timeout", "5m", "--kubeconfig", &kept.kubeconfig];
+    chandler(arguments, "").data();
+    // The account does not exist, so that the rollout waits.
+    let mut upgrade = command(&cache())
+        .args(["upgrade", "harbour-operator", "--service-account", "deployer", "--kubeconfig", &kept.kubeconfig])
+        .env_remove("KUBECONFIG")
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(upgrade.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("waiting") {
+        line.clear();
+        assert_ne!(lines.read_line(&mut line).unwrap(), 0, "the upgrade ended before it waited");
+    }
+    let id = upgrade.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert_eq!(upgrade.wait().unwrap().code(), Some(130), "{rest}");
+    for part in [
+        "interrupted; the rollout of harbour-operator continues in the cluster",
+        "`chandler status harbour-operator --watch` follows it",
+        "`chandler rollback harbour-operator` after an upgrade",
+    ] {
+        assert!(rest.contains(part), "{part:?} is not in {rest}");
+    }
 }

@@ -187,6 +187,20 @@ fn what_was_written_was_put_right() {
 }
 
 #[test]
+fn a_crd_that_was_deleted_is_known() {
+    let crd = ObjectKey {
+        group: "apiextensions.k8s.io".into(),
+        kind: "CustomResourceDefinition".into(),
+        namespace: None,
+        ..key("", "berths.example.com")
+    };
+    let drift = |object: &ObjectKey, kind| is_deleted_crd(&Drift { object: object.clone(), kind });
+    assert!(drift(&crd, DriftKind::Missing));
+    assert!(!drift(&crd, DriftKind::Changed(vec![])));
+    assert!(!drift(&key("ConfigMap", "a"), DriftKind::Missing));
+}
+
+#[test]
 fn a_pointer_that_cannot_be_ignored_is_refused() {
     let spec = json!({"ignoreDifferences": [
         {"kind": "Deployment", "jsonPointers": ["/spec/replicas"]},

@@ -97,7 +97,8 @@ fn an_unhealthy_deployment_is_shown_with_suggested_actions() {
       - inspect the unhealthy objects: `kubectl describe` and `kubectl get events` in their namespace
       - kubectl describe deployment.apps pilot -n harbour-system
 
-    not healthy
+    the release runs and is not healthy
+    the current spec needs action: ProgressDeadlineExceeded
     ");
 }
 
@@ -174,23 +175,57 @@ fn drift_is_shown_and_is_healthy() {
 }
 
 #[test]
-fn healthy_requires_ready_for_the_current_generation_and_all_objects_healthy() {
+fn the_controller_decides_what_is_healthy_and_the_objects_may_differ_for_a_moment() {
     use {ConditionStatus::*, ConditionType as Type};
     let ready = (Type::Ready, True, Reason::Succeeded, "");
     let healthy = || vec![object("Service", "metrics", ObjectHealth::Healthy, None)];
     let mut deployment = deployment(&[ready]);
     deployment.status.as_mut().unwrap().release.as_mut().unwrap().objects = 1;
-    assert!(!Explanation::new(&deployment, vec![], vec![]).healthy, "an object of the release does not exist");
     let explanation = Explanation::new(&deployment, healthy(), vec![]);
     assert!(explanation.healthy && explanation.next_steps.is_empty());
     assert!(explanation.text(None).ends_with("\nhealthy\n"));
     let progressing = vec![object("Service", "metrics", ObjectHealth::Progressing, None)];
-    assert!(!Explanation::new(&deployment, progressing, vec![]).healthy);
-    assert!(!Explanation::new(&deployment, healthy(), vec!["x".into()]).healthy);
+    for objects in [vec![], progressing] {
+        let explanation = Explanation::new(&deployment, objects, vec![]);
+        assert!(explanation.healthy, "`chandler list` and `chandler status --watch` report the same");
+        let last = "\nhealthy\n1 object is not healthy at this moment; the controller reports a change that lasts\n";
+        assert!(explanation.text(None).ends_with(last), "{}", explanation.text(None));
+    }
     deployment.metadata.generation = Some(4);
     let stale = Explanation::new(&deployment, healthy(), vec![]);
     assert!(!stale.healthy);
     assert_eq!(stale.next_steps, ["check that the controller is running: it has not observed the current generation"]);
+}
+
+#[test]
+fn a_change_that_waits_for_approval_is_not_a_failure() {
+    use {ConditionStatus::*, ConditionType as Type};
+    let waits = "a change waits for approval: 0 to create, 1 to change, 0 to remove";
+    let mut deployment = deployment(&[
+        (Type::Installed, True, Reason::InstallationSucceeded, ""),
+        (Type::Healthy, True, Reason::Healthy, "BundleDeployment is healthy"),
+        (Type::Progressing, False, Reason::ApprovalRequired, waits),
+        (Type::Ready, False, Reason::ApprovalRequired, waits),
+    ]);
+    let status = deployment.status.as_mut().unwrap();
+    status.release.as_mut().unwrap().objects = 1;
+    status.bundle = Some(BundleDescription { version: Some("0.1.0".into()), ..BundleDescription::default() });
+    status.candidate = Some(BundleCandidate { version: Some("0.2.0".into()), ..BundleCandidate::default() });
+    let objects = vec![object("Service", "metrics", ObjectHealth::Healthy, None)];
+    let explanation = Explanation::new(&deployment, objects, vec![]);
+    assert!(explanation.overview.only_waits() && explanation.needs_action && !explanation.healthy);
+    let text = explanation.text(None);
+    let (_, end) = text.split_once("\nobjects").unwrap();
+    insta::assert_snapshot!(end, @r"
+     (1 of 1 healthy)
+      `chandler tree harbour` shows every object
+
+    suggested actions
+      - `chandler diff harbour` shows the change, `chandler approve harbour` approves it
+
+    0.1.0 runs and is healthy
+    0.2.0 waits for your approval: `chandler approve harbour`
+    ");
 }
 
 #[test]

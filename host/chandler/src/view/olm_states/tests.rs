@@ -174,6 +174,21 @@ fn a_cluster_service_version_has_the_phase_of_its_bundle_deployment() {
 }
 
 #[test]
+fn what_runs_keeps_its_phase_until_the_next_version_is_known() {
+    let revision = json!({"number": 3, "rollbackTo": 1, "outcome": "Succeeded", "version": "1.0.0", "contentDigest": "", "configDigest": "",
+        "installNamespace": "n", "provisioner": {"class": "c", "digest": ""}, "releaseDigest": "", "source": {"type": "image"}});
+    let runs = json!({"bundle": {"name": "app.v1.0.0", "version": "1.0.0"}, "history": [revision]});
+    let succeeded = [CsvState { name: "app.v1.0.0".to_owned(), phase: Csv::Succeeded }];
+    for progressing in ["", "Unpacking", "Retrying", "UnpackFailed", "Succeeded"] {
+        assert_eq!(csvs(Some(&deployment(progressing, true, true, runs.clone())), "app"), succeeded, "{progressing}");
+    }
+    // A rollback is cancelled, and the controller has not observed it.
+    let mut cancelled = deployment("Succeeded", true, true, runs);
+    cancelled.metadata.generation = Some(2);
+    assert_eq!(csvs(Some(&cancelled), "app"), succeeded);
+}
+
+#[test]
 fn an_upgrade_has_two_cluster_service_versions() {
     let revision = json!({"number": 1, "outcome": "Succeeded", "contentDigest": "", "configDigest": "", "installNamespace": "n",
         "provisioner": {"class": "c", "digest": ""}, "releaseDigest": "", "source": {"type": "image"}});
@@ -204,6 +219,15 @@ fn an_upgrade_has_two_cluster_service_versions() {
         let found = csvs(Some(&deployment("RollingOut", true, false, written)), "app.v2.0.0");
         let phases: Vec<(&str, Csv)> = found.iter().map(|it| (it.name.as_str(), it.phase)).collect();
         assert_eq!(phases, expected, "{before} {outcome}");
+    }
+    // Until then it has the old one, whether the version goes up or, as after a rollback, down.
+    for (old, new) in [("1.0.0", "2.0.0"), ("2.0.0", "1.0.0")] {
+        let history = [revision(1, old, "Succeeded"), revision(2, new, "RollingOut")];
+        let begins = json!({"bundle": {"name": format!("app.v{old}"), "version": old}, "history": history});
+        let found = csvs(Some(&deployment("RollingOut", true, true, begins)), "app");
+        let phases: Vec<(&str, Csv)> = found.iter().map(|it| (it.name.as_str(), it.phase)).collect();
+        let (old, new) = (format!("app.v{old}"), format!("app.v{new}"));
+        assert_eq!(phases, [(old.as_str(), Csv::Replacing), (new.as_str(), Csv::Installing)]);
     }
     let mut deleted = deployment("RollingOut", true, true, more);
     deleted.metadata.deletion_timestamp = Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());

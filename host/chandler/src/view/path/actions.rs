@@ -6,6 +6,7 @@ use super::{
     super::{
         advice::{advice, is_copied},
         conditions,
+        overview::Overview,
         subject::Subject,
     },
     Found, Package,
@@ -25,6 +26,16 @@ pub(super) fn actions(found: &Found, packages: &[Package]) -> Vec<String> {
     }
     if found.left_out().is_some_and(|it| it.reason == Reason::PreflightFailed.as_str()) {
         add(&mut actions, of_resolution(Some(Reason::PreflightFailed)));
+    }
+    for name in packages.iter().filter_map(|package| package.bundle_deployment.as_ref()) {
+        let deployment = found.deployments.get(name);
+        if deployment.is_some_and(|deployment| Overview::of(deployment).pinned.is_some()) {
+            add(&mut actions, Some(format!("to roll out the spec again: `chandler rollback {name} --cancel`")));
+        }
+        let drifted = deployment.and_then(|it| find_condition(&it.status.as_ref()?.conditions, ConditionType::Drifted));
+        let drifted = drifted.filter(|drifted| drifted.status == "True");
+        let reason = drifted.and_then(|it| Reason::from_name(&it.reason));
+        add(&mut actions, reason.and_then(|reason| advice(reason, &Subject::deployment(name))));
     }
     for package in packages.iter().filter(|package| !package.ready) {
         let Some(name) = &package.bundle_deployment else { continue };

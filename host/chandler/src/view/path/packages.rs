@@ -1,13 +1,14 @@
 //! The packages of a Resolution, each with its state and those that OLM would report.
 
-use chandler_api::{BundleDeployment, HeldBack, Resolution, ResolvedMember};
+use chandler_api::{BundleDeployment, ConditionType, HeldBack, Reason, Resolution, ResolvedMember, find_condition};
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
     super::{
-        listing::Row,
+        listing::{Row, State},
         olm_states::{self, CsvState, Subscription},
+        overview::{HealthWord, Overview},
     },
     Found,
 };
@@ -29,6 +30,15 @@ pub struct Package {
     pub path: Vec<String>,
     /// The state, as in `chandler list`.
     pub state: String,
+    /// What runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<String>,
+    /// The health of what runs, as the controller reports it; absent if nothing runs, and while it is being replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<HealthWord>,
+    /// How the objects differ from the release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<String>,
     /// What it waits for, or what is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -92,19 +102,25 @@ fn package(member: &ResolvedMember, resolution: &Resolution, found: &Found) -> P
         chosen: Some(member.version.clone()),
         path,
         state,
+        runs: deployment.and_then(runs),
+        health: row.as_ref().and_then(|row| row.health),
+        drift: deployment.and_then(drift),
         message: match &row {
-            Some(row) => row.message.clone(),
+            Some(row) => message(row),
             None => is_installed.then_some(missing),
         },
         catalog: member.catalog.clone(),
         channel: member.channel.clone(),
-        reasons: member.reasons.clone(),
+        reasons: match deployment.and_then(|deployment| Overview::of(deployment).pinned_text()) {
+            Some(pinned) => vec![pinned],
+            None => member.reasons.clone(),
+        },
         deprecated: member.deprecated.clone(),
         held_back: member.held_back.clone(),
         bundle_deployment: member.bundle_deployment.clone(),
         subscription: olm_states::subscription(&followed),
         cluster_service_versions: if is_installed { olm_states::csvs(deployment, &member.bundle) } else { Vec::new() },
-        ready: row.as_ref().is_some_and(|row| row.state == super::super::listing::State::Ready),
+        ready: row.as_ref().is_some_and(|row| row.state == State::Ready),
         objects: deployment.map(objects).unwrap_or_default(),
         installed,
     }
@@ -122,15 +138,18 @@ fn alone(deployment: &BundleDeployment) -> Package {
         chosen: row.pending_version.clone(),
         path: Vec::new(),
         state: row.state_text(),
-        message: row.message.clone(),
+        runs: runs(deployment),
+        health: row.health,
+        drift: drift(deployment),
+        message: message(&row),
         catalog: None,
         channel: None,
-        reasons: vec!["the spec of the BundleDeployment names it".to_owned()],
+        reasons: vec![reason(deployment)],
         deprecated: None,
         held_back: None,
         bundle_deployment: Some(row.name.clone()),
         subscription: None,
-        ready: row.state == super::super::listing::State::Ready,
+        ready: row.state == State::Ready,
         objects: objects(deployment),
     }
 }
@@ -138,6 +157,45 @@ fn alone(deployment: &BundleDeployment) -> Package {
 fn row(deployment: &BundleDeployment) -> Row {
     // The age is not shown.
     Row::new(deployment, Timestamp::UNIX_EPOCH)
+}
+
+/// Why a BundleDeployment has the version that runs.
+fn reason(deployment: &BundleDeployment) -> String {
+    if let Some(pinned) = Overview::of(deployment).pinned_text() {
+        return pinned;
+    }
+    let current = deployment.status.as_ref().and_then(|status| status.history.last());
+    let conditions = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let progressing = find_condition(conditions, ConditionType::Progressing);
+    let rolled_back = progressing.is_some_and(|it| it.reason == Reason::RolledBack.as_str());
+    match current.and_then(|current| current.rollback_to).filter(|_| rolled_back) {
+        Some(number) => {
+            format!("the controller rolled back to revision {number}, since the rollout of the spec failed")
+        }
+        None => "the spec of the BundleDeployment names it".to_owned(),
+    }
+}
+
+/// What runs, where the state is about something else.
+fn runs(deployment: &BundleDeployment) -> Option<String> {
+    let overview = Overview::of(deployment);
+    (overview.health().is_some() && !overview.is_ready()).then(|| overview.runs())
+}
+
+/// How the objects differ from the release, if they do.
+fn drift(deployment: &BundleDeployment) -> Option<String> {
+    let drifted = find_condition(&deployment.status.as_ref()?.conditions, ConditionType::Drifted)?;
+    (drifted.status == "True").then(|| format!("{}: {}", drifted.reason, drifted.message))
+}
+
+/// What waits and the command that helps; of a change that is worked on or refused, the message of the controller.
+fn message(row: &Row) -> Option<String> {
+    match row.state {
+        State::Failed | State::Progressing => row.message.clone().or_else(|| row.waits.clone()),
+        // The reasons have it.
+        State::Ready if row.pinned_to.is_some() => None,
+        _ => row.waits.clone(),
+    }
 }
 
 fn objects(deployment: &BundleDeployment) -> i64 {

@@ -7,13 +7,19 @@ use chandler_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 
-use super::{super::text::count, Found, Package};
+use super::{
+    super::{
+        overview::{HealthWord, Next, Overview},
+        text::count,
+    },
+    Found, Package,
+};
 
 /// A step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
-    /// Its name: wish, decision, set, members, content or objects.
+    /// Its name: wish, decision, set, members, content, rollout or objects.
     pub step: &'static str,
     /// How far it is.
     pub state: StepState,
@@ -71,6 +77,7 @@ pub(super) fn steps(found: &Found, packages: &[Package]) -> Vec<Step> {
     } else if let Some(deployment) = found.deployment.as_ref().and_then(|name| found.deployments.get(name)) {
         steps.push(step("wish", StepState::Done, chandler_source::describe(&deployment.spec.source)));
         steps.push(content(deployment));
+        steps.extend(rollout(deployment));
     } else {
         return steps;
     }
@@ -179,8 +186,24 @@ fn set(resolution: &Resolution, set: Option<&BundleDeployment>) -> Step {
     step("set", state, format!("BundleDeployment {name}: {message}"))
 }
 
+/// What waits, or keeps the current spec from running.
+fn rollout(deployment: &BundleDeployment) -> Option<Step> {
+    let overview = Overview::of(deployment);
+    let message = overview.waits()?;
+    let state = match overview.next {
+        Next::Done => StepState::Done,
+        Next::Blocked { .. } => StepState::Failed,
+        Next::Deleting { .. } | Next::Unobserved | Next::Working { .. } | Next::Waits(_) => StepState::Working,
+    };
+    Some(step("rollout", state, message))
+}
+
 /// How far a BundleDeployment is.
 fn standing(deployment: &BundleDeployment) -> (StepState, String) {
+    let overview = Overview::of(deployment);
+    if let (Next::Waits(_), Some(waits)) = (&overview.next, overview.waits()) {
+        return (StepState::Working, waits);
+    }
     let conditions = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     match find_condition(conditions, ConditionType::Ready) {
         Some(ready) if ready.observed_generation < deployment.metadata.generation => {
@@ -226,22 +249,29 @@ fn content(deployment: &BundleDeployment) -> Step {
 fn objects(packages: &[Package]) -> Step {
     let objects: i64 = packages.iter().map(|it| it.objects).sum();
     let objects = count(usize::try_from(objects).unwrap_or_default(), "object");
-    let broken: Vec<String> = packages.iter().filter(|it| !it.ready).filter_map(|it| it.message.clone()).collect();
-    match (packages.iter().any(|it| it.installed.is_some() || it.objects > 0), broken.first()) {
+    let is_healthy = |package: &&Package| package.ready || package.health == Some(HealthWord::Healthy);
+    let broken: Vec<&Package> = packages.iter().filter(|package| !is_healthy(package)).collect();
+    let cause = broken.iter().find_map(|package| package.runs.as_ref().or(package.message.as_ref()));
+    match (packages.iter().any(|it| it.installed.is_some() || it.objects > 0), cause) {
         (false, _) => step("objects", StepState::NotReached, "there are none yet"),
-        (true, None) => step("objects", StepState::Done, format!("{objects}, installed and healthy")),
-        (true, Some(message)) => {
-            let is_failed = packages.iter().any(|it| it.state.starts_with("Failed"));
+        (true, None) if broken.is_empty() => {
+            step("objects", StepState::Done, format!("{objects}, installed and healthy"))
+        }
+        (true, cause) => {
+            let is_failed = broken.iter().any(|package| package.state.starts_with("Failed"));
             let state = if is_failed { StepState::Failed } else { StepState::Working };
-            step("objects", state, format!("{objects}; {message}"))
+            let cause = cause.map(|cause| format!("; {cause}")).unwrap_or_default();
+            step("objects", state, format!("{objects}{cause}"))
         }
     }
 }
 
-/// Whether time may help about a reason.
+/// Whether a reason needs action: what waits for a decision does not.
 fn state_of(reason: &str) -> StepState {
-    match Reason::from_name(reason).map(|reason| reason.remedy().time_may_help()) {
-        Some(false) => StepState::Failed,
+    match Reason::from_name(reason) {
+        // Nothing is wrong: a user decides when it continues.
+        Some(Reason::ApprovalRequired | Reason::Suspended) => StepState::Working,
+        Some(reason) if !reason.remedy().time_may_help() => StepState::Failed,
         _ => StepState::Working,
     }
 }

@@ -170,3 +170,23 @@ fn a_deployment_without_a_resolution_begins_with_its_spec() {
     let path = Path::new(&Found { deployment: Some("base".to_owned()), deployments, ..Found::default() });
     insta::assert_snapshot!(path.text(Some(100)));
 }
+
+#[test]
+fn reported_drift_is_beside_the_state_with_what_helps() {
+    let mut conditions = ready();
+    let drifted = json!({"type": "Drifted", "status": "True", "reason": "DriftReported", "message": "1 object is different",
+        "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    conditions.as_array_mut().unwrap().push(drifted);
+    let deployments = [deployment("base", Some("1.0.0"), conditions)].into();
+    let path = Path::new(&Found { deployment: Some("base".to_owned()), deployments, ..Found::default() });
+    insta::assert_snapshot!(path.text(Some(100)));
+}
+
+#[test]
+fn a_version_that_a_rollback_keeps_is_not_the_choice_of_the_spec() {
+    let (name, mut deployment) = deployment("base", Some("1.0.0"), ready());
+    deployment.spec.rollout = serde_json::from_value(json!({"toRevision": 1})).unwrap();
+    let found = Found { deployment: Some(name.clone()), deployments: [(name, deployment)].into(), ..Found::default() };
+    let path = Path::new(&found);
+    insta::assert_snapshot!(path.text(Some(100)));
+}

@@ -7,7 +7,7 @@ use super::{
         table::{self, cut_end},
         text::one_line,
     },
-    LeftOutPackage, Package, Path, Step,
+    LeftOutPackage, Package, Path, Step, StepState,
 };
 
 /// The width of the names of steps.
@@ -18,14 +18,20 @@ const LABEL: usize = 10;
 const FEWEST: usize = 40;
 
 impl Path {
-    /// The path as text. In `width` columns, a step is cut at the end; packages have the whole message.
+    /// The path as text. In `width` columns, a step that is done is cut at the end, and another one continues on the next lines.
     pub fn text(&self, width: Option<usize>) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{} {}\n", self.kind, one_line(&self.name));
         let keep = width.map_or(usize::MAX, |width| width.saturating_sub(STEP + 4).max(FEWEST));
         for Step { step, state, message } in &self.steps {
-            let _ = writeln!(text, "{} {step:<STEP$}  {}", state.sign(), cut_end(&one_line(message), keep));
+            let message = one_line(message);
+            // The message of a step that is done may be cut; a cause is shown in full.
+            let lines = if *state == StepState::Done { vec![cut_end(&message, keep)] } else { wrapped(&message, keep) };
+            for (number, line) in lines.iter().enumerate() {
+                let (sign, step) = if number == 0 { (state.sign(), *step) } else { ("", "") };
+                let _ = writeln!(text, "{}", format!("{sign:<1} {step:<STEP$}  {line}").trim_end());
+            }
         }
         if !self.packages.is_empty() {
             text.push_str("\npackages\n");
@@ -78,6 +84,18 @@ impl Path {
     }
 }
 
+/// The lines of a text of at most `width` characters, broken between words; a longer word has its own line.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => line.extend([" ", word]),
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 fn write_package(text: &mut String, package: &Package) {
     let versions = match (&package.installed, &package.chosen) {
         (Some(installed), Some(chosen)) if installed != chosen => format!(" {installed} -> {chosen}"),
@@ -88,6 +106,12 @@ fn write_package(text: &mut String, package: &Package) {
     let mut row = |label: &str, value: &str| {
         let _ = writeln!(text, "    {label:<LABEL$}  {}", one_line(value));
     };
+    if let Some(runs) = &package.runs {
+        row("runs", runs);
+    }
+    if let Some(drift) = &package.drift {
+        row("drift", drift);
+    }
     if let Some(message) = &package.message {
         row("message", message);
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus};
+use chandler_core::ObjectKey;
 use chandler_decisions::{
     assessment::Assessment,
     intent::{self, Clock, Next},
@@ -45,6 +46,8 @@ pub(in super::super) async fn report(
     let repaired = found.findings().flat_map(|findings| &findings.repaired);
     let repaired: Vec<String> = repaired.map(|line| redactor.text(line).into_owned()).collect();
     events::publish_done(handles.events, &subject.deployment, "DriftRepaired", "Repair", &repaired).await;
+    let recreated: Vec<&ObjectKey> = found.findings().flat_map(|findings| &findings.recreated_crds).collect();
+    events::publish_recreated_crds(handles.events, &subject.deployment, &recreated).await;
     let status = status.into_inner();
     subject.stored = Some(status.clone());
     subject.deployment.status = Some(status);

@@ -248,10 +248,12 @@ impl<'a> Rollout<'a> {
         self.findings.recreated = changes.recreated.iter().map(recreated).collect();
         self.findings.conflicts = changes.conflicts.iter().map(ToString::to_string).collect();
         events::publish_adoption(self.handles.events, &self.subject.deployment, &changes.adopted).await;
-        self.findings.repaired = self.handles.conflicts.of(&owner.name, |conflicts, now| {
-            let repaired = drift::repaired(seen, changes);
-            repaired.filter(|drift| conflicts.repaired(drift, now)).map(ToString::to_string).collect()
+        let news: Vec<&Drift> = self.handles.conflicts.of(&owner.name, |conflicts, now| {
+            drift::repaired(seen, changes).filter(|drift| conflicts.repaired(drift, now)).collect()
         });
+        self.findings.repaired = news.iter().map(ToString::to_string).collect();
+        let recreated = news.iter().filter(|drift| drift::is_deleted_crd(drift));
+        self.findings.recreated_crds = recreated.map(|drift| drift.object.clone()).collect();
         Ok(())
     }
 

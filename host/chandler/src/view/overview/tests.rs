@@ -1,0 +1,217 @@
+use chandler_api::{ChangeCause, PendingChange};
+use chandler_core::ObjectKey;
+use k8s_openapi::jiff::Timestamp;
+use proptest::{prelude::*, sample::select};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::view::{
+    explanation::Explanation,
+    listing::{self, Columns, Row, State},
+    path::{Found, Path, StepState},
+    progress_reporter::{ProgressReporter, RolloutState},
+    revisions,
+    tree::{ObjectHealth, ObjectStatus},
+};
+
+fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
+    json!({"type": kind, "status": status, "reason": reason, "message": message, "observedGeneration": 1,
+        "lastTransitionTime": "2026-01-01T00:00:00Z"})
+}
+
+fn revision(number: usize, outcome: &str, version: &str) -> Value {
+    json!({"number": number, "outcome": outcome, "version": version, "contentDigest": "sha256:1", "configDigest": "",
+        "installNamespace": "n", "provisioner": {"class": "c", "digest": ""}, "releaseDigest": "sha256:2",
+        "source": {"type": "image"}})
+}
+
+fn deployment(spec: &Value, status: &Value) -> BundleDeployment {
+    let mut object = json!({
+        "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+        "metadata": {"name": "harbour", "generation": 1},
+        "spec": {"installNamespace": "n", "source": {"type": "image", "image": {"ref": "example.com/harbour:v1"}}},
+        "status": {"observedGeneration": 1},
+    });
+    for (part, values) in [("spec", spec), ("status", status)] {
+        object[part].as_object_mut().unwrap().extend(values.as_object().cloned().unwrap_or_default());
+    }
+    serde_json::from_value(object).unwrap()
+}
+
+/// A release that runs, and what the controller reports about the next one.
+fn over_healthy(progressing: (&str, &str), candidate: Option<&str>) -> Value {
+    let (status, reason) = progressing;
+    let candidate = candidate.map(|version| json!({"version": version, "releaseDigest": "sha256:3"}));
+    json!({"history": [revision(1, "Succeeded", "0.1.0")], "candidate": candidate, "conditions": [
+        condition("Installed", "True", "InstallationSucceeded", ""),
+        condition("Healthy", "True", "Healthy", "BundleDeployment is healthy"),
+        condition("Progressing", status, reason, "the message"),
+        condition("Ready", "False", reason, "the message"),
+    ]})
+}
+
+#[test]
+fn what_runs_and_what_waits_are_two_sentences() {
+    let text = |spec: Value, status: Value| Overview::of(&deployment(&spec, &status)).text();
+    let rolling = |outcome: &str, progressing: (&str, &str)| {
+        json!({"history": [revision(1, "Succeeded", "0.1.0"), revision(2, outcome, "0.2.0")], "conditions": [
+            condition("Healthy", "False", "Unhealthy", "Deployment n/a: 0 of 1 available"),
+            condition("Progressing", progressing.0, progressing.1, "stage 1 of 1 waits for Deployment n/a"),
+            condition("Ready", "False", progressing.1, ""),
+        ]})
+    };
+    let ready = json!({"history": [revision(3, "Succeeded", "0.1.0")], "conditions": [condition("Ready", "True", "Succeeded", "")]});
+    let lines = [
+        text(json!({}), json!({"conditions": []})),
+        text(json!({}), ready.clone()),
+        text(json!({}), over_healthy(("False", "ApprovalRequired"), Some("0.2.0"))),
+        text(json!({}), over_healthy(("False", "ApprovalRequired"), Some("0.1.0"))),
+        text(json!({}), over_healthy(("False", "UnsafeCRDUpgrade"), Some("0.2.0"))),
+        text(json!({}), over_healthy(("True", "PermissionsMissing"), Some("0.2.0"))),
+        text(json!({"suspend": true}), ready.clone()),
+        text(json!({"rollout": {"toRevision": 1}}), ready),
+        text(json!({}), rolling("RollingOut", ("True", "RollingOut"))),
+        text(json!({}), rolling("Failed", ("False", "ProgressDeadlineExceeded"))),
+    ];
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    nothing runs yet; it waits for the controller
+    0.1.0 runs and is healthy
+    0.1.0 runs and is healthy; 0.2.0 waits for your approval: `chandler approve harbour`
+    0.1.0 runs and is healthy; a change of 0.1.0 waits for your approval: `chandler approve harbour`
+    0.1.0 runs and is healthy; 0.2.0 needs action: UnsafeCRDUpgrade: the message
+    0.1.0 runs and is healthy; the controller is working (PermissionsMissing): the message
+    0.1.0 runs and is healthy; it is suspended, and no newer spec is rolled out: `chandler resume harbour` continues
+    0.1.0 runs and is healthy; pinned to revision 1 by your rollback; `chandler rollback harbour --cancel` ends it
+    0.2.0 is being rolled out over 0.1.0; the controller is working (RollingOut): Deployment n/a: 0 of 1 available
+    0.2.0 was rolled out over 0.1.0 and failed; its objects are not healthy: Deployment n/a: 0 of 1 available; 0.2.0 needs action: ProgressDeadlineExceeded: stage 1 of 1 waits for Deployment n/a
+    ");
+}
+
+#[test]
+fn an_update_of_the_provisioner_waits_while_the_release_is_ready() {
+    let mut deployment = deployment(
+        &json!({}),
+        &json!({"history": [revision(1, "Succeeded", "0.1.0")], "conditions": [condition("Ready", "True", "Succeeded", "")]}),
+    );
+    let update = PendingChange { cause: Some(ChangeCause::Provisioner), ..PendingChange::default() };
+    deployment.status.as_mut().unwrap().pending_change = Some(update);
+    let overview = Overview::of(&deployment);
+    assert!(overview.is_ready() && !overview.needs_action());
+    insta::assert_snapshot!(overview.text(), @"0.1.0 runs and is healthy; an update of its provisioner waits for your approval: `chandler approve harbour`");
+}
+
+prop_compose! {
+    fn conditions()(
+        present in prop::collection::vec(any::<bool>(), 7),
+        statuses in prop::collection::vec(select(vec!["True", "False", "Unknown"]), 7),
+        reasons in prop::collection::vec(select(Reason::ALL.to_vec()), 7),
+    ) -> Vec<Value> {
+        let kinds = ["Unpacked", "Installed", "Healthy", "Progressing", "Drifted", "Ready", "Stalled"];
+        let all = kinds.into_iter().zip(present).zip(statuses).zip(reasons);
+        let shown = all.filter(|(((_, present), _), _)| *present);
+        shown.map(|(((kind, _), status), reason)| condition(kind, status, reason.as_str(), &format!("about {kind}"))).collect()
+    }
+}
+
+prop_compose! {
+    fn any_deployment()(
+        conditions in conditions(),
+        outcomes in prop::collection::vec(select(vec!["RollingOut", "Succeeded", "Failed", "Superseded"]), 0..5),
+        candidate in prop::option::of(select(vec!["0.1.0", "0.9.0"])),
+        suspend in any::<bool>(),
+        waits in any::<bool>(),
+        generation in 1..3_i64,
+        pinned in prop::option::of(1..4_i64),
+        is_observed in any::<bool>(),
+    ) -> BundleDeployment {
+        let history = outcomes.iter().enumerate();
+        let history: Vec<Value> =
+            history.map(|(index, outcome)| revision(index + 1, outcome, &format!("0.{}.0", index + 1))).collect();
+        let candidate = candidate.map(|version| json!({"version": version, "releaseDigest": "sha256:3"}));
+        let mut conditions = conditions;
+        if waits {
+            conditions.retain(|it| !["Progressing", "Ready"].contains(&it["type"].as_str().unwrap()));
+            conditions.push(condition("Progressing", "False", "ApprovalRequired", "a change waits"));
+            conditions.push(condition("Ready", "False", "ApprovalRequired", "a change waits"));
+        }
+        let spec = json!({"suspend": suspend, "rollout": {"toRevision": pinned}});
+        let status = json!({"history": history, "candidate": candidate, "conditions": conditions});
+        let mut deployment = deployment(&spec, &status);
+        deployment.metadata.generation = Some(if is_observed { 1 } else { generation });
+        deployment
+    }
+}
+
+/// An object of the release, as it was read some time after the status was written.
+fn object(health: ObjectHealth) -> ObjectStatus {
+    let key = ObjectKey {
+        group: String::new(),
+        version: "v1".into(),
+        kind: "Service".into(),
+        namespace: Some("n".into()),
+        name: "a".into(),
+    };
+    ObjectStatus { key, health, message: None }
+}
+
+proptest! {
+    #[test]
+    fn no_view_contradicts_another(
+        deployment in any_deployment(),
+        health in select(vec![ObjectHealth::Healthy, ObjectHealth::Progressing]),
+    ) {
+        let overview = Overview::of(&deployment);
+        let row = Row::new(&deployment, Timestamp::UNIX_EPOCH);
+        let status = Explanation::new(&deployment, vec![object(health)], Vec::new());
+        let (_, followed) = ProgressReporter::default().observe(&deployment);
+        let found = Found {
+            deployment: Some("harbour".to_owned()),
+            deployments: [("harbour".to_owned(), deployment.clone())].into(),
+            ..Found::default()
+        };
+        let path = Path::new(&found);
+        let step = |name: &str| path.steps.iter().find(|step| step.step == name).map(|step| step.state);
+        let table = listing::table(std::slice::from_ref(&row), Columns::Wide, None);
+        let history = revisions::table(&deployment, None);
+
+        // Every view agrees on whether the spec is rolled out and healthy.
+        prop_assert_eq!(row.state == State::Ready, overview.is_ready());
+        prop_assert_eq!(status.healthy, overview.is_ready());
+        prop_assert_eq!(followed == RolloutState::Healthy, overview.is_ready());
+        prop_assert_eq!(path.packages[0].ready, overview.is_ready());
+        prop_assert_eq!(status.text(None).contains("\nhealthy\n"), overview.is_ready());
+
+        // Every view agrees on the health of what runs.
+        prop_assert_eq!(row.health, overview.health().map(Health::word));
+        prop_assert_eq!(status.running_health, row.health);
+        prop_assert_eq!(path.packages[0].health, row.health);
+        let is_healthy = row.health == Some(HealthWord::Healthy);
+        prop_assert_eq!(table.contains("Healthy "), is_healthy && row.state != State::Ready, "{}", table);
+        if let Some(objects) = step("objects").filter(|state| *state != StepState::NotReached) {
+            prop_assert_eq!(objects == StepState::Done, is_healthy, "{:?}", path);
+        }
+
+        // A wait for a decision is one everywhere, and a failure nowhere.
+        let waits = matches!(overview.next, Next::Waits(_));
+        prop_assert_eq!(matches!(row.state, State::AwaitingApproval | State::Suspended), waits);
+        prop_assert_eq!(matches!(followed, RolloutState::Paused { .. }), waits);
+        let fails = matches!(overview.next, Next::Blocked { .. });
+        prop_assert_eq!(row.state == State::Failed, fails);
+        let is_failed = matches!(followed, RolloutState::Failed { .. });
+        prop_assert_eq!(is_failed, fails);
+        prop_assert_eq!(step("rollout") == Some(StepState::Failed), fails);
+        prop_assert_eq!(status.needs_action, waits || fails);
+        if waits && overview.only_waits() {
+            let command = overview.waits().unwrap_or_default();
+            for text in [status.text(None), history, listing::notes(&[row]).join("\n"), path.text(None)] {
+                prop_assert!(text.contains(&command), "{command} is not in {text}");
+                prop_assert!(!text.contains("not healthy\n"), "{text}");
+            }
+        }
+        if let Some(pinned) = overview.pinned_text() {
+            for text in [status.text(None), revisions::table(&deployment, None), path.text(None)] {
+                prop_assert!(text.contains(&pinned), "{pinned} is not in {text}");
+            }
+        }
+    }
+}
