@@ -30,6 +30,8 @@ pub mod install;
 pub mod lint;
 pub mod list;
 pub mod migrate;
+#[cfg(test)]
+mod other_tools_tests;
 pub mod outdated;
 pub mod push;
 pub mod rbac;

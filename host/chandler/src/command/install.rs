@@ -47,8 +47,8 @@ Output:
   standard output.
 
 Exit codes: 0 healthy, or created with --wait=false; 1 failed; 2 wrong usage, or no catalog has the
-  package; 3 not healthy before the timeout; 5 no version of the package fits; 6 waits for a decision:
-  approval, or `chandler resume`
+  package; 3 not healthy before the timeout; 5 no version of the package fits; 6 waits for a
+  decision: approval, or `chandler resume`
 
 Required permissions: `create` on bundledeployments.core.rukpak.io; for files of this machine, `create`
 and `patch` on configmaps in the controller's namespace.

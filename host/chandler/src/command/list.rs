@@ -40,8 +40,8 @@ Output:
   the age is left out where it is narrow, and the message and the source are added where it is
   wide. The states are Ready, Progressing, Failed, Awaiting approval (AwaitingApproval in JSON),
   Suspended, Deleting and Pending (not observed by the controller yet); the reason comes from the
-  condition Ready. HEALTH is about the version that runs, and STATE about the current spec. A line on
-  standard error says what waits for your decision, and which rollback keeps a revision.
+  condition Ready. HEALTH is about the version that runs, and STATE about the current spec. A line
+  on standard error says what waits for your decision, and which rollback keeps a revision.
 
 Exit codes: 0 success, 1 failed, 2 wrong usage
 

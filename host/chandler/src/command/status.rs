@@ -59,8 +59,8 @@ Output:
   has looked at them, so that their health may differ from what it reports.
 
   --watch ends when the bundle is healthy, when a change waits for a decision, and when retries will
-  not help: a user or an administrator has to act. The controller accepts or refuses a PlatformPolicy
-  at once: it has no rollout to watch.
+  not help: a user or an administrator has to act. The controller accepts or refuses a
+  PlatformPolicy at once: it has no rollout to watch.
 
 Exit codes: 0 healthy or ready, 1 not healthy or failed, 2 wrong usage, 3 neither healthy nor failed
   before the timeout, 6 what runs is healthy, and a change waits for a decision: approval, or

@@ -46,8 +46,8 @@ Output:
   standard output.
 
 Exit codes: 0 healthy, or changed with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before the
-  timeout; 5 no version of the package fits; 6 the change waits for approval (`chandler approve`), or
-  for `chandler resume`
+  timeout; 5 no version of the package fits; 6 the change waits for approval
+  (`chandler approve`), or for `chandler resume`
 
 Examples:
   Upgrade to another image:

@@ -23,8 +23,8 @@ use crate::{
 Output:
   A table on standard output, which fits the terminal; -o json and yaml have every field. The
   states of Catalogs are Ready, Stale (the index of earlier content is in use), Suspended, Failed and
-  Pending (not observed by the controller yet); AGE is the age of the content. On standard error, the
-  reason and the message of each Catalog that is not ready.
+  Pending (not observed by the controller yet); AGE is the age of the content. On standard error,
+  the reason and the message of each Catalog that is not ready.
 
 Exit codes: 0 success, 1 failed, 2 wrong usage
 
