@@ -256,7 +256,15 @@ async fn a_release_whose_conversion_webhook_is_broken_can_be_replaced() {
     let is_named = |message: &str| message.contains("existing custom resources were not checked");
     assert!(warnings.iter().flatten().any(|warning| is_named(&warning.message)), "{warnings:?}");
 
-    // In the version in which it is stored, it can be deleted without the webhook. The namespace of the test could not be.
-    widgets(&world).delete("one", &DeleteParams::default()).await.expect("the object exists");
+    // Nothing can read or delete the object until the webhook is repaired, or gone as here.
+    let mut crd = converted_crd(&world, &json!({"type": "string", "maxLength": 63}));
+    crd["spec"]["conversion"] = json!({"strategy": "None"});
+    let image = world.push(&Bundle::empty().with("manifests/crd.yaml", &crd.to_string())).await;
+    world.deploy(&world.name(), PLAIN, &image).await;
+    world.ready(&world.name()).await;
+    wait::eventually("the object is deleted", || async {
+        widgets(&world).delete("one", &DeleteParams::default()).await.is_ok()
+    })
+    .await;
     world.finish().await;
 }

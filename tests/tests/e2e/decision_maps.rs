@@ -441,9 +441,13 @@ async fn with_the_shipped_policies_only_who_may_decide_and_impersonate_the_accou
     let [mallory, half, full] = [0, 1, 2].map(|index: usize| system_maps(&world, &clients[index]));
     let decision = || resolver.decision(&world, "1", &[("app", &[])]);
     wait::eventually("the policies are in force", || async {
-        matches!(create(&mallory, decision()).await, Err(kube::Error::Api(status)) if status.message.contains("may not decide"))
+        // Until then the request is accepted, so nothing is stored.
+        let map: ConfigMap = serde_json::from_value(decision()).expect("a ConfigMap");
+        let refused = mallory.create(&PostParams { dry_run: true, ..PostParams::default() }, &map).await;
+        matches!(refused, Err(kube::Error::Api(status)) if status.message.contains("may not decide"))
     })
     .await;
+    assert!(denied(create(&mallory, decision()).await).contains("may not decide"));
     assert!(denied(create(&half, decision()).await).contains("may not impersonate ServiceAccount"));
     assert!(resolver.is_absent(&world).await);
     wait::eventually("the decision is accepted", || async { create(&full, decision()).await.is_ok() }).await;

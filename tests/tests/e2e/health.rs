@@ -150,11 +150,15 @@ async fn a_failure_after_the_rollout_is_reported_and_so_is_the_recovery() {
     world.apply(&name, spec).await;
     world.ready(&name).await;
     simulate(&world, "crash-loop").await;
-    let broken = world.condition(&name, "Healthy", "False", "Unhealthy").await;
-    let message = &condition(&broken, "Healthy").expect("Healthy").message;
-    // The Deployment only counts replicas; what happens to them is in its Pods.
+    // The Deployment only counts replicas; what happens to them is in its Pods, and may become known a little later.
     let cause = "Deployment.apps lighthouse/keeper: CrashLoopBackOff: container ";
-    assert!(message.contains(cause) && message.contains(" exited with code 1"), "{message}");
+    let deployments = world.deployments();
+    let broken = wait::until(&deployments, &name, "the cause", |deployment| {
+        let healthy = deployment.and_then(|it| condition(it, "Healthy")).filter(|it| it.reason == "Unhealthy");
+        healthy.is_some_and(|it| it.message.contains(cause) && it.message.contains(" exited with code 1"))
+    });
+    let broken = broken.await.expect("the BundleDeployment");
+    assert_eq!(condition(&broken, "Healthy").expect("Healthy").status, "False");
     assert_eq!(condition(&broken, "Ready").expect("Ready").status, "False");
     assert_eq!(condition(&broken, "Installed").expect("Installed").status, "True");
     assert_eq!(condition(&broken, "Progressing").expect("Progressing").reason, "Succeeded");
