@@ -20,7 +20,7 @@
 //! | [`object`] | a Kubernetes object and its identity |
 //! | [`order`] | the order of kinds inside a stage |
 //! | [`pattern`] | names with `*` in them |
-//! | [`pointer`] | the names in JSON pointers |
+//! | [`pointer`](mod@pointer) | the names in JSON pointers |
 //! | [`reason`] | reasons of conditions |
 //! | [`remedy`] | how a condition ends: by a retry, or by whose action |
 //! | [`release`] | the objects that a provisioner rendered from a bundle |

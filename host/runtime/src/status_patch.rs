@@ -20,7 +20,7 @@ where
     write_as(api, &K::kind(&()), name, old, new).await
 }
 
-/// Like [`write`], for objects whose type does not know their kind.
+/// Like [`write()`], for objects whose type does not know their kind.
 pub async fn write_as<K, S>(
     api: &Api<K>,
     kind: &str,
