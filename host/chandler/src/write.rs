@@ -3,6 +3,7 @@
 pub mod adoption;
 pub mod approval;
 pub mod catalog;
+pub mod change;
 pub mod content;
 #[cfg(feature = "dev")]
 pub mod control_plane;
@@ -20,7 +21,6 @@ pub mod installation;
 pub mod kubeconfig_file;
 pub mod migration;
 pub mod namespace;
-pub mod provisioner_class;
 pub mod resolution;
 pub mod rollback;
 pub mod upload;

@@ -16,7 +16,7 @@ use crate::{
         controller_lease::{self, Evidence},
         explained,
     },
-    view::{output, path::Path, terminal::Terminal, text::one_line},
+    view::{output, path::Path, terminal::Terminal},
 };
 
 /// Every kind that leads to packages.
@@ -74,10 +74,7 @@ impl Explain {
             OutputFormat::Json => output::print(&output::json(&path)?)?,
         }
         let evidence = Evidence::of(found.deployments.values(), Timestamp::now());
-        let absent = controller_lease::absence(&client, &self.controller.system_namespace, evidence).await;
-        if let Some(absent) = absent {
-            terminal.line(one_line(&absent));
-        }
+        controller_lease::report_absence(&client, &self.controller.system_namespace, evidence, terminal).await;
         Ok(())
     }
 }

@@ -132,10 +132,7 @@ impl List {
                 terminal.line(note);
             }
             let evidence = Evidence::of(&deployments.items, now);
-            let absent = controller_lease::absence(&client, &self.controller.system_namespace, evidence).await;
-            if let Some(absent) = absent {
-                terminal.line(one_line(&absent));
-            }
+            controller_lease::report_absence(&client, &self.controller.system_namespace, evidence, terminal).await;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use chandler_api::{Catalog, PlatformOperator, ReportingKind};
+use chandler_api::{Catalog, PlatformOperator, ProvisionerClass, ReportingKind, Resolution};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 
@@ -16,7 +16,7 @@ use crate::{
     },
     read::{classes, cluster, explained, reported, resolutions, settled},
     view::terminal::Terminal,
-    write::{catalog, deployment, provisioner_class, resolution},
+    write::{change, deployment},
 };
 
 /// Every kind that the controller fetches or installs something for.
@@ -124,7 +124,7 @@ impl Reconcile {
                 .hint(format!("`chandler resume {target}` resumes it, and resolves its source")));
         }
         let at = Timestamp::now().to_string();
-        catalog::request_reconcile(client, name, &at).await?;
+        change::request_reconcile::<Catalog>(client, name, &at).await?;
         terminal.line(format!("requested a reconcile of {target}"));
         if !self.waiting.wait {
             return Ok(());
@@ -139,7 +139,7 @@ impl Reconcile {
         let operator: PlatformOperator = reported::get(client, name).await?;
         let at = Timestamp::now().to_string();
         if let Some(name) = explained::platform_resolution(client, &operator).await?.and_then(|it| it.metadata.name) {
-            resolution::request_reconcile(client, &name, &at).await?;
+            change::request_reconcile::<Resolution>(client, &name, &at).await?;
         }
         let installed = operator.status.and_then(|status| status.active_bundle_deployment).map(|active| active.name);
         if let Some(name) = &installed {
@@ -159,7 +159,7 @@ impl Reconcile {
     async fn reconcile_class(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
         let name = self.name.name.as_str();
         let at = Timestamp::now().to_string();
-        provisioner_class::request_reconcile(client, name, &at).await?;
+        change::request_reconcile::<ProvisionerClass>(client, name, &at).await?;
         terminal.line(format!("requested a reconcile of ProvisionerClass {name}"));
         if !self.waiting.wait {
             return Ok(());
@@ -177,7 +177,7 @@ impl Reconcile {
                 .hint(format!("`chandler resume {target}` resumes and reconciles it")));
         }
         let at = Timestamp::now().to_string();
-        resolution::request_reconcile(client, name, &at).await?;
+        change::request_reconcile::<Resolution>(client, name, &at).await?;
         let set = found.status.and_then(|status| status.bundle_deployment);
         if let Some(set) = &set {
             deployment::request_reconcile(client, set, &at, self.repair).await?;

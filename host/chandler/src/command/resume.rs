@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use chandler_api::{Catalog, ReportingKind};
+use chandler_api::{BundleDeployment, Catalog, ReportingKind, Resolution};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 
@@ -16,7 +16,7 @@ use crate::{
     },
     read::{cluster, reported, resolutions, settled},
     view::terminal::Terminal,
-    write::{catalog, deployment, resolution},
+    write::change,
 };
 
 /// Resume a suspended BundleDeployment, Resolution or Catalog
@@ -66,7 +66,7 @@ impl Resume {
             _ => {}
         }
         if cluster::deployment(&client, name).await?.spec.suspend {
-            deployment::set_suspend(&client, name, false).await?;
+            change::set_suspend::<BundleDeployment>(&client, name, false).await?;
             terminal.line(format!("resumed {target}"));
         } else {
             terminal.line(format!("{target} is not suspended"));
@@ -82,11 +82,11 @@ impl Resume {
         let (target, name, started) = (&self.name, self.name.name.as_str(), Instant::now());
         let mut request = None;
         if reported::get::<Catalog>(client, name).await?.spec.suspend {
-            catalog::set_suspend(client, name, false).await?;
+            change::set_suspend::<Catalog>(client, name, false).await?;
             terminal.line(format!("resumed {target}"));
             // The source may have moved since, and its interval may be long.
             let at = Timestamp::now().to_string();
-            catalog::request_reconcile(client, name, &at).await?;
+            change::request_reconcile::<Catalog>(client, name, &at).await?;
             request = Some(at);
         } else {
             terminal.line(format!("{target} is not suspended"));
@@ -104,7 +104,7 @@ impl Resume {
     async fn resume_resolution(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
         let (target, name) = (&self.name, self.name.name.as_str());
         if resolutions::get(client, name).await?.spec.suspend {
-            resolution::set_suspend(client, name, false).await?;
+            change::set_suspend::<Resolution>(client, name, false).await?;
             terminal.line(format!("resumed {target}"));
         } else {
             terminal.line(format!("{target} is not suspended"));

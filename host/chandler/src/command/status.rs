@@ -31,7 +31,6 @@ use crate::{
         resolution_status::ResolutionStatusView,
         subject::Subject,
         terminal::Terminal,
-        text::one_line,
     },
 };
 
@@ -198,10 +197,7 @@ impl Status {
         // A rollout that was followed to its end has a controller.
         if !self.watch {
             let evidence = Evidence::of([&deployment], Timestamp::now());
-            let absent = controller_lease::absence(client, &self.controller.system_namespace, evidence).await;
-            if let Some(absent) = absent {
-                terminal.line(one_line(&absent));
-            }
+            controller_lease::report_absence(client, &self.controller.system_namespace, evidence, terminal).await;
         }
         Ok(exit_code(explanation.healthy, explanation.overview.only_waits()))
     }

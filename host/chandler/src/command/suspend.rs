@@ -1,6 +1,6 @@
 //! `chandler suspend`.
 
-use chandler_api::{Catalog, ReportingKind};
+use chandler_api::{BundleDeployment, Catalog, ReportingKind, Resolution};
 
 use crate::{
     CommandError,
@@ -10,7 +10,7 @@ use crate::{
     },
     read::{cluster, reported, resolutions},
     view::terminal::Terminal,
-    write::{catalog, deployment, resolution},
+    write::change,
 };
 
 /// Suspend a BundleDeployment, a Resolution or a Catalog
@@ -59,9 +59,9 @@ impl Suspend {
             return Ok(());
         }
         match target.kind() {
-            ReportingKind::Resolution => resolution::set_suspend(&client, name, true).await?,
-            ReportingKind::Catalog => catalog::set_suspend(&client, name, true).await?,
-            _ => deployment::set_suspend(&client, name, true).await?,
+            ReportingKind::Resolution => change::set_suspend::<Resolution>(&client, name, true).await?,
+            ReportingKind::Catalog => change::set_suspend::<Catalog>(&client, name, true).await?,
+            _ => change::set_suspend::<BundleDeployment>(&client, name, true).await?,
         }
         terminal.line(format!("suspended {target}: `chandler resume {target}` resumes it"));
         Ok(())

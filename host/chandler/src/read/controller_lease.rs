@@ -9,6 +9,7 @@ use k8s_openapi::{
 use kube::{Api, Client};
 
 use super::dev_controller;
+use crate::view::{terminal::Terminal, text::one_line};
 
 /// The duration of a Lease that states none.
 const DURATION: SignedDuration = SignedDuration::from_secs(15);
@@ -42,6 +43,13 @@ impl Evidence {
 pub fn is_observed(deployment: &BundleDeployment) -> bool {
     let observed = deployment.status.as_ref().and_then(|status| status.observed_generation);
     observed.is_some() && observed >= deployment.metadata.generation
+}
+
+/// Prints that no controller holds the Lease in its namespace, if none does. This is one request.
+pub async fn report_absence(client: &Client, system_namespace: &str, evidence: Evidence, terminal: &Terminal) {
+    if let Some(absent) = absence(client, system_namespace, evidence).await {
+        terminal.line(one_line(&absent));
+    }
 }
 
 /// What to print if no controller holds the Lease in its namespace. This is one request; a user who may not read the Lease gets nothing.

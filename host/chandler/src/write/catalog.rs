@@ -1,11 +1,10 @@
 //! Creates, changes and deletes Catalogs.
 
-use chandler_api::{Catalog, names::REQUESTED_AT_ANNOTATION};
+use chandler_api::Catalog;
 use kube::{
     Api, Client, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, PostParams},
 };
-use serde_json::{Value, json};
 
 use super::deployment::Effect;
 use crate::CommandError;
@@ -29,27 +28,6 @@ pub async fn create(client: &Client, catalog: &Catalog, effect: Effect) -> Resul
             _ => failed,
         }
     })
-}
-
-/// Sets `spec.suspend`.
-pub async fn set_suspend(client: &Client, name: &str, suspend: bool) -> Result<(), CommandError> {
-    let manager = if suspend { "chandler-suspend" } else { "chandler-resume" };
-    merge(client, name, manager, json!({"spec": {"suspend": suspend}})).await
-}
-
-/// Requests a reconcile, by a new value of its annotation.
-pub async fn request_reconcile(client: &Client, name: &str, at: &str) -> Result<(), CommandError> {
-    merge(client, name, "chandler-reconcile", json!({"metadata": {"annotations": {REQUESTED_AT_ANNOTATION: at}}})).await
-}
-
-async fn merge(client: &Client, name: &str, manager: &str, patch: Value) -> Result<(), CommandError> {
-    let catalogs: Api<Catalog> = Api::all(client.clone());
-    let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
-    catalogs
-        .patch(name, &parameters, &Patch::Merge(patch))
-        .await
-        .map(drop)
-        .map_err(|error| CommandError::failed(format!("failed to patch Catalog {name}")).because(&error))
 }
 
 /// Deletes a Catalog.

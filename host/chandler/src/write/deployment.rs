@@ -10,6 +10,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
+use super::change::merge;
 use crate::CommandError;
 
 /// The field manager of new BundleDeployments.
@@ -135,29 +136,14 @@ pub fn to_revision(deployment: &BundleDeployment) -> Option<i64> {
     deployment.spec.rollout.as_ref()?.to_revision
 }
 
-/// Sets `spec.suspend`.
-pub async fn set_suspend(client: &Client, name: &str, suspend: bool) -> Result<(), CommandError> {
-    let manager = if suspend { "chandler-suspend" } else { "chandler-resume" };
-    merge(client, name, manager, json!({"spec": {"suspend": suspend}})).await
-}
-
 /// Requests a reconcile, by a new value of its annotation; with `repair`, also one repair of the objects.
 pub async fn request_reconcile(client: &Client, name: &str, at: &str, repair: bool) -> Result<(), CommandError> {
     let mut annotations = json!({REQUESTED_AT_ANNOTATION: at});
     if let Some(annotations) = annotations.as_object_mut().filter(|_| repair) {
         annotations.insert(REPAIR_AT_ANNOTATION.to_owned(), at.into());
     }
-    merge(client, name, "chandler-reconcile", json!({"metadata": {"annotations": annotations}})).await
-}
-
-async fn merge(client: &Client, name: &str, manager: &str, patch: Value) -> Result<(), CommandError> {
-    let deployments: Api<BundleDeployment> = Api::all(client.clone());
-    let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
-    deployments
-        .patch(name, &parameters, &Patch::Merge(patch))
+    merge::<BundleDeployment>(client, name, "chandler-reconcile", json!({"metadata": {"annotations": annotations}}))
         .await
-        .map(drop)
-        .map_err(|error| CommandError::failed(format!("failed to patch BundleDeployment {name}")).because(&error))
 }
 
 #[cfg(test)]

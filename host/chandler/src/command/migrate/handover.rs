@@ -31,6 +31,7 @@ use crate::{
     },
     write::{
         adoption::entry,
+        change,
         deployment::{self, Effect},
         migration::{self, Deleted},
     },
@@ -350,7 +351,7 @@ async fn is_adopted(
     let name = deployment.name_any();
     // Earlier versions of this command began with a suspended BundleDeployment.
     if deployment.spec.suspend {
-        deployment::set_suspend(client, &name, false).await?;
+        change::set_suspend::<BundleDeployment>(client, &name, false).await?;
     }
     let remaining: Vec<String> = managers.iter().map(|manager| one_line(&manager.to_string())).collect();
     let remaining = remaining.join(" and ");
