@@ -44,5 +44,6 @@ pub use image::{
 };
 pub use limits::{LimitExceeded, Limits};
 pub use store::{Collected, Store, Upload};
+pub use tgz::TemporaryFile;
 pub use transport::{ServerFailure, connection_trust_problem};
 pub use tree::Tree;

@@ -192,6 +192,13 @@ impl Store {
         opened.map_err(StoreError::at("open", path))
     }
 
+    /// A lock without which what is written below `work` can be removed as a leftover.
+    pub(crate) fn lock_for_writing(&self) -> Result<File, StoreError> {
+        let lock = self.lock_file()?;
+        lock.lock_shared().map_err(StoreError::at("lock", self.inner.root.join("lock")))?;
+        Ok(lock)
+    }
+
     /// Removes leftovers below `work`, unless a process is writing there.
     fn remove_leftovers(&self) -> Result<(), StoreError> {
         let lock = self.lock_file()?;

@@ -21,9 +21,11 @@ impl Store {
     ///
     /// # Errors
     /// The disk fails.
-    pub fn temporary_file(&self) -> Result<NamedTempFile, StoreError> {
+    pub fn temporary_file(&self) -> Result<TemporaryFile, StoreError> {
+        let lock = self.lock_for_writing()?;
         let directory = self.work();
-        NamedTempFile::new_in(&directory).map_err(StoreError::at("create a file in", directory))
+        let file = NamedTempFile::new_in(&directory).map_err(StoreError::at("create a file in", directory))?;
+        Ok(TemporaryFile { file, _lock: lock })
     }
 
     /// Files as tar, compressed with gzip: the same bytes whenever this version writes the same files, since it has no
@@ -41,6 +43,31 @@ impl Store {
             Ok(file)
         };
         write().map_err(StoreError::at("write an archive in", &directory))
+    }
+}
+
+/// A file in the cache directory that is removed when this is dropped.
+#[derive(Debug)]
+pub struct TemporaryFile {
+    file: NamedTempFile,
+    /// A shared lock, so that no process removes the file as a leftover. Dropped last.
+    _lock: File,
+}
+
+impl TemporaryFile {
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+}
+
+impl Write for TemporaryFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 

@@ -275,6 +275,20 @@ async fn damage_is_found_when_a_tree_is_opened_and_mended_by_the_next_import() {
     }
 }
 
+#[test]
+fn files_that_are_being_received_are_not_leftovers() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path(), Limits::default()).unwrap();
+    let mut file = store.temporary_file().unwrap();
+    file.write_all(b"a part").unwrap();
+    // Another process starts with the same cache.
+    Store::open(directory.path(), Limits::default()).unwrap();
+    assert_eq!(fs::read(file.path()).unwrap(), b"a part");
+    let path = file.path().to_owned();
+    drop(file);
+    assert!(!path.exists());
+}
+
 #[tokio::test]
 async fn leftovers_of_a_crash_are_removed_unless_a_process_works_on_them() {
     let (directory, first) = store(Limits::default());

@@ -67,7 +67,12 @@ impl Store {
         let directory = self.inner.root.join(DIRECTORY);
         let mut kept = Vec::new();
         for entry in fs::read_dir(&directory).map_err(StoreError::at("list", &directory))? {
-            let path = entry.map_err(StoreError::at("list", &directory))?.path();
+            let entry = entry.map_err(StoreError::at("list", &directory))?;
+            // It is being written.
+            if entry.file_name().to_string_lossy().starts_with(chandler_cache::TEMPORARY) {
+                continue;
+            }
+            let path = entry.path();
             let Some(text) = self.tagged(&path, UPLOAD)? else { continue };
             match serde_json::from_slice::<Upload>(&text) {
                 Ok(upload) if keep(&upload) => kept.push(upload),
@@ -134,6 +139,12 @@ mod tests {
         assert_eq!(store.upload("a").unwrap(), None);
         assert_eq!(store.retain_uploads(|upload| upload.name == "b").unwrap(), [upload("b", "2")]);
         assert_eq!(store.upload("c").unwrap(), None);
+        // A record that is being written is left alone.
+        let written = directory.path().join(DIRECTORY).join(format!("{}1", chandler_cache::TEMPORARY));
+        fs::copy(store.upload_path("b"), &written).unwrap();
+        assert_eq!(store.retain_uploads(|upload| upload.name != "b").unwrap(), []);
+        assert!(written.exists());
+        store.remember_upload(&upload("b", "2")).unwrap();
 
         // Nothing but what the store wrote is a record, also under the name of another object.
         let (from, to) = (store.upload_path("b"), store.upload_path("d"));

@@ -49,8 +49,7 @@ pub(crate) enum AddError {
 impl Store {
     /// Starts a tree.
     pub(crate) fn begin(&self) -> Result<Workspace, StoreError> {
-        let lock = self.lock_file()?;
-        lock.lock_shared().map_err(StoreError::at("lock", self.inner.root.join("lock")))?;
+        let lock = self.lock_for_writing()?;
         let directory = tempfile::Builder::new().prefix("").tempdir_in(self.work());
         let directory = directory.map_err(StoreError::at("create directory in", self.work()))?;
         let tree = directory.path().join(TREE);
