@@ -14,6 +14,7 @@ pub mod format;
 pub mod installation;
 #[cfg(feature = "dev")]
 pub mod kind_set;
+pub mod monitoring;
 pub mod registry;
 pub mod system_namespace;
 pub mod target;

@@ -11,6 +11,7 @@
 //! - `connection`: opens one connection, and ends it when the server stops answering.
 //! - [`monitored`] and [`Availability`]: whether the API server answers, and when it answers again.
 //! - [`fenced`]: writes that wait while a [`Fence`] is closed.
+//! - [`measured`](fn@measured): reports each request, its answer and its duration, as [`RequestAttributes`] describe it.
 //! - [`insistent`]: sends a write again that met another one.
 //! - [`kinds`](fn@kinds): the kinds that an API server serves.
 //! - `body`: the body of a response, whose end frees a stream.
@@ -24,6 +25,7 @@ mod connector;
 mod fence;
 mod insistence;
 mod kinds;
+mod measured;
 mod pool;
 mod transport;
 
@@ -34,4 +36,5 @@ pub use connection::KeepAlive;
 pub use fence::{Fence, FenceKeeper, fenced};
 pub use insistence::insistent;
 pub use kinds::kinds;
+pub use measured::{Observer, RequestAttributes, measured};
 pub use pool::MAX_STREAMS;

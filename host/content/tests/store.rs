@@ -7,6 +7,7 @@ mod common;
 use std::{
     collections::BTreeSet,
     fs::{self, File},
+    io::Write as _,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::{
@@ -277,12 +278,11 @@ async fn damage_is_found_when_a_tree_is_opened_and_mended_by_the_next_import() {
 
 #[test]
 fn files_that_are_being_received_are_not_leftovers() {
-    let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path(), Limits::default()).unwrap();
+    let (directory, store) = store(Limits::default());
     let mut file = store.temporary_file().unwrap();
     file.write_all(b"a part").unwrap();
     // Another process starts with the same cache.
-    Store::open(directory.path(), Limits::default()).unwrap();
+    Store::open(&directory.path().join("cache"), Limits::default()).unwrap();
     assert_eq!(fs::read(file.path()).unwrap(), b"a part");
     let path = file.path().to_owned();
     drop(file);

@@ -1,6 +1,9 @@
 //! What every reconciler needs: the API server, and the options of the administrator.
 
+use std::sync::Arc;
+
 use chandler_client::Availability;
+use chandler_monitoring::Metrics;
 use chandler_runtime::{ClusterInfoWatch, Events};
 use kube::Client;
 
@@ -18,4 +21,6 @@ pub(crate) struct Cluster {
     pub(crate) events: Events,
     /// The version and the kinds of the cluster.
     pub(crate) info: ClusterInfoWatch,
+    /// What is measured.
+    pub(crate) metrics: Arc<Metrics>,
 }

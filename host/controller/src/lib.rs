@@ -31,6 +31,7 @@
 //! | `grants` | permissions, accounts and namespaces that users add |
 //! | `registries` | registries that do not answer, and the BundleDeployments that wait for them |
 //! | `mirror_sets` | mirrors that the cluster sets |
+//! | `monitoring` | what probes and scrapes learn of this controller |
 //! | `values` | watches of ConfigMaps and Secrets with values, and what hides their values |
 //! | `events` | the Events of status changes |
 //! | `sealed_files` | records beside the caches that only this controller writes |
@@ -54,6 +55,7 @@ mod held;
 mod housekeeping;
 mod memory;
 mod mirror_sets;
+mod monitoring;
 pub mod options;
 mod platform_operator;
 mod platform_policy;
@@ -70,7 +72,7 @@ pub use chandler_resolution::cluster_operators::{
     Names as ClusterOperatorNames, Thresholds as ClusterOperatorThresholds,
 };
 pub use chandler_runtime::{Election, ElectionError, Timing, WatchSelector};
-pub use chandler_serve::Options as ContentOptions;
+pub use chandler_serve::{MetricsOptions, Options as ContentOptions};
 pub use cluster_operator::{ClusterOperatorMode, ClusterOperatorSettings};
 pub use mirror_sets::{MirrorSets, UnknownMirrorSets};
 pub use options::{Options, PlatformPackages};

@@ -1,6 +1,6 @@
 //! The options that an administrator sets.
 
-use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::Duration};
 
 use chandler_api::OlmCatalogs;
 use chandler_certificates::Policy;
@@ -43,6 +43,10 @@ pub struct Options {
     pub compiler: Compiler,
     /// The content service. Default: none.
     pub content: Option<chandler_serve::Options>,
+    /// The address on which the probes of the kubelet are answered over HTTP. Default: none.
+    pub probe_address: Option<SocketAddr>,
+    /// Where metrics are served. Default: nowhere.
+    pub metrics: Option<chandler_serve::MetricsOptions>,
     /// Registries, as `host` or `host:port`, that are accessed without TLS. Registries on loopback always may be.
     pub plain_http_registries: Vec<String>,
     /// Mirrors, blocked and insecure registries. Default none.
@@ -120,6 +124,8 @@ impl Default for Options {
             cache_directory: PathBuf::from("/var/cache/chandler"),
             compiler: Compiler::InProcess,
             content: None,
+            probe_address: None,
+            metrics: None,
             plain_http_registries: Vec::new(),
             registries: Registries::default(),
             registry_certificates: Vec::new(),

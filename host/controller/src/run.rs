@@ -10,13 +10,14 @@ use chandler_catalog::Indexes;
 use chandler_client::{Availability, fenced, insistent, monitored};
 use chandler_content::{ImageOptions, Images, RegistrySettings, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
+use chandler_monitoring::{Health, Phase};
 use chandler_permissions::{Account, Installation};
 use chandler_proxies::Proxies;
 use chandler_records::{RecordError, Records};
 use chandler_releases::Releases;
 use chandler_rollout::{PARENT_MARKS, Rollout, informers, readable};
 use chandler_runtime::{
-    Backoff, Capacity, ClusterInfoWatch, ElectionError, Events, GenerationTracker, LogMetrics, Metrics, Reflector,
+    Backoff, Capacity, ClusterInfoWatch, ElectionError, Events, GenerationTracker, Metrics, Reflector,
     Shutdown, Slots, is_momentary, leadership, patiently, probe, while_leader,
 };
 use chandler_serve::{Listener, ServeError, Served};
@@ -41,6 +42,7 @@ use crate::{
     housekeeping,
     memory::Memory,
     mirror_sets::ClusterMirrors,
+    monitoring::{Listeners, Monitoring, Objects, Reconciles, note_shutdown},
     platform_operator::{Platform, PlatformOperatorStates, PlatformOperators},
     platform_policy::{PlatformPolicies, Policies},
     provisioner_class::{Classes, Components, ProvisionerClasses},
@@ -78,9 +80,9 @@ pub enum ControllerError {
         /// The error of the client.
         source: kube::Error,
     },
-    /// The content service cannot run.
+    /// Content, metrics or probes cannot be served.
     #[error(transparent)]
-    Content(#[from] ServeError),
+    Serve(#[from] ServeError),
     /// Another controller has become the leader, or the Lease cannot be held.
     #[error(transparent)]
     Election(#[from] ElectionError),
@@ -94,10 +96,33 @@ pub async fn run(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ControllerError> {
     let shutdown = leadership::shutdown(shutdown);
+    let monitoring = Monitoring::default();
+    let serving = Listeners::bind(&options)?.serve(client.clone(), monitoring.clone());
+    let (client, health) = (monitoring.measured(&client), monitoring.health.clone());
+    let stopping = shutdown.clone();
+    let working = Box::pin(lead(client, options, monitoring, shutdown));
+    tokio::select! {
+        ended = working => ended,
+        Err(error) = serving => Err(error.into()),
+        () = note_shutdown(health, stopping) => Ok(()),
+    }
+}
+
+/// Reconciles while this process is the leader, if there is an election.
+async fn lead(
+    client: Client,
+    options: Options,
+    monitoring: Monitoring,
+    shutdown: Shutdown,
+) -> Result<(), ControllerError> {
     let Some(election) = options.leader_election.clone() else {
-        return Box::pin(reconcile(client, options, shutdown)).await;
+        return Box::pin(reconcile(client, options, monitoring, shutdown)).await;
     };
-    let ran = while_leader(&election, shutdown, |shutdown, fence| reconcile(fenced(&client, fence), options, shutdown));
+    let standby = monitoring.health.clone();
+    let election = election.when_waiting(move || standby.note(Phase::Standby));
+    let ran = while_leader(&election, shutdown, |shutdown, fence| {
+        reconcile(fenced(&client, fence), options, monitoring, shutdown)
+    });
     Box::pin(ran).await?.unwrap_or(Ok(()))
 }
 
@@ -111,10 +136,18 @@ enum Ended {
 
 /// Reconciles until shutdown. When etcd was restored from a snapshot, everything in memory is about a cluster that no longer exists:
 /// objects, records, own writes. Then it begins anew, as after a start of the process.
-async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Result<(), ControllerError> {
+async fn reconcile(
+    client: Client,
+    options: Options,
+    monitoring: Monitoring,
+    shutdown: Shutdown,
+) -> Result<(), ControllerError> {
     let mut not_before = Instant::now();
     loop {
-        match Box::pin(reconcile_until_rewind(client.clone(), options.clone(), shutdown.clone(), not_before)).await? {
+        monitoring.health.note(Phase::Listing);
+        let ended =
+            reconcile_until_rewind(client.clone(), options.clone(), monitoring.clone(), shutdown.clone(), not_before);
+        match Box::pin(ended).await? {
             Ended::Shutdown => return Ok(()),
             Ended::Rewound(object) => tracing::warn!(
                 object,
@@ -138,6 +171,7 @@ async fn rewound(availability: &Availability, not_before: Instant) -> String {
 async fn reconcile_until_rewind(
     client: Client,
     options: Options,
+    monitoring: Monitoring,
     shutdown: Shutdown,
     not_before: Instant,
 ) -> Result<Ended, ControllerError> {
@@ -157,6 +191,7 @@ async fn reconcile_until_rewind(
         client: client.clone(),
         availability,
         options,
+        metrics: Arc::clone(&monitoring.metrics),
     });
     let options = &cluster.options;
 
@@ -220,7 +255,15 @@ async fn reconcile_until_rewind(
     let held = Held { installer: Arc::clone(&installer), catalogs: Arc::clone(&catalog_states) };
     let serving = serve(listener, held, indexes, shutdown.clone());
 
-    let metrics: Arc<dyn Metrics> = Arc::new(LogMetrics);
+    let metrics: Arc<dyn Metrics> = Arc::new(Reconciles(Arc::clone(&monitoring.metrics)));
+    let objects = Arc::new(Objects {
+        deployments: deployments.cache(),
+        classes: classes.cache(),
+        catalogs: catalogs.cache(),
+        resolutions: resolutions.cache(),
+        operators: operators.cache(),
+        policies: policies.cache(),
+    });
     let classes = provisioner_classes.controller(classes, Arc::clone(&metrics), &shutdown);
     let resolution_reconciler =
         Resolutions::new(&installer, &sets, (&catalog_states, indexes), &in_force, &resolutions);
@@ -242,12 +285,19 @@ async fn reconcile_until_rewind(
     let deployments = BundleDeployments::controller(&installer, deployments, metrics, &shutdown);
     let worker = Worker::new(&cluster, &known, &decisions);
     tracing::info!("the controller runs");
+    let (held, engine) = (Arc::clone(&objects), components.engine.clone());
+    let slots = Arc::downgrade(&installer);
+    monitoring.metrics.read_state_with(move || {
+        let waiting = slots.upgrade().map_or(0, |installer| installer.slots.waiting());
+        held.state(&engine, waiting)
+    });
     let ended = tokio::select! {
         _ = futures::future::join3(
             futures::future::join3(classes.run(), catalogs.run(), deployments.run()),
             futures::future::join(resolutions.run(), operators.run()),
             policies.run(),
         ) => Ended::Shutdown,
+        () = note_ready(objects, monitoring.health) => Ended::Shutdown,
         () = watch_approvals => Ended::Shutdown,
         () = housekeeping::run(&installer, &catalog_states) => Ended::Shutdown,
         () = follow_inputs(&installer) => Ended::Shutdown,
@@ -264,6 +314,14 @@ async fn reconcile_until_rewind(
     installer.end();
     tracing::info!("the controller stopped");
     Ok(ended)
+}
+
+/// Notes when all objects are known. Never completes.
+async fn note_ready(objects: Arc<Objects>, health: Health) {
+    if objects.listed().await {
+        health.note(Phase::Reconciling);
+    }
+    std::future::pending::<()>().await;
 }
 
 /// Wakes BundleDeployments when something that they wait for outside of the cluster's watches changes: a source that moved, a registry that

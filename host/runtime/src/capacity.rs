@@ -101,6 +101,11 @@ impl Capacity {
         self.turns.available() << 10
     }
 
+    /// How many requests wait.
+    pub fn waiting(&self) -> usize {
+        self.turns.waiting()
+    }
+
     /// Ends all waits: the controller is shutting down.
     pub fn close(&self) {
         self.turns.close();

@@ -60,6 +60,11 @@ impl Slots {
         Self { all: Turns::new(usize::from(count.max(1))), capacity, slot_timeout: SLOT_TIMEOUT }
     }
 
+    /// How many reconciles wait for a slot or for memory.
+    pub fn waiting(&self) -> usize {
+        self.all.waiting().saturating_add(self.capacity.waiting())
+    }
+
     /// Starts no further reconcile: the controller is shutting down. Reconciles in progress continue, as far as they have the memory.
     pub fn close(&self) {
         self.all.close();

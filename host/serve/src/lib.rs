@@ -1,6 +1,7 @@
-//! The content of bundles and catalogs over HTTPS, for callers that the API server vouches for.
+//! What the controller serves: the content of bundles and catalogs and its metrics over HTTPS, for callers that the API server vouches for,
+//! and answers to the probes of the kubelet over HTTP.
 //!
-//! Each request has a bearer token of the API server. A TokenReview identifies the user, and a SubjectAccessReview checks the permission;
+//! Each request but a probe has a bearer token of the API server. A TokenReview identifies the user, and a SubjectAccessReview checks the permission;
 //! nothing is answered before. So users without permission cannot learn what exists.
 //!
 //! | request | permission | answer |
@@ -8,6 +9,8 @@
 //! | GET `/bundles/NAME.tgz` | `get` on the path | the content of a BundleDeployment |
 //! | GET `/catalogs/NAME/api/v1/all` | `get` on the path | all documents of a Catalog, as JSON lines |
 //! | GET `/catalogs/NAME/api/v1/metas` | `get` on the path | those with a `schema`, `package` and `name` |
+//! | GET `/metrics`, on an address of its own | `get` on the path | the metrics of the controller |
+//! | GET `/livez`, `/readyz`, on an address of their own | none | one line about the controller |
 //! | PUT `/uploads/NAME.tgz` | `update` on the BundleDeployment | takes its content |
 //!
 //! | module | holds |
@@ -19,6 +22,8 @@
 //! | `places` | how callers share the transfers that are under way |
 //! | `conditional` | entity tags and ranges |
 //! | `body` | bodies that a thread writes, for clients that may stop reading |
+//! | [`metrics`], [`probes`] | the metrics, and the answers to probes |
+//! | `https` | serves with certificates that change |
 //! | `certificate` | the certificate: generated here, or from a Secret |
 //! | `announcement` | the ConfigMap with the URL and the CA for clients |
 
@@ -29,7 +34,10 @@ mod callers;
 mod catalogs;
 mod certificate;
 mod conditional;
+mod https;
+pub mod metrics;
 mod places;
+pub mod probes;
 mod refusal;
 mod routes;
 pub mod server;
@@ -37,5 +45,7 @@ mod uploads;
 
 pub use self::{
     announcement::{AUTHORITY, URL},
-    server::{Holding, Holdings, Listener, Options, ServeError, Served, Target},
+    metrics::MetricsListener,
+    probes::ProbeListener,
+    server::{Holding, Holdings, Listener, MetricsOptions, Options, ServeError, Served, Target},
 };

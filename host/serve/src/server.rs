@@ -5,17 +5,13 @@ use std::{
     future::Future,
     io,
     net::{SocketAddr, TcpListener},
-    pin::pin,
     sync::Arc,
-    time::Duration,
 };
 
-use axum_server::{Handle, tls_rustls::RustlsConfig};
 use chandler_catalog::Indexes;
 use chandler_content::Store;
 use chandler_core::Digest;
-use futures::{Stream, StreamExt as _, stream::BoxStream};
-use hyper_util::rt::TokioTimer;
+use futures::{StreamExt as _, stream::BoxStream};
 use kube::{Api, Client};
 
 use crate::{
@@ -23,15 +19,10 @@ use crate::{
     bundles::Bundles,
     callers::Callers,
     catalogs::Catalogs,
-    certificate,
+    certificate, https,
     routes::{self, Service},
     uploads::Uploads,
 };
-
-/// How long a client may take for the header of a request, also of the next one on a connection.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long answers may take after a shutdown has begun.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// What the controller holds. Only what it found itself counts, never a status: others may write that.
 pub trait Holdings: Send + Sync {
@@ -93,20 +84,38 @@ impl Options {
     }
 }
 
-/// The service cannot run.
+/// Where metrics are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricsOptions {
+    /// The address to listen on.
+    pub address: SocketAddr,
+    /// The name of the Service of the cluster in front of it, for the certificate. Default `chandler-metrics`.
+    pub service: String,
+    /// A Secret of type `kubernetes.io/tls` in the system namespace. Default: certificates are made.
+    pub tls_secret: Option<String>,
+}
+
+/// A service cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address cannot be used.
-    #[error("the content service cannot listen on {address}")]
+    #[error("cannot listen on {address} for {what}")]
     Listen {
+        /// What would be served: content, metrics or probes.
+        what: &'static str,
         /// The address.
         address: SocketAddr,
         /// The cause.
         source: io::Error,
     },
     /// Connections cannot be accepted.
-    #[error("the content service failed")]
-    Accept(#[source] io::Error),
+    #[error("connections for {what} cannot be accepted")]
+    Accept {
+        /// What is served.
+        what: &'static str,
+        /// The cause.
+        source: io::Error,
+    },
 }
 
 /// A bound address, on which nothing is served yet.
@@ -136,11 +145,9 @@ impl Listener {
     /// # Errors
     /// The address is in use, or may not be used.
     pub fn bind(options: Options, namespace: &str) -> Result<Self, ServeError> {
-        let address = options.address;
-        let failed = |source| ServeError::Listen { address, source };
-        let socket = TcpListener::bind(address).map_err(failed)?;
-        socket.set_nonblocking(true).map_err(failed)?;
-        let bound = socket.local_addr().map_err(failed)?;
+        let (what, address) = ("content", options.address);
+        let socket = bind(what, address)?;
+        let bound = socket.local_addr().map_err(|source| ServeError::Listen { what, address, source })?;
         let url = match &options.url {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None if bound.ip().is_loopback() => format!("https://{bound}"),
@@ -159,34 +166,16 @@ impl Listener {
     /// # Errors
     /// Connections cannot be accepted.
     pub async fn serve(self, served: Served, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let mut certificates = self.certificates(&served.client);
-        let mut shutdown = pin!(shutdown);
-        let first = tokio::select! {
-            first = certificates.next() => first,
-            () = &mut shutdown => None,
-        };
-        let Some(first) = first else { return Ok(()) };
-        let config = RustlsConfig::from_config(first.config);
+        let certificates = self.certificates(&served.client);
         let announcement = Announcement {
             client: served.client.clone(),
             namespace: self.namespace.clone(),
             name: self.options.service.clone(),
             url: self.url.clone(),
         };
-        let handle = Handle::new();
         let router = routes::router(service(served));
-        let mut https = axum_server::from_tcp_rustls(self.socket, config.clone()).map_err(ServeError::Accept)?;
-        https.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
-        https.http_builder().http2().timer(TokioTimer::new()).max_concurrent_streams(16);
-        tracing::info!(url = self.url, "the content service runs");
-        let mut serving = pin!(https.handle(handle.clone()).serve(router.into_make_service()));
-        tokio::select! {
-            ended = &mut serving => return ended.map_err(ServeError::Accept),
-            () = renew(certificates, &config, &announcement, first.authority) => {}
-            () = shutdown => {}
-        }
-        handle.graceful_shutdown(Some(GRACE));
-        serving.await.map_err(ServeError::Accept)
+        let serving = https::Serving { socket: self.socket, what: "content", url: self.url };
+        serving.run(router, certificates, Some(announcement), shutdown).await.map_err(|source| ServeError::Accept { what: "content", source })
     }
 
     fn certificates(&self, client: &Client) -> BoxStream<'static, certificate::Served> {
@@ -200,13 +189,19 @@ impl Listener {
 
     /// The names in a certificate that is generated here, including names for a port that `kubectl port-forward` opens.
     fn names(&self) -> BTreeSet<String> {
-        let (service, namespace) = (&self.options.service, &self.namespace);
-        let mut names: BTreeSet<String> = ["localhost", "127.0.0.1", "::1"].into_iter().map(str::to_owned).collect();
-        names.extend([format!("{service}.{namespace}"), format!("{service}.{namespace}.svc")]);
+        let mut names = https::names(&self.options.service, &self.namespace);
         let host = http::Uri::try_from(&self.url).ok().and_then(|url| url.host().map(str::to_owned));
         names.extend(host.map(|host| host.trim_matches(['[', ']']).to_owned()));
         names
     }
+}
+
+/// Binds an address, for tokio.
+pub(crate) fn bind(what: &'static str, address: SocketAddr) -> Result<TcpListener, ServeError> {
+    let failed = |source| ServeError::Listen { what, address, source };
+    let socket = TcpListener::bind(address).map_err(failed)?;
+    socket.set_nonblocking(true).map_err(failed)?;
+    Ok(socket)
 }
 
 fn service(served: Served) -> Arc<Service> {
@@ -218,24 +213,4 @@ fn service(served: Served) -> Arc<Service> {
         holdings,
         catalogs: Catalogs::new(store, indexes),
     })
-}
-
-/// Announces the service, and serves each further certificate. Never returns.
-async fn renew(
-    mut certificates: impl Stream<Item = certificate::Served> + Unpin,
-    config: &RustlsConfig,
-    announcement: &Announcement,
-    mut authority: Option<String>,
-) {
-    loop {
-        announcement.publish(authority.as_deref()).await;
-        match certificates.next().await {
-            Some(next) => {
-                config.reload_from_config(next.config);
-                authority = next.authority;
-                tracing::info!("the content service has another certificate");
-            }
-            None => std::future::pending().await,
-        }
-    }
 }

@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-use http::{Method, Request, header::CONTENT_TYPE};
-
-/// The resource of requests that read which kinds the API server has.
-const DISCOVERY: &str = "discovery";
+use chandler_client::RequestAttributes;
+use http::Request;
 
 /// What a request does, and to which resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,29 +17,16 @@ pub struct RequestKind {
 impl RequestKind {
     /// Reads the method, the path and the query of a request.
     pub fn of<B>(request: &Request<B>, system_namespace: &str) -> Self {
-        let path = Path::parse(request.uri().path());
-        let parameters: Vec<&str> = request.uri().query().unwrap_or_default().split('&').collect();
-        let is_apply = request.headers().get(CONTENT_TYPE).is_some_and(|type_| type_.as_bytes().starts_with(APPLY));
-        let verb = match (request.method(), path.name) {
-            (&Method::GET, _) if parameters.contains(&"watch=true") || parameters.contains(&"watch=1") => "watch",
-            (&Method::GET, None) if path.resource != DISCOVERY => "list",
-            (&Method::GET, _) => "get",
-            (&Method::POST, _) => "create",
-            (&Method::PUT, _) => "update",
-            (&Method::PATCH, _) if is_apply => "apply",
-            (&Method::PATCH, _) => "patch",
-            (&Method::DELETE, None) => "deletecollection",
-            (&Method::DELETE, _) => "delete",
-            (other, _) => other.as_str(),
-        };
-        let is_dry_run = parameters.iter().any(|parameter| parameter.starts_with("dryRun="));
-        let is_record = path.namespace == Some(system_namespace) && ["configmaps", "secrets"].contains(&path.resource);
-        let resource = match path.subresource {
+        let attributes = RequestAttributes::of(request);
+        let is_record =
+            attributes.namespace == Some(system_namespace) && ["configmaps", "secrets"].contains(&attributes.resource);
+        let resource = match attributes.subresource {
             _ if is_record => "records".to_owned(),
-            Some(subresource) => format!("{}/{subresource}", path.resource),
-            None => path.resource.to_owned(),
+            Some(subresource) => format!("{}/{subresource}", attributes.resource),
+            None => attributes.resource.to_owned(),
         };
-        Self { verb: format!("{verb}{}", if is_dry_run { " (dry run)" } else { "" }), resource }
+        let dry_run = if attributes.is_dry_run { " (dry run)" } else { "" };
+        Self { verb: format!("{}{dry_run}", attributes.verb), resource }
     }
 
     /// Whether it changes something in the API server.
@@ -65,38 +50,10 @@ impl fmt::Display for RequestKind {
     }
 }
 
-const APPLY: &[u8] = b"application/apply-patch";
-
-/// The parts of a path of the Kubernetes API.
-struct Path<'a> {
-    namespace: Option<&'a str>,
-    resource: &'a str,
-    name: Option<&'a str>,
-    subresource: Option<&'a str>,
-}
-
-impl<'a> Path<'a> {
-    fn parse(path: &'a str) -> Self {
-        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-        let in_group = match segments.as_slice() {
-            ["api", _version, rest @ ..] | ["apis", _, _version, rest @ ..] => rest,
-            _ => &[],
-        };
-        let (namespace, rest) = match in_group {
-            ["namespaces", namespace, rest @ ..]
-                if rest.first().is_some_and(|next| !["status", "finalize"].contains(next)) =>
-            {
-                (Some(*namespace), rest)
-            }
-            rest => (None, rest),
-        };
-        let mut rest = rest.iter().copied();
-        Self { namespace, resource: rest.next().unwrap_or(DISCOVERY), name: rest.next(), subresource: rest.next() }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use http::header::CONTENT_TYPE;
+
     use super::*;
 
     fn kind(method: &str, uri: &str, content_type: &str) -> RequestKind {

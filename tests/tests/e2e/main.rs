@@ -63,6 +63,7 @@ mod large;
 mod leader_election;
 mod left_out;
 mod malformed;
+mod monitoring;
 mod odd_manifests;
 mod olm_catalogs;
 mod openshift_suite;

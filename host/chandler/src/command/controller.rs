@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     CommandError,
-    arguments::{content_service::ContentServiceArguments, values},
+    arguments::{content_service::ContentServiceArguments, monitoring::MonitoringArguments, values},
     read::{
         cluster::{self, ConnectionOptions},
         dev_controller, image_rules, provisioner,
@@ -100,6 +100,10 @@ pub struct Controller {
     /// Whether and where it serves content.
     #[command(flatten)]
     pub content: ContentServiceArguments,
+
+    /// Where it answers probes and serves metrics.
+    #[command(flatten)]
+    pub monitoring: MonitoringArguments,
 
     /// File with mirrors, blocked and insecure registries: a registries.conf of version 2. It is read at the start [default: none]
     #[arg(long, value_name = "FILE")]
@@ -285,6 +289,8 @@ impl Controller {
             compiler: provisioner::compiler()?,
             plain_http_registries: self.plain_http_registries.clone(),
             content: self.content.options(),
+            probe_address: self.monitoring.probe_address,
+            metrics: self.monitoring.metrics(),
             registries: self.registries()?,
             registry_certificates: self.registry_certs.clone(),
             mirrors_from: self.mirrors_from.clone(),

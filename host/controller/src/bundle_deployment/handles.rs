@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chandler_api::BundleDeployment;
 use chandler_certificates::Policy;
+use chandler_monitoring::Metrics;
 use chandler_permissions::AccountPolicy;
 use chandler_releases::Releases;
 use chandler_rollout::Rollout;
@@ -35,6 +36,7 @@ pub(super) struct RenderHandles<'a> {
     pub(super) cluster_info: &'a ClusterInfoWatch,
     pub(super) in_use: &'a ReleasesInUse,
     pub(super) refused: &'a Refused,
+    pub(super) metrics: &'a Metrics,
 }
 
 /// What completing a release with certificates and generated Secrets uses.
@@ -92,6 +94,12 @@ impl<'a> DetectHandles<'a> {
 impl<'a> RenderHandles<'a> {
     pub(super) fn of(preparer: &'a Preparer) -> Self {
         let Preparer { releases, cluster, memory, .. } = preparer;
-        Self { releases, cluster_info: &cluster.info, in_use: &memory.in_use, refused: &memory.refused }
+        Self {
+            releases,
+            cluster_info: &cluster.info,
+            in_use: &memory.in_use,
+            refused: &memory.refused,
+            metrics: &cluster.metrics,
+        }
     }
 }

@@ -47,6 +47,7 @@ mod tests {
     use chandler_builtin::Provisioners;
     use chandler_client::Availability;
     use chandler_engine::Limits;
+    use chandler_monitoring::{Health, Metrics};
     use chandler_runtime::{ClusterInfoWatch, Events, Reconciler as _, Reflector, WatchSelector};
     use kube::{Client, client::Body};
     use serde_json::{Value, json};
@@ -82,6 +83,7 @@ mod tests {
             client,
             availability: Availability::default(),
             options,
+            metrics: Arc::new(Metrics::new("0.0.0", Health::default())),
         });
         let (deployments, signals) = (Deployments::new(&Reflector::new(Availability::default())), Arc::default());
         let components = run::pulls(&cluster).expect("a cache").components;

@@ -18,6 +18,8 @@ pub struct Election {
     /// The Lease that all installations of the cluster have in common.
     pub(super) installation: Option<LeaseName>,
     pub(super) timing: Timing,
+    /// Called when another process holds the Lease.
+    waiting: Arc<dyn Fn() + Send + Sync>,
 }
 
 /// A Lease, and how it names this process.
@@ -90,13 +92,19 @@ impl Election {
         identity: String,
     ) -> Self {
         let own = LeaseName { namespace: namespace.to_owned(), name: name.to_owned(), identity };
-        Self { connect: Arc::new(connect), own, installation: None, timing: Timing::default() }
+        Self { connect: Arc::new(connect), own, installation: None, timing: Timing::default(), waiting: Arc::new(|| {}) }
     }
 
     /// Replaces the times of the election.
     #[must_use]
     pub fn with_timing(self, timing: Timing) -> Self {
         Self { timing, ..self }
+    }
+
+    /// Calls this each time that this process has read the Lease and found that another one holds it.
+    #[must_use]
+    pub fn when_waiting(self, waiting: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { waiting: Arc::new(waiting), ..self }
     }
 
     /// The leader also holds a Lease that all installations on the cluster have in common, so that one of them works and the others wait.
@@ -112,6 +120,10 @@ impl Election {
         Timing { duration: self.timing.duration * INSTALLATION_PATIENCE, ..self.timing }
     }
 
+    pub(super) fn note_waiting(&self) {
+        (self.waiting)();
+    }
+
     pub(super) fn connect(&self) -> Result<Client, ElectionError> {
         (self.connect)().map_err(ElectionError::Client)
     }
@@ -119,7 +131,7 @@ impl Election {
 
 impl fmt::Debug for Election {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { connect: _, own, installation, timing } = self;
+        let Self { connect: _, own, installation, timing, waiting: _ } = self;
         let mut fields = f.debug_struct("Election");
         fields.field("own", own).field("installation", installation).field("timing", timing).finish_non_exhaustive()
     }

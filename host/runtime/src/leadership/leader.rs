@@ -51,6 +51,9 @@ pub(super) async fn acquire(
             tracing::info!(lease = %election.own, identity = %election.own.identity, "this controller is the leader");
             return Ok(Ok(Leader::new(seats, election.timing)));
         };
+        if !matches!(obstacle, Obstacle::Failure(_)) {
+            election.note_waiting();
+        }
         if obstacle.text() != reported {
             obstacle.report(election);
             reported = obstacle.text().to_owned();
@@ -71,8 +74,10 @@ pub(super) async fn acquire(
 
 /// Why a Lease was not acquired.
 enum Obstacle {
-    /// Another replica is the leader, or a request failed.
-    Passing(String),
+    /// Another replica is the leader.
+    Replica(String),
+    /// A request failed.
+    Failure(String),
     /// Another installation has the objects.
     Installation(String),
 }
@@ -80,13 +85,13 @@ enum Obstacle {
 impl Obstacle {
     fn text(&self) -> &str {
         match self {
-            Self::Passing(text) | Self::Installation(text) => text,
+            Self::Replica(text) | Self::Failure(text) | Self::Installation(text) => text,
         }
     }
 
     fn report(&self, election: &Election) {
         match self {
-            Self::Passing(reason) => {
+            Self::Replica(reason) | Self::Failure(reason) => {
                 tracing::info!(lease = %election.own, %reason, "this controller waits until it is the leader");
             }
             Self::Installation(reason) => tracing::warn!(%reason, "this controller writes nothing"),
@@ -107,7 +112,7 @@ async fn take(seats: &mut [Seat]) -> Result<Option<Obstacle>, ElectionError> {
             }
             Err(Failure::Client(error)) if is_refused => return Err(seat.refused(error)),
             // A Lease that is held stays held until it expires.
-            Err(failure) => return Ok(Some(Obstacle::Passing(format!("{}: {failure}", seat.candidacy.lease)))),
+            Err(failure) => return Ok(Some(Obstacle::Failure(format!("{}: {failure}", seat.candidacy.lease)))),
         };
     }
     Ok(None)
@@ -132,7 +137,7 @@ impl Seat {
         if self.of_installation {
             return Obstacle::Installation(other_installation(holder, &lease.namespace, &lease.name));
         }
-        Obstacle::Passing(format!("{holder} is the leader"))
+        Obstacle::Replica(format!("{holder} is the leader"))
     }
 
     fn lost(&self, holder: String) -> ElectionError {

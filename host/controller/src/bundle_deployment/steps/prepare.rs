@@ -322,7 +322,8 @@ impl Inputs<'_> {
     ) -> Result<(Made, Update), PrepareError> {
         let (name, spec) = (self.deployment.name_any(), &self.deployment.spec);
         let install_namespace = spec.install_namespace.as_str();
-        let input = RenderInput { name: &name, install_namespace, class, tree: self.tree.clone(), config };
+        let (class_name, tree) = (provisioner.class.as_str(), self.tree.clone());
+        let input = RenderInput { name: &name, install_namespace, class_name, class, tree, config };
         let Rendered { made, release } = render::render(&RenderHandles::of(self.preparer), input).await?;
         let candidate = Candidate {
             cause: Cause::Spec,

@@ -4,12 +4,13 @@
 //! release is cached until one of these changes, also across restarts, and a reconcile that changes nothing calls no plugin. Changes of
 //! facts about the cluster that the provisioner did not request do not call it either.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use chandler_content::Tree;
 use chandler_core::{Content as _, Digest, Release, Request, Target};
 use chandler_decisions::config::Config;
 use chandler_engine::{CallError, Limits, Provisioned};
+use chandler_monitoring::CallOutcome;
 use chandler_releases::Made;
 use chandler_runtime::ClusterInfoWatch;
 use serde_json::{Map, Value};
@@ -23,6 +24,8 @@ pub(in super::super) struct RenderInput<'a> {
     pub(in super::super) name: &'a str,
     /// The namespace for objects that do not name one.
     pub(in super::super) install_namespace: &'a str,
+    /// The name of the class, for metrics.
+    pub(in super::super) class_name: &'a str,
     pub(in super::super) class: &'a Class,
     pub(in super::super) tree: Tree,
     pub(in super::super) config: &'a Config,
@@ -44,7 +47,7 @@ pub(in super::super) async fn render(
     handles: &RenderHandles<'_>,
     input: RenderInput<'_>,
 ) -> Result<Rendered, RenderError> {
-    let RenderInput { name, install_namespace, class, tree, config } = input;
+    let RenderInput { name, install_namespace, class_name, class, tree, config } = input;
     let target = target(name, install_namespace, handles.cluster_info).await;
     let request = Request { config: config.get().clone(), target };
     let inputs = inputs(tree.digest(), class.provisioner.digest(), &request.config);
@@ -56,7 +59,13 @@ pub(in super::super) async fn render(
     // A provisioner may log a value of a Secret.
     let log_bytes = if config.is_secret() { 0 } else { class.limits.log_bytes };
     let limits = Limits { log_bytes, ..class.limits.clone() };
+    let started = Instant::now();
     let Provisioned { result, asked } = class.provisioner.provision_and_record(&request, Arc::new(tree), &limits).await;
+    let outcome = match &result {
+        Ok(_) => CallOutcome::Completed,
+        Err(error) => CallOutcome::Failed(error.reason().as_str()),
+    };
+    handles.metrics.called(class_name, outcome, started.elapsed());
     let release = match result {
         Ok(release) => Arc::new(release),
         Err(error) => {

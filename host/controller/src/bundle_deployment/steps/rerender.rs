@@ -98,7 +98,8 @@ async fn rerendered(
     let tree = unpack::unpack_again(&source, deployment, revision).await?;
     let (name, install_namespace) = (kube::ResourceExt::name_any(deployment), revision.install_namespace.as_str());
     let target = render::target(&name, install_namespace, handles.cluster_info).await;
-    let input = RenderInput { name: &name, install_namespace, class: &class, tree, config: &config };
+    let class_name = revision.provisioner.class.as_str();
+    let input = RenderInput { name: &name, install_namespace, class_name, class: &class, tree, config: &config };
     let rendered = render::render(handles, input).await?;
     if rendered.release.digest().as_str() == revision.release_digest {
         return Ok(Rerendered { rendered, provisioner: in_use, config, values: revision.values_from.clone() });

@@ -1,0 +1,88 @@
+//! The metrics of the controller over HTTPS, for callers that the API server vouches for.
+
+use std::{collections::BTreeSet, future::Future, net::TcpListener, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    middleware::{self, Next},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use chandler_monitoring::{Metrics, metrics::MEDIA_TYPE};
+use futures::{StreamExt as _, stream::BoxStream};
+use http::header::CONTENT_TYPE;
+use kube::{Api, Client};
+
+use crate::{MetricsOptions, ServeError, callers::Callers, certificate, https, refusal::Refusal, server};
+
+/// A bound address, on which no metrics are served yet.
+#[derive(Debug)]
+pub struct MetricsListener {
+    socket: TcpListener,
+    options: MetricsOptions,
+    namespace: String,
+}
+
+impl MetricsListener {
+    /// Binds the address. `namespace` is the system namespace.
+    ///
+    /// # Errors
+    /// The address is in use, or may not be used.
+    pub fn bind(options: MetricsOptions, namespace: &str) -> Result<Self, ServeError> {
+        Ok(Self { socket: server::bind("metrics", options.address)?, options, namespace: namespace.to_owned() })
+    }
+
+    /// Serves `/metrics` until `shutdown` completes. `client` reviews callers.
+    ///
+    /// # Errors
+    /// Connections cannot be accepted.
+    pub async fn serve(
+        self,
+        client: Client,
+        metrics: Arc<Metrics>,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        let certificates = self.certificates(&client);
+        let url = format!("https://{}/metrics", self.options.address);
+        let router = router(Arc::new(Service { callers: Callers::new(client), metrics }));
+        let serving = https::Serving { socket: self.socket, what: "metrics", url };
+        serving.run(router, certificates, None, shutdown).await.map_err(|source| ServeError::Accept {
+            what: "metrics",
+            source,
+        })
+    }
+
+    fn certificates(&self, client: &Client) -> BoxStream<'static, certificate::Served> {
+        let names: BTreeSet<String> = https::names(&self.options.service, &self.namespace);
+        match &self.options.tls_secret {
+            Some(secret) => {
+                certificate::of_secret(Api::namespaced(client.clone(), &self.namespace), secret.clone()).boxed()
+            }
+            None => certificate::made(names).boxed(),
+        }
+    }
+}
+
+struct Service {
+    callers: Callers,
+    metrics: Arc<Metrics>,
+}
+
+/// The one route, behind a check of the caller. Other paths are checked, too.
+fn router(service: Arc<Service>) -> Router {
+    Router::new()
+        .route("/metrics", get(exposition))
+        .fallback(async || Refusal::Absent("the metrics are at /metrics".to_owned()))
+        .layer(middleware::from_fn_with_state(Arc::clone(&service), checked))
+        .with_state(service)
+}
+
+async fn checked(State(service): State<Arc<Service>>, request: Request, next: Next) -> Result<Response, Refusal> {
+    service.callers.may_get(request.headers(), request.uri().path()).await?;
+    Ok(next.run(request).await)
+}
+
+async fn exposition(State(service): State<Arc<Service>>) -> Response {
+    ([(CONTENT_TYPE, MEDIA_TYPE)], service.metrics.exposition()).into_response()
+}
