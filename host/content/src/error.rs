@@ -265,6 +265,11 @@ impl StoreError {
     }
 }
 
+/// A number of bytes, in words.
+fn bytes(number: u64) -> String {
+    if number == 1 { "1 byte".to_owned() } else { format!("{number} bytes") }
+}
+
 fn io_message(error: &io::Error) -> String {
     descriptors_exhausted(error).map_or_else(|| error.to_string(), |exhausted| exhausted.to_string())
 }
@@ -337,7 +342,7 @@ pub enum EntryProblem {
     #[error("is larger than {}", Bytes(*.0))]
     FileTooLarge(u64),
     /// It is not a file, but its header announces bytes. Readers interpret this differently.
-    #[error("is not a file but has {0} bytes")]
+    #[error("is not a file but has {}", bytes(*.0))]
     HasBytes(u64),
     /// An extended header is too large, or changes the size of the entry. Readers interpret this differently.
     #[error("has an extended header that is refused: {0}")]

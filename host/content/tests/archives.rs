@@ -148,8 +148,8 @@ async fn hostile_entries_are_refused_by_name() {
     sparse file: entry "a": is a sparse file; only regular files, directories and links are allowed
     sparse file of another kind: entry "extended": has an extended header that is refused: sparse files are not allowed
     a directory with bytes: entry "a": is not a file but has 512 bytes
-    a file that is a directory with bytes: entry "a/": is not a file but has 1 bytes
-    a link with bytes: entry "a": is not a file but has 1 bytes
+    a file that is a directory with bytes: entry "a/": is not a file but has 1 byte
+    a link with bytes: entry "a": is not a file but has 1 byte
     unknown kind: entry "a": is a thing of unknown kind; only regular files, directories and links are allowed
     large file: entry "a": is larger than 1000 bytes
     large file that is not there: entry "a": is larger than 1000 bytes

@@ -43,15 +43,16 @@ pub(crate) fn deployment(object: Reader<'_>) -> Health {
     if let Some(health) = cannot_create(object) {
         return health;
     }
+    let of_wanted = if wanted == 1 { "of 1 replica is".to_owned() } else { format!("of {wanted} replicas are") };
     if object.flag("/spec/paused") && updated < wanted {
         // kstatus waits without a message in this case.
-        return Health::progressing(format!("is paused while {updated} of {wanted} replicas are updated"))
+        return Health::progressing(format!("is paused while {updated} {of_wanted} updated"))
             .help(format!("kubectl rollout resume {}", subject(object, "deployment")));
     }
     if object.conditions().any(|c| c.kind == "Progressing" && c.reason == "ProgressDeadlineExceeded") {
         let seconds = object.number("/spec/progressDeadlineSeconds").unwrap_or(600);
         return Health::degraded(format!(
-            "made no progress for {seconds} s: {updated} of {wanted} replicas are updated and {available} available"
+            "made no progress for {seconds} s: {updated} {of_wanted} updated and {available} available"
         ))
         .help(format!("kubectl describe {}", subject(object, "deployment")));
     }

@@ -255,7 +255,8 @@ fn of_csv(csv: &Value, objects: &Objects, migration: &mut Migration) {
     if copies > 0 {
         let namespace = id.namespace.as_deref().unwrap_or_default();
         migration.note(format!(
-            "{copies} copies of {id} in other namespaces stay until OLM or `kubectl delete csv -A -l olm.copiedFrom={namespace}` deletes them"
+            "{} of {id} in other namespaces, until OLM or `kubectl delete csv -A -l olm.copiedFrom={namespace}` deletes them",
+            if copies == 1 { "1 copy remains".to_owned() } else { format!("{copies} copies remain") }
         ));
     }
     migration.managers.push(id);
