@@ -39,7 +39,6 @@ pub mod question;
 pub mod registry_settings;
 pub mod rendering;
 pub mod reported;
-pub mod resolutions;
 pub mod settled;
 pub mod source;
 pub mod text_file;

@@ -36,6 +36,14 @@ pub async fn interruption() {
     drop(guard);
 }
 
+/// The result of this work, or `None` if a signal comes first.
+pub async fn unless_interrupted<T>(work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        done = work => Some(done),
+        () = interruption() => None,
+    }
+}
+
 /// Ends the process at the next signal after it is dropped.
 struct Guard;
 

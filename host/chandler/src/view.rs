@@ -14,6 +14,7 @@ pub mod error;
 pub mod excerpt;
 pub mod explanation;
 pub mod findings;
+pub mod followed;
 pub mod invocation;
 pub mod lines;
 pub mod listing;

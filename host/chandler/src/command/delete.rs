@@ -9,6 +9,7 @@ use crate::{
     arguments::{connection::Connection, format::OutputFormat, target::Takes, wait::Wait},
     confirmation,
     read::{cluster, follow, preview},
+    signals,
     view::{
         self, output,
         progress::{Progress, seconds},
@@ -151,11 +152,15 @@ impl Delete {
         let mut progress = Progress::new(terminal);
         let mut last = String::new();
         let deleted = follow::until_deleted(deployments, &self.name, uid, &mut progress, &mut last);
-        let in_time = tokio::time::timeout(self.waiting.timeout, deleted).await.is_ok();
+        let done = signals::unless_interrupted(tokio::time::timeout(self.waiting.timeout, deleted)).await;
         progress.finish();
-        if in_time {
-            terminal.line(format!("deleted: {}", self.name));
-            return Ok(());
+        match done {
+            Some(Ok(())) => {
+                terminal.line(format!("deleted: {}", self.name));
+                return Ok(());
+            }
+            Some(Err(_)) => {}
+            None => return Err(CommandError::interrupted_deletion(&self.name, &last)),
         }
         let after = seconds(self.waiting.timeout);
         Err(CommandError::timeout(format!("{} still exists after {after}; it is waiting for: {last}", self.name)))

@@ -1,5 +1,7 @@
 //! `chandler history`.
 
+use chandler_api::Resolution;
+
 use crate::{
     CommandError,
     arguments::{
@@ -7,7 +9,7 @@ use crate::{
         format::OutputFormat,
         target::{INSTALLED, Target},
     },
-    read::{cluster, resolutions},
+    read::{cluster, reported},
     view::{decisions, output, revisions, terminal::Terminal},
 };
 
@@ -48,7 +50,7 @@ impl History {
     pub async fn run(&self) -> Result<(), CommandError> {
         let client = cluster::client(&self.connection.options()).await?;
         if self.name.is_resolution() {
-            let resolution = resolutions::get(&client, &self.name.name).await?;
+            let resolution = reported::get::<Resolution>(&client, &self.name.name).await?;
             return match self.output {
                 OutputFormat::Text => output::print(&decisions::table(&resolution, Terminal::output().columns())),
                 OutputFormat::Json => output::print(&output::json(&decisions::history(&resolution))?),

@@ -14,7 +14,7 @@ use crate::{
         target::{Takes, Target},
         wait::Wait,
     },
-    read::{classes, cluster, explained, reported, resolutions, settled},
+    read::{classes, cluster, explained, reported, settled},
     view::terminal::Terminal,
     write::{change, deployment},
 };
@@ -171,7 +171,7 @@ impl Reconcile {
 
     async fn reconcile_resolution(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
         let (target, name, started) = (&self.name, self.name.name.as_str(), Instant::now());
-        let found = resolutions::get(client, name).await?;
+        let found = reported::get::<Resolution>(client, name).await?;
         if found.spec.suspend {
             return Err(CommandError::failed(format!("{target} is suspended"))
                 .hint(format!("`chandler resume {target}` resumes and reconciles it")));
@@ -190,6 +190,6 @@ impl Reconcile {
             settled::until_handled(client, set, &at, self.waiting.timeout).await?;
         }
         let rest = self.waiting.timeout.saturating_sub(started.elapsed());
-        resolutions::until_ready(client, name, terminal, rest).await
+        reported::until_ready::<Resolution>(client, name, terminal, rest).await
     }
 }

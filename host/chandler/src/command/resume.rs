@@ -14,7 +14,7 @@ use crate::{
         target::{SUSPENDED, Target},
         wait::Wait,
     },
-    read::{cluster, reported, resolutions, settled},
+    read::{cluster, reported, settled},
     view::terminal::Terminal,
     write::change,
 };
@@ -103,14 +103,14 @@ impl Resume {
 
     async fn resume_resolution(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
         let (target, name) = (&self.name, self.name.name.as_str());
-        if resolutions::get(client, name).await?.spec.suspend {
+        if reported::get::<Resolution>(client, name).await?.spec.suspend {
             change::set_suspend::<Resolution>(client, name, false).await?;
             terminal.line(format!("resumed {target}"));
         } else {
             terminal.line(format!("{target} is not suspended"));
         }
         if self.waiting.wait {
-            resolutions::until_ready(client, name, terminal, self.waiting.timeout).await?;
+            reported::until_ready::<Resolution>(client, name, terminal, self.waiting.timeout).await?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chandler_api::Resolution;
 use kube::Client;
 
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
         target::{INSTALLED, Target},
         values,
     },
-    read::{classes, cluster, resolutions},
+    read::{classes, cluster, reported},
     view::{decisions, revisions, terminal::Terminal, text::one_line},
     write::{resolution, rollback},
 };
@@ -104,7 +105,7 @@ impl Rollback {
     /// Sets or removes the decision that a Resolution goes back to, and follows its set.
     async fn roll_resolution(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
         let (target, name) = (&self.name, self.name.name.as_str());
-        let found = resolutions::get(client, name).await?;
+        let found = reported::get::<Resolution>(client, name).await?;
         if self.cancel {
             if decisions::pinned(&found).is_none() {
                 terminal.line(format!("{target} follows the catalogs already"));
@@ -122,7 +123,7 @@ impl Rollback {
             ));
         }
         if self.wait {
-            resolutions::until_ready(client, name, terminal, self.timeout).await?;
+            reported::until_ready::<Resolution>(client, name, terminal, self.timeout).await?;
         }
         Ok(())
     }

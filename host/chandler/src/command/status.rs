@@ -2,7 +2,9 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use chandler_api::{Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Reason, Remedy, ReportingKind};
+use chandler_api::{
+    Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Reason, Remedy, ReportingKind, Resolution,
+};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 
@@ -18,8 +20,9 @@ use crate::{
     read::{
         below, cluster,
         controller_lease::{self, Evidence},
-        explained, follow, reported, resolutions,
+        explained, follow, reported,
     },
+    signals,
     view::{
         advice::advice,
         error::FailureKind,
@@ -61,9 +64,9 @@ Output:
   not help: a user or an administrator has to act. The controller accepts or refuses a
   PlatformPolicy at once: it has no rollout to watch.
 
-Exit codes: 0 healthy or ready, 1 not healthy or failed, 2 wrong usage, 3 neither healthy nor failed
-  before the timeout, 6 what runs is healthy, and a change waits for a decision: approval, or
-  `chandler resume`
+Exit codes: 0 healthy or ready; 1 not healthy or failed, or ready with an earlier version than the
+  source names; 2 wrong usage; 3 neither healthy nor failed before the timeout; 6 what runs is
+  healthy, and a change waits for a decision: approval, or `chandler resume`
 
 Examples:
   chandler status my-operator
@@ -145,7 +148,7 @@ impl Status {
                     let namespace = Some(self.controller.system_namespace.as_str());
                     follow::until_settled(client, name, namespace, progress, state).await
                 }
-                ReportingKind::Resolution => resolutions::until_settled(client, name, progress, state).await,
+                ReportingKind::Resolution => reported::until_settled::<Resolution>(client, name, progress, state).await,
                 ReportingKind::Catalog => reported::until_settled::<Catalog>(client, name, progress, state).await,
                 ReportingKind::ProvisionerClass => {
                     reported::until_settled::<ProvisionerClass>(client, name, progress, state).await
@@ -158,10 +161,11 @@ impl Status {
                 }
             }
         };
-        if tokio::time::timeout(self.timeout, Box::pin(settled)).await.is_err() {
-            return Err(self.timed_out(&last));
+        match signals::unless_interrupted(tokio::time::timeout(self.timeout, Box::pin(settled))).await {
+            Some(Ok(_)) => Ok(()),
+            Some(Err(_)) => Err(self.timed_out(&last)),
+            None => Err(CommandError::interrupted_rollout(&self.name.subject(), last.waiting())),
         }
-        Ok(())
     }
 
     /// Prints the status of an object, and returns the exit code.
@@ -170,12 +174,14 @@ impl Status {
             OutputFormat::Text => output::print(&status.text(Terminal::output().columns()))?,
             OutputFormat::Json => output::print(&output::json(status)?)?,
         }
-        Ok(exit_code(status.healthy, status.only_waits()))
+        // What its source names now is not in use.
+        let is_current = status.healthy && !status.uses_earlier_content();
+        Ok(exit_code(is_current, status.only_waits()))
     }
 
     /// Prints the status of a Resolution.
     async fn print_resolution(&self, client: &Client) -> Result<ExitCode, CommandError> {
-        let resolution = resolutions::get(client, &self.name.name).await?;
+        let resolution = reported::get::<Resolution>(client, &self.name.name).await?;
         let view = ResolutionStatusView::new(&explained::of_resolution(client, resolution).await?);
         match self.output {
             OutputFormat::Text => output::print(&view.text(Terminal::output().columns()))?,
@@ -212,10 +218,7 @@ impl Status {
             CommandError::timeout(format!("{} is not healthy after {after}; it is waiting for: {message}", self.name));
         let reason = reason.and_then(Reason::from_name).filter(|reason| reason.remedy() != Remedy::Time);
         // A suspended Resolution is settled, and does not time out.
-        let subject = match self.name.kind() {
-            ReportingKind::Resolution => Subject::active_resolution(&self.name.name),
-            _ => self.name.subject(),
-        };
+        let subject = Subject::followed(self.name.kind(), &self.name.name);
         match reason.and_then(|reason| advice(reason, &subject)) {
             Some(advice) => error.hint(advice),
             None => error.hint(format!("`chandler status {}` shows what to do; --timeout waits longer", self.name)),

@@ -8,7 +8,7 @@ use crate::{
         connection::Connection,
         target::{SUSPENDED, Target},
     },
-    read::{cluster, reported, resolutions},
+    read::{cluster, reported},
     view::terminal::Terminal,
     write::change,
 };
@@ -50,7 +50,7 @@ impl Suspend {
         let (target, name) = (&self.name, self.name.name.as_str());
         let client = cluster::client(&self.connection.options()).await?;
         let is_suspended = match target.kind() {
-            ReportingKind::Resolution => resolutions::get(&client, name).await?.spec.suspend,
+            ReportingKind::Resolution => reported::get::<Resolution>(&client, name).await?.spec.suspend,
             ReportingKind::Catalog => reported::get::<Catalog>(&client, name).await?.spec.suspend,
             _ => cluster::deployment(&client, name).await?.spec.suspend,
         };

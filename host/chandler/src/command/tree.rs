@@ -1,6 +1,6 @@
 //! `chandler tree`.
 
-use chandler_api::BundleDeployment;
+use chandler_api::{BundleDeployment, Resolution};
 use kube::Client;
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use crate::{
         format::TreeFormat,
         target::{INSTALLED, Target},
     },
-    read::{below, cluster, explained, resolutions},
+    read::{below, cluster, explained, reported},
     view::{
         output,
         overview::Overview,
@@ -108,7 +108,7 @@ impl Tree {
 
     /// The objects of each package of the Resolution.
     async fn parts(&self, client: &Client, unreadable: &mut Vec<String>) -> Result<Vec<Part>, CommandError> {
-        let resolution = resolutions::get(client, &self.name.name).await?;
+        let resolution = reported::get::<Resolution>(client, &self.name.name).await?;
         let found = explained::of_resolution(client, resolution.clone()).await?;
         let mut parts = Vec::new();
         for member in resolution.status.iter().flat_map(|status| &status.members) {

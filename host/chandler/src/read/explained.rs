@@ -6,7 +6,7 @@ use chandler_api::{BundleDeployment, PlatformOperator, ReportingKind, Resolution
 use kube::{Api, Client, Resource, ResourceExt as _, api::ListParams};
 use serde::de::DeserializeOwned;
 
-use super::{cluster, resolutions};
+use super::{cluster, reported};
 use crate::{
     CommandError,
     view::{api_error, path::Found, subject::Subject},
@@ -32,7 +32,7 @@ pub async fn find(client: &Client, kind: Option<ReportingKind>, name: &str) -> R
     };
     match kind {
         ReportingKind::BundleDeployment => of_deployment(client, cluster::deployment(client, name).await?).await,
-        ReportingKind::Resolution => of_resolution(client, resolutions::get(client, name).await?).await,
+        ReportingKind::Resolution => of_resolution(client, reported::get::<Resolution>(client, name).await?).await,
         ReportingKind::PlatformOperator => of_operator(client, name).await,
         ReportingKind::Catalog | ReportingKind::ProvisionerClass | ReportingKind::PlatformPolicy => {
             let subject = Subject::new(kind, name);

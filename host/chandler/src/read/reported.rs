@@ -1,4 +1,5 @@
-//! Reads Catalogs, ProvisionerClasses, PlatformOperators and PlatformPolicies, and follows them until they are ready or need an action.
+//! Reads Resolutions, Catalogs, ProvisionerClasses, PlatformOperators and PlatformPolicies, and follows them until they are ready or need an
+//! action.
 
 use std::{fmt::Debug, time::Duration};
 
@@ -12,13 +13,13 @@ use kube::{
 use serde::de::DeserializeOwned;
 
 use crate::{
-    CommandError,
+    CommandError, signals,
     view::{
         advice::advice,
         api_error,
+        followed::Followed,
         progress::{Progress, seconds},
         progress_reporter::RolloutState,
-        reported::{Reported, ReportedStatus},
         subject::Subject,
         terminal::Terminal,
     },
@@ -26,12 +27,12 @@ use crate::{
 
 /// A kind whose status can be read.
 pub trait Kind:
-    Reported + Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static
+    Followed + Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static
 {
 }
 
 impl<K> Kind for K where
-    K: Reported
+    K: Followed
         + Resource<DynamicType = (), Scope = ClusterResourceScope>
         + Clone
         + Debug
@@ -64,7 +65,7 @@ pub async fn until_settled<K: Kind>(
     let mut observed = watcher::watch_object(Api::<K>::all(client.clone()), name).boxed();
     while let Some(event) = observed.next().await {
         let state = match event {
-            Ok(Some(object)) => ReportedStatus::new(&object).state(),
+            Ok(Some(object)) => object.state(),
             Ok(None) => RolloutState::Waiting { message: format!("{} {name} to be created", K::KIND), reason: None },
             Err(error) => {
                 tracing::debug!(%error, "the watch was interrupted");
@@ -85,7 +86,7 @@ pub async fn until_settled<K: Kind>(
 /// Reports progress until an object is ready, within the timeout.
 ///
 /// # Errors
-/// It needs an action, or is not ready in time.
+/// It needs an action, or is not ready in time; or a signal interrupts the command, and the controller continues.
 pub async fn until_ready<K: Kind>(
     client: &Client,
     name: &str,
@@ -94,9 +95,11 @@ pub async fn until_ready<K: Kind>(
 ) -> Result<(), CommandError> {
     let mut progress = Progress::new(terminal);
     let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
-    let settled = tokio::time::timeout(timeout, until_settled::<K>(client, name, &mut progress, &mut last)).await;
+    let followed = until_settled::<K>(client, name, &mut progress, &mut last);
+    let settled = signals::unless_interrupted(tokio::time::timeout(timeout, followed)).await;
     progress.finish();
-    let (subject, shown) = (Subject::new(K::KIND, name), format!("{} {name}", K::KIND));
+    let (subject, shown) = (Subject::followed(K::KIND, name), format!("{} {name}", K::KIND));
+    let Some(settled) = settled else { return Err(CommandError::interrupted_rollout(&subject, last.waiting())) };
     let (error, reason) = match settled {
         Ok(RolloutState::Failed { reason, message, .. }) => {
             (CommandError::failed(format!("{shown} needs action: {reason}: {message}")), Some(reason))
@@ -106,12 +109,7 @@ pub async fn until_ready<K: Kind>(
             (waits, Some(decision.reason().as_str().to_owned()))
         }
         Ok(_) => {
-            let status = ReportedStatus::new(&get::<K>(client, name).await?);
-            if status.uses_earlier_content() {
-                let failed = CommandError::failed(format!("{shown}: {}", status.message()));
-                return Err(status.next_steps.into_iter().fold(failed, CommandError::hint));
-            }
-            terminal.line(format!("{shown} is ready: {}", status.message()));
+            terminal.line(get::<K>(client, name).await?.ready(progress.elapsed())?);
             return Ok(());
         }
         Err(_) => {

@@ -31,15 +31,11 @@ pub async fn until_healthy(
 ) -> Result<(), CommandError> {
     let mut progress = Progress::new(terminal);
     let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
-    let followed = follow::until_settled(client, name, system_namespace, &mut progress, &mut last);
-    let settled = tokio::select! {
-        settled = tokio::time::timeout(timeout, followed) => Some(settled),
-        () = signals::interruption() => None,
-    };
+    let followed = Box::pin(follow::until_settled(client, name, system_namespace, &mut progress, &mut last));
+    let settled = signals::unless_interrupted(tokio::time::timeout(timeout, followed)).await;
     progress.finish();
     let Some(settled) = settled else {
-        let waiting = if let RolloutState::Waiting { message, .. } = &last { message.as_str() } else { "" };
-        return Err(CommandError::interrupted_rollout(name, waiting));
+        return Err(CommandError::interrupted_rollout(&Subject::deployment(name), last.waiting()));
     };
     match settled {
         Ok(RolloutState::Failed { reason, message, runs, .. }) => {

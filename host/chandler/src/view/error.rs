@@ -2,13 +2,15 @@
 
 use std::{error::Error, fmt, io, process::ExitCode};
 
+use chandler_api::ReportingKind;
 use chandler_core::descriptors_exhausted;
 
 use super::{
     api_error,
     diagnostics::{self, Finding},
+    subject::Subject,
     terminal::Terminal,
-    text::printable,
+    text::{one_line, printable},
 };
 
 /// Why a command failed. It determines the exit code.
@@ -90,14 +92,41 @@ impl CommandError {
         Self::new(FailureKind::Interrupted, "interrupted")
     }
 
-    /// The command received a signal while it followed a rollout, which continues without it. `waiting` is what it last waited for.
-    pub fn interrupted_rollout(name: &str, waiting: &str) -> Self {
-        let message = format!("interrupted; the rollout of {name} continues in the cluster");
+    /// The command received a signal while it followed what the controller does with an object, which continues without it. `waiting` is
+    /// what it last waited for.
+    pub fn interrupted_rollout(subject: &Subject<'_>, waiting: &str) -> Self {
+        let name = subject.name();
+        let undo = match subject.kind() {
+            ReportingKind::BundleDeployment => {
+                format!("`chandler rollback {name}` after an upgrade, `chandler delete {name}` after an installation")
+            }
+            ReportingKind::Resolution => {
+                format!(
+                    "`chandler rollback {subject}` after a new decision, `kubectl delete {subject}` after its creation"
+                )
+            }
+            ReportingKind::PlatformOperator => format!("`kubectl delete {subject}` after its creation"),
+            ReportingKind::Catalog | ReportingKind::ProvisionerClass | ReportingKind::PlatformPolicy => String::new(),
+        };
+        let message = if undo.is_empty() {
+            format!("interrupted; the controller continues to work on {subject}")
+        } else {
+            format!("interrupted; the rollout of {subject} continues in the cluster")
+        };
+        let error = Self::interrupted_while(message, waiting);
+        let error = error.hint(format!("`chandler status {subject} --watch` follows it"));
+        if undo.is_empty() { error } else { error.hint(format!("to undo it: {undo}")) }
+    }
+
+    /// The command received a signal while it followed a deletion, which continues without it.
+    pub fn interrupted_deletion(name: &str, waiting: &str) -> Self {
+        Self::interrupted_while(format!("interrupted; the deletion of {name} continues in the cluster"), waiting)
+            .hint(format!("`chandler status {name}` shows its progress"))
+    }
+
+    fn interrupted_while(message: String, waiting: &str) -> Self {
         let error = Self::new(FailureKind::Interrupted, message);
-        let error = if waiting.is_empty() { error } else { error.cause(format!("it was waiting for: {waiting}")) };
-        error.hint(format!("`chandler status {name} --watch` follows it")).hint(format!(
-            "to undo it: `chandler rollback {name}` after an upgrade, `chandler delete {name}` after an installation"
-        ))
+        if waiting.is_empty() { error } else { error.cause(format!("it was waiting for: {waiting}")) }
     }
 
     /// Standard output could not be written.
@@ -174,6 +203,13 @@ impl CommandError {
         &self.message
     }
 
+    /// What failed, and why, on one line.
+    pub fn explained(&self) -> String {
+        let parts: Vec<&str> =
+            std::iter::once(self.message.as_str()).chain(self.causes.iter().map(String::as_str)).collect();
+        one_line(&parts.join(": "))
+    }
+
     /// The findings.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
@@ -243,13 +279,28 @@ mod tests {
     #[test]
     fn an_interruption_says_that_the_rollout_continues_and_how_to_undo_it() {
         let long = "Deployment.apps harbour-system/pilot: 0 of 1 is available: ImagePullBackOff: registry.example.com/harbour/pilot: not found";
-        let error = CommandError::interrupted_rollout("harbour", long);
+        let error = CommandError::interrupted_rollout(&Subject::deployment("harbour"), long);
         assert_eq!(error.kind().exit_code(), 130);
         insta::assert_snapshot!(error, @r"
         error: interrupted; the rollout of harbour continues in the cluster
           cause: it was waiting for: Deployment.apps harbour-system/pilot: 0 of 1 is available: ImagePullBackOff: registry.example.com/harbour/pilot: not found
           hint: `chandler status harbour --watch` follows it
           hint: to undo it: `chandler rollback harbour` after an upgrade, `chandler delete harbour` after an installation
+        ");
+        let of = |kind, name| CommandError::interrupted_rollout(&Subject::new(kind, name), "").to_string();
+        insta::assert_snapshot!(of(ReportingKind::Resolution, "shop"), @r"
+        error: interrupted; the rollout of resolution/shop continues in the cluster
+          hint: `chandler status resolution/shop --watch` follows it
+          hint: to undo it: `chandler rollback resolution/shop` after a new decision, `kubectl delete resolution/shop` after its creation
+        ");
+        insta::assert_snapshot!(of(ReportingKind::Catalog, "ours"), @r"
+        error: interrupted; the controller continues to work on catalog/ours
+          hint: `chandler status catalog/ours --watch` follows it
+        ");
+        insta::assert_snapshot!(CommandError::interrupted_deletion("shop", "2 objects"), @r"
+        error: interrupted; the deletion of shop continues in the cluster
+          cause: it was waiting for: 2 objects
+          hint: `chandler status shop` shows its progress
         ");
     }
 

@@ -54,6 +54,16 @@ pub enum RolloutState {
     },
 }
 
+impl RolloutState {
+    /// What is waited for; empty if the rollout does not wait.
+    pub fn waiting(&self) -> &str {
+        match self {
+            Self::Waiting { message, .. } => message,
+            Self::Healthy | Self::Paused { .. } | Self::Failed { .. } => "",
+        }
+    }
+}
+
 impl ProgressReporter {
     /// The lines that were not reported before, and the state.
     pub fn observe(&mut self, deployment: &BundleDeployment) -> (Vec<ProgressLine>, RolloutState) {

@@ -37,6 +37,14 @@ impl<'a> Subject<'a> {
         Self { kind: ReportingKind::Resolution, name, suspended: Suspended::Set }
     }
 
+    /// An object that a command follows. The commands that follow a Resolution resume it first, or refuse one that is suspended.
+    pub const fn followed(kind: ReportingKind, name: &'a str) -> Self {
+        match kind {
+            ReportingKind::Resolution => Self::active_resolution(name),
+            kind => Self::new(kind, name),
+        }
+    }
+
     /// A Resolution.
     pub fn resolution(resolution: &'a Resolution) -> Self {
         let name = resolution.metadata.name.as_deref().unwrap_or_default();

@@ -59,35 +59,46 @@ fn watching_ends_with_the_advice_where_time_alone_will_not_help() {
     assert!(steps[0].as_str().unwrap().starts_with("create the ServiceAccount that the message names"), "{lacks}");
 }
 
-#[test]
-fn an_interrupted_upgrade_says_that_the_rollout_continues() {
-    let kept = Kept::start(&["--bundle", BUNDLE]);
-    let arguments = ["status", "harbour-operator", "--watch", "--timeout", "5m", "--kubeconfig", &kept.kubeconfig];
-    chandler(arguments, "").data();
-    // The account does not exist, so that the rollout waits.
-    let mut upgrade = command(&cache())
-        .args(["upgrade", "harbour-operator", "--service-account", "deployer", "--kubeconfig", &kept.kubeconfig])
+/// Runs a command until it waits, and interrupts it. Returns what it printed from there on.
+fn interrupted(arguments: &[&str]) -> String {
+    let mut child = command(&cache())
+        .args(arguments)
         .env_remove("KUBECONFIG")
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(upgrade.stderr.take().unwrap());
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     while !line.starts_with("waiting") {
         line.clear();
-        assert_ne!(lines.read_line(&mut line).unwrap(), 0, "the upgrade ended before it waited");
+        assert_ne!(lines.read_line(&mut line).unwrap(), 0, "{arguments:?} ended before it waited");
     }
-    let id = upgrade.id().to_string();
+    let id = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     let mut rest = String::new();
     lines.read_to_string(&mut rest).unwrap();
-    assert_eq!(upgrade.wait().unwrap().code(), Some(130), "{rest}");
-    for part in [
-        "interrupted; the rollout of harbour-operator continues in the cluster",
-        "`chandler status harbour-operator --watch` follows it",
-        "`chandler rollback harbour-operator` after an upgrade",
-    ] {
-        assert!(rest.contains(part), "{part:?} is not in {rest}");
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest}");
+    rest
+}
+
+#[test]
+fn an_interrupted_command_says_that_the_rollout_continues() {
+    let kept = Kept::start(&["--bundle", BUNDLE]);
+    let kubeconfig = ["--kubeconfig", kept.kubeconfig.as_str()];
+    let watch = ["status", "harbour-operator", "--watch", "--timeout", "5m"];
+    chandler([&watch[..], &kubeconfig].concat(), "").data();
+    // The account does not exist, so that the rollout waits.
+    let upgrade = ["upgrade", "harbour-operator", "--service-account", "deployer"];
+    for command in [&upgrade[..], &watch] {
+        let rest = interrupted(&[command, &kubeconfig].concat());
+        for part in [
+            "interrupted; the rollout of harbour-operator continues in the cluster",
+            "cause: it was waiting for: ",
+            "`chandler status harbour-operator --watch` follows it",
+            "`chandler rollback harbour-operator` after an upgrade",
+        ] {
+            assert!(rest.contains(part), "{part:?} is not in {rest}");
+        }
     }
 }
