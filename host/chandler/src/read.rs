@@ -29,6 +29,7 @@ pub mod named;
 pub mod names;
 pub mod naming;
 pub mod newer;
+pub mod newest;
 pub mod objects;
 pub mod origin;
 pub mod package;

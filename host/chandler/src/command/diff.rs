@@ -11,11 +11,10 @@ use crate::{
         system_namespace::SystemNamespaceArguments, target::INSTALLED,
     },
     read::{
-        classes::ClusterClasses,
         cluster, deployed,
-        origin::is_bundle,
+        origin::{Origin, is_bundle},
         preview,
-        provisioner::{self, ChosenProvisioner},
+        provisioner::ChosenProvisioner,
         rendering::{self, BundleOptions},
     },
     view::{
@@ -122,14 +121,8 @@ impl Diff {
             let name = rendering::name(&options);
             let deployments: Api<BundleDeployment> = Api::all(client.clone());
             let existing = deployments.get_opt(&name).await.map_err(|error| cluster::not_read(&name, &error))?;
-            // A class of the cluster renders the new bundle, too; the format of one for a built-in class is detected, as in an upgrade.
-            let class = existing.as_ref().and_then(summary::class).filter(|class| provisioner::is_custom(class));
-            let provisioner = options.provisioner.clone().or_else(|| class.map(str::to_owned));
-            let options = BundleOptions { provisioner, ..options };
-            let mut opened = rendering::open(&options, ClusterClasses::Of(&client)).await?;
-            if let Some(existing) = &existing {
-                deployed::default_to_spec(&client, &options, existing, &mut opened).await?;
-            }
+            let origin = Origin::parse(&options.bundle)?;
+            let opened = deployed::open_other(&client, &origin, &options, existing.as_ref()).await?;
             (existing, opened)
         } else {
             let deployment = cluster::deployment(&client, &options.bundle).await?;

@@ -17,7 +17,7 @@ use crate::{
         naming, origin, package, settled,
     },
     view::{
-        output, secrets,
+        manifest, output, secrets,
         terminal::Terminal,
         text::{count, one_line},
     },
@@ -267,11 +267,7 @@ pub(super) fn print(
     for config_map in &delivered.config_maps {
         objects.push(serde_json::to_value(config_map).map_err(failed)?);
     }
-    let mut deployment = serde_json::to_value(deployment).map_err(failed)?;
-    if let Some(members) = deployment.as_object_mut() {
-        members.remove("status");
-    }
-    objects.push(crate::view::manifest::manifest(deployment));
+    objects.push(manifest::authored(serde_json::to_value(deployment).map_err(failed)?));
     output::print(&output::yaml(&objects)?)
 }
 

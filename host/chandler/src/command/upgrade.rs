@@ -1,5 +1,7 @@
 //! `chandler upgrade`.
 
+mod newest;
+
 use chandler_api::{BundleDeployment, ReportingKind, ValuesReference};
 use kube::{Api, Client};
 use serde_json::{Map, Value};
@@ -16,7 +18,7 @@ use crate::{
         package,
         rendering::BundleOptions,
     },
-    view::{secrets, summary, terminal::Terminal, text::one_line},
+    view::{relocation, secrets, summary, terminal::Terminal, text::one_line},
     write::{
         content,
         deployment::{self, Effect, SpecChange},
@@ -38,22 +40,26 @@ pub(super) const TAKES: Takes = Takes::kinds(&[ReportingKind::BundleDeployment])
 /// not accept is refused before anything is written.
 ///
 /// Of a package, the command chooses as `chandler install` does, among the versions that upgrades lead to. Where the way has several steps,
-/// it takes the first one.
+/// it takes the first one. Without BUNDLE and without a change of the configuration, it looks for the newest version of the package whose
+/// image is installed, prints what would change, and asks.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
   What was changed, the progress and the result on standard error; with --dry-run, the objects on
+  standard output. Before the confirmation, the changes of an upgrade to the newest version on
   standard output.
 
-Exit codes: 0 healthy, or changed with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before the
-  timeout; 5 no version of the package fits; 6 the change waits for approval
-  (`chandler approve`), or for `chandler resume`
+Exit codes: 0 healthy, changed with --wait=false, or the newest version already; 1 failed; 2 wrong
+  usage; 3 not healthy before the timeout; 5 no version of the package fits; 6 the change waits for
+  approval (`chandler approve`), or for `chandler resume`
 
 Examples:
+  Upgrade to the newest version that the catalogs lead to, after a preview and a confirmation:
+    chandler upgrade harbour
   Upgrade to another image:
     chandler upgrade harbour quay.io/example/harbour-bundle:v1.3.0
-  Upgrade to the best version of its package that the catalogs lead to:
-    chandler upgrade harbour harbour
+  Upgrade to the best version of its package in a range:
+    chandler upgrade harbour harbour@'<2'
   Change one value:
     chandler upgrade harbour --set replicas=3
   Install or upgrade:
@@ -66,7 +72,7 @@ pub struct Upgrade {
     pub name: String,
 
     /// An image reference, a directory, an archive, or the package that is installed, as `PACKAGE` or `PACKAGE@RANGE`
-    /// [default: the source in the spec]
+    /// [default: the newest version of the installed package; with a change of the configuration, the source in the spec]
     #[arg(value_name = "BUNDLE")]
     pub bundle: Option<String>,
 
@@ -77,6 +83,10 @@ pub struct Upgrade {
     /// Drop the configuration in the spec, and its references to values
     #[arg(long)]
     pub reset_config: bool,
+
+    /// Upgrade to the newest version without a preview and a confirmation
+    #[arg(short, long)]
+    pub yes: bool,
 
     /// How a package is chosen.
     #[command(flatten)]
@@ -103,6 +113,9 @@ impl Upgrade {
                     Some(bundle) => Box::pin(self.upgrade(Some(&bundle), &client, &existing, terminal)).await,
                     None => Box::pin(self.without_newer(&client, &existing, terminal)).await,
                 }
+            }
+            (Some(existing), None) if self.is_nothing_set() => {
+                Box::pin(self.upgrade_to_newest(&client, &existing, terminal)).await
             }
             (Some(existing), text) => {
                 let bundle = text.map(NamedBundle::of_user).transpose()?;
@@ -274,18 +287,11 @@ impl Upgrade {
         let (name, arguments) = (&self.name, &self.installation);
         let installed = &existing.spec.install_namespace;
         if let Some(other) = arguments.namespace.as_ref().filter(|other| *other != installed) {
-            return Err(CommandError::usage(format!("{name} is installed in namespace {installed}, not in {other}"))
-                .hint("omit -n, or install the bundle under another name"));
+            return Err(relocation::refusal(existing, other));
         }
         if existing.metadata.deletion_timestamp.is_some() {
             return Err(CommandError::failed(format!("{name} is being deleted"))
                 .hint(format!("`chandler status {name}` shows what the deletion waits for")));
-        }
-        if self.bundle.is_none() && self.is_nothing_set() {
-            return Err(CommandError::usage("nothing to change").hint(format!(
-                "name a bundle or a value: `chandler upgrade {name} BUNDLE --set KEY=VALUE`; `chandler reconcile {name}` resolves the \
-                 tag of the image again"
-            )));
         }
         Ok(())
     }

@@ -11,6 +11,8 @@ use super::{
     cache,
     classes::ClusterClasses,
     configuration,
+    origin::Origin,
+    provisioner,
     rendering::{self, BundleOptions, OpenedBundle},
     source::{self, Bundle},
     values,
@@ -53,6 +55,24 @@ pub async fn open(
     Ok(opened)
 }
 
+/// Opens another bundle for a BundleDeployment, if that exists, as an upgrade installs it. A class of the cluster renders it, too; the
+/// format of one for a built-in class is detected.
+pub async fn open_other(
+    client: &Client,
+    origin: &Origin,
+    options: &BundleOptions,
+    existing: Option<&BundleDeployment>,
+) -> Result<OpenedBundle, CommandError> {
+    let class = existing.and_then(summary::class).filter(|class| provisioner::is_custom(class));
+    let provisioner = options.provisioner.clone().or_else(|| class.map(str::to_owned));
+    let options = BundleOptions { provisioner, ..options.clone() };
+    let mut opened = rendering::open_at(origin, &options, ClusterClasses::Of(client)).await?;
+    if let Some(existing) = existing {
+        default_to_spec(client, &options, existing, &mut opened).await?;
+    }
+    Ok(opened)
+}
+
 /// The content of a source in the cluster.
 async fn stored(name: &str, source: &Source, sources: &Sources) -> Result<Bundle, CommandError> {
     let resolutions = Resolutions::default();
@@ -69,7 +89,7 @@ async fn stored(name: &str, source: &Source, sources: &Sources) -> Result<Bundle
 
 /// Takes the namespace from the spec unless the options set it, and merges the configuration of the options over the spec's, as in an
 /// upgrade.
-pub async fn default_to_spec(
+async fn default_to_spec(
     client: &Client,
     options: &BundleOptions,
     deployment: &BundleDeployment,

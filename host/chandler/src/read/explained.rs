@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::{cluster, reported};
 use crate::{
     CommandError,
-    view::{api_error, path::Found, subject::Subject},
+    view::{api_error, newest::Decider, path::Found, subject::Subject},
 };
 
 /// Marks the Resolution that the controller makes from PlatformOperators.
@@ -52,10 +52,7 @@ pub async fn of_resolution(client: &Client, resolution: Resolution) -> Result<Fo
 async fn of_deployment(client: &Client, deployment: BundleDeployment) -> Result<Found, CommandError> {
     let name = deployment.name_any();
     let set = deployment.labels().get(OWNER_NAME_LABEL).unwrap_or(&name);
-    let of_set = |resolution: &Resolution| {
-        resolution.status.as_ref().is_some_and(|status| status.bundle_deployment.as_ref() == Some(set))
-    };
-    let resolution = all::<Resolution>(client, "Resolutions").await?.into_iter().find(of_set);
+    let resolution = resolution_of(client, set).await?;
     let mut found = Found { resolution, deployment: Some(name.clone()), ..Found::default() };
     add_deployments(client, &mut found).await?;
     found.deployments.insert(name, deployment);
@@ -82,10 +79,48 @@ pub async fn platform_resolution(
 ) -> Result<Option<Resolution>, CommandError> {
     let package = &operator.spec.package.name;
     let of_package = |resolution: &Resolution| {
-        resolution.annotations().get(MANAGED).is_some_and(|managed| managed == "true")
-            && resolution.spec.packages.iter().any(|request| request.name == *package)
+        is_managed(resolution) && resolution.spec.packages.iter().any(|request| request.name == *package)
     };
     Ok(all::<Resolution>(client, "Resolutions").await?.into_iter().find(of_package))
+}
+
+/// The object that decides which version a BundleDeployment has, or `None` if its own spec does.
+pub async fn decider(client: &Client, deployment: &BundleDeployment) -> Result<Option<Decider>, CommandError> {
+    let name = deployment.name_any();
+    let set = deployment.labels().get(OWNER_NAME_LABEL);
+    let decider = |kind, name: String| Ok(Some(Decider { kind, name }));
+    if let Some(resolution) = resolution_of(client, set.unwrap_or(&name)).await? {
+        let is_installed_as = |operator: &PlatformOperator| {
+            let active = operator.status.as_ref().and_then(|status| status.active_bundle_deployment.as_ref());
+            active.is_some_and(|active| active.name == name)
+        };
+        let operators: Vec<PlatformOperator> =
+            if is_managed(&resolution) { all(client, "PlatformOperators").await? } else { Vec::new() };
+        return match operators.into_iter().find(is_installed_as) {
+            Some(operator) => decider(ReportingKind::PlatformOperator, operator.name_any()),
+            None => decider(ReportingKind::Resolution, resolution.name_any()),
+        };
+    }
+    match set {
+        // A copy of an object has its labels.
+        Some(set) if *set != name && exists::<BundleDeployment>(client, set).await.is_ok_and(|exists| exists) => {
+            decider(ReportingKind::BundleDeployment, set.clone())
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The Resolution whose set is the BundleDeployment of this name, or `None` if there is none or the user may not list them.
+async fn resolution_of(client: &Client, set: &String) -> Result<Option<Resolution>, CommandError> {
+    let of_set = |resolution: &Resolution| {
+        resolution.status.as_ref().is_some_and(|status| status.bundle_deployment.as_ref() == Some(set))
+    };
+    Ok(all::<Resolution>(client, "Resolutions").await?.into_iter().find(of_set))
+}
+
+/// Whether the controller makes the Resolution from PlatformOperators.
+fn is_managed(resolution: &Resolution) -> bool {
+    resolution.annotations().get(MANAGED).is_some_and(|managed| managed == "true")
 }
 
 /// Adds the BundleDeployments that the status of the Resolution names.

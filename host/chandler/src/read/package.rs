@@ -35,6 +35,8 @@ use crate::{
 pub struct Chosen {
     /// The package.
     pub package: String,
+    /// The version.
+    pub version: String,
     /// The image of the bundle.
     pub image: ListedImage,
     /// What was chosen and why, and what users should know of it.
@@ -117,6 +119,7 @@ pub async fn choose_upgrade(
         && first.name != member.name
     {
         chosen.image = ListedImage::of_catalog(&first.name, &first.image)?;
+        chosen.version.clone_from(&first.version);
         chosen.lines.push(one_line(&format!(
             "upgrading to {} first, one of {} on the way to {}: run the command again when it is healthy",
             first.version,
@@ -221,7 +224,7 @@ fn chosen(
     let mut lines = vec![one_line(&described(required, member, versions, cluster))];
     lines.extend(resolution::remarks(decision));
     let image = ListedImage::of_catalog(&member.name, &member.image)?;
-    Ok(Chosen { package: package.clone(), image, lines })
+    Ok(Chosen { package: package.clone(), version: member.version.clone(), image, lines })
 }
 
 /// What was chosen and why, in one line.

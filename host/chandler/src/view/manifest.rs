@@ -20,6 +20,8 @@ const SERVER_FIELDS: [&str; 8] = [
 ];
 /// An annotation with a copy of the object, values of Secrets included.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// Prefixes of labels and annotations that the controller and requests for a reconcile set on a BundleDeployment.
+const OF_CONTROLLER: [&str; 2] = ["applyset.kubernetes.io/", "reconcile.chandler.dev/"];
 /// In place of a value that is not shown.
 const HIDDEN: &str = "(hidden)";
 
@@ -41,6 +43,23 @@ pub fn manifest(mut object: Value) -> Value {
         }
         if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
             annotations.remove(LAST_APPLIED);
+        }
+    }
+    object
+}
+
+/// A BundleDeployment as its author writes it: a manifest without the finalizers, labels and annotations of the controller.
+pub fn authored(object: Value) -> Value {
+    let mut object = manifest(object);
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("finalizers");
+        for field in ["labels", "annotations"] {
+            if let Some(Value::Object(entries)) = metadata.get_mut(field) {
+                entries.retain(|key, _| !OF_CONTROLLER.iter().any(|prefix| key.starts_with(prefix)));
+            }
+            if metadata.get(field).is_some_and(|entries| *entries == Value::Object(Map::new())) {
+                metadata.remove(field);
+            }
         }
     }
     object
@@ -113,5 +132,20 @@ mod tests {
         assert!(!shown.to_string().contains("aHVudGVyMg"));
         let map = json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "1"}});
         assert_eq!(manifest(map.clone()), map);
+    }
+
+    #[test]
+    fn a_deployment_as_its_author_writes_it_has_no_marks_of_the_controller() {
+        let deployment = |labels: Value, annotations: Value| {
+            json!({"kind": "BundleDeployment", "spec": {"a": 1}, "metadata": {
+                "name": "a", "finalizers": ["chandler.dev/teardown"], "labels": labels, "annotations": annotations,
+            }})
+        };
+        let marked = json!({"applyset.kubernetes.io/id": "x", "team": "shop"});
+        let requested = json!({"applyset.kubernetes.io/tooling": "x", "reconcile.chandler.dev/requestedAt": "now"});
+        assert_eq!(
+            authored(deployment(marked, requested)),
+            json!({"kind": "BundleDeployment", "spec": {"a": 1}, "metadata": {"name": "a", "labels": {"team": "shop"}}})
+        );
     }
 }

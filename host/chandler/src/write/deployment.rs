@@ -50,8 +50,8 @@ pub async fn create(
     })
 }
 
-/// Changes fields of the spec. Fails if the spec has changed since it was read. The controller may have written the status meanwhile:
-/// then the change is sent again.
+/// Changes fields of the spec. Fails if these have changed since the object was read. Another client may have written other fields
+/// meanwhile, as the controller writes the status: then the change is sent again.
 pub async fn change(
     client: &Client,
     deployment: &BundleDeployment,
@@ -76,19 +76,24 @@ pub async fn change(
             Ok(changed) => return Ok(changed),
             Err(error) => error,
         };
-        if !matches!(&error, kube::Error::Api(status) if status.is_conflict()) {
+        // An API server applies the patch before it compares the version of the object: one that removes a field that is gone is invalid.
+        if !matches!(&error, kube::Error::Api(status) if status.is_conflict() || status.is_invalid()) {
             return Err(not_changed(&error));
         }
-        current = deployments.get(&name).await.map_err(|error| not_changed(&error))?;
-        if !is_same_spec(&current, deployment) {
-            return Err(not_changed(&error).hint("its spec has changed since it was read: run the command again"));
+        let read = deployments.get_opt(&name).await.map_err(|error| not_changed(&error))?;
+        let Some(read) = read.filter(|read| change.is_independent(deployment, read)) else {
+            return Err(CommandError::failed(format!(
+                "BundleDeployment {name} was changed by another client meanwhile; this change was not made"
+            ))
+            .hint(format!(
+                "`chandler status {name}` shows its state: run the command again if the change is still wanted"
+            )));
+        };
+        if read.metadata.resource_version == current.metadata.resource_version {
+            return Err(not_changed(&error));
         }
+        current = read;
     }
-}
-
-/// Whether these are states of one object with one spec.
-fn is_same_spec(current: &BundleDeployment, read: &BundleDeployment) -> bool {
-    (&current.metadata.uid, current.metadata.generation) == (&read.metadata.uid, read.metadata.generation)
 }
 
 /// New values of fields of the spec. A field without a value is removed.
@@ -107,6 +112,16 @@ impl SpecChange {
     pub fn is_done(&self, deployment: &BundleDeployment) -> bool {
         let spec = serde_json::to_value(&deployment.spec).unwrap_or_default();
         self.fields.iter().all(|(field, value)| spec.get(field) == value.as_ref()) && to_revision(deployment).is_none()
+    }
+
+    /// Whether other clients left what this change is about as it was read: the fields, the rollback and the object itself.
+    fn is_independent(&self, read: &BundleDeployment, current: &BundleDeployment) -> bool {
+        let spec = |deployment: &BundleDeployment| serde_json::to_value(&deployment.spec).unwrap_or_default();
+        let (before, after) = (spec(read), spec(current));
+        current.metadata.uid == read.metadata.uid
+            && current.metadata.deletion_timestamp.is_none()
+            && to_revision(current) == to_revision(read)
+            && self.fields.iter().all(|(field, _)| before.get(field) == after.get(field))
     }
 
     /// The JSON patch: only it can replace an object as a whole.

@@ -13,10 +13,10 @@ use serde_json::json;
 
 use crate::{commands::Session, support};
 
-const PACKAGE: &str = "harbour-operator";
+pub(crate) const PACKAGE: &str = "harbour-operator";
 
 /// A catalog with the bundles of this directory, in the registry of the session: 0.1.0 and 0.2.0, which replaces it.
-async fn write_catalog(session: &Session, directory: &Path) {
+pub(crate) async fn write_catalog(session: &Session, directory: &Path) {
     let mut documents = vec![
         format!("schema: olm.package\nname: {PACKAGE}\ndefaultChannel: stable\n"),
         format!(

@@ -366,26 +366,40 @@ fn a_completion_script_calls_the_program() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upgrade_conflicts_with_a_change_of_the_spec_and_not_with_one_of_the_status() {
+async fn an_upgrade_conflicts_with_a_change_of_its_fields_and_not_with_others() {
     let session = Session::start().await;
     let name = session.world.name();
-    let installed = session.install(&name, OLD, &[]).await;
+    let set = ["--set", "operatorConditionName=a"];
+    let installed = session.install(&name, OLD, &set).await;
     assert_eq!(installed.code, Some(0), "{}", installed.stderr);
     let deployments = session.world.deployments();
     let read = deployments.get(&name).await.unwrap();
     let patch = async |patch: Value| {
         deployments.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     };
-    let change = async |prefix: &str| {
+    let change = async |config: Option<Value>| {
         let mut change = SpecChange::default();
-        change.set("config", Some(json!({"operatorConditionName": prefix})));
+        change.set("config", config);
         deployment::change(&session.world.client, &read, &change, Effect::Check).await
     };
     patch(json!({"metadata": {"annotations": {"tides": "high"}}})).await;
-    let changed = change("a").await.unwrap();
-    assert_eq!(changed.spec.config.unwrap()["operatorConditionName"], "a");
+    let wanted = || Some(json!({"operatorConditionName": "b"}));
+    let changed = change(wanted()).await.unwrap();
+    assert_eq!(changed.spec.config.unwrap()["operatorConditionName"], "b");
     patch(json!({"spec": {"suspend": true}})).await;
-    let refused = change("b").await.unwrap_err().to_string();
-    assert!(refused.contains("its spec has changed since it was read"), "{refused}");
+    let changed = change(wanted()).await.unwrap();
+    assert_eq!(
+        (changed.spec.suspend, changed.spec.config.unwrap()["operatorConditionName"].as_str()),
+        (true, Some("b"))
+    );
+    patch(json!({"spec": {"config": null}})).await;
+    for config in [wanted(), None] {
+        let refused = change(config).await.unwrap_err().to_string();
+        assert!(
+            refused.contains(&format!("BundleDeployment {name} was changed by another client meanwhile")),
+            "{refused}"
+        );
+        assert!(refused.contains("run the command again"), "{refused}");
+    }
     session.world.finish().await;
 }

@@ -20,6 +20,7 @@ mod lint;
 mod migrate;
 mod migrate_crashes;
 mod mistakes;
+mod newest;
 mod push;
 mod rbac;
 mod registries;

@@ -106,6 +106,12 @@ async fn a_resolution_is_explained_rolled_back_and_follows_the_catalogs_again() 
         assert!(member.contains(part), "no {part:?}: {member}");
     }
 
+    let refused = session.run(&["upgrade", &package, "--yes"]).await;
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    for part in [&format!("Resolution {name} decides which version {package} has"), "`chandler explain resolution/"] {
+        assert!(refused.stderr.contains(part), "no {part:?}: {}", refused.stderr);
+    }
+
     let tree = session.data(&["tree", &target]).await;
     let lines = [&*format!("Resolution {name}\n"), &format!("BundleDeployment {package}\n"), "ConfigMap\n"];
     assert!(lines.iter().all(|line| tree.contains(line)), "{tree}");
