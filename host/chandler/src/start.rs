@@ -13,7 +13,7 @@ use crate::{
     read::provisioner,
     view::{
         log::{Lines, Printable},
-        other_tools,
+        other_tools, output,
         spinner::StandardError,
         terminal::{self, Look, Terminal},
     },
@@ -29,7 +29,7 @@ pub fn main() -> ExitCode {
     completion::answer();
     let arguments = Arguments::try_parse().unwrap_or_else(|error| {
         let given: Vec<String> = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
-        other_tools::with_tip(error, &given).exit()
+        exit(&other_tools::with_tip(error, &given))
     });
     if arguments.no_color {
         terminal::disable_colours();
@@ -39,6 +39,21 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => error.report(&terminal),
     }
+}
+
+/// Prints help, or what is wrong with the command line.
+fn exit(error: &clap::Error) -> ! {
+    if terminal::is_ascii() {
+        let text = error.render().to_string();
+        let text = terminal::drawn(&text);
+        if error.use_stderr() {
+            Terminal::detect().write(text);
+        } else {
+            let _ = output::print(&text);
+        }
+        std::process::exit(error.exit_code())
+    }
+    error.exit()
 }
 
 /// Lets this process open as many files as it may. Shells and container runtimes set a low limit for programs that use `select`, which this one

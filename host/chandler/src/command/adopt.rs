@@ -133,7 +133,7 @@ impl Adopt {
         let adoption = Adoption { objects: &objects, held: &held };
         match self.output {
             OutputFormat::Json => output::print(&output::json(&adoption)?)?,
-            OutputFormat::Text => output::print(&adoption.text(Terminal::output().look()))?,
+            OutputFormat::Text => output::show(&adoption.text(Terminal::output().look()))?,
         }
         if !held.is_empty() {
             let belong = if held.len() == 1 { "belongs" } else { "belong" };

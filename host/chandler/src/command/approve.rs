@@ -115,7 +115,7 @@ impl Approve {
         {
             terminal.line(format!("version: {}", one_line(&versions)));
         }
-        output::print(&pending_change::text(pending))?;
+        output::show(&pending_change::text(pending))?;
         pending_change::check_approvable(&self.name, pending, self.force)?;
         if !confirmation::confirmed(terminal, &format!("approve this change of {}?", self.name), self.yes)? {
             return Err(CommandError::failed("not approved"));
@@ -147,9 +147,9 @@ impl Approve {
         let preview = preview::rollout(client.clone(), Some(deployment), (name, namespace), &release).await?;
         let digest = findings::check_approvable(name, &preview.crd_upgrades, expected)?;
         let change = self.reviewed_change(deployment, &preview)?;
-        output::print(&Findings::of(&preview.crd_upgrades, Some(&digest)).text())?;
+        output::show(&Findings::of(&preview.crd_upgrades, Some(&digest)).text())?;
         if let Some(change) = change {
-            output::print(&pending_change::text(change))?;
+            output::show(&pending_change::text(change))?;
         }
         let and = change.map(|change| format!(", and approve the pending change ({})", change.digest));
         let question = format!("allow these upgrades of CRDs of {name} ({digest}){}?", and.unwrap_or_default());

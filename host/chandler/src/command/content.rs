@@ -96,7 +96,7 @@ impl Content {
                 terminal.line(format!("wrote {} into {}", count(tree.len(), "file"), path.display()));
                 Ok(())
             }
-            None => output::print(&list(&tree, Terminal::output().columns())),
+            None => output::show(&list(&tree, Terminal::output().columns())),
         }
     }
 }

@@ -105,7 +105,7 @@ impl Delete {
         let preview = preview::deletion(client.clone(), &deployment, options).await?;
         match self.output {
             OutputFormat::Json => output::print(&output::json(&preview)?)?,
-            OutputFormat::Text => output::print(&view::deletion::text(&preview))?,
+            OutputFormat::Text => output::show(&view::deletion::text(&preview))?,
         }
         terminal.line(view::deletion::summary(&preview));
         if preview.held {

@@ -448,7 +448,7 @@ async fn show_objects(plane: &ControlPlane, name: &str, progress: &Progress) {
         return;
     }
     progress.report("objects", &format!("{healthy} of {} healthy", count(all, "object")));
-    for line in tree::lines(&members.objects, |health| progress.terminal().sign(health)) {
+    for line in tree::lines(&members.objects, |health| progress.terminal().look().sign(health)) {
         progress.line(&line);
     }
     for problem in &members.unreadable {

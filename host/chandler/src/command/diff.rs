@@ -147,7 +147,7 @@ impl Diff {
         match self.output {
             OutputFormat::Json => output::print(&output::json(&preview)?)?,
             OutputFormat::Text => {
-                output::print(&difference::text(&preview, Terminal::output().look(), self.descriptions))?;
+                output::show(&difference::text(&preview, Terminal::output().look(), self.descriptions))?;
             }
         }
         for refusal in &preview.refusals {
@@ -183,7 +183,7 @@ impl Diff {
         let findings = Findings::of(upgrades, digest.as_deref());
         match self.output {
             OutputFormat::Json => output::print(&output::json(&findings)?)?,
-            OutputFormat::Text => output::print(&findings.text())?,
+            OutputFormat::Text => output::show(&findings.text())?,
         }
         terminal.line(findings.summary(name, change));
         Ok(if digest.is_some() { FailureKind::Failed.exit_code() } else { 0 })

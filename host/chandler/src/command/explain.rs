@@ -70,7 +70,7 @@ impl Explain {
         let found = explained::find(&client, self.name.kind, &self.name.name).await?;
         let path = Path::new(&found);
         match self.output {
-            OutputFormat::Text => output::print(&path.text(Terminal::output().columns()))?,
+            OutputFormat::Text => output::show(&path.text(Terminal::output().columns()))?,
             OutputFormat::Json => output::print(&output::json(&path)?)?,
         }
         let evidence = Evidence::of(found.deployments.values(), Timestamp::now());

@@ -52,13 +52,13 @@ impl History {
         if self.name.is_resolution() {
             let resolution = reported::get::<Resolution>(&client, &self.name.name).await?;
             return match self.output {
-                OutputFormat::Text => output::print(&decisions::table(&resolution, Terminal::output().columns())),
+                OutputFormat::Text => output::show(&decisions::table(&resolution, Terminal::output().columns())),
                 OutputFormat::Json => output::print(&output::json(&decisions::history(&resolution))?),
             };
         }
         let deployment = cluster::deployment(&client, &self.name.name).await?;
         match self.output {
-            OutputFormat::Text => output::print(&revisions::table(&deployment, Terminal::output().columns())),
+            OutputFormat::Text => output::show(&revisions::table(&deployment, Terminal::output())),
             OutputFormat::Json => output::print(&output::json(&revisions::history(&deployment))?),
         }
     }

@@ -15,7 +15,7 @@ use crate::{
     view::{
         diagnostics::{self, Sources},
         output, sarif,
-        terminal::Terminal,
+        terminal::{self, Terminal},
         text::count,
     },
 };
@@ -105,7 +105,8 @@ impl Lint {
     fn text(&self, report: &LintReport<'_>, sources: &Sources<'_>) -> Result<String, CommandError> {
         match self.output {
             LintFormat::Text => {
-                Ok(diagnostics::render(&diagnostics::findings(&report.findings, sources), &Terminal::output()))
+                let text = diagnostics::render(&diagnostics::findings(&report.findings, sources), &Terminal::output());
+                Ok(terminal::drawn(&text).into_owned())
             }
             LintFormat::Json => output::json(report),
             LintFormat::Sarif => output::json(&sarif::log(&report.findings, sources)),

@@ -21,7 +21,7 @@ use crate::{
     view::{
         listing::{self, Columns, Row},
         output,
-        terminal::Terminal,
+        terminal::{Terminal, drawn},
         text::one_line,
     },
 };
@@ -148,8 +148,8 @@ impl List {
 
     fn text(&self, rows: &[Row]) -> Result<String, CommandError> {
         match self.output {
-            ListFormat::Text => Ok(listing::table(rows, Columns::Short, Terminal::output().columns())),
-            ListFormat::Wide => Ok(listing::table(rows, Columns::Wide, None)),
+            ListFormat::Text => Ok(drawn(&listing::table(rows, Columns::Short, Terminal::output())).into_owned()),
+            ListFormat::Wide => Ok(drawn(&listing::table(rows, Columns::Wide, Terminal::output())).into_owned()),
             ListFormat::Json => output::json(&rows),
             ListFormat::Yaml => {
                 let value: Value = serde_json::to_value(rows)

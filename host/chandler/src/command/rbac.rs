@@ -289,7 +289,7 @@ impl Rbac {
             terminal.line(format!("note: {note}"));
         }
         if self.output == RbacFormat::Text {
-            return output::print(&needed.text());
+            return output::show(&needed.text());
         }
         let mut rules_by_namespace = needed.rules_by_namespace();
         if self.causes {

@@ -253,7 +253,7 @@ impl Resolve {
         match self.output {
             ResolutionFormat::Text => {
                 let columns = Terminal::output().columns();
-                output::print(&resolution::table(decision, &problem.installed, columns))?;
+                output::show(&resolution::table(decision, &problem.installed, columns))?;
             }
             ResolutionFormat::Mermaid => output::print(&resolution::mermaid(decision, &problem.installed))?,
             ResolutionFormat::Svg => output::print(&resolution::svg(decision, &problem.installed))?,

@@ -171,12 +171,10 @@ impl Status {
     /// Prints the status of an object, and returns the exit code.
     fn print(&self, status: &ReportedStatus) -> Result<ExitCode, CommandError> {
         match self.output {
-            OutputFormat::Text => output::print(&status.text(Terminal::output().columns()))?,
+            OutputFormat::Text => output::show(&status.text(Terminal::output()))?,
             OutputFormat::Json => output::print(&output::json(status)?)?,
         }
-        // What its source names now is not in use.
-        let is_current = status.healthy && !status.uses_earlier_content();
-        Ok(exit_code(is_current, status.only_waits()))
+        Ok(exit_code(status.is_current(), status.only_waits()))
     }
 
     /// Prints the status of a Resolution.
@@ -184,7 +182,7 @@ impl Status {
         let resolution = reported::get::<Resolution>(client, &self.name.name).await?;
         let view = ResolutionStatusView::new(&explained::of_resolution(client, resolution).await?);
         match self.output {
-            OutputFormat::Text => output::print(&view.text(Terminal::output().columns()))?,
+            OutputFormat::Text => output::show(&view.text(Terminal::output()))?,
             OutputFormat::Json => output::print(&output::json(&view)?)?,
         }
         Ok(exit_code(view.healthy, view.only_waits))
@@ -197,7 +195,7 @@ impl Status {
         below::explain(client, &mut members).await;
         let explanation = Explanation::new(&deployment, members.objects, members.unreadable);
         match self.output {
-            OutputFormat::Text => output::print(&explanation.text(Terminal::output().columns()))?,
+            OutputFormat::Text => output::show(&explanation.text(Terminal::output()))?,
             OutputFormat::Json => output::print(&output::json(&explanation)?)?,
         }
         // A rollout that was followed to its end has a controller.

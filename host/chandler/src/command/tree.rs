@@ -16,7 +16,7 @@ use crate::{
         output,
         overview::Overview,
         picture,
-        terminal::Terminal,
+        terminal::{self, Terminal},
         text::one_line,
         tree::{self, Branch, TreeNode},
     },
@@ -133,8 +133,8 @@ impl Tree {
                 let output_terminal = Terminal::output();
                 let mut lines = vec![title];
                 let columns = output_terminal.columns();
-                lines.extend(tree::branch_lines(branches, |health| output_terminal.sign(health), columns));
-                lines.join("\n") + "\n"
+                lines.extend(tree::branch_lines(branches, |health| output_terminal.look().sign(health), columns));
+                terminal::drawn(&(lines.join("\n") + "\n")).into_owned()
             }
             TreeFormat::Mermaid => picture::mermaid(&title, branches),
             TreeFormat::Svg => picture::svg(&title, branches),

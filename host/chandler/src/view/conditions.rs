@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use chandler_api::{ConditionType, Reason, find_condition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::text::{one_line, printable};
+use super::{
+    terminal::{Look, Tone},
+    text::{one_line, printable},
+};
 
 /// Whether a condition may have a suggested action. `Progressing` may in either state, `Drifted` and `Stalled` only if they are true,
 /// and `Reconciling` repeats `Progressing`.
@@ -37,7 +40,7 @@ pub fn causes(conditions: &[Condition]) -> Vec<Reason> {
 }
 
 /// Appends the conditions. A message that several conditions share, or that is a part of another one, is shown once.
-pub fn write(text: &mut String, conditions: &[Condition]) {
+pub fn write(text: &mut String, conditions: &[Condition], look: Look) {
     let shown: Vec<&Condition> =
         conditions.iter().filter(|it| it.type_ != ConditionType::Reconciling.as_str()).collect();
     if shown.is_empty() {
@@ -48,7 +51,8 @@ pub fn write(text: &mut String, conditions: &[Condition]) {
         let (kind, status) = (one_line(&condition.type_), one_line(&condition.status));
         let (reason, since) = (one_line(&condition.reason), condition.last_transition_time.0);
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {kind:<14} {status:<8} {reason}  (since {since:.0})");
+        let status = look.paint(tone(condition), &format!("{status:<8}"));
+        let _ = writeln!(text, "  {kind:<14} {status} {reason}  (since {since:.0})");
         let is_repeated = shown.iter().enumerate().any(|(other, it)| {
             let is_same = it.message == condition.message;
             is_same && other < index || !is_same && contains(&it.message, &condition.message)
@@ -59,6 +63,23 @@ pub fn write(text: &mut String, conditions: &[Condition]) {
         for line in printable(&condition.message).lines().filter(|line| !line.trim().is_empty()) {
             let _ = writeln!(text, "      {line}");
         }
+    }
+}
+
+/// The colour of the status. `Progressing` says nothing about success.
+fn tone(condition: &Condition) -> Tone {
+    let bad_if_true = || match condition.status.as_str() {
+        "True" => Tone::Bad,
+        _ => Tone::Plain,
+    };
+    match ConditionType::from_name(&condition.type_) {
+        Some(ConditionType::Drifted | ConditionType::Stalled) => bad_if_true(),
+        Some(ConditionType::Progressing | ConditionType::Reconciling) => Tone::Plain,
+        _ => match condition.status.as_str() {
+            "True" => Tone::Good,
+            "False" => Tone::Bad,
+            _ => Tone::Busy,
+        },
     }
 }
 
@@ -96,7 +117,7 @@ mod tests {
             (Type::Ready, False, Reason::ServiceAccountNotFound, missing),
         ]);
         let mut text = String::new();
-        write(&mut text, &refused);
+        write(&mut text, &refused, Look::Plain);
         insta::assert_snapshot!(text, @r"
         conditions
           Unpacked       True     UnpackSuccessful  (since 1970-01-01T00:00:00Z)
@@ -124,7 +145,7 @@ mod tests {
             ),
         ]);
         let mut text = String::new();
-        write(&mut text, &waiting);
+        write(&mut text, &waiting, Look::Plain);
         assert_eq!(text.matches("0 of 1 available").count(), 1, "{text}");
         assert_eq!(causes(&waiting), [Reason::RollingOut]);
     }

@@ -17,6 +17,7 @@ use super::{
     subject::Subject,
     summary,
     table::cut_middle,
+    terminal::{Frame, Look, Tone},
     text::{count, one_line},
     tree::{self, ObjectHealth, ObjectStatus},
 };
@@ -166,8 +167,18 @@ impl Explanation {
     }
 
     /// The last lines, and a line about objects that were not healthy when they were read.
-    fn verdict_text(&self) -> String {
+    fn verdict_text(&self, look: Look) -> String {
         let mut lines: Vec<String> = verdict(&self.overview).iter().map(|line| one_line(line)).collect();
+        // The first line is the only one about a healthy bundle; else the last one says what is missing.
+        let state = if self.healthy { lines.first_mut() } else { lines.last_mut() };
+        if let Some(line) = state {
+            let tone = match (self.healthy, self.needs_action) {
+                (true, _) => Tone::Good,
+                (false, true) => Tone::Bad,
+                (false, false) => Tone::Busy,
+            };
+            *line = look.paint(tone, line);
+        }
         let (healthy, all) = tree::healthy(&self.objects, self.release.as_ref());
         if self.running_health == Some(HealthWord::Healthy) && healthy < all {
             lines.push(format!(
@@ -181,8 +192,9 @@ impl Explanation {
         lines.join("\n")
     }
 
-    /// The status as text. In `width` columns, long sources and digests are cut in the middle, so that each stays on its line.
-    pub fn text(&self, width: Option<usize>) -> String {
+    /// The status as text. In a width, long sources and digests are cut in the middle, so that each stays on its line.
+    pub fn text(&self, frame: impl Into<Frame>) -> String {
+        let Frame { width, look } = frame.into();
         let mut text = String::new();
         let keep = width.map_or(usize::MAX, |width| width.saturating_sub(LABEL + 2).max(LABEL));
         // Writing to a string cannot fail.
@@ -217,15 +229,15 @@ impl Explanation {
         }
         self.write_warnings(&mut text);
         self.write_drift(&mut text);
-        conditions::write(&mut text, &self.conditions);
-        self.write_objects(&mut text);
+        conditions::write(&mut text, &self.conditions, look);
+        self.write_objects(&mut text, look);
         if !self.next_steps.is_empty() {
             text.push_str("\nsuggested actions\n");
             for step in &self.next_steps {
                 let _ = writeln!(text, "  - {}", one_line(step));
             }
         }
-        let _ = writeln!(text, "\n{}", self.verdict_text());
+        let _ = writeln!(text, "\n{}", self.verdict_text(look));
         text
     }
 
@@ -262,7 +274,7 @@ impl Explanation {
         }
     }
 
-    fn write_objects(&self, text: &mut String) {
+    fn write_objects(&self, text: &mut String, look: Look) {
         if self.objects.is_empty() && self.unreadable.is_empty() && self.release.is_none() {
             return;
         }
@@ -272,7 +284,7 @@ impl Explanation {
         // The healthy ones would fill the screen.
         let unhealthy: Vec<ObjectStatus> =
             self.objects.iter().filter(|object| object.health != ObjectHealth::Healthy).cloned().collect();
-        for line in tree::lines(&unhealthy, ObjectHealth::sign) {
+        for line in tree::lines(&unhealthy, |health| look.sign(health)) {
             let _ = writeln!(text, "  {line}");
         }
         if present > 0 {

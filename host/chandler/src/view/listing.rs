@@ -10,6 +10,7 @@ use super::{
     overview::{self, Decision, Health, HealthWord, Next, Overview},
     summary,
     table::{self, Column, Fit, or_dash},
+    terminal::{Frame, Tone},
     text::one_line,
 };
 
@@ -99,6 +100,14 @@ impl State {
             Self::Pending => "Pending",
         }
     }
+
+    fn tone(self) -> Tone {
+        match self {
+            Self::Ready => Tone::Good,
+            Self::Failed => Tone::Bad,
+            Self::Progressing | Self::AwaitingApproval | Self::Suspended | Self::Deleting | Self::Pending => Tone::Busy,
+        }
+    }
 }
 
 impl Row {
@@ -140,6 +149,15 @@ impl Row {
             }
             Some(reason) if explains && reason != self.state.as_str() => format!("{} ({reason})", self.state.as_str()),
             _ => self.state.as_str().to_owned(),
+        }
+    }
+
+    fn health_tone(&self) -> Tone {
+        match self.health {
+            Some(HealthWord::Healthy) => Tone::Good,
+            Some(HealthWord::Unhealthy) => Tone::Bad,
+            Some(HealthWord::Unknown) => Tone::Busy,
+            None => Tone::Plain,
         }
     }
 
@@ -186,8 +204,8 @@ const NAMESPACE: Column<Row> = Column::new("NAMESPACE", Fit::Middle(9), |row| ro
 const VERSION: Column<Row> = Column::new("VERSION", Fit::Middle(9), |row| or_dash(row.installed_version.as_ref()));
 const PENDING: Column<Row> = Column::new("PENDING", Fit::Middle(9), |row| or_dash(row.pending_version.as_ref()));
 const NEWER: Column<Row> = Column::optional("NEWER", Fit::Middle(9), |row| or_dash(row.newer_version.as_ref()));
-const HEALTH: Column<Row> = Column::new("HEALTH", Fit::Full, Row::health_text);
-const STATE: Column<Row> = Column::new("STATE", Fit::End(11), Row::state_text);
+const HEALTH: Column<Row> = Column::toned("HEALTH", Fit::Full, Row::health_text, Row::health_tone);
+const STATE: Column<Row> = Column::toned("STATE", Fit::End(11), Row::state_text, |row| row.state.tone());
 const AGE: Column<Row> = Column::new("AGE", Fit::Drop, |row| or_dash(row.age.map(age)));
 const REVISION: Column<Row> = Column::new("REVISION", Fit::Full, |row| or_dash(row.revision));
 const CLASS: Column<Row> = Column::new("CLASS", Fit::Full, |row| or_dash(row.class.as_ref()));
@@ -202,15 +220,16 @@ const WIDE: [Column<Row>; 11] =
 const WIDE_WITH_HEALTH: [Column<Row>; 12] =
     [NAME, NAMESPACE, VERSION, PENDING, HEALTH, STATE, AGE, REVISION, CLASS, SOURCE, MESSAGE, NEWER];
 
-/// The table, with a header. The short table fits into `width` columns, if there is a width, and has more columns where they fit. The
+/// The table, with a header. The short table fits into the width of the frame, if it has one, and has more columns where they fit. The
 /// health is a column if something runs whose state is about something else.
-pub fn table(rows: &[Row], columns: Columns, width: Option<usize>) -> String {
+pub fn table(rows: &[Row], columns: Columns, frame: impl Into<Frame>) -> String {
+    let frame = frame.into();
     let has_health = rows.iter().any(|row| row.health.is_some() && row.state != State::Ready);
     match (columns, has_health) {
-        (Columns::Short, false) => table::text(&SHORT, rows, width),
-        (Columns::Short, true) => table::text(&SHORT_WITH_HEALTH, rows, width),
-        (Columns::Wide, false) => table::wide(&WIDE, rows),
-        (Columns::Wide, true) => table::wide(&WIDE_WITH_HEALTH, rows),
+        (Columns::Short, false) => table::text(&SHORT, rows, frame),
+        (Columns::Short, true) => table::text(&SHORT_WITH_HEALTH, rows, frame),
+        (Columns::Wide, false) => table::wide(&WIDE, rows, frame.look),
+        (Columns::Wide, true) => table::wide(&WIDE_WITH_HEALTH, rows, frame.look),
     }
 }
 

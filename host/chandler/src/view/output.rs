@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{error::CommandError, spinner};
+use super::{error::CommandError, spinner, terminal};
 
 /// The format of Kubernetes objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -65,7 +65,7 @@ pub fn yaml(documents: &[Value]) -> Result<String, CommandError> {
 /// Data in this format; `text` makes the text for people.
 pub fn data(value: &impl Serialize, format: DataFormat, text: impl FnOnce() -> String) -> Result<String, CommandError> {
     match format {
-        DataFormat::Text => Ok(text()),
+        DataFormat::Text => Ok(terminal::drawn(&text()).into_owned()),
         DataFormat::Json => json(value),
         DataFormat::Yaml => {
             let value = serde_json::to_value(value);
@@ -81,6 +81,11 @@ pub fn json(value: &impl Serialize) -> Result<String, CommandError> {
 
 fn unescaped_json(value: &impl Serialize) -> Result<String, CommandError> {
     serde_json::to_string_pretty(value).map_err(|error| CommandError::failed("failed to write JSON").because(&error))
+}
+
+/// Writes text for people to standard output.
+pub fn show(text: &str) -> Result<(), CommandError> {
+    print(&terminal::drawn(text))
 }
 
 /// Writes data to standard output.

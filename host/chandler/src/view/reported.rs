@@ -20,6 +20,7 @@ use super::{
     progress_reporter::RolloutState,
     subject::Subject,
     table::cut_middle,
+    terminal::{Frame, Tone},
     text::one_line,
 };
 
@@ -152,6 +153,11 @@ impl ReportedStatus {
         !self.healthy && reason == Some(Reason::Suspended.as_str())
     }
 
+    /// Whether it is ready with what its source names.
+    pub fn is_current(&self) -> bool {
+        self.healthy && !self.uses_earlier_content()
+    }
+
     /// Whether earlier content is in use, because the newest is not available or not valid.
     pub fn uses_earlier_content(&self) -> bool {
         let reason = self.summary.as_ref().and_then(|summary| Reason::from_name(&summary.reason));
@@ -163,28 +169,29 @@ impl ReportedStatus {
         self.summary.as_ref().map(|summary| one_line(&summary.message)).unwrap_or_default()
     }
 
-    /// The status as text. In `width` columns, long fields are cut in the middle, so that each stays on its line.
-    pub fn text(&self, width: Option<usize>) -> String {
+    /// The status as text. In a width, long fields are cut in the middle, so that each stays on its line.
+    pub fn text(&self, frame: impl Into<Frame>) -> String {
+        let Frame { width, look } = frame.into();
         let mut text = String::new();
         let keep = width.map_or(usize::MAX, |width| width.saturating_sub(LABEL + 2).max(LABEL));
         // Writing to a string cannot fail.
         for (label, value) in std::iter::once(("name", self.shown.clone())).chain(self.details.rows()) {
             let _ = writeln!(text, "{label:<LABEL$}  {}", cut_middle(&one_line(&value), keep));
         }
-        conditions::write(&mut text, &self.conditions);
+        conditions::write(&mut text, &self.conditions, look);
         if !self.next_steps.is_empty() {
             text.push_str("\nsuggested actions\n");
         }
         for step in &self.next_steps {
             let _ = writeln!(text, "  - {}", one_line(step));
         }
-        let state = match (self.healthy, self.needs_action) {
-            (true, _) if self.uses_earlier_content() => "ready, with an earlier version",
-            (true, _) => "ready",
-            (false, true) => "not ready, needs action",
-            (false, false) => "not ready",
+        let (tone, state) = match (self.healthy, self.needs_action) {
+            (true, _) if self.uses_earlier_content() => (Tone::Busy, "ready, with an earlier version"),
+            (true, _) => (Tone::Good, "ready"),
+            (false, true) => (Tone::Bad, "not ready, needs action"),
+            (false, false) => (Tone::Busy, "not ready"),
         };
-        let _ = writeln!(text, "\n{state}");
+        let _ = writeln!(text, "\n{}", look.paint(tone, state));
         text
     }
 }

@@ -12,6 +12,7 @@ use super::{
     progress_reporter::RolloutState,
     resolution_progress,
     table::{self, Column, Fit, or_dash},
+    terminal::{Frame, Tone},
     text::one_line,
 };
 
@@ -87,8 +88,9 @@ impl ResolutionStatusView {
         }
     }
 
-    /// The status as text, in `width` columns where that is possible.
-    pub fn text(&self, width: Option<usize>) -> String {
+    /// The status as text, in the width of the frame where that is possible.
+    pub fn text(&self, frame: impl Into<Frame>) -> String {
+        let Frame { width, look } = frame.into();
         let (mut text, name) = (String::new(), one_line(&self.name));
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{:<LABEL$}  resolution/{name}", "name");
@@ -102,10 +104,12 @@ impl ResolutionStatusView {
         if let Some(set) = &self.bundle_deployment {
             let _ = writeln!(text, "{:<LABEL$}  BundleDeployment {}", "set", one_line(set));
         }
-        conditions::write(&mut text, &self.conditions);
+        conditions::write(&mut text, &self.conditions, look);
         if !self.members.is_empty() {
             text.push_str("\nmembers\n");
-            for line in table::lines(&COLUMNS, &self.members, width.map(|width| width.saturating_sub(2))) {
+            for line in
+                table::lines(&COLUMNS, &self.members, Frame { width: width.map(|width| width.saturating_sub(2)), look })
+            {
                 let _ = writeln!(text, "  {line}");
             }
         }
@@ -127,12 +131,13 @@ impl ResolutionStatusView {
                 let _ = writeln!(text, "  {sign}{}", one_line(line));
             }
         }
-        let health = match (self.healthy, self.needs_action) {
-            (true, _) => "complete and healthy",
-            (false, _) if self.only_waits => "waits for your decision",
-            (false, true) => "not ready, needs action",
-            (false, false) => "not ready",
+        let (tone, health) = match (self.healthy, self.needs_action) {
+            (true, _) => (Tone::Good, "complete and healthy"),
+            (false, _) if self.only_waits => (Tone::Busy, "waits for your decision"),
+            (false, true) => (Tone::Bad, "not ready, needs action"),
+            (false, false) => (Tone::Busy, "not ready"),
         };
+        let health = look.paint(tone, health);
         let _ = writeln!(text, "\n{health}; `chandler explain resolution/{name}` shows why each version was chosen");
         text
     }

@@ -11,6 +11,7 @@ use super::{
     progress::seconds,
     summary,
     table::{self, Column, Fit},
+    terminal::{Frame, Tone},
     text::one_line,
 };
 
@@ -23,11 +24,11 @@ pub fn history(deployment: &BundleDeployment) -> &[Revision] {
 }
 
 /// The table: one row for each revision, followed by the user who approved it and its failure; then what runs and what waits. In
-/// `width` columns, digests are left out and sources are cut where that is necessary; without a width, nothing is.
-pub fn table(deployment: &BundleDeployment, width: Option<usize>) -> String {
+/// a width, digests are left out and sources are cut where that is necessary; without one, nothing is.
+pub fn table(deployment: &BundleDeployment, frame: impl Into<Frame>) -> String {
     let mut text = String::new();
     let revisions = std::iter::once(None).chain(history(deployment).iter().map(Some));
-    for (line, revision) in table::lines(&COLUMNS, history(deployment), width).iter().zip(revisions) {
+    for (line, revision) in table::lines(&COLUMNS, history(deployment), frame).iter().zip(revisions) {
         text.extend([line.as_str(), "\n"]);
         if let Some(provisioner) = revision.and_then(|revision| new_provisioner(history(deployment), revision)) {
             text.extend(["    rendered by ", &one_line(&provisioner), "\n"]);
@@ -78,12 +79,21 @@ const COLUMNS: [Column<Revision>; 7] = [
         format!("{}{again}", revision.number)
     }),
     Column::optional("VERSION", Fit::Full, |revision| revision.version.clone().unwrap_or_default()),
-    Column::new("OUTCOME", Fit::Full, |revision| revision.outcome.as_str().to_owned()),
+    Column::toned("OUTCOME", Fit::Full, |revision| revision.outcome.as_str().to_owned(), tone),
     Column::new("STARTED", Fit::Full, |revision| revision.start_time.as_ref().map(time).unwrap_or_default()),
     Column::new("TOOK", Fit::Full, |revision| took(revision).map(seconds).unwrap_or_default()),
     Column::new("RELEASE", Fit::Drop, |revision| revision.release_digest.chars().take(DIGEST_LENGTH).collect()),
     Column::new("SOURCE", Fit::Middle(SHORTEST_SOURCE), |revision| chandler_source::describe(&revision.source)),
 ];
+
+fn tone(revision: &Revision) -> Tone {
+    match revision.outcome {
+        Outcome::Succeeded => Tone::Good,
+        Outcome::RollingOut => Tone::Busy,
+        Outcome::Failed => Tone::Bad,
+        Outcome::Superseded => Tone::Plain,
+    }
+}
 
 /// The revision to roll back to: the requested one, else the last one that succeeded with another release.
 pub fn target(deployment: &BundleDeployment, requested: Option<i64>) -> Result<&Revision, CommandError> {

@@ -1,6 +1,9 @@
 //! Tables that fit the terminal. A table is a list of columns and its rows.
 
-use super::text::one_line;
+use super::{
+    terminal::{Frame, Look, Tone},
+    text::one_line,
+};
 
 /// The space between columns.
 const GAP: &str = "  ";
@@ -29,17 +32,23 @@ pub struct Column<Row> {
     /// The cell of a row. It is printed on one line.
     pub cell: fn(&Row) -> String,
     is_optional: bool,
+    tone: Option<fn(&Row) -> Tone>,
 }
 
 impl<Row> Column<Row> {
     /// A column that every table has, as far as it fits.
     pub const fn new(title: &'static str, fit: Fit, cell: fn(&Row) -> String) -> Self {
-        Self { title, fit, cell, is_optional: false }
+        Self { title, fit, cell, is_optional: false, tone: None }
+    }
+
+    /// A column whose cells have colours.
+    pub const fn toned(title: &'static str, fit: Fit, cell: fn(&Row) -> String, tone: fn(&Row) -> Tone) -> Self {
+        Self { title, fit, cell, is_optional: false, tone: Some(tone) }
     }
 
     /// A column that is left out if no row has a value: if all its cells are empty, or a dash.
     pub const fn optional(title: &'static str, fit: Fit, cell: fn(&Row) -> String) -> Self {
-        Self { title, fit, cell, is_optional: true }
+        Self { title, fit, cell, is_optional: true, tone: None }
     }
 
     fn is_shown(&self, rows: &[Row]) -> bool {
@@ -47,24 +56,44 @@ impl<Row> Column<Row> {
     }
 }
 
-/// A table with its header, in `width` columns where that is possible. [`lines`] describes how it fits.
-pub fn text<Row>(columns: &[Column<Row>], rows: &[Row], width: Option<usize>) -> String {
-    lines(columns, rows, width).join("\n") + "\n"
+/// A cell of a table.
+#[derive(Clone, Debug)]
+struct Cell {
+    text: String,
+    tone: Tone,
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self { text, tone: Tone::Plain }
+    }
+}
+
+impl Cell {
+    fn length(&self) -> usize {
+        self.text.chars().count()
+    }
+}
+
+/// A table with its header, in the width of the frame where that is possible. [`lines`] describes how it fits.
+pub fn text<Row>(columns: &[Column<Row>], rows: &[Row], frame: impl Into<Frame>) -> String {
+    lines(columns, rows, frame).join("\n") + "\n"
 }
 
 /// A table with its header, with every column in full.
-pub fn wide<Row>(columns: &[Column<Row>], rows: &[Row]) -> String {
+pub fn wide<Row>(columns: &[Column<Row>], rows: &[Row], look: Look) -> String {
     let cells = cells(&shown(columns, rows), rows);
-    aligned(&cells).join("\n") + "\n"
+    painted(&cells, look).join("\n") + "\n"
 }
 
-/// The lines of a table, the first of which is the header. In `width` columns, columns are first left out and then cut, each from the last
+/// The lines of a table, the first of which is the header. In a width, columns are first left out and then cut, each from the last
 /// to the first, until the lines fit; where there is room, extra columns are shown. Without a width, nothing is cut or added.
-pub fn lines<Row>(columns: &[Column<Row>], rows: &[Row], width: Option<usize>) -> Vec<String> {
+pub fn lines<Row>(columns: &[Column<Row>], rows: &[Row], frame: impl Into<Frame>) -> Vec<String> {
+    let Frame { width, look } = frame.into();
     let columns = shown(columns, rows);
     let mut fits: Vec<Fit> = columns.iter().map(|column| column.fit).collect();
     let mut cells = cells(&columns, rows);
-    let extras: Vec<(Fit, Vec<String>)> = take_extras(&mut fits, &mut cells);
+    let extras: Vec<(Fit, Vec<Cell>)> = take_extras(&mut fits, &mut cells);
     if let Some(width) = width {
         drop_columns(&mut fits, &mut cells, width);
         cut_columns(&fits, &mut cells, width);
@@ -72,15 +101,23 @@ pub fn lines<Row>(columns: &[Column<Row>], rows: &[Row], width: Option<usize>) -
             push_extra(fit, extra, &mut cells, width);
         }
     }
-    aligned(&cells)
+    painted(&cells, look)
 }
 
 /// Rows of cells, with the cells of a column below each other.
 pub fn aligned(rows: &[Vec<String>]) -> Vec<String> {
+    let rows: Vec<Vec<Cell>> = rows.iter().map(|row| row.iter().cloned().map(Cell::from).collect()).collect();
+    painted(&rows, Look::Plain)
+}
+
+fn painted(rows: &[Vec<Cell>], look: Look) -> Vec<String> {
     let widths = widths(rows);
-    let line = |row: &Vec<String>| {
-        let cells: Vec<String> =
-            row.iter().zip(widths.iter().copied()).map(|(cell, width)| format!("{cell:<width$}")).collect();
+    let line = |row: &Vec<Cell>| {
+        // Colours take no columns.
+        let cell = |(cell, width): (&Cell, usize)| {
+            look.paint(cell.tone, &cell.text) + &" ".repeat(width.saturating_sub(cell.length()))
+        };
+        let cells: Vec<String> = row.iter().zip(widths.iter().copied()).map(cell).collect();
         cells.join(GAP).trim_end().to_owned()
     };
     rows.iter().map(line).collect()
@@ -92,9 +129,13 @@ fn shown<'a, Row>(columns: &'a [Column<Row>], rows: &[Row]) -> Vec<&'a Column<Ro
 }
 
 /// The header, and the cells of each row.
-fn cells<Row>(columns: &[&Column<Row>], rows: &[Row]) -> Vec<Vec<String>> {
-    let header = columns.iter().map(|column| column.title.to_owned()).collect();
-    let of = |row| columns.iter().map(|column| one_line(&(column.cell)(row))).collect();
+fn cells<Row>(columns: &[&Column<Row>], rows: &[Row]) -> Vec<Vec<Cell>> {
+    let header = columns.iter().map(|column| column.title.to_owned().into()).collect();
+    let cell = |column: &&Column<Row>, row: &Row| Cell {
+        text: one_line(&(column.cell)(row)),
+        tone: column.tone.map_or(Tone::Plain, |tone| tone(row)),
+    };
+    let of = |row| columns.iter().map(|column| cell(column, row)).collect();
     std::iter::once(header).chain(rows.iter().map(of)).collect()
 }
 
@@ -121,7 +162,7 @@ pub fn cut_end(text: &str, keep: usize) -> String {
     text.chars().take(keep - 1).chain(['…']).collect()
 }
 
-fn take_extras(fits: &mut Vec<Fit>, rows: &mut [Vec<String>]) -> Vec<(Fit, Vec<String>)> {
+fn take_extras(fits: &mut Vec<Fit>, rows: &mut [Vec<Cell>]) -> Vec<(Fit, Vec<Cell>)> {
     let mut extras = Vec::new();
     while let Some(column) = fits.iter().position(|fit| matches!(fit, Fit::Extra(_))) {
         extras.push((fits.remove(column), remove_column(rows, column)));
@@ -129,7 +170,7 @@ fn take_extras(fits: &mut Vec<Fit>, rows: &mut [Vec<String>]) -> Vec<(Fit, Vec<S
     extras
 }
 
-fn drop_columns(fits: &mut Vec<Fit>, rows: &mut [Vec<String>], width: usize) {
+fn drop_columns(fits: &mut Vec<Fit>, rows: &mut [Vec<Cell>], width: usize) {
     while total(rows) > width
         && let Some(column) = fits.iter().rposition(|fit| *fit == Fit::Drop)
     {
@@ -138,7 +179,7 @@ fn drop_columns(fits: &mut Vec<Fit>, rows: &mut [Vec<String>], width: usize) {
     }
 }
 
-fn cut_columns(fits: &[Fit], rows: &mut [Vec<String>], width: usize) {
+fn cut_columns(fits: &[Fit], rows: &mut [Vec<Cell>], width: usize) {
     for (column, fit) in fits.iter().enumerate().rev() {
         let (cut, least): (fn(&str, usize) -> String, usize) = match fit {
             Fit::Middle(least) => (cut_middle, *least),
@@ -152,39 +193,39 @@ fn cut_columns(fits: &[Fit], rows: &mut [Vec<String>], width: usize) {
         }
         let keep = longest.saturating_sub(excess).max(least);
         for cell in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
-            *cell = cut(cell, keep);
+            cell.text = cut(&cell.text, keep);
         }
     }
 }
 
-fn push_extra(fit: Fit, cells: Vec<String>, rows: &mut [Vec<String>], width: usize) {
+fn push_extra(fit: Fit, cells: Vec<Cell>, rows: &mut [Vec<Cell>], width: usize) {
     let Fit::Extra(least) = fit else { return };
     let room = width.saturating_sub(total(rows) + GAP.len());
-    let needed = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or_default();
+    let needed = cells.iter().map(Cell::length).max().unwrap_or_default();
     // A column of dashes says nothing.
-    let is_empty = cells.iter().skip(1).all(|cell| cell == "-");
+    let is_empty = cells.iter().skip(1).all(|cell| cell.text == "-");
     if !is_empty && room >= needed.min(least) {
         for (row, cell) in rows.iter_mut().zip(cells) {
-            row.push(cut_end(&cell, room));
+            row.push(Cell { text: cut_end(&cell.text, room), ..cell });
         }
     }
 }
 
-fn remove_column(rows: &mut [Vec<String>], column: usize) -> Vec<String> {
-    rows.iter_mut().map(|row| if column < row.len() { row.remove(column) } else { String::new() }).collect()
+fn remove_column(rows: &mut [Vec<Cell>], column: usize) -> Vec<Cell> {
+    rows.iter_mut().map(|row| if column < row.len() { row.remove(column) } else { String::new().into() }).collect()
 }
 
-fn total(rows: &[Vec<String>]) -> usize {
+fn total(rows: &[Vec<Cell>]) -> usize {
     let widths = widths(rows);
     widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
 }
 
-fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+fn widths(rows: &[Vec<Cell>]) -> Vec<usize> {
     let mut widths = Vec::new();
     for row in rows {
         widths.resize(widths.len().max(row.len()), 0);
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+            *width = (*width).max(cell.length());
         }
     }
     widths
@@ -226,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_wide_table_has_every_column_in_full() {
-        insta::assert_snapshot!(wide(&COLUMNS, &ROWS), @r"
+        insta::assert_snapshot!(wide(&COLUMNS, &ROWS, Look::Plain), @r"
         NAME     SOURCE                      AGE  STATE               MESSAGE
         harbour  quay.io/example/harbour:v1  3h   Failed (Unhealthy)  0 of 1 replicas are available
         ");
@@ -242,7 +283,7 @@ mod tests {
             [(vec!["-", "1.2.0"], "NAME     NEWER"), (vec!["-", "-"], "NAME"), (vec![""], "NAME"), (vec![], "NAME")]
         {
             assert_eq!(lines(&COLUMNS, &rows, None).first().map(String::as_str), Some(header), "{rows:?}");
-            assert_eq!(wide(&COLUMNS, &rows).lines().next(), Some(header), "{rows:?}");
+            assert_eq!(wide(&COLUMNS, &rows, Look::Plain).lines().next(), Some(header), "{rows:?}");
         }
     }
 
@@ -266,5 +307,18 @@ mod tests {
         assert_eq!(cut_middle("abc", 3), "abc");
         assert_eq!(cut_middle("", 0), "");
         assert_eq!(cut_end("abcdef", 3), "ab…");
+    }
+
+    #[test]
+    fn colours_take_no_columns() {
+        let tone = |state: &&str| if *state == "Ready" { Tone::Good } else { Tone::Bad };
+        let columns = [
+            Column::toned("STATE", Fit::Full, |state: &&str| (*state).to_owned(), tone),
+            Column::new("AGE", Fit::Full, |_| "3h".to_owned()),
+        ];
+        let frame = Frame { width: Some(80), look: Look::Colour };
+        let coloured = text(&columns, &["Ready", "Failed"], frame);
+        assert_eq!(coloured, "STATE   AGE\n\u{1b}[32mReady\u{1b}[0m   3h\n\u{1b}[31mFailed\u{1b}[0m  3h\n");
+        assert_eq!(console::strip_ansi_codes(&coloured), text(&columns, &["Ready", "Failed"], Some(80)));
     }
 }

@@ -1,9 +1,13 @@
 //! The terminal: colours, width, and lines on standard error.
 
 use std::{
+    borrow::Cow,
     env,
     io::{self, IsTerminal as _, Write as _},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        LazyLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use super::{spinner, tree::ObjectHealth};
@@ -17,6 +21,108 @@ pub enum Look {
     Unicode,
     /// ASCII.
     Plain,
+}
+
+impl Look {
+    /// Text in the colour of a tone, if colours are on.
+    pub fn paint(self, tone: Tone, text: &str) -> String {
+        if self != Self::Colour {
+            return text.to_owned();
+        }
+        let styled = console::style(text).force_styling(true);
+        match tone {
+            Tone::Plain => return text.to_owned(),
+            Tone::Good => styled.green(),
+            Tone::Busy => styled.yellow(),
+            Tone::Bad => styled.red(),
+        }
+        .to_string()
+    }
+
+    /// The sign for the health of an object.
+    pub fn sign(self, health: ObjectHealth) -> String {
+        let tone = match health {
+            ObjectHealth::Healthy => Tone::Good,
+            ObjectHealth::Progressing => Tone::Busy,
+            ObjectHealth::Unhealthy | ObjectHealth::Unknown => Tone::Bad,
+        };
+        self.paint(tone, &health.sign())
+    }
+}
+
+/// What a word is about: its colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Nothing in particular.
+    Plain,
+    /// What is as it should be.
+    Good,
+    /// What is under way, or waits.
+    Busy,
+    /// What has failed.
+    Bad,
+}
+
+/// Where text is drawn. From a width alone, in no colour.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// The columns, or `None` if there is no limit.
+    pub width: Option<usize>,
+    /// How it is drawn.
+    pub look: Look,
+}
+
+impl From<Option<usize>> for Frame {
+    fn from(width: Option<usize>) -> Self {
+        Self { width, look: Look::Plain }
+    }
+}
+
+impl From<Terminal> for Frame {
+    fn from(terminal: Terminal) -> Self {
+        Self { width: terminal.columns(), look: terminal.look() }
+    }
+}
+
+/// Whether the locale of this process has ASCII only.
+static ASCII: LazyLock<bool> = LazyLock::new(|| is_ascii_locale(|name| env::var(name).ok()));
+
+/// Whether a locale is set that has no UTF-8, such as `C`. Without a locale, terminals of our time have it.
+fn is_ascii_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let mut variables = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(variable);
+    variables.find(|value| !value.is_empty()).is_some_and(|locale| {
+        let locale = locale.to_ascii_uppercase();
+        !locale.contains("UTF-8") && !locale.contains("UTF8")
+    })
+}
+
+/// Whether signs and lines are drawn in ASCII, since the locale has nothing else.
+pub fn is_ascii() -> bool {
+    *ASCII
+}
+
+/// Text for people in the locale of this process.
+pub fn drawn(text: &str) -> Cow<'_, str> {
+    if is_ascii() { in_ascii(text) } else { Cow::Borrowed(text) }
+}
+
+/// Text with our signs and lines in ASCII, each in one column as before.
+fn in_ascii(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let drawn = |c| match c {
+        '✓' => '+',
+        '✗' => 'x',
+        '…' => '~',
+        '●' | '±' => '*',
+        '→' => '>',
+        '─' => '-',
+        '│' | '├' => '|',
+        '└' => '`',
+        other => other,
+    };
+    Cow::Owned(text.chars().map(drawn).collect())
 }
 
 /// Standard error or standard output. Everything except data goes to standard error.
@@ -93,31 +199,17 @@ impl Terminal {
         self.look != Look::Plain
     }
 
-    /// The sign for the health of an object, coloured if colours are on.
-    pub fn sign(&self, health: ObjectHealth) -> String {
-        if self.look != Look::Colour {
-            return health.sign();
-        }
-        let sign = console::style(health.sign()).force_styling(true);
-        match health {
-            ObjectHealth::Healthy => sign.green(),
-            ObjectHealth::Progressing => sign.yellow(),
-            ObjectHealth::Unhealthy | ObjectHealth::Unknown => sign.red(),
-        }
-        .to_string()
-    }
-
     /// Writes a line to standard error. A write error is ignored.
     pub fn line(&self, text: impl AsRef<str>) {
         spinner::hidden(|| {
-            let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
+            let _ = writeln!(io::stderr().lock(), "{}", drawn(text.as_ref()));
         });
     }
 
     /// Writes text to standard error, without a line feed. A write error is ignored.
     pub fn write(&self, text: impl AsRef<str>) {
         spinner::hidden(|| {
-            let _ = write!(io::stderr().lock(), "{}", text.as_ref());
+            let _ = write!(io::stderr().lock(), "{}", drawn(text.as_ref()));
         });
     }
 }
@@ -144,5 +236,45 @@ mod tests {
         ] {
             assert_eq!(columns(variable), expected, "{variable:?}");
         }
+    }
+
+    #[test]
+    fn a_locale_without_utf_8_gets_ascii() {
+        for (set, expected) in [
+            (&[][..], false),
+            (&[("LANG", "C.UTF-8")], false),
+            (&[("LANG", "de_DE.utf8")], false),
+            (&[("LANG", "C")], true),
+            (&[("LANG", "de_DE.UTF-8"), ("LC_ALL", "C")], true),
+            (&[("LANG", "C"), ("LC_CTYPE", "en_US.UTF-8")], false),
+            (&[("LANG", "C"), ("LC_ALL", "")], true),
+            (&[("LANG", "en_US.ISO-8859-1")], true),
+        ] {
+            let variable = |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+            assert_eq!(is_ascii_locale(variable), expected, "{set:?}");
+        }
+    }
+
+    #[test]
+    fn signs_and_lines_keep_their_columns_in_ascii() {
+        let tree = "├─ ✓ a…b\n│  └─ ✗ c ● → ±";
+        assert_eq!(in_ascii(tree), "|- + a~b\n|  `- x c * > *");
+        for sign in [
+            crate::view::tree::Mark::Installed,
+            crate::view::tree::Mark::Next,
+            crate::view::tree::Mark::Health(ObjectHealth::Healthy),
+            crate::view::tree::Mark::Health(ObjectHealth::Progressing),
+            crate::view::tree::Mark::Health(ObjectHealth::Unhealthy),
+        ] {
+            assert!(in_ascii(&sign.sign()).is_ascii(), "{sign:?}");
+        }
+    }
+
+    #[test]
+    fn a_tone_is_a_colour_where_colours_are_on() {
+        let paint = |look: Look| look.paint(Tone::Bad, "Failed");
+        assert_eq!((paint(Look::Plain), paint(Look::Unicode)), ("Failed".to_owned(), "Failed".to_owned()));
+        assert_eq!(paint(Look::Colour), "\u{1b}[31mFailed\u{1b}[0m");
+        assert_eq!(Look::Colour.paint(Tone::Plain, "Failed"), "Failed");
     }
 }

@@ -17,6 +17,7 @@ mod hostile;
 mod kinds;
 mod layers;
 mod lint;
+mod locale;
 mod migrate;
 mod migrate_crashes;
 mod mistakes;

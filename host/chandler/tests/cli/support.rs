@@ -49,6 +49,10 @@ pub(crate) fn command(cache: &Path) -> Command {
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_chandler"));
     command.current_dir(root()).env("CHANDLER_CACHE_DIRECTORY", cache).env_remove("RUST_LOG");
+    // Snapshots have signs that are not ASCII.
+    for variable in ["LC_ALL", "LC_CTYPE", "LANG"] {
+        command.env_remove(variable);
+    }
     command
 }
 

@@ -14,7 +14,7 @@ use crate::{
     view::{
         diagnostics::{self, Sources},
         output, sarif,
-        terminal::Terminal,
+        terminal::{self, Terminal},
         text::count,
     },
 };
@@ -63,7 +63,10 @@ impl Lint {
             Sources { content: Some(&*opened.content), directory: opened.directory.as_ref(), ..Sources::default() };
         let shown = origin::shown(&self.catalog);
         output::print(&match self.output {
-            LintFormat::Text => diagnostics::render(&diagnostics::findings(&findings, &sources), &Terminal::output()),
+            LintFormat::Text => {
+                let text = diagnostics::render(&diagnostics::findings(&findings, &sources), &Terminal::output());
+                terminal::drawn(&text).into_owned()
+            }
             LintFormat::Json => output::json(&serde_json::json!({"catalog": shown, "findings": findings}))?,
             LintFormat::Sarif => output::json(&sarif::log(&findings, &sources))?,
         })?;

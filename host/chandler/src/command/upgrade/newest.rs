@@ -54,7 +54,7 @@ impl Upgrade {
         let options = BundleOptions::of_deployment(arguments.registry.options(), arguments.cache_directory.clone());
         match newest::preview(client, existing, bundle, &options).await {
             Ok(preview) => {
-                output::print(&difference::text(&preview, Terminal::output().look(), false))?;
+                output::show(&difference::text(&preview, Terminal::output().look(), false))?;
                 for refusal in &preview.refusals {
                     terminal.line(difference::refusal(refusal));
                 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{
     super::{
         table::{self, cut_end},
-        text::one_line,
+        text::{one_line, wrapped},
     },
     LeftOutPackage, Package, Path, Step, StepState,
 };
@@ -82,18 +82,6 @@ impl Path {
             }
         }
     }
-}
-
-/// The lines of a text of at most `width` characters, broken between words; a longer word has its own line.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => line.extend([" ", word]),
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 fn write_package(text: &mut String, package: &Package) {

@@ -125,6 +125,15 @@ fn the_state_of_an_object_follows_from_its_conditions() {
 }
 
 #[test]
+fn a_catalog_with_earlier_content_is_ready_and_not_current() {
+    let of = |reason: &str| catalog(json!([condition("Ready", "True", reason, "m")]));
+    for (reason, is_current) in [("CatalogReady", true), ("Suspended", true), ("CatalogStale", false)] {
+        let status = of(reason);
+        assert_eq!((status.healthy, status.is_current()), (true, is_current), "{reason}");
+    }
+}
+
+#[test]
 fn an_object_that_the_controller_has_not_observed_is_not_ready() {
     let mut object = object(
         "chandler.dev/v1alpha1",
