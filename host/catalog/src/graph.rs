@@ -70,26 +70,81 @@ pub fn range_note(entry: &ChannelEntry) -> Option<String> {
     })
 }
 
-/// A line for each entry, newest first, with what it updates.
-pub fn as_text(channel: &Channel, marks: &Marks<'_>) -> String {
+/// How much of a long channel is text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Every entry.
+    Whole,
+    /// The newest entries, the oldest one, and those around marks; the first names that an entry skips.
+    Folded,
+}
+
+/// A channel with more entries is folded.
+const LONG: usize = 20;
+/// The newest entries that a folded channel has.
+const NEWEST: usize = 8;
+/// The names that an entry of a folded channel skips.
+const SKIPS: usize = 4;
+
+/// A line for each entry, newest first, with what it updates. In a folded channel, a line stands for several entries.
+pub fn as_text(channel: &Channel, marks: &Marks<'_>, extent: Extent) -> String {
     let mut output = String::new();
     let known: BTreeSet<&str> = channel.entries.iter().map(|entry| entry.name.as_str()).collect();
-    for entry in newest_first(channel) {
-        output.push_str(&text::one_line(&entry.name));
-        let mut notes: Vec<String> = mark(&entry.name, marks).into_iter().map(str::to_owned).collect();
-        let name = |other: &String| {
-            let absent = if known.contains(other.as_str()) { "" } else { " (not in the channel)" };
-            text::one_line(other) + absent
-        };
-        notes.extend(entry.replaces.iter().map(|other| format!("replaces {}", name(other))));
-        if !entry.skips.is_empty() {
-            notes.push(format!("skips {}", entry.skips.iter().map(name).collect::<Vec<_>>().join(", ")));
+    let entries = newest_first(channel);
+    let shown = shown(&entries, marks, extent);
+    let mut hidden = 0;
+    for (entry, is_shown) in entries.into_iter().zip(shown) {
+        if !is_shown {
+            hidden += 1;
+            continue;
         }
-        notes.extend(range_note(entry));
+        push_hidden(&mut output, &mut hidden);
+        let notes = notes(entry, marks, &known, extent);
+        output.push_str(&text::one_line(&entry.name));
         // Writing to a string cannot fail.
         let _ = writeln!(output, "{}{}", if notes.is_empty() { "" } else { "  " }, notes.join("; "));
     }
     output
+}
+
+/// Adds a line for entries that are not shown, and counts from zero again.
+fn push_hidden(output: &mut String, hidden: &mut usize) {
+    if *hidden > 0 {
+        let _ = writeln!(output, "... {} more", *hidden);
+        *hidden = 0;
+    }
+}
+
+/// Which entries are shown.
+fn shown(entries: &[&ChannelEntry], marks: &Marks<'_>, extent: Extent) -> Vec<bool> {
+    let is_folded = extent == Extent::Folded && entries.len() > LONG;
+    let marked = entries.iter().enumerate().filter(|(_, entry)| mark(&entry.name, marks).is_some());
+    let marked: Vec<usize> = marked.map(|(index, _)| index).collect();
+    let is_kept = |index: usize| {
+        let is_near = marked.iter().any(|marked| marked.abs_diff(index) <= 1);
+        index < NEWEST || index + 1 == entries.len() || is_near
+    };
+    (0..entries.len()).map(|index| !is_folded || is_kept(index)).collect()
+}
+
+/// What is said about an entry after its name.
+fn notes(entry: &ChannelEntry, marks: &Marks<'_>, known: &BTreeSet<&str>, extent: Extent) -> Vec<String> {
+    let mut notes: Vec<String> = mark(&entry.name, marks).into_iter().map(str::to_owned).collect();
+    let name = |other: &String| {
+        let absent = if known.contains(other.as_str()) { "" } else { " (not in the channel)" };
+        text::one_line(other) + absent
+    };
+    notes.extend(entry.replaces.iter().map(|other| format!("replaces {}", name(other))));
+    let most = if extent == Extent::Folded && entry.skips.len() > SKIPS + 1 { SKIPS } else { entry.skips.len() };
+    let mut skips: Vec<String> = entry.skips.iter().take(most).map(name).collect();
+    if entry.skips.len() > most {
+        skips.push(format!("and {} more", entry.skips.len() - most));
+    }
+    if !skips.is_empty() {
+        notes.push(format!("skips {}", skips.join(", ")));
+    }
+    notes.extend(range_note(entry));
+    notes
 }
 
 /// A flowchart in the language of Mermaid: arrows lead to the newer bundle, dotted ones where it is skipped. Several channels are
@@ -196,7 +251,7 @@ mod tests {
             ("a.v2", Some("a.v1"), &[], None),
         ]);
         let marks = Marks { installed: Some("a.v1"), next: Some("a.v3") };
-        insta::assert_snapshot!(as_text(&channel, &marks), @r"
+        insta::assert_snapshot!(as_text(&channel, &marks, Extent::Folded), @r"
         a.v3  next; replaces a.v1; skips a.v2; updates versions >=1.0.0 <3.0.0
         a.v1  installed; replaces a.v0 (not in the channel)
         a.v2  replaces a.v1
@@ -220,7 +275,7 @@ mod tests {
     #[test]
     fn a_skip_range_that_is_not_valid_is_drawn_as_such() {
         let channel = channel(&[("a.v2", Some("a.v1"), &[], Some("<v1.1.0")), ("a.v1", None, &[], None)]);
-        insta::assert_snapshot!(as_text(&channel, &Marks::default()), @r"
+        insta::assert_snapshot!(as_text(&channel, &Marks::default(), Extent::Folded), @r"
         a.v2  replaces a.v1; skipRange <v1.1.0 is not valid and updates nothing
         a.v1
         ");
@@ -254,9 +309,42 @@ mod tests {
     #[test]
     fn a_graph_with_mistakes_is_drawn_too() {
         let cycle = channel(&[("a", Some("b"), &[], None), ("b", Some("a"), &[], None), ("c", Some("b"), &[], None)]);
-        assert_eq!(as_text(&cycle, &Marks::default()), "c  replaces b\nb  replaces a\na  replaces b\n");
+        assert_eq!(as_text(&cycle, &Marks::default(), Extent::Folded), "c  replaces b\nb  replaces a\na  replaces b\n");
         let heads = channel(&[("b\u{202e}\"", None, &[], None), ("a", None, &[], None)]);
-        assert_eq!(as_text(&heads, &Marks::default()), "a\nb\\u{202E}\"\n");
+        assert_eq!(as_text(&heads, &Marks::default(), Extent::Folded), "a\nb\\u{202E}\"\n");
         assert!(as_mermaid(&[&heads], &Marks::default()).contains("[\"b#92;u#123;202E#125;#34;\"]"));
+    }
+
+    #[test]
+    fn a_long_channel_is_folded_around_what_is_marked() {
+        let names: Vec<String> = (0..64).map(|number| format!("a.v{number:02}")).collect();
+        let mut long = Channel::default();
+        for (number, name) in names.iter().enumerate() {
+            let replaces = number.checked_sub(1).and_then(|older| names.get(older).cloned());
+            long.entries.push(ChannelEntry { name: name.clone(), replaces, ..ChannelEntry::default() });
+        }
+        if let Some(newest) = long.entries.last_mut() {
+            newest.skips = names.iter().take(60).cloned().collect();
+        }
+        let marks = Marks { installed: Some("a.v30"), next: Some("a.v63") };
+        insta::assert_snapshot!(as_text(&long, &marks, Extent::Folded), @r"
+        a.v63  next; replaces a.v62; skips a.v00, a.v01, a.v02, a.v03, and 56 more
+        a.v62  replaces a.v61
+        a.v61  replaces a.v60
+        a.v60  replaces a.v59
+        a.v59  replaces a.v58
+        a.v58  replaces a.v57
+        a.v57  replaces a.v56
+        a.v56  replaces a.v55
+        ... 24 more
+        a.v31  replaces a.v30
+        a.v30  installed; replaces a.v29
+        a.v29  replaces a.v28
+        ... 28 more
+        a.v00
+        ");
+        let whole = as_text(&long, &marks, Extent::Whole);
+        assert_eq!(whole.lines().count(), 64);
+        assert!(names.iter().all(|name| whole.contains(name.as_str())));
     }
 }

@@ -55,6 +55,19 @@ impl<'a> From<&'a PackageOverview> for PackageRow<'a> {
     }
 }
 
+impl PackageRow<'_> {
+    fn version_text(&self) -> String {
+        let version = self.version.unwrap_or_default();
+        cell(&if self.deprecated.is_some() { format!("{version} (deprecated)") } else { version.to_owned() })
+    }
+
+    /// The summary; of a package that has only a description, which may have many paragraphs, its first line that is not a heading.
+    fn title(&self) -> &str {
+        let mut lines = self.summary.lines().map(str::trim);
+        lines.find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or(self.display_name)
+    }
+}
+
 /// A text in a cell; a dash if there is none.
 fn cell(text: &str) -> String {
     if text.is_empty() { "-".to_owned() } else { text.to_owned() }
@@ -64,14 +77,23 @@ fn cell(text: &str) -> String {
 pub fn packages(rows: &[PackageRow<'_>], width: Option<usize>) -> String {
     let columns: [Column<PackageRow<'_>>; 6] = [
         Column::new("PACKAGE", Fit::Full, |row| cell(row.name)),
-        Column::new("VERSION", Fit::Full, |row| {
-            let version = row.version.unwrap_or_default();
-            cell(&if row.deprecated.is_some() { format!("{version} (deprecated)") } else { version.to_owned() })
-        }),
+        Column::new("VERSION", Fit::Full, PackageRow::version_text),
         Column::new("CHANNEL", Fit::End(8), |row| cell(row.default_channel)),
         Column::new("VERSIONS", Fit::Drop, |row| row.versions.to_string()),
         Column::new("CATALOG", Fit::Drop, |row| cell(row.catalog)),
         Column::new("SUMMARY", Fit::Extra(20), |row| cell(row.summary)),
+    ];
+    table::text(&columns, rows, width)
+}
+
+/// The table of packages that were found, each with the text that says what it is.
+pub fn found(rows: &[PackageRow<'_>], width: Option<usize>) -> String {
+    let columns: [Column<PackageRow<'_>>; 5] = [
+        Column::new("PACKAGE", Fit::Full, |row| cell(row.name)),
+        Column::new("VERSION", Fit::Full, PackageRow::version_text),
+        Column::new("CHANNEL", Fit::Drop, |row| cell(row.default_channel)),
+        Column::new("CATALOG", Fit::Drop, |row| cell(row.catalog)),
+        Column::new("DESCRIPTION", Fit::End(20), |row| cell(row.title())),
     ];
     table::text(&columns, rows, width)
 }

@@ -2,7 +2,7 @@
 
 use chandler_catalog::{
     Channel, Index, PackageBlobs,
-    graph::{self, Marks},
+    graph::{self, Extent, Marks},
 };
 use clap::ValueEnum;
 
@@ -22,7 +22,8 @@ use crate::{
 #[command(after_long_help = "\
 Output:
   The graph on standard output: the channels one after the other, the default channel first, each
-  with its newest bundle first.
+  with its newest bundle first. A long channel is folded to its newest bundles and those around the
+  marks; --all shows it whole.
 
 Exit codes: 0 success; 1 failed; 2 wrong usage, or no catalog has the package
 
@@ -44,6 +45,10 @@ pub struct Graph {
     /// What is marked.
     #[command(flatten)]
     pub installed: InstalledArgument,
+
+    /// Show every bundle of a long channel, and every name that a bundle skips. Pictures always do
+    #[arg(long)]
+    pub all: bool,
 
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = GraphFormat::Text)]
@@ -86,7 +91,8 @@ impl Graph {
         };
         check_channels(&self.package, &self.channels, blobs.channels.iter().map(|it| it.value.name.as_str()))?;
         let marks = self.installed.marks(&self.package, &self.channels, &catalogs, client.as_ref(), terminal).await?;
-        output::print(&self.draw(&self.chosen(blobs), &marks.for_graph()))
+        let drawn = self.draw(&self.chosen(blobs), &marks.for_graph());
+        if self.output == GraphFormat::Text { output::show(&drawn) } else { output::print(&drawn) }
     }
 
     /// The channels, the default channel first.
@@ -104,8 +110,10 @@ impl Graph {
             GraphFormat::Mermaid => graph::as_mermaid(channels, marks),
             GraphFormat::Svg => view::svg(&self.package, channels, marks),
             GraphFormat::Text => {
+                let extent = if self.all { Extent::Whole } else { Extent::Folded };
                 let one = |channel: &&Channel| {
-                    format!("channel {}\n{}", one_line(&channel.name), indented(&graph::as_text(channel, marks)))
+                    let text = graph::as_text(channel, marks, extent);
+                    format!("channel {}\n{}", one_line(&channel.name), indented(&text))
                 };
                 channels.iter().map(one).collect::<Vec<_>>().join("\n")
             }

@@ -5,7 +5,7 @@ use crate::{
     arguments::{catalogs::CatalogArguments, format::DataFormat},
     read::catalogs,
     view::{
-        catalogs::{PackageRow, packages},
+        catalogs::{PackageRow, found},
         output,
         terminal::Terminal,
     },
@@ -19,7 +19,8 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  The table of `chandler catalog list`, with the packages that match.
+  A table of the packages that match, with what they say about themselves. On a narrow terminal,
+  channels and catalogs are left out, and descriptions are cut.
 
 Exit codes: 0 success, even if nothing matches; 1 failed; 2 wrong usage
 
@@ -52,24 +53,24 @@ impl Search {
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let catalogs = catalogs::open(&self.catalogs.options(), terminal).await?;
         let all = super::all(&catalogs)?;
-        let found = all
+        let matching = all
             .iter()
             .filter(|package| package.platform_operator || !self.platform)
             .filter(|package| self.words.iter().all(|word| package.mentions(word)));
-        let rows: Vec<PackageRow<'_>> = found.map(PackageRow::from).collect();
+        let rows: Vec<PackageRow<'_>> = matching.map(PackageRow::from).collect();
         if rows.is_empty() {
             let what = if self.platform { "platform operator" } else { "package" };
             let words = self.words.join(" and ");
-            let found = if words.is_empty() {
+            let nothing = if words.is_empty() {
                 format!("these catalogs have no {what}")
             } else {
                 format!("no {what} mentions {words}")
             };
-            terminal.line(found);
+            terminal.line(nothing);
             if self.output == DataFormat::Text {
                 return Ok(());
             }
         }
-        output::print(&output::data(&rows, self.output, || packages(&rows, Terminal::output().columns()))?)
+        output::print(&output::data(&rows, self.output, || found(&rows, Terminal::output().columns()))?)
     }
 }
