@@ -4,7 +4,10 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{OwnerReference, Time},
+    jiff::Timestamp,
+};
 use kube::{
     ResourceExt as _,
     core::{ApiResource, DynamicObject, GroupVersionKind},
@@ -79,12 +82,21 @@ impl OlmCatalogs {
         }
     }
 
-    /// An object as a Catalog. `status.resolvedSource` is the image to read; the condition Ready says why there is none.
+    /// An object as a Catalog, which it owns. `status.resolvedSource` is the image to read; the condition Ready says why there is none.
     pub fn catalog(&self, object: &DynamicObject) -> Catalog {
         match self {
-            Self::ClusterCatalogs => cluster_catalog(object),
-            Self::CatalogSources(_) => catalog_source(object),
+            Self::ClusterCatalogs => self.owned(object, cluster_catalog(object)),
+            Self::CatalogSources(_) => self.owned(object, catalog_source(object)),
         }
+    }
+
+    /// The Catalog that stands for an object.
+    fn owned(&self, object: &DynamicObject, mut catalog: Catalog) -> Catalog {
+        let ApiResource { api_version, kind, .. } = self.resource();
+        let (name, uid) = (object.name_any(), object.metadata.uid.clone().unwrap_or_default());
+        let owner = OwnerReference { api_version, kind, name, uid, ..OwnerReference::default() };
+        catalog.metadata.owner_references = Some(vec![owner]);
+        catalog
     }
 }
 
@@ -198,6 +210,19 @@ mod tests {
             ["catalogs", "catalogsources", "catalogsources/", "catalogsources/A", "catalogsources/-a", "ClusterCatalog"]
         {
             assert_eq!(text.parse::<OlmCatalogs>(), Err(UnknownCatalogs), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_catalog_names_the_object_that_it_stands_for() {
+        let object = object(json!({"metadata": {"name": "a", "uid": "1"}}));
+        for (kinds, expected) in [
+            (OlmCatalogs::ClusterCatalogs, "ClusterCatalog"),
+            (OlmCatalogs::CatalogSources("olm".to_owned()), "CatalogSource"),
+        ] {
+            let owners = kinds.catalog(&object).metadata.owner_references.unwrap();
+            let owners: Vec<(&str, &str)> = owners.iter().map(|it| (it.kind.as_str(), it.name.as_str())).collect();
+            assert_eq!(owners, [(expected, "a")]);
         }
     }
 }

@@ -38,9 +38,9 @@ Exit codes: 0 success, also if something is outdated; 1 failed; 2 wrong usage
 Examples:
   chandler outdated
   Upgrade one of them:
-    chandler upgrade harbour harbour
+    chandler upgrade harbour
   The commands that upgrade all:
-    chandler outdated -o json | jq -r '.[] | \"chandler upgrade \\(.name) \\(.package)\"'")]
+    chandler outdated -o json | jq -r '.[] | \"chandler upgrade \\(.name) --yes\"'")]
 pub struct Outdated {
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]

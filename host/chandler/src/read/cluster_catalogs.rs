@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     CommandError,
-    view::{invocation::quoted, terminal::Terminal, text::one_line},
+    view::{cluster_catalogs::inspect, terminal::Terminal, text::one_line},
 };
 
 /// Objects that are catalogs.
@@ -201,10 +201,10 @@ impl<'a> ClusterCatalogs<'a> {
         }
         let name = catalog.name_any();
         let resolved = catalog.status.as_ref().and_then(|status| status.resolved_source.as_ref()).ok_or_else(|| {
-            CommandError::failed(format!("Catalog {name} cannot be used")).cause(problem(catalog)).hint(format!(
-                "`chandler status catalog/{}` shows its conditions, and what helps; the controller tries again",
-                quoted(&name)
-            ))
+            let (command, what) = inspect(catalog);
+            CommandError::failed(format!("Catalog {name} cannot be used"))
+                .cause(problem(catalog))
+                .hint(format!("`{command}` shows {what}"))
         })?;
         let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
         let content = self.content(&name, resolved, &cache).await.map_err(|error| {

@@ -7,8 +7,10 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
+    invocation::quoted,
     listing::age,
     table::{self, Column, Fit, or_dash},
+    terminal::{Frame, Tone},
     text::one_line,
 };
 
@@ -44,6 +46,22 @@ pub struct CatalogRow {
     pub message: Option<String>,
     #[serde(skip)]
     age: Option<Duration>,
+    #[serde(skip)]
+    inspect: (String, &'static str),
+}
+
+/// The command that shows the state of a Catalog, and what it shows. A catalog of OLM has a status of its own kind.
+pub fn inspect(catalog: &Catalog) -> (String, &'static str) {
+    let name = quoted(catalog.metadata.name.as_deref().unwrap_or_default());
+    let olm = catalog.metadata.owner_references.iter().flatten().find_map(|owner| match owner.kind.as_str() {
+        "ClusterCatalog" => Some(format!("kubectl get clustercatalog {name} -o yaml")),
+        "CatalogSource" => Some(format!("kubectl get catalogsource -A --field-selector metadata.name={name} -o yaml")),
+        _ => None,
+    });
+    match olm {
+        Some(command) => (command, "its state in OLM"),
+        None => (format!("chandler status catalog/{name}"), "what helps"),
+    }
 }
 
 /// The state of a Catalog in one word.
@@ -71,6 +89,14 @@ impl CatalogState {
             Self::Pending => "Pending",
         }
     }
+
+    fn tone(self) -> Tone {
+        match self {
+            Self::Ready => Tone::Good,
+            Self::Failed => Tone::Bad,
+            Self::Stale | Self::Suspended | Self::Pending => Tone::Busy,
+        }
+    }
 }
 
 impl CatalogRow {
@@ -95,6 +121,7 @@ impl CatalogRow {
             state,
             reason: ready.map(|ready| ready.reason.clone()),
             message: ready.map(|ready| ready.message.clone()),
+            inspect: inspect(catalog),
             age: unpacked.and_then(|unpacked| Duration::try_from(now.duration_since(unpacked)).ok()),
         }
     }
@@ -115,7 +142,7 @@ const COLUMNS: [Column<CatalogRow>; 7] = [
     Column::new("PACKAGES", Fit::Full, |row| or_dash(row.packages)),
     Column::new("BUNDLES", Fit::Full, |row| or_dash(row.bundles)),
     Column::new("AGE", Fit::Full, |row| or_dash(row.age.map(age))),
-    Column::new("STATE", Fit::Full, |row| row.state.as_str().to_owned()),
+    Column::toned("STATE", Fit::Full, |row| row.state.as_str().to_owned(), |row| row.state.tone()),
     Column::new("MESSAGE", Fit::Extra(24), |row| or_dash(row.message.as_ref())),
 ];
 
@@ -127,14 +154,14 @@ pub fn problems(rows: &[CatalogRow]) -> Vec<String> {
             (Some(reason), Some(message)) if row.state != CatalogState::Pending => (reason.as_str(), message.as_str()),
             _ => ("Pending", "the controller has not observed the current spec yet"),
         };
-        one_line(&format!("{}: {reason}: {message}; `chandler status catalog/{0}` shows what helps", row.name))
+        one_line(&format!("{}: {reason}: {message}; `{}` shows {}", row.name, row.inspect.0, row.inspect.1))
     };
     unready.map(line).collect()
 }
 
 /// The table, with a header.
-pub fn table(rows: &[CatalogRow], width: Option<usize>) -> String {
-    table::text(&COLUMNS, rows, width)
+pub fn table(rows: &[CatalogRow], frame: impl Into<Frame>) -> String {
+    table::text(&COLUMNS, rows, frame)
 }
 
 #[cfg(test)]
@@ -175,5 +202,21 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         insta::assert_snapshot!(text);
         insta::assert_snapshot!("problems", problems(&rows).join("\n"));
+    }
+
+    #[test]
+    fn a_catalog_of_olm_is_inspected_where_it_is() {
+        let command = |kind: &str| {
+            let owner = json!({"apiVersion": "a/v1", "kind": kind, "name": "hub", "uid": "1"});
+            let object = json!({
+                "apiVersion": "chandler.dev/v1alpha1", "kind": "Catalog",
+                "metadata": {"name": "hub", "ownerReferences": [owner]},
+                "spec": {"source": {"type": "image"}},
+            });
+            inspect(&serde_json::from_value(object).unwrap()).0
+        };
+        assert_eq!(command("ClusterCatalog"), "kubectl get clustercatalog hub -o yaml");
+        assert_eq!(command("CatalogSource"), "kubectl get catalogsource -A --field-selector metadata.name=hub -o yaml");
+        assert_eq!(command("Deployment"), "chandler status catalog/hub");
     }
 }

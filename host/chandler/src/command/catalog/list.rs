@@ -75,7 +75,7 @@ impl List {
         }
         let now = Timestamp::now();
         let rows: Vec<CatalogRow> = catalogs.iter().map(|catalog| CatalogRow::new(catalog, now)).collect();
-        output::print(&output::data(&rows, self.output, || table(&rows, Terminal::output().columns()))?)?;
+        output::print(&output::data(&rows, self.output, || table(&rows, Terminal::output()))?)?;
         for line in problems(&rows) {
             terminal.line(line);
         }
