@@ -3,7 +3,7 @@
 use chandler_api::Catalog;
 use kube::{
     Api, Client, ResourceExt as _,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, PostParams, Preconditions},
 };
 
 use super::deployment::Effect;
@@ -28,6 +28,22 @@ pub async fn create(client: &Client, catalog: &Catalog, effect: Effect) -> Resul
             _ => failed,
         }
     })
+}
+
+/// Deletes a Catalog from [`create`] that the controller refused, with its files. The error then also says whether it is gone.
+pub async fn discard(client: &Client, created: &Catalog, error: CommandError) -> CommandError {
+    let catalogs: Api<Catalog> = Api::all(client.clone());
+    let same = Preconditions { uid: created.metadata.uid.clone(), resource_version: None };
+    match catalogs.delete(&created.name_any(), &DeleteParams::background().preconditions(same)).await {
+        Ok(_) => error.hint("the Catalog was deleted again; `--wait=false` keeps one that the controller refuses"),
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => error,
+        Err(_) => left(error, &created.name_any()),
+    }
+}
+
+/// An error after which the Catalog exists.
+pub fn left(error: CommandError, name: &str) -> CommandError {
+    error.hint(format!("the Catalog exists: `chandler catalog remove {name}` removes it, with its files"))
 }
 
 /// Deletes a Catalog.

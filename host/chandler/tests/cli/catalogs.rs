@@ -293,8 +293,14 @@ async fn a_catalog_with_errors_is_refused_with_their_lines() {
     let add = ["catalog", "add", &catalog, &server.url(), "--label", &label, "--timeout", "1m"];
     let added = session.run(&add).await;
     assert_eq!(added.code, Some(1), "{}", added.stderr);
-    let left = format!("`chandler catalog remove {catalog}`");
-    assert!(added.stderr.contains("a.yaml:1: ") && added.stderr.contains(&left), "{}", added.stderr);
+    assert!(added.stderr.contains("a.yaml:1: ") && added.stderr.contains("deleted again"), "{}", added.stderr);
+    let absent = session.run(&["status", &format!("catalog/{catalog}")]).await;
+    assert!(absent.stderr.contains("not found"), "it leaves nothing behind: {}", absent.stderr);
+
+    let kept = session.run(&[&add[..], &["--wait=false"]].concat()).await;
+    assert_eq!(kept.code, Some(0), "{}", kept.stderr);
+    let target = format!("catalog/{catalog}");
+    assert_eq!(session.run(&["status", &target, "--watch", "--timeout", "1m"]).await.code, Some(1));
     let listed = session.run(&["catalog", "list"]).await;
     let line = format!("{catalog}: CatalogInvalid: the catalog has 2 errors: a.yaml:1: ");
     assert!(listed.stderr.contains(&line), "{}", listed.stderr);

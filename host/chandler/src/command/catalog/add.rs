@@ -17,6 +17,7 @@ use crate::{
         reported,
     },
     view::{
+        error::FailureKind,
         invocation::quoted,
         manifest,
         output::{self, Format},
@@ -33,7 +34,8 @@ const QUOTED: usize = 5;
 ///
 /// Creates a Catalog for an image or a URL, which the controller fetches and polls, or for a directory or an archive of this machine, whose
 /// files reach the cluster in ConfigMaps in the controller's namespace. Files of this machine with errors are refused before anything is
-/// created. Then follows the Catalog until its index is in use.
+/// created. Then follows the Catalog until its index is in use. If the controller refuses it, for example because the image does not exist,
+/// the Catalog is deleted again.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -126,7 +128,8 @@ impl Add {
             Ok(created) => created,
             Err(error) => return Err(content::discard(&client, &written, error).await),
         };
-        content::own(&client, &created, &config_maps).await.map_err(|error| self.left(error))?;
+        let owned = content::own(&client, &created, &config_maps).await;
+        owned.map_err(|error| catalog::left(error, &self.name))?;
         let files = match config_maps.len() {
             0 => String::new(),
             number => format!(", files in {}", count(number, "ConfigMap")),
@@ -136,13 +139,12 @@ impl Add {
             terminal.line(format!("`chandler status catalog/{}` shows its state", self.name));
             return Ok(());
         }
-        let followed = reported::until_ready::<Catalog>(&client, &self.name, terminal, self.timeout).await;
-        followed.map_err(|error| self.left(error))
-    }
-
-    /// An error after which the Catalog exists.
-    fn left(&self, error: CommandError) -> CommandError {
-        error.hint(format!("the Catalog exists: `chandler catalog remove {}` removes it, with its files", self.name))
+        match reported::until_ready::<Catalog>(&client, &self.name, terminal, self.timeout).await {
+            Err(error) if error.kind() == FailureKind::Failed => Err(catalog::discard(&client, &created, error).await),
+            // The controller may still fetch it.
+            Err(error) => Err(catalog::left(error, &self.name)),
+            Ok(()) => Ok(()),
+        }
     }
 
     /// Refuses files that the controller would refuse.
