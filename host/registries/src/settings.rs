@@ -121,6 +121,17 @@ impl Registries {
         self.blocked(&normalized(host), "").map(|table| table.scope.text())
     }
 
+    /// Why an image must not be pushed, since its own registry is blocked: mirrors and locations are for pulls.
+    ///
+    /// # Errors
+    /// A table blocks the image.
+    pub fn may_push(&self, repository: &str, version: Version<'_>) -> Result<(), Blocked> {
+        match self.blocked(&normalized(repository), &version.to_string()) {
+            Some(table) => Err(Blocked { scope: table.scope.text() }),
+            None => Ok(()),
+        }
+    }
+
     /// Whether any registry has settings.
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()

@@ -1,8 +1,10 @@
 //! `chandler lint`.
 
 use chandler_core::{Diagnostic, Object, Severity};
+use chandler_yaml::list_keys::{self, ACCEPTED_ONCE, DuplicateItem};
 use clap::ValueEnum;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::{
     CommandError,
@@ -121,6 +123,7 @@ async fn findings(opened: &OpenedBundle, sources: &Sources<'_>) -> Result<Vec<Di
         Ok(release) => {
             all.extend_from_slice(release.findings());
             all.extend(release.objects().iter().filter_map(invalid_name));
+            all.extend(release.objects().iter().flat_map(duplicate_items));
         }
         // The provisioner itself failed.
         Err(error) if error.diagnostics().is_empty() => {
@@ -129,6 +132,19 @@ async fn findings(opened: &OpenedBundle, sources: &Sources<'_>) -> Result<Vec<Di
         Err(error) => all.extend_from_slice(error.diagnostics()),
     }
     Ok(all)
+}
+
+/// Duplicates that the host refuses to create. The built-in provisioners report them with their line.
+fn duplicate_items(object: &Object) -> Vec<Diagnostic> {
+    let found = list_keys::duplicate_items(&Value::Object(object.value.clone()));
+    let finding = |duplicate: &DuplicateItem| {
+        let message = format!("{}: {duplicate}: {ACCEPTED_ONCE}", object.key);
+        let mut finding = Diagnostic::new(Severity::Error, "DuplicateListKey", message);
+        finding.location.clone_from(&object.origin);
+        finding.help = Some("remove one of the items".into());
+        finding
+    };
+    found.iter().map(finding).collect()
 }
 
 /// The API server would refuse the object, but there is none to ask.
@@ -141,4 +157,26 @@ fn invalid_name(object: &Object) -> Option<Diagnostic> {
     finding.location.clone_from(&object.origin);
     finding.help = Some("use lowercase letters, digits, '-' and '.', and a letter or digit at both ends".into());
     Some(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn duplicates_that_the_host_refuses_are_errors() {
+        let object = |names: [&str; 2]| {
+            let env = names.map(|name| json!({"name": name, "value": "x"}));
+            let value = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pilot"},
+                "spec": {"containers": [{"name": "a", "env": env}]}});
+            Object::from_value(value.as_object().unwrap().clone(), 0, None).unwrap()
+        };
+        assert_eq!(duplicate_items(&object(["MODE", "LEVEL"])), []);
+        let found = duplicate_items(&object(["MODE", "MODE"]));
+        let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(texts.join("\n"), @r#"Pod pilot: spec.containers[0].env: duplicate entries for key [name="MODE"]: an API server accepts it once and refuses each later update (help: remove one of the items)"#);
+        assert!(found.iter().all(|finding| finding.severity == Severity::Error));
+    }
 }

@@ -119,7 +119,7 @@ impl Status {
         }
         match kind {
             ReportingKind::BundleDeployment => self.print_deployment(&client, terminal).await,
-            ReportingKind::Resolution => self.print_resolution(&client).await,
+            ReportingKind::Resolution => self.print_resolution(&client, terminal).await,
             ReportingKind::Catalog => self.print(&ReportedStatus::new(&reported::get::<Catalog>(&client, name).await?)),
             ReportingKind::ProvisionerClass => {
                 self.print(&ReportedStatus::new(&reported::get::<ProvisionerClass>(&client, name).await?))
@@ -178,12 +178,17 @@ impl Status {
     }
 
     /// Prints the status of a Resolution.
-    async fn print_resolution(&self, client: &Client) -> Result<ExitCode, CommandError> {
+    async fn print_resolution(&self, client: &Client, terminal: &Terminal) -> Result<ExitCode, CommandError> {
         let resolution = reported::get::<Resolution>(client, &self.name.name).await?;
-        let view = ResolutionStatusView::new(&explained::of_resolution(client, resolution).await?);
+        let found = explained::of_resolution(client, resolution.clone()).await?;
+        let view = ResolutionStatusView::new(&found);
         match self.output {
             OutputFormat::Text => output::show(&view.text(Terminal::output()))?,
             OutputFormat::Json => output::print(&output::json(&view)?)?,
+        }
+        if !self.watch {
+            let evidence = Evidence::of_set(&resolution, found.deployments.values(), Timestamp::now());
+            controller_lease::report_absence(client, &self.controller.system_namespace, evidence, terminal).await;
         }
         Ok(exit_code(view.healthy, view.only_waits))
     }

@@ -1,9 +1,10 @@
 //! Whether a controller holds its Lease: while none does, nothing that a command writes has an effect.
 
-use chandler_api::BundleDeployment;
+use chandler_api::{BundleDeployment, Resolution};
 use chandler_controller::options::LEASE;
 use k8s_openapi::{
     api::coordination::v1::Lease,
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
     jiff::{SignedDuration, Timestamp},
 };
 use kube::{Api, Client};
@@ -30,19 +31,35 @@ pub enum Evidence {
 impl Evidence {
     /// What BundleDeployments show about the controller.
     pub fn of<'a>(deployments: impl IntoIterator<Item = &'a BundleDeployment>, now: Timestamp) -> Self {
-        let is_waiting = |deployment: &BundleDeployment| {
-            let created = deployment.metadata.creation_timestamp.as_ref().map(|created| created.0);
-            let is_old = created.is_none_or(|created| now.duration_since(created) > GRACE);
-            is_old && !is_observed(deployment)
-        };
+        let is_waiting = |deployment: &BundleDeployment| is_old(&deployment.metadata, now) && !is_observed(deployment);
         if deployments.into_iter().any(is_waiting) { Self::Unobserved } else { Self::Observed }
+    }
+
+    /// What a Resolution and the BundleDeployments of its set show about the controller.
+    pub fn of_set<'a>(
+        resolution: &Resolution,
+        deployments: impl IntoIterator<Item = &'a BundleDeployment>,
+        now: Timestamp,
+    ) -> Self {
+        let observed = resolution.status.as_ref().and_then(|status| status.observed_generation);
+        let is_waiting = is_old(&resolution.metadata, now) && !is_current(observed, &resolution.metadata);
+        if is_waiting { Self::Unobserved } else { Self::of(deployments, now) }
     }
 }
 
 /// Whether the controller has observed the current spec.
 pub fn is_observed(deployment: &BundleDeployment) -> bool {
-    let observed = deployment.status.as_ref().and_then(|status| status.observed_generation);
-    observed.is_some() && observed >= deployment.metadata.generation
+    is_current(deployment.status.as_ref().and_then(|status| status.observed_generation), &deployment.metadata)
+}
+
+fn is_current(observed: Option<i64>, metadata: &ObjectMeta) -> bool {
+    observed.is_some() && observed >= metadata.generation
+}
+
+/// Whether the controller has had time to observe an object.
+fn is_old(metadata: &ObjectMeta, now: Timestamp) -> bool {
+    let created = metadata.creation_timestamp.as_ref().map(|created| created.0);
+    created.is_none_or(|created| now.duration_since(created) > GRACE)
 }
 
 /// Prints that no controller holds the Lease in its namespace, if none does. This is one request.
@@ -139,6 +156,23 @@ mod tests {
         assert_eq!(evidence("2026-01-01T00:00:00Z", Some(2)), Evidence::Observed);
         assert_eq!(evidence("2026-01-01T00:00:00Z", Some(1)), Evidence::Unobserved);
         assert_eq!(evidence("2026-01-01T00:00:00Z", None), Evidence::Unobserved);
+        assert_eq!(evidence("2026-01-01T00:00:55Z", None), Evidence::Observed, "the controller may be about to look");
+    }
+
+    #[test]
+    fn a_resolution_that_is_not_observed_is_evidence_too() {
+        let now: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
+        let evidence = |created: &str, observed: Option<i64>| {
+            let resolution: Resolution = serde_json::from_value(json!({
+                "apiVersion": "core.deppy.io/v1alpha1", "kind": "Resolution",
+                "metadata": {"name": "shop", "generation": 2, "creationTimestamp": created},
+                "spec": {"packages": []}, "status": {"observedGeneration": observed},
+            }))
+            .unwrap();
+            Evidence::of_set(&resolution, [], now)
+        };
+        assert_eq!(evidence("2026-01-01T00:00:00Z", Some(2)), Evidence::Observed);
+        assert_eq!(evidence("2026-01-01T00:00:00Z", Some(1)), Evidence::Unobserved);
         assert_eq!(evidence("2026-01-01T00:00:55Z", None), Evidence::Observed, "the controller may be about to look");
     }
 }

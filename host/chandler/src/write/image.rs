@@ -101,6 +101,11 @@ fn unpacked_digest(mut archive: File) -> std::io::Result<Digest> {
 
 /// Pushes an image with the settings and the credentials of this machine. Returns the digest of its manifest.
 pub async fn push(image: &Image, to: &ImageReference, registry: &RegistryOptions) -> Result<Digest, CommandError> {
+    registry_settings::of(registry)?.may_push(to).map_err(|error| {
+        CommandError::failed(format!("failed to push {to}"))
+            .because(&error)
+            .hint("push to another registry, or change registries.conf; --registries-conf names another file")
+    })?;
     let auth = credentials(to, registry).await?;
     let (client, is_plain) = client(to, registry)?;
     let failed = |error: &OciDistributionError| {

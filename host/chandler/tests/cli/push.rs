@@ -107,6 +107,25 @@ fn the_registry_is_reached_as_for_a_pull() {
 }
 
 #[test]
+fn a_blocked_registry_gets_nothing() {
+    let (_runtime, registry) = start(Options::default());
+    let user = User::new();
+    let (image, host) = (format!("{}/shop/lighthouse:v1", registry.host()), registry.host());
+    let settings = |lines: &str| {
+        user.write(".config/containers/registries.conf", &format!("[[registry]]\nlocation = \"{host}/shop\"\n{lines}"));
+    };
+    // Mirrors are for pulls.
+    settings("blocked = true\n[[registry.mirror]]\nlocation = \"mirror.invalid/shop\"\n");
+    let refused = user.run(&["push", LIGHTHOUSE, &image]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    let blocked = format!("images of {host}/shop are blocked by the settings for registries");
+    assert!(refused.stderr.replace("\n         ", " ").contains(&blocked), "{}", refused.stderr);
+    settings("blocked = false\n");
+    assert_eq!(user.run(&["render", &image, "--name", "lighthouse"]).code, Some(1), "nothing was pushed");
+    user.run(&["push", LIGHTHOUSE, &image]).data();
+}
+
+#[test]
 fn mistakes_push_nothing() {
     let (_runtime, registry) = start(Options::default());
     let user = User::new();

@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf, pin::Pin, sync::Arc};
 
 use chandler_registries::{
-    Registries, Version,
+    Blocked, Registries, Version,
     certificates::{HostCertificates, certificates},
 };
 use parking_lot::RwLock;
@@ -49,6 +49,15 @@ impl RegistrySettings {
         })
     }
 
+    /// Whether images may be pushed to this place.
+    ///
+    /// # Errors
+    /// The settings block it.
+    pub fn may_push(&self, image: &ImageReference) -> Result<(), Blocked> {
+        let digest = image.digest().map(ToString::to_string);
+        self.registries().may_push(&name(image), version(image, digest.as_deref()))
+    }
+
     /// The prefix that blocks a host as a whole, under one of its names.
     pub(crate) fn blocked_host(&self, names: &[String]) -> Option<String> {
         let registries = self.registries();
@@ -63,6 +72,18 @@ impl RegistrySettings {
 impl fmt::Debug for RegistrySettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RegistrySettings").field("certificates", &self.certificates).finish_non_exhaustive()
+    }
+}
+
+/// The name of an image in settings.
+fn name(image: &ImageReference) -> String {
+    format!("{}/{}", image.registry_name(), image.repository())
+}
+
+fn version<'a>(image: &'a ImageReference, digest: Option<&'a str>) -> Version<'a> {
+    match digest {
+        Some(digest) => Version::Digest(digest),
+        None => Version::Tag(image.tag().unwrap_or("latest")),
     }
 }
 
@@ -104,13 +125,8 @@ impl Images {
             return Ok(vec![Endpoint { image: image.clone(), access: access.clone(), plain: false }]);
         }
         let digest = image.digest().map(ToString::to_string);
-        let version = match &digest {
-            Some(digest) => Version::Digest(digest),
-            None => Version::Tag(image.tag().unwrap_or("latest")),
-        };
-        let name = format!("{}/{}", image.registry_name(), image.repository());
         let found = registries
-            .endpoints(&name, version)
+            .endpoints(&name(image), version(image, digest.as_deref()))
             .map_err(|error| ContentError::Blocked { image: image.to_string(), error })?;
         let (image, access) = (image.clone(), access.clone());
         // A keyring may run a program.

@@ -357,7 +357,8 @@ async fn is_adopted(
     let remaining = remaining.join(" and ");
     let waits = deployment.spec.approval == Some(Approval::Manual);
     if !waits && arguments.waiting.wait {
-        let healthy = settled::until_healthy(client, &name, None, terminal, arguments.waiting.timeout).await;
+        let namespace = Some(arguments.system.system_namespace.as_str());
+        let healthy = settled::until_healthy(client, &name, namespace, terminal, arguments.waiting.timeout).await;
         return healthy.map(|()| true).map_err(|error| {
             error.hint(format!(
                 "{remaining} was not deleted: when {name} is healthy, run the command again with the name of the object, which deletes it; \
