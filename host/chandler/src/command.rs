@@ -23,6 +23,7 @@ pub mod dev;
 #[path = "command/without_dev.rs"]
 pub mod dev;
 pub mod diff;
+pub mod events;
 pub mod explain;
 pub mod get;
 pub mod history;
@@ -137,6 +138,7 @@ pub enum Command {
     Rbac(rbac::Rbac),
     Status(status::Status),
     Explain(explain::Explain),
+    Events(events::Events),
     Tree(tree::Tree),
     Diff(diff::Diff),
     Approve(approve::Approve),
@@ -175,6 +177,7 @@ impl Command {
             Self::Rbac(rbac) => Box::pin(rbac.run(terminal)).await?,
             Self::Status(status) => return status.run(terminal).await,
             Self::Explain(explain) => explain.run(terminal).await?,
+            Self::Events(events) => events.run(terminal).await?,
             Self::Tree(tree) => tree.run(terminal).await?,
             Self::Diff(diff) => return Ok(ExitCode::from(Box::pin(diff.run(terminal)).await?)),
             Self::Approve(approve) => Box::pin(approve.run(terminal)).await?,

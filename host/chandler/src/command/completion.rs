@@ -89,7 +89,7 @@ pub fn answer() {
 /// The kinds that a command takes.
 fn taken(command: &str) -> Takes {
     match command {
-        "status" => status::TAKES,
+        "status" | "events" => status::TAKES,
         "explain" => explain::TAKES,
         "reconcile" => reconcile::TAKES,
         "delete" => delete::TAKES,

@@ -182,7 +182,8 @@ pub(super) fn object_status(object: &Value) -> ObjectStatus {
         name: text("/metadata/name").to_owned(),
     };
     let (health, message) = object_health(&assess(object, &Dependencies::default()));
-    ObjectStatus { key, health, message }
+    let created = text("/metadata/creationTimestamp").parse().ok();
+    ObjectStatus { key, health, message, created }
 }
 
 fn object_health(health: &Health) -> (ObjectHealth, Option<String>) {

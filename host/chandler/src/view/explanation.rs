@@ -14,6 +14,7 @@ use super::{
     conditions::{self, needs_attention},
     invocation::quoted,
     overview::{Decision, Health, HealthWord, Next, Overview},
+    recreated::{self, Recreated},
     subject::Subject,
     summary,
     table::cut_middle,
@@ -86,6 +87,9 @@ pub struct Explanation {
     pub conditions: Vec<Condition>,
     /// The objects with their current health.
     pub objects: Vec<ObjectStatus>,
+    /// Objects that were deleted by another client after the rollout, and created again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recreated: Vec<Recreated>,
     /// Kinds that could not be read, with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
@@ -119,6 +123,7 @@ impl Explanation {
             revision: status.revision,
             drift: status.drift,
             conditions: status.conditions,
+            recreated: recreated::recreated(deployment, &objects),
             objects,
             unreadable,
             next_steps: Vec::new(),
@@ -229,6 +234,7 @@ impl Explanation {
         }
         self.write_warnings(&mut text);
         self.write_drift(&mut text);
+        self.write_recreated(&mut text);
         conditions::write(&mut text, &self.conditions, look);
         self.write_objects(&mut text, look);
         if !self.next_steps.is_empty() {
@@ -271,6 +277,15 @@ impl Explanation {
         let listed = i64::try_from(drift.objects.len()).unwrap_or(i64::MAX);
         if drift.total > listed {
             let _ = writeln!(text, "  and {} more", drift.total - listed);
+        }
+    }
+
+    fn write_recreated(&self, text: &mut String) {
+        if !self.recreated.is_empty() {
+            let _ = writeln!(text, "\ndeleted by another client and created again");
+        }
+        for line in recreated::lines(&self.recreated) {
+            let _ = writeln!(text, "  {line}");
         }
     }
 

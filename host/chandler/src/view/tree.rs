@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use chandler_api::{Drifted, ReleaseInUse};
 use chandler_core::{ObjectKey, order};
+use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
 use super::{table::cut_end, text::one_line};
@@ -46,6 +47,9 @@ pub struct ObjectStatus {
     /// The reason for its health, and its drift.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// When it was created.
+    #[serde(skip)]
+    pub created: Option<Timestamp>,
 }
 
 /// An object of the tree with the objects below it.
@@ -243,6 +247,7 @@ mod tests {
             },
             health,
             message: (!message.is_empty()).then(|| message.into()),
+            created: None,
         }
     }
 

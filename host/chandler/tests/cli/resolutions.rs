@@ -41,7 +41,7 @@ fn bundle(package: &str, version: &str) -> Bundle {
 }
 
 /// Adds a catalog that has the package in the versions 1.0.0 and 1.1.0.
-async fn add_catalog(session: &Session, package: &str) {
+pub(crate) async fn add_catalog(session: &Session, package: &str) {
     let mut documents = vec![
         format!("schema: olm.package\nname: {package}\ndefaultChannel: stable\n"),
         format!(

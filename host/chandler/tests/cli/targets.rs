@@ -8,6 +8,7 @@ use crate::support::chandler;
 const COMMANDS: &[&str] = &[
     "status {}",
     "explain {}",
+    "events {}",
     "tree {}",
     "history {}",
     "rollback {}",

@@ -148,10 +148,17 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
             "remove the objects from the bundle, or set spec.serviceAccount to an account with all permissions"
         }
         Reason::Forbidden => {
-            "grant the service account of the controller the permissions that the message names; the controller retries"
+            return Some(format!(
+                "if the spec names no account, the controller installs the bundle with its own permissions, and deploy/rbac.yaml grants \
+                 none for that: name an account, `chandler upgrade {name} --service-account deployer` (deploy/rbac-service-account.yaml \
+                 creates one), or let the controller install everything (deploy/rbac-cluster-admin.yaml); otherwise grant what the \
+                 message names; the controller retries"
+            ));
         }
         Reason::ProgressDeadlineExceeded | Reason::Unhealthy => {
-            "inspect the unhealthy objects: `kubectl describe` and `kubectl get events` in their namespace"
+            return Some(format!(
+                "inspect the unhealthy objects: `chandler events {name} --objects`, and `kubectl describe` in their namespace"
+            ));
         }
         Reason::ApprovalRequired => {
             return Some(format!("`chandler diff {name}` shows the change, `chandler approve {name}` approves it"));

@@ -48,7 +48,7 @@ fn object(kind: &str, name: &str, health: ObjectHealth, message: Option<&str>) -
         name: name.into(),
         version: "v1".into(),
     };
-    ObjectStatus { key, health, message: message.map(Into::into) }
+    ObjectStatus { key, health, message: message.map(Into::into), created: None }
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn an_unhealthy_deployment_is_shown_with_suggested_actions() {
       failed to read: widgets.example.com: not served
 
     suggested actions
-      - inspect the unhealthy objects: `kubectl describe` and `kubectl get events` in their namespace
+      - inspect the unhealthy objects: `chandler events harbour --objects`, and `kubectl describe` in their namespace
       - kubectl describe deployment.apps pilot -n harbour-system
 
     the release runs and is not healthy

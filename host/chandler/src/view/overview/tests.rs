@@ -151,7 +151,7 @@ fn object(health: ObjectHealth) -> ObjectStatus {
         namespace: Some("n".into()),
         name: "a".into(),
     };
-    ObjectStatus { key, health, message: None }
+    ObjectStatus { key, health, message: None, created: None }
 }
 
 proptest! {
