@@ -1,7 +1,7 @@
 //! Properties that must hold for every input, however hostile.
 //!
 //! A [`Target`] is a function of bytes that panics if a property does not hold. The fuzz targets in `tests/fuzz` call it with inputs
-//! of libFuzzer; the test in this crate calls it with inputs that once failed. `docs/fuzzing.md` describes how to run them.
+//! of libFuzzer; the test in this crate calls it with inputs that once failed. `docs/contributing/fuzzing.md` describes how to run them.
 //!
 //! | module | holds |
 //! |---|---|

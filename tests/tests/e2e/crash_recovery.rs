@@ -348,7 +348,7 @@ fn unfinished(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Removes the warning that an object was recreated: the record has no trace of the deletion, so a successor does not know of it
-/// (docs/interruptions.md).
+/// (docs/contributing/interruption-tests.md).
 fn remove_recreation_warning(deployment: &mut Value) {
     let Some(release) = deployment.pointer_mut("/status/release").and_then(Value::as_object_mut) else { return };
     let warnings = release.remove("warnings").unwrap_or_default();

@@ -4,14 +4,14 @@ use std::fs;
 
 use crate::files;
 
-/// The names of the pages directly in a directory, except for its README.md.
-fn pages(directory: &str) -> Vec<String> {
+/// The names of the pages directly in a directory, of which there are more than `least`, except for its README.md.
+fn pages(directory: &str, least: usize) -> Vec<String> {
     let entries = fs::read_dir(files::root().join(directory)).unwrap();
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "md") && !path.ends_with("README.md"));
     let mut pages: Vec<String> = paths.iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
     pages.sort();
-    assert!(pages.len() > 5, "{directory}: {pages:?}");
+    assert!(pages.len() > least, "{directory}: {pages:?}");
     pages
 }
 
@@ -23,16 +23,25 @@ fn the_map_lists_every_page() {
         let name = page.trim_end_matches(".md");
         reference.contains(&format!("| [{name}]({page}) |"))
     };
-    let missing: Vec<String> = pages("docs").into_iter().filter(|page| !is_listed(page)).collect();
+    let missing: Vec<String> = pages("docs", 5).into_iter().filter(|page| !is_listed(page)).collect();
     assert!(missing.is_empty(), "docs/README.md does not list {missing:?}");
     assert!(files::read("README.md").contains("(docs/README.md)"), "README.md links the map");
+}
+
+#[test]
+fn the_index_for_contributors_lists_every_page() {
+    let index = files::read("docs/contributing/README.md");
+    let is_listed = |page: &str| index.contains(&format!("| [{}]({page}) |", page.trim_end_matches(".md")));
+    let missing: Vec<String> = pages("docs/contributing", 3).into_iter().filter(|page| !is_listed(page)).collect();
+    assert!(missing.is_empty(), "docs/contributing/README.md does not list {missing:?}");
+    assert!(files::read("docs/README.md").contains("(contributing/README.md)"), "docs/README.md links the index");
 }
 
 #[test]
 fn the_index_of_decisions_is_complete_and_in_order() {
     let index = files::read("docs/decisions/README.md");
     let architecture = files::read("ARCHITECTURE.md");
-    for page in pages("docs/decisions") {
+    for page in pages("docs/decisions", 5) {
         let text = files::read(&format!("docs/decisions/{page}"));
         let mut decisions = Vec::new();
         for section in text.split("\n## ").skip(1) {

@@ -6,6 +6,7 @@ mod durations;
 mod files;
 mod links;
 mod lists;
+mod manifests;
 mod messages;
 mod names;
 mod reasons;

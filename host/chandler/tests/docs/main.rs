@@ -1,4 +1,4 @@
-//! The pages for users are executed: README.md and docs/*.md.
+//! The pages for users are executed: README.md, docs/*.md and docs/contributing/*.md.
 //!
 //! Each fenced block names after its language what a test does with it:
 //!
@@ -27,8 +27,8 @@ use page::{Action, Page};
 
 /// The pages, in order.
 fn pages() -> Vec<Page> {
-    let docs = page::root().join("docs");
-    let mut paths: Vec<_> = std::fs::read_dir(docs).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folders = ["docs", "docs/contributing"].map(|folder| std::fs::read_dir(page::root().join(folder)).unwrap());
+    let mut paths: Vec<_> = folders.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     paths.push(page::root().join("README.md"));
     paths.push(page::root().join("ARCHITECTURE.md"));
