@@ -3,17 +3,19 @@
 use std::process::ExitCode;
 
 use chandler_turns::yield_thread;
-use clap::Parser as _;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
     Arguments, CommandError,
-    command::{Command, completion, controller::LogFormat},
+    command::{
+        Command, completion,
+        controller::LogFormat,
+        line::{self, Mistake},
+    },
     read::provisioner,
     view::{
         log::{Lines, Printable},
-        other_tools,
         spinner::StandardError,
         terminal::{self, Look, Terminal},
     },
@@ -27,10 +29,11 @@ pub fn main() -> ExitCode {
     }
     raise_file_limit();
     completion::answer();
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| {
-        let given: Vec<String> = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
-        other_tools::with_tip(error, &given).exit()
-    });
+    let arguments = match line::parse(std::env::args_os().collect()) {
+        Ok(arguments) => arguments,
+        Err(Mistake::Clap(error)) => error.exit(),
+        Err(Mistake::Usage(error)) => return error.report(&Terminal::detect()),
+    };
     if arguments.no_color {
         terminal::disable_colours();
     }

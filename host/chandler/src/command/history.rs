@@ -4,11 +4,11 @@ use crate::{
     CommandError,
     arguments::{
         connection::Connection,
-        format::OutputFormat,
+        format::ListFormat,
         target::{INSTALLED, Target},
     },
     read::{cluster, resolutions},
-    view::{decisions, output, revisions, terminal::Terminal},
+    view::{decisions, output, revisions},
 };
 
 /// Show the revisions of a BundleDeployment, or the decisions of a Resolution
@@ -19,9 +19,10 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  A table on standard output, the oldest first. On a narrow terminal it leaves out digests.
+  A table on standard output, the oldest first. On a narrow terminal it leaves out digests;
+  -o wide never does.
 
-Exit codes: 0 success, 1 failed, 2 wrong usage
+Exit codes: 0 success, 1 failed, 2 wrong usage, 7 not found
 
 Examples:
   chandler history my-operator
@@ -35,8 +36,8 @@ pub struct History {
     pub name: Target,
 
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
-    pub output: OutputFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Text)]
+    pub output: ListFormat,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -49,15 +50,11 @@ impl History {
         let client = cluster::client(&self.connection.options()).await?;
         if self.name.is_resolution() {
             let resolution = resolutions::get(&client, &self.name.name).await?;
-            return match self.output {
-                OutputFormat::Text => output::print(&decisions::table(&resolution, Terminal::output().columns())),
-                OutputFormat::Json => output::print(&output::json(&decisions::history(&resolution))?),
-            };
+            let text = || decisions::table(&resolution, self.output.columns());
+            return output::print(&output::data(&decisions::history(&resolution), self.output.data(), text)?);
         }
         let deployment = cluster::deployment(&client, &self.name.name).await?;
-        match self.output {
-            OutputFormat::Text => output::print(&revisions::table(&deployment, Terminal::output().columns())),
-            OutputFormat::Json => output::print(&output::json(&revisions::history(&deployment))?),
-        }
+        let text = || revisions::table(&deployment, self.output.columns());
+        output::print(&output::data(&revisions::history(&deployment), self.output.data(), text)?)
     }
 }

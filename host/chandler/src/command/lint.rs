@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     CommandError,
-    arguments::{bundle::BundleArguments, connection::Connection},
+    arguments::{bundle::BundleArguments, connection::Connection, format::DataFormat},
     read::{
         classes::ClusterClasses,
         origin, provisioner,
@@ -65,6 +65,8 @@ pub enum LintFormat {
     Text,
     /// JSON
     Json,
+    /// YAML, as JSON
+    Yaml,
     /// SARIF 2.1.0
     Sarif,
 }
@@ -108,6 +110,7 @@ impl Lint {
                 Ok(diagnostics::render(&diagnostics::findings(&report.findings, sources), &Terminal::output()))
             }
             LintFormat::Json => output::json(report),
+            LintFormat::Yaml => output::data(report, DataFormat::Yaml, String::new),
             LintFormat::Sarif => output::json(&sarif::log(&report.findings, sources)),
         }
     }

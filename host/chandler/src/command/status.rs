@@ -11,7 +11,7 @@ use crate::{
     arguments::{
         connection::Connection,
         controller_namespace::ControllerNamespaceArguments,
-        format::OutputFormat,
+        format::DataFormat,
         target::{Takes, Target},
         values,
     },
@@ -22,8 +22,8 @@ use crate::{
     },
     view::{
         advice::advice,
-        error::FailureKind,
         explanation::Explanation,
+        failure::FailureKind,
         output,
         progress::{Progress, seconds},
         progress_reporter::RolloutState,
@@ -63,7 +63,7 @@ Output:
 
 Exit codes: 0 healthy or ready, 1 not healthy or failed, 2 wrong usage, 3 neither healthy nor failed
   before the timeout, 6 what runs is healthy, and a change waits for a decision: approval, or
-  `chandler resume`
+  `chandler resume`, 7 not found
 
 Examples:
   chandler status my-operator
@@ -82,8 +82,8 @@ pub struct Status {
     pub name: Target,
 
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
-    pub output: OutputFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
+    pub output: DataFormat,
 
     /// Follow the rollout on standard error until it is healthy or needs action, then show the status
     #[arg(short, long)]
@@ -166,10 +166,7 @@ impl Status {
 
     /// Prints the status of an object, and returns the exit code.
     fn print(&self, status: &ReportedStatus) -> Result<ExitCode, CommandError> {
-        match self.output {
-            OutputFormat::Text => output::print(&status.text(Terminal::output().columns()))?,
-            OutputFormat::Json => output::print(&output::json(status)?)?,
-        }
+        output::print(&output::data(status, self.output, || status.text(Terminal::output().columns()))?)?;
         Ok(exit_code(status.healthy, status.only_waits()))
     }
 
@@ -177,10 +174,7 @@ impl Status {
     async fn print_resolution(&self, client: &Client) -> Result<ExitCode, CommandError> {
         let resolution = resolutions::get(client, &self.name.name).await?;
         let view = ResolutionStatusView::new(&explained::of_resolution(client, resolution).await?);
-        match self.output {
-            OutputFormat::Text => output::print(&view.text(Terminal::output().columns()))?,
-            OutputFormat::Json => output::print(&output::json(&view)?)?,
-        }
+        output::print(&output::data(&view, self.output, || view.text(Terminal::output().columns()))?)?;
         Ok(exit_code(view.healthy, view.only_waits))
     }
 
@@ -190,10 +184,7 @@ impl Status {
         let mut members = cluster::members(client, &deployment).await;
         below::explain(client, &mut members).await;
         let explanation = Explanation::new(&deployment, members.objects, members.unreadable);
-        match self.output {
-            OutputFormat::Text => output::print(&explanation.text(Terminal::output().columns()))?,
-            OutputFormat::Json => output::print(&output::json(&explanation)?)?,
-        }
+        output::print(&output::data(&explanation, self.output, || explanation.text(Terminal::output().columns()))?)?;
         // A rollout that was followed to its end has a controller.
         if !self.watch {
             let evidence = Evidence::of([&deployment], Timestamp::now());

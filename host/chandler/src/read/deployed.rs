@@ -67,7 +67,16 @@ async fn stored(name: &str, source: &Source, sources: &Sources) -> Result<Bundle
     Ok(Bundle { content: Arc::new(obtained.tree), directory: None })
 }
 
-/// Takes the namespace from the spec unless the options set it, and merges the configuration of the options over the spec's, as in an
+/// Refuses a namespace other than the one that a BundleDeployment is installed in.
+pub fn check_namespace(deployment: &BundleDeployment, wanted: Option<&str>) -> Result<(), CommandError> {
+    let installed = &deployment.spec.install_namespace;
+    let Some(other) = wanted.filter(|other| other != installed) else { return Ok(()) };
+    let name = deployment.name_any();
+    Err(CommandError::usage(format!("{name} is installed in namespace {installed}, not in {other}"))
+        .hint("omit -n, or install the bundle under another name"))
+}
+
+/// Takes the namespace from the spec, and merges the configuration of the options over the spec's, as in an
 /// upgrade.
 pub async fn default_to_spec(
     client: &Client,
@@ -76,9 +85,8 @@ pub async fn default_to_spec(
     opened: &mut OpenedBundle,
 ) -> Result<(), CommandError> {
     let spec = &deployment.spec;
-    if options.namespace.is_none() {
-        opened.request.target.namespace.clone_from(&spec.install_namespace);
-    }
+    check_namespace(deployment, options.namespace.as_deref())?;
+    opened.request.target.namespace.clone_from(&spec.install_namespace);
     let base = spec.config.clone().unwrap_or_default();
     let config = configuration::over(&options.configuration, opened.configuration(), base)?;
     let values = values::values(client, &spec.install_namespace, &spec.values_from).await?;

@@ -99,7 +99,7 @@ pub async fn until_ready<K: Kind>(
     let (subject, shown) = (Subject::new(K::KIND, name), format!("{} {name}", K::KIND));
     let (error, reason) = match settled {
         Ok(RolloutState::Failed { reason, message, .. }) => {
-            (CommandError::failed(format!("{shown} needs action: {reason}: {message}")), Some(reason))
+            (CommandError::rollout(&reason, format!("{shown} needs action: {reason}: {message}")), Some(reason))
         }
         Ok(RolloutState::Paused { decision, message }) => {
             let waits = CommandError::decision(format!("{shown} waits for your decision: {message}"));

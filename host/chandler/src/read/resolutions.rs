@@ -49,7 +49,7 @@ pub async fn until_ready(
     let target = format!("resolution/{name}");
     match (settled, last) {
         (Ok(RolloutState::Failed { reason, message, .. }), _) => {
-            let failed = CommandError::failed(format!("{target} needs action: {reason}: {message}"));
+            let failed = CommandError::rollout(&reason, format!("{target} needs action: {reason}: {message}"));
             Err(advised(failed, Some(&reason), name))
         }
         (Ok(RolloutState::Paused { decision, message }), _) => {

@@ -11,6 +11,7 @@ mod content;
 mod detection;
 mod dev;
 mod dev_day;
+mod flags;
 mod golden;
 mod hints;
 mod hostile;

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use super::{check_channels, marks::InstalledArgument};
 use crate::{
     CommandError,
-    arguments::catalogs::CatalogArguments,
+    arguments::{catalogs::CatalogArguments, format::DataFormat},
     read::catalogs::{self, damaged, unknown_package},
     view::{catalogs as view, output, terminal::Terminal, text::one_line},
 };
@@ -24,7 +24,7 @@ Output:
   The graph on standard output: the channels one after the other, the default channel first, each
   with its newest bundle first.
 
-Exit codes: 0 success; 1 failed; 2 wrong usage, or no catalog has the package
+Exit codes: 0 success, 1 failed, 2 wrong usage, 7 no catalog has the package
 
 Examples:
   chandler catalog graph prometheus --catalog quay.io/operatorhubio/catalog:latest
@@ -59,6 +59,10 @@ pub struct Graph {
 pub enum GraphFormat {
     /// A line for each bundle
     Text,
+    /// JSON, the channels with their entries, as in the catalog
+    Json,
+    /// YAML, as JSON
+    Yaml,
     /// A Mermaid flowchart, for Markdown
     Mermaid,
     /// An SVG image
@@ -86,7 +90,7 @@ impl Graph {
         };
         check_channels(&self.package, &self.channels, blobs.channels.iter().map(|it| it.value.name.as_str()))?;
         let marks = self.installed.marks(&self.package, &self.channels, &catalogs, client.as_ref(), terminal).await?;
-        output::print(&self.draw(&self.chosen(blobs), &marks.for_graph()))
+        output::print(&self.draw(&self.chosen(blobs), &marks.for_graph())?)
     }
 
     /// The channels, the default channel first.
@@ -99,8 +103,10 @@ impl Graph {
         chosen
     }
 
-    fn draw(&self, channels: &[&Channel], marks: &Marks<'_>) -> String {
-        match self.output {
+    fn draw(&self, channels: &[&Channel], marks: &Marks<'_>) -> Result<String, CommandError> {
+        Ok(match self.output {
+            GraphFormat::Json => output::json(&channels)?,
+            GraphFormat::Yaml => output::data(&channels, DataFormat::Yaml, String::new)?,
             GraphFormat::Mermaid => graph::as_mermaid(channels, marks),
             GraphFormat::Svg => view::svg(&self.package, channels, marks),
             GraphFormat::Text => {
@@ -109,7 +115,7 @@ impl Graph {
                 };
                 channels.iter().map(one).collect::<Vec<_>>().join("\n")
             }
-        }
+        })
     }
 }
 
