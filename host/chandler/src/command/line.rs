@@ -59,11 +59,15 @@ pub fn ordered(words: Vec<OsString>) -> Vec<OsString> {
         match Word::of(&word) {
             Word::OfCommand { has_value } => {
                 moved.push(word);
-                moved.extend(rest.next().filter(|_| !has_value));
+                if !has_value {
+                    moved.extend(rest.next());
+                }
             }
             Word::OfProgram { takes_next } => {
                 kept.push(word);
-                kept.extend(rest.next().filter(|_| takes_next));
+                if takes_next {
+                    kept.extend(rest.next());
+                }
             }
             Word::Other => {
                 let found = known.find_subcommand(&word).filter(|_| word != "help");
