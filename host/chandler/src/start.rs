@@ -11,7 +11,7 @@ use crate::{
     command::{
         Command, completion,
         controller::LogFormat,
-        line::{self, Mistake},
+        line::{self, Line, Mistake},
     },
     read::provisioner,
     view::{
@@ -29,8 +29,8 @@ pub fn main() -> ExitCode {
     }
     raise_file_limit();
     completion::answer();
-    let arguments = match line::parse(std::env::args_os().collect()) {
-        Ok(arguments) => arguments,
+    let Line { arguments, note } = match line::parse(std::env::args_os().collect()) {
+        Ok(line) => line,
         Err(Mistake::Clap(error)) => error.exit(),
         Err(Mistake::Usage(error)) => return error.report(&Terminal::detect()),
     };
@@ -38,6 +38,9 @@ pub fn main() -> ExitCode {
         terminal::disable_colours();
     }
     let terminal = Terminal::detect();
+    if let Some(note) = note {
+        terminal.line(format!("note: {note}"));
+    }
     match run(&arguments, &terminal) {
         Ok(code) => code,
         Err(error) => error.report(&terminal),

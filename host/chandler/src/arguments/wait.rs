@@ -20,8 +20,9 @@ pub struct Wait {
     pub timeout: Duration,
 }
 
-/// Refuses a `--wait` or `--timeout` that the rest of the command line leaves without an effect.
-pub fn check(matches: &ArgMatches) -> Result<(), CommandError> {
+/// Refuses a `--wait` or `--timeout` that the rest of the command line leaves without an effect. With `--dry-run`, which previews a whole
+/// command line, returns a note instead.
+pub fn check(matches: &ArgMatches) -> Result<Option<&'static str>, CommandError> {
     let mut matches = matches;
     while let Some((_, below)) = matches.subcommand() {
         matches = below;
@@ -36,14 +37,11 @@ pub fn check(matches: &ArgMatches) -> Result<(), CommandError> {
         return Err(CommandError::usage("--timeout has no effect with --wait=false").hint("omit one of them"));
     }
     if !(is_given("timeout") || is_given("wait") && waits) {
-        return Ok(());
-    }
-    if flag("dry_run") == Some(true) {
-        return Err(CommandError::usage("--dry-run waits for nothing").hint("omit --wait and --timeout"));
+        return Ok(None);
     }
     if flag("apply") == Some(false) {
         return Err(CommandError::usage("without --apply, nothing is changed and nothing waits")
             .hint("omit --wait and --timeout"));
     }
-    Ok(())
+    Ok((flag("dry_run") == Some(true)).then_some("--dry-run waits for nothing: --wait and --timeout have no effect"))
 }

@@ -26,8 +26,17 @@ pub enum Mistake {
     Usage(CommandError),
 }
 
+/// A command line that can be run.
+#[derive(Debug)]
+pub struct Line {
+    /// Its arguments.
+    pub arguments: Arguments,
+    /// What the user should know about them.
+    pub note: Option<&'static str>,
+}
+
 /// Parses a command line, which begins with the program.
-pub fn parse(words: Vec<OsString>) -> Result<Arguments, Mistake> {
+pub fn parse(words: Vec<OsString>) -> Result<Line, Mistake> {
     let words = ordered(words);
     let parsed = Arguments::command().try_get_matches_from(&words).and_then(|matches| {
         let arguments = Arguments::from_arg_matches(&matches)?;
@@ -35,8 +44,8 @@ pub fn parse(words: Vec<OsString>) -> Result<Arguments, Mistake> {
     });
     match parsed {
         Ok((arguments, matches)) => {
-            wait::check(&matches).map_err(Mistake::Usage)?;
-            Ok(arguments)
+            let note = wait::check(&matches).map_err(Mistake::Usage)?;
+            Ok(Line { arguments, note })
         }
         Err(error) => {
             let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -165,7 +174,7 @@ mod tests {
     #[test]
     fn the_command_gets_what_was_written_before_it() {
         let parsed = parse(line("chandler --context a --kubeconfig f -n y list")).unwrap();
-        let super::super::Command::List(list) = parsed.command else { panic!("{parsed:?}") };
+        let super::super::Command::List(list) = parsed.arguments.command else { panic!("{parsed:?}") };
         assert_eq!((list.connection.context.as_deref(), list.namespace.as_deref()), (Some("a"), Some("y")));
         assert_eq!(list.connection.kubeconfig.as_deref(), Some(std::path::Path::new("f")));
         assert!(parse(line("chandler --context a list --context b")).is_err());
@@ -196,19 +205,14 @@ mod tests {
 
     #[test]
     fn an_option_that_waits_for_nothing_is_refused() {
-        let lines = [
-            "chandler install x ./y --wait=false --timeout 5m",
-            "chandler delete x --dry-run --timeout 5m",
-            "chandler rollback x --dry-run --wait",
-            "chandler migrate olm --timeout 5m",
-        ];
+        let lines = ["chandler install x ./y --wait=false --timeout 5m", "chandler migrate olm --timeout 5m"];
         insta::assert_snapshot!(lines.map(|text| format!("{text}\n{}\n", mistake(text))).join("\n"));
-        for accepted in [
-            "chandler install x ./y --wait=false",
-            "chandler delete x --dry-run --wait=false",
-            "chandler resume x --timeout 5m",
-        ] {
-            assert!(parse(line(accepted)).is_ok(), "{accepted}");
+        for accepted in ["chandler install x ./y --wait=false", "chandler resume x --timeout 5m"] {
+            assert_eq!(parse(line(accepted)).unwrap().note, None, "{accepted}");
         }
+        // A whole command line is previewed by one more option.
+        let previewed = parse(line("chandler delete x --timeout 5m --dry-run")).unwrap();
+        assert!(previewed.note.unwrap().contains("have no effect"));
+        assert_eq!(parse(line("chandler delete x --dry-run --wait=false")).unwrap().note, None);
     }
 }

@@ -60,7 +60,7 @@ fn files_are_uploaded_and_read_back() {
             "start the controller with --content-address",
         ),
         // Nothing was created for it.
-        (vec!["status", "other"], 1, "not found"),
+        (vec!["status", "other"], 7, "not found"),
         (vec!["content", "lighthouse", "--content-url", "http://localhost"], 2, "it is not an https URL"),
         (vec!["install", "x", "quay.io/example/a:v1", "--upload"], 2, "--upload is for files of this machine"),
     ] {

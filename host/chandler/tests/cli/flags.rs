@@ -190,7 +190,7 @@ fn an_option_without_a_meaning_is_refused_in_words() {
         (["-n", "y", "status", "x"], "BundleDeployments, Catalogs and the other kinds of Chandler are cluster-scoped"),
         (["--context", "y", "man", "/tmp"], "contacts no cluster"),
         (["suspend", "x", "--timeout", "5m"], "chandler status NAME --watch --timeout 5m"),
-        (["delete", "x", "--dry-run", "--timeout=5m"], "--dry-run waits for nothing"),
+        (["resume", "x", "--wait=false", "--timeout=5m"], "--timeout has no effect with --wait=false"),
     ] {
         let outcome = chandler(line, "");
         assert_eq!(outcome.code, Some(2), "{line:?}");

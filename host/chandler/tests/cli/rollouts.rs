@@ -110,7 +110,7 @@ fn adoption_lists_objects_and_deletion_has_a_preview() {
     let deleted = run(&["delete", "harbour-operator", "--yes", "--timeout", "1m"]);
     assert_eq!(deleted.code, Some(0), "{}", deleted.stderr);
     assert!(deleted.stderr.contains("deleted: harbour-operator"), "{}", deleted.stderr);
-    assert_eq!(run(&["status", "harbour-operator"]).code, Some(1));
+    assert_eq!(run(&["status", "harbour-operator"]).code, Some(7));
 }
 
 #[test]
