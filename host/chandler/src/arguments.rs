@@ -1,5 +1,6 @@
 //! Arguments that several commands share, and how their values are parsed.
 
+pub mod before_command;
 pub mod bundle;
 pub mod catalogs;
 #[cfg(feature = "dev")]
@@ -8,6 +9,7 @@ pub mod configuration;
 pub mod connection;
 pub mod content_service;
 pub mod controller_namespace;
+pub mod dry_run;
 #[cfg(feature = "dev")]
 pub mod faults;
 pub mod format;

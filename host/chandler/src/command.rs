@@ -6,7 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     CommandError,
-    view::{output, terminal::Terminal},
+    arguments::before_command::BeforeCommand,
+    view::{failure::exit_codes, output, terminal::Terminal},
 };
 
 pub mod adopt;
@@ -28,8 +29,10 @@ pub mod explain;
 pub mod get;
 pub mod history;
 pub mod install;
+pub mod line;
 pub mod lint;
 pub mod list;
+pub mod man;
 pub mod migrate;
 #[cfg(test)]
 mod other_tools_tests;
@@ -49,7 +52,7 @@ pub mod upgrade;
 
 /// Install software bundles on Kubernetes with sandboxed provisioners
 #[derive(Debug, Parser)]
-#[command(name = "chandler", version, arg_required_else_help = true, after_long_help = AFTER_HELP)]
+#[command(name = "chandler", version, arg_required_else_help = true, after_long_help = after_help())]
 pub struct Arguments {
     /// Level of log messages on standard error: error, warn, info, debug or trace, or directives such as
     /// `warn,chandler_controller=debug`
@@ -67,56 +70,39 @@ pub struct Arguments {
     #[arg(long, global = true, help_heading = "Terminal")]
     pub no_color: bool,
 
+    /// Options of the command, written before it.
+    #[command(flatten)]
+    pub before: BeforeCommand,
+
     /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-#[cfg(feature = "dev")]
-const AFTER_HELP: &str = "\
+/// The end of the help: the exit codes, and examples.
+fn after_help() -> String {
+    let dev = if cfg!(feature = "dev") {
+        "  Install a bundle on a control plane in this process, and follow it:\n    chandler dev --bundle ./my-operator\n"
+    } else {
+        ""
+    };
+    format!(
+        "\
 Data goes to standard output; everything else goes to standard error.
 
 Exit codes:
-  0    success (`dev`, `install`, `upgrade` and `status`: the bundle is healthy)
-  1    failure, or the bundle is not healthy
-  2    wrong usage
-  3    a timeout expired
-  4    something would change (`diff`, `catalog diff`)
-  5    no set of bundles fits (`resolve`, `install` from a catalog)
-  6    nothing failed, and a change waits for a decision: approval, or `chandler resume`
-  130  interrupted by SIGINT or SIGTERM
+{}
 
 Examples:
-  Install a bundle on a control plane in this process, and follow it:
-    chandler dev --bundle ./my-operator
-  Print the objects of a bundle, without a cluster:
+{dev}  Print the objects of a bundle, without a cluster:
     chandler render ./my-operator
   On a cluster:
     chandler crds | kubectl apply --server-side -f -
     chandler install my-operator ./my-operator --create-namespace
-    chandler status my-operator";
-
-#[cfg(not(feature = "dev"))]
-const AFTER_HELP: &str = "\
-Data goes to standard output; everything else goes to standard error.
-
-Exit codes:
-  0    success (`install`, `upgrade` and `status`: the bundle is healthy)
-  1    failure, or the bundle is not healthy
-  2    wrong usage
-  3    a timeout expired
-  4    something would change (`diff`, `catalog diff`)
-  5    no set of bundles fits (`resolve`, `install` from a catalog)
-  6    nothing failed, and a change waits for a decision: approval, or `chandler resume`
-  130  interrupted by SIGINT or SIGTERM
-
-Examples:
-  Print the objects of a bundle, without a cluster:
-    chandler render ./my-operator
-  On a cluster:
-    chandler crds | kubectl apply --server-side -f -
-    chandler install my-operator ./my-operator --create-namespace
-    chandler status my-operator";
+    chandler status my-operator",
+        exit_codes()
+    )
+}
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -153,6 +139,7 @@ pub enum Command {
     Controller(Box<controller::Controller>),
     Crds(crds::Crds),
     Completion(completion::Completion),
+    Man(man::Man),
     /// Print the command-line reference as Markdown
     #[command(hide = true)]
     Reference,
@@ -192,6 +179,7 @@ impl Command {
             Self::Controller(controller) => Box::pin(controller.run()).await?,
             Self::Crds(crds) => crds.run()?,
             Self::Completion(completion) => completion.run()?,
+            Self::Man(man) => man.run(terminal)?,
             Self::Reference => output::print(&reference::markdown())?,
         }
         Ok(ExitCode::SUCCESS)

@@ -3,17 +3,20 @@
 use std::process::ExitCode;
 
 use chandler_turns::yield_thread;
-use clap::Parser as _;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
     Arguments, CommandError,
-    command::{Command, completion, controller::LogFormat},
+    command::{
+        Command, completion,
+        controller::LogFormat,
+        line::{self, Line, Mistake},
+    },
     read::provisioner,
     view::{
         log::{Lines, Printable},
-        other_tools, output,
+        output,
         spinner::StandardError,
         terminal::{self, Look, Terminal},
     },
@@ -27,14 +30,18 @@ pub fn main() -> ExitCode {
     }
     raise_file_limit();
     completion::answer();
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| {
-        let given: Vec<String> = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
-        exit(&other_tools::with_tip(error, &given))
-    });
+    let Line { arguments, note } = match line::parse(std::env::args_os().collect()) {
+        Ok(line) => line,
+        Err(Mistake::Clap(error)) => exit(&error),
+        Err(Mistake::Usage(error)) => return error.report(&Terminal::detect()),
+    };
     if arguments.no_color {
         terminal::disable_colours();
     }
     let terminal = Terminal::detect();
+    if let Some(note) = note {
+        terminal.line(format!("note: {note}"));
+    }
     match run(&arguments, &terminal) {
         Ok(code) => code,
         Err(error) => error.report(&terminal),

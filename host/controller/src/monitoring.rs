@@ -190,14 +190,17 @@ mod tests {
     #[test]
     fn labels_are_names_of_constants() {
         let count = |type_: &str, status: &str, reason: &str| {
-            counted("Catalog", &Condition {
-                type_: type_.to_owned(),
-                status: status.to_owned(),
-                reason: reason.to_owned(),
-                message: String::new(),
-                last_transition_time: Time(Timestamp::UNIX_EPOCH),
-                observed_generation: None,
-            })
+            counted(
+                "Catalog",
+                &Condition {
+                    type_: type_.to_owned(),
+                    status: status.to_owned(),
+                    reason: reason.to_owned(),
+                    message: String::new(),
+                    last_transition_time: Time(Timestamp::UNIX_EPOCH),
+                    observed_generation: None,
+                },
+            )
         };
         let known = count("Ready", "False", "PermissionsMissing").expect("a condition of ours");
         assert_eq!((known.condition, known.status, known.reason), ("Ready", "False", "PermissionsMissing"));

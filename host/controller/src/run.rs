@@ -17,8 +17,8 @@ use chandler_records::{RecordError, Records};
 use chandler_releases::Releases;
 use chandler_rollout::{PARENT_MARKS, Rollout, informers, readable};
 use chandler_runtime::{
-    Backoff, Capacity, ClusterInfoWatch, ElectionError, Events, GenerationTracker, Metrics, Reflector,
-    Shutdown, Slots, is_momentary, leadership, patiently, probe, while_leader,
+    Backoff, Capacity, ClusterInfoWatch, ElectionError, Events, GenerationTracker, Metrics, Reflector, Shutdown, Slots,
+    is_momentary, leadership, patiently, probe, while_leader,
 };
 use chandler_serve::{Listener, ServeError, Served};
 use chandler_source::{Sources, SystemNamespace};

@@ -134,7 +134,8 @@ impl Metrics {
             Unit::Seconds,
             self.request_durations.clone(),
         );
-        let help = "Calls of provisioners that render a bundle, by class and outcome: completed, or the reason of the failure";
+        let help =
+            "Calls of provisioners that render a bundle, by class and outcome: completed, or the reason of the failure";
         ours.register("provisioner_calls", help, self.calls.clone());
         ours.register_with_unit(
             "provisioner_call_duration",
@@ -322,17 +323,19 @@ mod tests {
         let metrics = metrics();
         metrics.read_state_with(State::default);
         let text = metrics.exposition();
-        let mut types: Vec<(String, &str)> = Vec::new();
+        let mut exposed: Vec<(String, &str)> = Vec::new();
         for line in text.lines() {
-            let Some((name, type_)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) else { continue };
+            let Some((name, type_)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) else {
+                continue;
+            };
             let suffix = match type_ {
                 "counter" => "_total",
                 "info" => "_info",
                 _ => "",
             };
-            types.push((format!("{name}{suffix}"), type_));
+            exposed.push((format!("{name}{suffix}"), type_));
         }
-        types.sort();
+        exposed.sort();
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/monitoring.md");
         let page = std::fs::read_to_string(page).unwrap();
         let mut listed: Vec<(String, &str)> = Vec::new();
@@ -343,7 +346,7 @@ mod tests {
             }
         }
         listed.sort();
-        assert_eq!(listed, types);
+        assert_eq!(listed, exposed);
     }
 
     #[test]

@@ -20,12 +20,7 @@ impl Collector for Process {
             let gauge = ConstGauge::new(value);
             gauge.encode(encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?)
         };
-        gauge(
-            "process_resident_memory",
-            "Memory of the process that is in RAM",
-            Some(&Unit::Bytes),
-            resident_bytes(),
-        )?;
+        gauge("process_resident_memory", "Memory of the process that is in RAM", Some(&Unit::Bytes), resident_bytes())?;
         gauge("process_open_fds", "Open file descriptors", None, open_files())?;
         gauge("process_threads", "Threads of the process", None, threads())?;
         if let Some(time) = processor_time() {

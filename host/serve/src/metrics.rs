@@ -47,10 +47,10 @@ impl MetricsListener {
         let url = format!("https://{}/metrics", self.options.address);
         let router = router(Arc::new(Service { callers: Callers::new(client), metrics }));
         let serving = https::Serving { socket: self.socket, what: "metrics", url };
-        serving.run(router, certificates, None, shutdown).await.map_err(|source| ServeError::Accept {
-            what: "metrics",
-            source,
-        })
+        serving
+            .run(router, certificates, None, shutdown)
+            .await
+            .map_err(|source| ServeError::Accept { what: "metrics", source })
     }
 
     fn certificates(&self, client: &Client) -> BoxStream<'static, certificate::Served> {

@@ -175,7 +175,10 @@ impl Listener {
         };
         let router = routes::router(service(served));
         let serving = https::Serving { socket: self.socket, what: "content", url: self.url };
-        serving.run(router, certificates, Some(announcement), shutdown).await.map_err(|source| ServeError::Accept { what: "content", source })
+        serving
+            .run(router, certificates, Some(announcement), shutdown)
+            .await
+            .map_err(|source| ServeError::Accept { what: "content", source })
     }
 
     fn certificates(&self, client: &Client) -> BoxStream<'static, certificate::Served> {

@@ -14,6 +14,7 @@ use crate::{
         catalogs::{CatalogOptions, FetchOptions},
         delivery::DeliveryOptions,
     },
+    view::output::Format,
     write::{namespace::PodSecurity, upload::UploadOptions},
 };
 
@@ -60,9 +61,13 @@ pub struct InstallationArguments {
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = values::label)]
     pub labels: Vec<(String, String)>,
 
-    /// Print the objects that would be written, as YAML, and write nothing. `kubectl apply --server-side -f -` accepts them
+    /// Print the objects that would be written, and write nothing. `kubectl apply --server-side -f -` accepts them
     #[arg(long)]
     pub dry_run: bool,
+
+    /// Output format of --dry-run
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml, requires = "dry_run")]
+    pub output: Format,
 
     /// Whether and how long the command waits.
     #[command(flatten)]

@@ -8,7 +8,7 @@ use chandler_rollout::Adoptee;
 use crate::{
     CommandError,
     arguments::{
-        connection::Connection, format::OutputFormat, registry::RegistryArguments,
+        connection::Connection, format::DataFormat, registry::RegistryArguments,
         system_namespace::SystemNamespaceArguments, target::DEPLOYMENTS,
     },
     confirmation,
@@ -28,7 +28,7 @@ use crate::{
 Output:
   The objects on standard output; with -o json, every field. The result on standard error.
 
-Exit codes: 0 adopted, or no object to adopt; 1 failed; 2 wrong usage
+Exit codes: 0 adopted, or no object to adopt; 1 failed; 2 wrong usage; 7 not found; 8 refused
 
 Examples:
   List the objects and their owners:
@@ -59,8 +59,8 @@ pub struct Adopt {
     pub yes: bool,
 
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
-    pub output: OutputFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
+    pub output: DataFormat,
 
     /// The bundle's files [default: those that spec.source names]
     #[arg(long, value_name = "BUNDLE")]
@@ -131,10 +131,7 @@ impl Adopt {
         let found = preview::adoptees(client.clone(), &deployment, &release).await?;
         let (objects, held) = self.choose(found)?;
         let adoption = Adoption { objects: &objects, held: &held };
-        match self.output {
-            OutputFormat::Json => output::print(&output::json(&adoption)?)?,
-            OutputFormat::Text => output::show(&adoption.text(Terminal::output().look()))?,
-        }
+        output::print(&output::data(&adoption, self.output, || adoption.text(Terminal::output().look()))?)?;
         if !held.is_empty() {
             let belong = if held.len() == 1 { "belongs" } else { "belong" };
             terminal.line(format!("{} {belong} to another owner: --force adopts them", count(held.len(), "object")));
@@ -161,7 +158,7 @@ impl Adopt {
         let missing =
             self.objects.iter().find(|selector| !found.iter().any(|adoptee| selector.matches(&adoptee.object)));
         if let Some(ObjectSelector { kind, name, .. }) = missing {
-            return Err(CommandError::failed(format!("{kind} {name} is not among the objects to adopt"))
+            return Err(CommandError::not_found(format!("{kind} {name} is not among the objects to adopt"))
                 .hint(format!("`chandler adopt {} --dry-run` lists them", self.name)));
         }
         let selected = found.into_iter().filter(|adoptee| {

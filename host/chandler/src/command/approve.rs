@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use chandler_api::{ApprovedUpgrade, BundleDeployment, ChangeApproval, PendingChange};
 use chandler_rollout::Preview;
 use kube::Client;
+use serde::Serialize;
 
 use crate::{
     CommandError,
     arguments::{
-        connection::Connection, registry::RegistryArguments, system_namespace::SystemNamespaceArguments,
-        target::INSTALLED,
+        connection::Connection, dry_run::DryRun, format::DataFormat, registry::RegistryArguments,
+        system_namespace::SystemNamespaceArguments, target::INSTALLED,
     },
     confirmation,
     read::{cluster, deployed, preview, rendering::BundleOptions},
@@ -33,7 +34,8 @@ use crate::{
 Output:
   The change on standard output; the versions and the result on standard error.
 
-Exit codes: 0 approved, 1 not approved or failed, 2 wrong usage
+Exit codes: 0 approved, 1 not approved or failed, 2 wrong usage, 7 not found, 8 refused: the rollout
+  would be, or you may not approve
 
 Required permissions: `create` on changeapprovals.chandler.dev and, if Chandler's admission policies
 are installed, `approve` on bundledeployments.core.rukpak.io.
@@ -79,6 +81,14 @@ pub struct Approve {
     #[arg(short, long)]
     pub yes: bool,
 
+    /// Whether anything is written.
+    #[command(flatten)]
+    pub dry_run: DryRun,
+
+    /// Output format of the change, and of the findings
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
+    pub output: DataFormat,
+
     /// The bundle's files [default: those that spec.source names]
     #[arg(long, value_name = "BUNDLE", requires = "findings")]
     pub bundle: Option<String>,
@@ -101,6 +111,21 @@ pub struct Approve {
     pub connection: Connection,
 }
 
+/// What is approved with `--findings`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Reviewed<'a> {
+    findings: Findings<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending_change: Option<&'a PendingChange>,
+}
+
+impl Reviewed<'_> {
+    fn text(&self) -> String {
+        self.findings.text() + &self.pending_change.map(pending_change::text).unwrap_or_default()
+    }
+}
+
 impl Approve {
     /// Prints the change, asks, and approves it.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
@@ -115,14 +140,20 @@ impl Approve {
         {
             terminal.line(format!("version: {}", one_line(&versions)));
         }
-        output::show(&pending_change::text(pending))?;
+        output::print(&output::data(pending, self.output, || pending_change::text(pending))?)?;
         pending_change::check_approvable(&self.name, pending, self.force)?;
-        if !confirmation::confirmed(terminal, &format!("approve this change of {}?", self.name), self.yes)? {
+        let question = format!("approve this change of {}?", self.name);
+        if !self.is_confirmed(&question, terminal)? {
             return Err(CommandError::failed("not approved"));
         }
         let user = cluster::user_name(&client).await?;
         let approval = ChangeApproval::of(&deployment, &pending.digest, &user, self.reason.clone());
         self.create(terminal, &client, &deployment, approval).await
+    }
+
+    /// Whether the user agrees; a dry run asks nothing.
+    fn is_confirmed(&self, question: &str, terminal: &Terminal) -> Result<bool, CommandError> {
+        Ok(self.dry_run.dry_run || confirmation::confirmed(terminal, question, self.yes)?)
     }
 
     /// Computes the findings, prints them, asks, and approves them.
@@ -147,13 +178,12 @@ impl Approve {
         let preview = preview::rollout(client.clone(), Some(deployment), (name, namespace), &release).await?;
         let digest = findings::check_approvable(name, &preview.crd_upgrades, expected)?;
         let change = self.reviewed_change(deployment, &preview)?;
-        output::show(&Findings::of(&preview.crd_upgrades, Some(&digest)).text())?;
-        if let Some(change) = change {
-            output::show(&pending_change::text(change))?;
-        }
+        let reviewed =
+            Reviewed { findings: Findings::of(&preview.crd_upgrades, Some(&digest)), pending_change: change };
+        output::print(&output::data(&reviewed, self.output, || reviewed.text())?)?;
         let and = change.map(|change| format!(", and approve the pending change ({})", change.digest));
         let question = format!("allow these upgrades of CRDs of {name} ({digest}){}?", and.unwrap_or_default());
-        if !confirmation::confirmed(terminal, &question, self.yes)? {
+        if !self.is_confirmed(&question, terminal)? {
             return Err(CommandError::failed("not approved"));
         }
         let user = cluster::user_name(client).await?;
@@ -190,7 +220,7 @@ impl Approve {
         match expected {
             None => Ok(None),
             Some(_) => {
-                Err(CommandError::failed(format!("the rollout of {} would be refused for other reasons", self.name))
+                Err(CommandError::refused(format!("the rollout of {} would be refused for other reasons", self.name))
                     .hint(format!(
                         "`chandler diff {}` lists them; without --digest, only the findings are approved",
                         self.name
@@ -208,7 +238,11 @@ impl Approve {
     ) -> Result<(), CommandError> {
         let approval =
             approval.ok_or_else(|| CommandError::failed(format!("BundleDeployment {} has no UID", self.name)))?;
-        let approved = match approval::create(client, deployment, &approval).await? {
+        let approved = match approval::create(client, deployment, &approval, self.dry_run.effect()).await? {
+            Approved::Created(user) if self.dry_run.dry_run => {
+                terminal.line(format!("would approve as {}; nothing was changed", one_line(&user)));
+                return Ok(());
+            }
             Approved::Created(user) => format!("approved by {}", one_line(&user)),
             Approved::Existing(user) => {
                 format!("{} approved this change before; that approval is unchanged", one_line(&user))

@@ -36,7 +36,7 @@ pub mod versions;
 #[command(
     arg_required_else_help = true,
     after_long_help = "\
-Exit codes: 0 success; 1 failed; 2 wrong usage, or no catalog has the package; 4 the catalogs differ (`diff`)
+Exit codes: 0 success, 1 failed, 2 wrong usage, 4 the catalogs differ (`diff`), 7 no catalog has the package
 
 Examples:
   Add a catalog to the cluster, and look into it:

@@ -6,12 +6,13 @@ use std::{
 };
 
 use chandler_core::{Content as _, Entry};
+use serde::Serialize;
 
 use crate::{
     CommandError,
     arguments::{
-        connection::Connection, content_service::ContentClientArguments, system_namespace::SystemNamespaceArguments,
-        target::DEPLOYMENTS,
+        connection::Connection, content_service::ContentClientArguments, format::DataFormat,
+        system_namespace::SystemNamespaceArguments, target::DEPLOYMENTS,
     },
     read::{cache, cluster, content_service::ContentService, source},
     view::{
@@ -25,21 +26,22 @@ use crate::{
 
 /// Read the unpacked content of a BundleDeployment
 ///
-/// Lists the files that the controller unpacked, or writes them with --output. They come from the content service of the controller
+/// Lists the files that the controller unpacked, or writes them with --to. They come from the content service of the controller
 /// (`chandler controller --content-address`), which needs a token of the API server and permission to get the path.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  A table of the files on standard output, without --output.
+  Without --to, a list of the files on standard output; with -o json and yaml also the digest of the
+  tree.
 
-Exit codes: 0 success, 1 failed, 2 wrong usage
+Exit codes: 0 success, 1 failed, 2 wrong usage, 7 not found, 8 refused
 
 Examples:
   chandler content harbour
   The files, in a new directory:
-    chandler content harbour -o harbour
+    chandler content harbour --to harbour
   The archive:
-    chandler content harbour -o harbour.tgz
+    chandler content harbour --to harbour.tgz
   Through a port of this machine, with the token of a ServiceAccount:
     kubectl -n chandler-system port-forward service/chandler-content 8443:443 &
     kubectl create token reader > token
@@ -50,8 +52,12 @@ pub struct Content {
     pub name: String,
 
     /// Directory for the files; or, with a name that ends in .tgz, file for the archive. It must not exist, or be empty
-    #[arg(short, long, value_name = "PATH")]
-    pub output: Option<PathBuf>,
+    #[arg(long, value_name = "PATH")]
+    pub to: Option<PathBuf>,
+
+    /// Output format of the list
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text, conflicts_with = "to")]
+    pub output: DataFormat,
 
     /// Directory for unpacked bundles [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
     #[arg(long, value_name = "DIR")]
@@ -78,7 +84,7 @@ impl Content {
         let service =
             ContentService::find(&client, &self.connection.options(), namespace, &self.service.options()).await?;
         let archive = service.get(&self.name).await?;
-        match &self.output {
+        match &self.to {
             Some(path) if path.extension().is_some_and(|extension| extension == "tgz") => {
                 copy(archive.path(), path)?;
                 terminal.line(format!("wrote {}", path.display()));
@@ -90,14 +96,14 @@ impl Content {
         let tree = store.import_archive(archive.path()).await.map_err(|error| {
             CommandError::failed(format!("failed to unpack the content of {}", self.name)).because(&error)
         })?;
-        match &self.output {
-            Some(path) => {
-                files::unpack(&tree, path)?;
-                terminal.line(format!("wrote {} into {}", count(tree.len(), "file"), path.display()));
-                Ok(())
-            }
-            None => output::show(&list(&tree, Terminal::output().columns())),
-        }
+        let Some(path) = &self.to else {
+            let listed = Listed::of(&tree);
+            let text = || list(&tree, Terminal::output().columns());
+            return output::print(&output::data(&listed, self.output, text)?);
+        };
+        files::unpack(&tree, path)?;
+        terminal.line(format!("wrote {} into {}", count(tree.len(), "file"), path.display()));
+        Ok(())
     }
 }
 
@@ -105,6 +111,28 @@ impl Content {
 fn copy(from: &Path, to: &Path) -> Result<(), CommandError> {
     let copied = fs::File::create_new(to).and_then(|mut to| io::copy(&mut fs::File::open(from)?, &mut to));
     copied.map(drop).map_err(|error| CommandError::failed(format!("failed to write {}", to.display())).because(&error))
+}
+
+/// The list of files, as data.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    digest: String,
+    files: Vec<ListedFile>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedFile {
+    path: String,
+    size: u64,
+}
+
+impl Listed {
+    fn of(tree: &chandler_content::Tree) -> Self {
+        let files = files::entries(tree).into_iter().map(|entry| ListedFile { path: entry.path, size: entry.size });
+        Self { digest: tree.digest().to_string(), files: files.collect() }
+    }
 }
 
 const COLUMNS: [Column<Entry>; 2] = [

@@ -6,7 +6,7 @@ use kube::Api;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, format::OutputFormat, target::Takes, wait::Wait},
+    arguments::{connection::Connection, format::DataFormat, target::Takes, wait::Wait},
     confirmation,
     read::{cluster, follow, preview},
     signals,
@@ -42,7 +42,7 @@ Output:
   Progress and the result on standard error.
 
 Exit codes: 0 deleted, or not confirmed, or --dry-run; 1 failed; 2 wrong usage; 3 not deleted before
-  the timeout
+  the timeout; 7 not found; 8 refused, also while custom resources exist that would be deleted
 
 Examples:
   Preview the deletion:
@@ -77,8 +77,8 @@ pub struct Delete {
     pub waiting: Wait,
 
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
-    pub output: OutputFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
+    pub output: DataFormat,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -103,13 +103,10 @@ impl Delete {
         let deployment = cluster::deployment(&client, name).await?;
         let options = self.options(&deployment);
         let preview = preview::deletion(client.clone(), &deployment, options).await?;
-        match self.output {
-            OutputFormat::Json => output::print(&output::json(&preview)?)?,
-            OutputFormat::Text => output::show(&view::deletion::text(&preview))?,
-        }
+        output::print(&output::data(&preview, self.output, || view::deletion::text(&preview))?)?;
         terminal.line(view::deletion::summary(&preview));
         if preview.held {
-            return Err(CommandError::failed(deletion_plan::held(&preview.in_use)).hint(format!(
+            return Err(CommandError::refused(deletion_plan::held(&preview.in_use)).hint(format!(
                 "keep the CRDs with `chandler delete {name} --crds Keep`, or delete them and all custom resources with \
                  `--crds Delete`"
             )));

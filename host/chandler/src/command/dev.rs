@@ -84,7 +84,7 @@ pub struct Dev {
     pub bundle: Option<PathBuf>,
 
     /// Namespace to install into [default: NAME-system]
-    #[arg(long, value_name = "NAMESPACE", value_parser = values::dns_label)]
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = values::dns_label)]
     pub namespace: Option<String>,
 
     /// Name of the BundleDeployment [default: derived from the directory name]
@@ -115,7 +115,7 @@ pub struct Dev {
     pub keep: bool,
 
     /// Timeout for the bundle to become healthy
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = values::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = values::duration, requires = "bundle")]
     pub timeout: Duration,
 
     /// Directory for unpacked bundles and compiled components

@@ -7,7 +7,7 @@ use kube::Api;
 use crate::{
     CommandError,
     arguments::{
-        bundle::BundleArguments, connection::Connection, format::OutputFormat,
+        bundle::BundleArguments, connection::Connection, format::DataFormat,
         system_namespace::SystemNamespaceArguments, target::INSTALLED,
     },
     read::{
@@ -19,7 +19,7 @@ use crate::{
     },
     view::{
         difference,
-        error::FailureKind,
+        failure::FailureKind,
         findings,
         findings::Findings,
         output, pending_change, summary,
@@ -44,8 +44,8 @@ Output:
   Reasons why the rollout would be refused, other findings, the versions and a summary on standard
   error.
 
-Exit codes: 0 nothing would change, 1 the rollout would be refused, or failed, 2 wrong usage,
-  4 something would change; with --findings: 0 no finding refuses a CRD upgrade, 1 one does
+Exit codes: 0 nothing would change, 1 failed, 2 wrong usage, 4 something would change, 7 not found,
+  8 the rollout would be refused; with --findings: 0 no finding refuses a CRD upgrade, 8 one does
 
 Examples:
   Preview the pending change, or a change of the spec:
@@ -77,8 +77,8 @@ pub struct Diff {
     pub findings: bool,
 
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
-    pub output: OutputFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
+    pub output: DataFormat,
 
     /// Where files in ConfigMaps are.
     #[command(flatten)]
@@ -96,9 +96,6 @@ fn provisioners(deployment: Option<&BundleDeployment>, chosen: &ChosenProvisione
     let new = chosen.in_use();
     (!chosen.is_builtin || installed.class != new.class).then(|| summary::provisioners(installed, &new))?
 }
-
-/// The exit code if something would change.
-pub const CHANGES: u8 = 4;
 
 impl Diff {
     /// The bundle to preview: `NAME NEW_BUNDLE` is short for `NEW_BUNDLE --name NAME`.
@@ -144,12 +141,8 @@ impl Diff {
         if let Some(refusal) = deployment.as_ref().filter(|_| !is_bundle).and_then(preview::account_refusal) {
             preview.refusals.insert(0, refusal);
         }
-        match self.output {
-            OutputFormat::Json => output::print(&output::json(&preview)?)?,
-            OutputFormat::Text => {
-                output::show(&difference::text(&preview, Terminal::output().look(), self.descriptions))?;
-            }
-        }
+        let text = || difference::text(&preview, Terminal::output().look(), self.descriptions);
+        output::print(&output::data(&preview, self.output, text)?)?;
         for refusal in &preview.refusals {
             terminal.line(difference::refusal(refusal));
         }
@@ -166,9 +159,9 @@ impl Diff {
         }
         terminal.line(difference::summary(&preview));
         Ok(match (preview.refusals.is_empty(), preview.is_empty()) {
-            (false, _) => FailureKind::Failed.exit_code(),
+            (false, _) => FailureKind::Refused.exit_code(),
             (true, true) => 0,
-            (true, false) => CHANGES,
+            (true, false) => FailureKind::Changes.exit_code(),
         })
     }
 
@@ -181,11 +174,8 @@ impl Diff {
     ) -> Result<u8, CommandError> {
         let digest = findings::refused(upgrades);
         let findings = Findings::of(upgrades, digest.as_deref());
-        match self.output {
-            OutputFormat::Json => output::print(&output::json(&findings)?)?,
-            OutputFormat::Text => output::show(&findings.text())?,
-        }
+        output::print(&output::data(&findings, self.output, || findings.text())?)?;
         terminal.line(findings.summary(name, change));
-        Ok(if digest.is_some() { FailureKind::Failed.exit_code() } else { 0 })
+        Ok(if digest.is_some() { FailureKind::Refused.exit_code() } else { 0 })
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     arguments::{
         connection::Connection,
         controller_namespace::ControllerNamespaceArguments,
-        format::OutputFormat,
+        format::DataFormat,
         target::{Takes, Target},
     },
     read::{
@@ -34,7 +34,7 @@ Output:
   The explanation on standard output. Signs: ✓ done, … working or waiting, ✗ needs action,
   - not reached.
 
-Exit codes: 0 success, whatever the state; 1 failed; 2 wrong usage
+Exit codes: 0 success, whatever the state; 1 failed; 2 wrong usage; 7 not found
 
 Examples:
   Why is this version installed, and what comes next?
@@ -51,8 +51,8 @@ pub struct Explain {
     pub name: Target,
 
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
-    pub output: OutputFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
+    pub output: DataFormat,
 
     /// Where the Lease of the controller is.
     #[command(flatten)]
@@ -69,10 +69,7 @@ impl Explain {
         let client = cluster::client(&self.connection.options()).await?;
         let found = explained::find(&client, self.name.kind, &self.name.name).await?;
         let path = Path::new(&found);
-        match self.output {
-            OutputFormat::Text => output::show(&path.text(Terminal::output().columns()))?,
-            OutputFormat::Json => output::print(&output::json(&path)?)?,
-        }
+        output::print(&output::data(&path, self.output, || path.text(Terminal::output().columns()))?)?;
         let evidence = Evidence::of(found.deployments.values(), Timestamp::now());
         controller_lease::report_absence(&client, &self.controller.system_namespace, evidence, terminal).await;
         Ok(())

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, format::OutputFormat, target::DEPLOYMENTS},
+    arguments::{connection::Connection, format::DataFormat, target::DEPLOYMENTS},
     read::{cluster, objects, values},
     view::{
         listing::Row,
@@ -26,10 +26,11 @@ use crate::{
     allow_missing_positional = true,
     after_long_help = "\
 Output:
-  The parts on standard output: values and manifest as YAML; with -o json as JSON. Kinds that could not
+  The parts on standard output: values and manifest as YAML; with -o json as
+  JSON, and with -o yaml all parts as one YAML document. Kinds that could not
   be read on standard error.
 
-Exit codes: 0 success; 1 failed, or a kind could not be read; 2 wrong usage
+Exit codes: 0 success; 1 failed, or a kind could not be read; 2 wrong usage; 7 not found
 
 Examples:
   chandler get harbour
@@ -48,8 +49,8 @@ pub struct Get {
     pub name: String,
 
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
-    pub output: OutputFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
+    pub output: DataFormat,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -75,11 +76,14 @@ impl Get {
         let client = cluster::client(&self.connection.options()).await?;
         let deployment = cluster::deployment(&client, &self.name).await?;
         let values = || Value::Object(manifest::values(&deployment));
-        let as_json = self.output == OutputFormat::Json;
+        let format = if self.output == DataFormat::Json { Format::Json } else { Format::Yaml };
+        let is_text = self.output == DataFormat::Text;
         match self.part {
-            Part::Values if as_json => return output::print(&output::json(&values())?),
+            Part::Values if format == Format::Json => return output::print(&output::json(&values())?),
             Part::Values => return output::print(&output::yaml(&[values()])?),
-            Part::Notes if as_json => return output::print(&output::json(&manifest::notes(&deployment))?),
+            Part::Notes if !is_text => {
+                return output::print(&output::data(&manifest::notes(&deployment), self.output, String::new)?);
+            }
             Part::Notes => {
                 let mut lines = manifest::notes(&deployment);
                 // Each line ends with a line feed; without notes there is no output.
@@ -96,11 +100,14 @@ impl Get {
         }
         let row = Row::new(&deployment, Timestamp::now());
         let text = match self.part {
-            Part::Manifest => output::write(&objects, if as_json { Format::Json } else { Format::Yaml })?,
-            _ if as_json => output::json(&json!({
-                "release": row, "values": values(), "notes": manifest::notes(&deployment), "manifest": objects,
-            }))?,
-            _ => manifest::all(&deployment, &row, &objects)?,
+            Part::Manifest => output::write(&objects, format)?,
+            _ if is_text => manifest::all(&deployment, &row, &objects)?,
+            _ => {
+                let parts = json!({
+                    "release": row, "values": values(), "notes": manifest::notes(&deployment), "manifest": objects,
+                });
+                output::data(&parts, self.output, String::new)?
+            }
         };
         output::print(&text)?;
         for problem in &live.unreadable {

@@ -6,11 +6,11 @@ use crate::{
     CommandError,
     arguments::{
         connection::Connection,
-        format::OutputFormat,
+        format::ListFormat,
         target::{INSTALLED, Target},
     },
     read::{cluster, reported},
-    view::{decisions, output, revisions, terminal::Terminal},
+    view::{decisions, output, revisions},
 };
 
 /// Show the revisions of a BundleDeployment, or the decisions of a Resolution
@@ -21,9 +21,10 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  A table on standard output, the oldest first. On a narrow terminal it leaves out digests.
+  A table on standard output, the oldest first. On a narrow terminal it leaves out digests;
+  -o wide never does.
 
-Exit codes: 0 success, 1 failed, 2 wrong usage
+Exit codes: 0 success, 1 failed, 2 wrong usage, 7 not found
 
 Examples:
   chandler history my-operator
@@ -37,8 +38,8 @@ pub struct History {
     pub name: Target,
 
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
-    pub output: OutputFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Text)]
+    pub output: ListFormat,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -51,15 +52,11 @@ impl History {
         let client = cluster::client(&self.connection.options()).await?;
         if self.name.is_resolution() {
             let resolution = reported::get::<Resolution>(&client, &self.name.name).await?;
-            return match self.output {
-                OutputFormat::Text => output::show(&decisions::table(&resolution, Terminal::output().columns())),
-                OutputFormat::Json => output::print(&output::json(&decisions::history(&resolution))?),
-            };
+            let text = || decisions::table(&resolution, self.output.columns());
+            return output::print(&output::data(&decisions::history(&resolution), self.output.data(), text)?);
         }
         let deployment = cluster::deployment(&client, &self.name.name).await?;
-        match self.output {
-            OutputFormat::Text => output::show(&revisions::table(&deployment, Terminal::output())),
-            OutputFormat::Json => output::print(&output::json(&revisions::history(&deployment))?),
-        }
+        let text = || revisions::table(&deployment, self.output.frame());
+        output::print(&output::data(&revisions::history(&deployment), self.output.data(), text)?)
     }
 }

@@ -17,7 +17,9 @@ use crate::{
         naming, origin, package, settled,
     },
     view::{
-        manifest, output, secrets,
+        manifest,
+        output::{self, Format},
+        secrets,
         terminal::Terminal,
         text::{count, one_line},
     },
@@ -46,9 +48,9 @@ Output:
   What was created, the progress and the result on standard error; with --dry-run, the objects on
   standard output.
 
-Exit codes: 0 healthy, or created with --wait=false; 1 failed; 2 wrong usage, or no catalog has the
-  package; 3 not healthy before the timeout; 5 no version of the package fits; 6 waits for a
-  decision: approval, or `chandler resume`
+Exit codes: 0 healthy, or created with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before
+  the timeout; 5 no version of the package fits; 6 waits for a decision: approval, or
+  `chandler resume`; 7 no catalog has the package, or the namespace does not exist; 8 refused
 
 Required permissions: `create` on bundledeployments.core.rukpak.io; for files of this machine, `create`
 and `patch` on configmaps in the controller's namespace.
@@ -147,7 +149,7 @@ pub(super) async fn install(
     let wanted = wanted(name, &install_namespace, config, &delivered, arguments);
     let own = arguments.create_namespace.then(|| namespace::namespace(&install_namespace, arguments.pod_security));
     if arguments.dry_run {
-        return print(own.as_ref(), &delivered, &wanted);
+        return print(own.as_ref(), &delivered, &wanted, arguments.output);
     }
     if own.is_none() {
         check_namespace(client, &install_namespace, delivered.release.as_ref()).await?;
@@ -244,7 +246,7 @@ async fn check_namespace(client: &Client, name: &str, release: Option<&Release>)
     }
     let namespaces: Api<Namespace> = Api::all(client.clone());
     match namespaces.get_opt(name).await {
-        Ok(None) => Err(CommandError::failed(format!("namespace {name} does not exist"))
+        Ok(None) => Err(CommandError::not_found(format!("namespace {name} does not exist"))
             .hint("--create-namespace creates it; -n names another one")),
         // Without the permission to read namespaces, the controller reports a missing one.
         Ok(Some(_)) => Ok(()),
@@ -258,8 +260,9 @@ pub(super) fn print(
     namespace: Option<&Namespace>,
     delivered: &Delivered,
     deployment: &BundleDeployment,
+    format: Format,
 ) -> Result<(), CommandError> {
-    let failed = |error: serde_json::Error| CommandError::failed("failed to write the objects as YAML").because(&error);
+    let failed = |error: serde_json::Error| CommandError::failed("failed to write the objects").because(&error);
     let mut objects = Vec::new();
     if let Some(namespace) = namespace {
         objects.push(serde_json::to_value(namespace).map_err(failed)?);
@@ -268,7 +271,7 @@ pub(super) fn print(
         objects.push(serde_json::to_value(config_map).map_err(failed)?);
     }
     objects.push(manifest::authored(serde_json::to_value(deployment).map_err(failed)?));
-    output::print(&output::yaml(&objects)?)
+    output::print(&output::write(&objects, format)?)
 }
 
 #[cfg(test)]

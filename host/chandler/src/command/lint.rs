@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     CommandError,
-    arguments::{bundle::BundleArguments, connection::Connection},
+    arguments::{bundle::BundleArguments, connection::Connection, format::DataFormat},
     read::{
         classes::ClusterClasses,
         origin, provisioner,
@@ -67,6 +67,8 @@ pub enum LintFormat {
     Text,
     /// JSON
     Json,
+    /// YAML, as JSON
+    Yaml,
     /// SARIF 2.1.0
     Sarif,
 }
@@ -111,6 +113,7 @@ impl Lint {
                 Ok(terminal::drawn(&text).into_owned())
             }
             LintFormat::Json => output::json(report),
+            LintFormat::Yaml => output::data(report, DataFormat::Yaml, String::new),
             LintFormat::Sarif => output::json(&sarif::log(&report.findings, sources)),
         }
     }

@@ -21,7 +21,8 @@ use crate::{
     },
     view::{
         invocation::quoted,
-        manifest, output,
+        manifest,
+        output::{self, Format},
         terminal::Terminal,
         text::{count, one_line},
     },
@@ -44,11 +45,11 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  The objects on standard output, as YAML. The notes, and with --apply what is adopted and deleted
+  The objects on standard output, for `kubectl apply -f -`. The notes, and with --apply what is adopted and deleted
   and the progress, on standard error.
 
 Exit codes: 0 translated, nothing to migrate, or with --apply healthy; 1 failed; 2 wrong usage;
-  3 not healthy before the timeout
+  3 not healthy before the timeout; 7 not found; 8 refused, and nothing was changed
 
 Examples:
   Print what Subscriptions amount to:
@@ -79,6 +80,15 @@ pub struct Migrate {
     /// Create the BundleDeployments, and let them adopt what runs
     #[arg(long)]
     pub apply: bool,
+
+    /// With --apply: print the objects that would be adopted and deleted, check everything, and change nothing. Without --apply, nothing is
+    /// ever changed
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
+    pub output: Format,
 
     /// Migrate even if Pods restart
     #[arg(long, requires = "apply")]
@@ -246,7 +256,7 @@ impl Migrate {
         let missing = self.objects.iter().find(|by| !migrations.iter().any(|migration| migration.from.is_named(by)));
         if let Some(by) = missing.filter(|_| begun.is_empty()) {
             let kind = self.installer.kind().kind;
-            return Err(CommandError::failed(format!("there is no {kind} {by}")));
+            return Err(CommandError::not_found(format!("there is no {kind} {by}")));
         }
         let named = |migration: &Migration| {
             self.objects.is_empty() || self.objects.iter().any(|by| migration.from.is_named(by))
@@ -317,7 +327,7 @@ impl Migrate {
             migrations.iter().filter_map(|migration| self.object(migration).transpose()).collect();
         let objects = objects?;
         if !objects.is_empty() {
-            output::print(&output::yaml(&objects)?)?;
+            output::print(&output::write(&objects, self.output)?)?;
         }
         for migration in migrations {
             for note in &migration.notes {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::{
     CommandError,
-    arguments::{catalogs::CatalogArguments, format::DataFormat},
+    arguments::{catalogs::CatalogArguments, format::ListFormat, values},
     read::{catalogs, cluster, cluster_catalogs::ClusterCatalogs, newer, package},
     view::{
         output,
@@ -42,9 +42,13 @@ Examples:
   The commands that upgrade all:
     chandler outdated -o json | jq -r '.[] | \"chandler upgrade \\(.name) --yes\"'")]
 pub struct Outdated {
+    /// Only those that install into this namespace
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = values::dns_label)]
+    pub namespace: Option<String>,
+
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
-    pub output: DataFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Text)]
+    pub output: ListFormat,
 
     /// The catalogs.
     #[command(flatten)]
@@ -75,7 +79,10 @@ impl Outdated {
         let cluster = ClusterCatalogs::of(&options).with_client(&client).for_use_with(terminal);
         let catalogs = catalogs::selected(&options, &cluster).await?;
         let mut rows = Vec::new();
-        for deployment in &deployments.items {
+        let is_wanted = |deployment: &&BundleDeployment| {
+            self.namespace.as_ref().is_none_or(|namespace| *namespace == deployment.spec.install_namespace)
+        };
+        for deployment in deployments.items.iter().filter(is_wanted) {
             let name = deployment.name_any();
             let Some(installed) = package::proven(deployment, &catalogs) else {
                 if let Some(claim) = Claim::of(deployment).filter(|claim| is_offered(&claim.package, &catalogs)) {
@@ -97,12 +104,12 @@ impl Outdated {
             }
         }
         rows.sort_by(|one, other| one.name.cmp(&other.name));
-        if rows.is_empty() && self.output == DataFormat::Text {
+        if rows.is_empty() && self.output.is_table() {
             terminal.line("no newer versions");
             return Ok(());
         }
-        output::print(&output::data(&rows, self.output, || text(&rows, Terminal::output().columns()))?)?;
-        if self.output == DataFormat::Text {
+        output::print(&output::data(&rows, self.output.data(), || text(&rows, self.output.columns()))?)?;
+        if self.output.is_table() {
             for Row { name, waits, .. } in &rows {
                 if let Some(waits) = waits {
                     terminal.line(one_line(&format!("{name}: {waits}")));

@@ -61,6 +61,10 @@ pub struct Push {
     #[arg(long, conflicts_with = "catalog")]
     pub any_format: bool,
 
+    /// Check the content and print the image that would be pushed, and push nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
     /// How the command connects to the registry, and where it keeps content.
     #[command(flatten)]
     pub fetching: Fetching,
@@ -82,8 +86,15 @@ impl Push {
         let store = source::store(&cache).await?;
         let image = tokio::task::spawn_blocking(move || Image::pack(&store, &*content, below, labels)).await;
         let image = image.map_err(|error| CommandError::failed("failed to make the image").because(&error))??;
-        let digest = image::push(&image, &self.image, &self.fetching.registry.options()).await?;
-        terminal.line(format!("pushed {} ({} compressed)", self.image, HumanBytes(image.layer_bytes())));
+        let size = HumanBytes(image.layer_bytes());
+        let digest = if self.dry_run {
+            terminal.line(format!("would push {} ({size} compressed); nothing was pushed", self.image));
+            image.digest()
+        } else {
+            let digest = image::push(&image, &self.image, &self.fetching.registry.options()).await?;
+            terminal.line(format!("pushed {} ({size} compressed)", self.image));
+            digest
+        };
         output::print(&format!("{}\n", self.image.at(&digest)))
     }
 

@@ -43,7 +43,7 @@ Output:
   On standard error, notes about rules that grant more than needed, warnings about roles that grant
   all permissions or impersonation, and a summary.
 
-Exit codes: 0 success, 1 failed, 2 wrong usage
+Exit codes: 0 success, 1 failed, 2 wrong usage, 7 not found
 
 Examples:
   Grant the missing permissions:
@@ -139,6 +139,7 @@ impl Rbac {
         let name = &self.bundle.bundle;
         let client = cluster::client(&self.connection.options()).await?;
         let deployment = cluster::deployment(&client, name).await?;
+        deployed::check_namespace(&deployment, self.bundle.namespace.as_deref())?;
         let account = self.account_of(&deployment)?;
         if self.all {
             self.all_of_deployment(&client, &deployment, &account, terminal).await

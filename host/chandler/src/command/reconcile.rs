@@ -1,6 +1,6 @@
 //! `chandler reconcile`.
 
-use std::time::Instant;
+use std::{fmt, time::Instant};
 
 use chandler_api::{Catalog, PlatformOperator, ProvisionerClass, ReportingKind, Resolution};
 use k8s_openapi::jiff::Timestamp;
@@ -11,6 +11,7 @@ use crate::{
     arguments::{
         connection::Connection,
         controller_namespace::ControllerNamespaceArguments,
+        dry_run::DryRun,
         target::{Takes, Target},
         wait::Wait,
     },
@@ -45,7 +46,7 @@ Output:
   Progress and the result on standard error.
 
 Exit codes: 0 healthy, or requested with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before the
-  timeout; 6 a change waits for approval
+  timeout; 6 a change waits for approval; 7 not found; 8 refused, or it is suspended
 
 Examples:
   Install the image that a moved tag refers to now:
@@ -66,6 +67,10 @@ pub struct Reconcile {
     /// Also repair drift once, whatever spec.drift says (annotation reconcile.chandler.dev/repairAt)
     #[arg(long)]
     pub repair: bool,
+
+    /// Whether anything is written.
+    #[command(flatten)]
+    pub dry_run: DryRun,
 
     /// Whether and how long the command waits.
     #[command(flatten)]
@@ -99,16 +104,22 @@ impl Reconcile {
         }
     }
 
+    /// Reports the request.
+    fn report(&self, target: &dyn fmt::Display, terminal: &Terminal) {
+        let done = format!("requested a reconcile of {target}");
+        terminal.line(self.dry_run.line(&done, &format!("request a reconcile of {target}")));
+    }
+
     async fn reconcile_deployment(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
         let (name, started) = (self.name.name.as_str(), Instant::now());
         if cluster::deployment(client, name).await?.spec.suspend {
-            return Err(CommandError::failed(format!("{name} is suspended"))
+            return Err(CommandError::refused(format!("{name} is suspended"))
                 .hint(format!("`chandler resume {name}` resumes and reconciles it")));
         }
         let at = Timestamp::now().to_string();
-        deployment::request_reconcile(client, name, &at, self.repair).await?;
-        terminal.line(format!("requested a reconcile of {name}"));
-        if !self.waiting.wait {
+        deployment::request_reconcile(client, name, &at, self.repair, self.dry_run.effect()).await?;
+        self.report(&name, terminal);
+        if self.dry_run.dry_run || !self.waiting.wait {
             return Ok(());
         }
         settled::until_handled(client, name, &at, self.waiting.timeout).await?;
@@ -120,13 +131,13 @@ impl Reconcile {
     async fn reconcile_catalog(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
         let (target, name, started) = (&self.name, self.name.name.as_str(), Instant::now());
         if reported::get::<Catalog>(client, name).await?.spec.suspend {
-            return Err(CommandError::failed(format!("{target} is suspended"))
+            return Err(CommandError::refused(format!("{target} is suspended"))
                 .hint(format!("`chandler resume {target}` resumes it, and resolves its source")));
         }
         let at = Timestamp::now().to_string();
-        change::request_reconcile::<Catalog>(client, name, &at).await?;
-        terminal.line(format!("requested a reconcile of {target}"));
-        if !self.waiting.wait {
+        change::request_reconcile::<Catalog>(client, name, &at, self.dry_run.effect()).await?;
+        self.report(target, terminal);
+        if self.dry_run.dry_run || !self.waiting.wait {
             return Ok(());
         }
         reported::until_catalog_handled(client, name, &at, self.waiting.timeout).await?;
@@ -139,14 +150,14 @@ impl Reconcile {
         let operator: PlatformOperator = reported::get(client, name).await?;
         let at = Timestamp::now().to_string();
         if let Some(name) = explained::platform_resolution(client, &operator).await?.and_then(|it| it.metadata.name) {
-            change::request_reconcile::<Resolution>(client, &name, &at).await?;
+            change::request_reconcile::<Resolution>(client, &name, &at, self.dry_run.effect()).await?;
         }
         let installed = operator.status.and_then(|status| status.active_bundle_deployment).map(|active| active.name);
         if let Some(name) = &installed {
-            deployment::request_reconcile(client, name, &at, self.repair).await?;
+            deployment::request_reconcile(client, name, &at, self.repair, self.dry_run.effect()).await?;
         }
-        terminal.line(format!("requested a reconcile of {target}"));
-        if !self.waiting.wait {
+        self.report(target, terminal);
+        if self.dry_run.dry_run || !self.waiting.wait {
             return Ok(());
         }
         if let Some(name) = &installed {
@@ -159,9 +170,9 @@ impl Reconcile {
     async fn reconcile_class(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
         let name = self.name.name.as_str();
         let at = Timestamp::now().to_string();
-        change::request_reconcile::<ProvisionerClass>(client, name, &at).await?;
-        terminal.line(format!("requested a reconcile of ProvisionerClass {name}"));
-        if !self.waiting.wait {
+        change::request_reconcile::<ProvisionerClass>(client, name, &at, self.dry_run.effect()).await?;
+        self.report(&format_args!("ProvisionerClass {name}"), terminal);
+        if self.dry_run.dry_run || !self.waiting.wait {
             return Ok(());
         }
         let class = settled::until_class_handled(client, name, &at, self.waiting.timeout).await?;
@@ -173,17 +184,17 @@ impl Reconcile {
         let (target, name, started) = (&self.name, self.name.name.as_str(), Instant::now());
         let found = reported::get::<Resolution>(client, name).await?;
         if found.spec.suspend {
-            return Err(CommandError::failed(format!("{target} is suspended"))
+            return Err(CommandError::refused(format!("{target} is suspended"))
                 .hint(format!("`chandler resume {target}` resumes and reconciles it")));
         }
         let at = Timestamp::now().to_string();
-        change::request_reconcile::<Resolution>(client, name, &at).await?;
+        change::request_reconcile::<Resolution>(client, name, &at, self.dry_run.effect()).await?;
         let set = found.status.and_then(|status| status.bundle_deployment);
         if let Some(set) = &set {
-            deployment::request_reconcile(client, set, &at, self.repair).await?;
+            deployment::request_reconcile(client, set, &at, self.repair, self.dry_run.effect()).await?;
         }
-        terminal.line(format!("requested a reconcile of {target}"));
-        if !self.waiting.wait {
+        self.report(target, terminal);
+        if self.dry_run.dry_run || !self.waiting.wait {
             return Ok(());
         }
         if let Some(set) = &set {

@@ -28,7 +28,7 @@ Output:
   a `refusal`; with --what-if also the list `whatIf`. With -o mermaid or svg: the dependency graph.
   If no set fits, the contradiction on standard error, and what would nearly fit.
 
-Exit codes: 0 a set fits; 1 failed; 2 wrong usage, or no catalog has the package; 5 no set fits
+Exit codes: 0 a set fits, 1 failed, 2 wrong usage, 5 no set fits, 7 no catalog has the package
 
 Examples:
   The best version of a package, with what it needs:

@@ -11,6 +11,7 @@ use crate::{
     arguments::{
         connection::Connection,
         controller_namespace::ControllerNamespaceArguments,
+        dry_run::DryRun,
         target::{SUSPENDED, Target},
         wait::Wait,
     },
@@ -29,7 +30,7 @@ Output:
   Progress and the result on standard error.
 
 Exit codes: 0 healthy, or resumed with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before the
-  timeout; 6 a change waits for approval
+  timeout; 6 a change waits for approval; 7 not found; 8 refused
 
 Examples:
   chandler resume harbour
@@ -41,6 +42,10 @@ pub struct Resume {
     /// Name of the BundleDeployment, `resolution/NAME` or `catalog/NAME`
     #[arg(value_name = "NAME", value_parser = SUSPENDED.target())]
     pub name: Target,
+
+    /// Whether anything is written.
+    #[command(flatten)]
+    pub dry_run: DryRun,
 
     /// Whether and how long the command waits.
     #[command(flatten)]
@@ -66,12 +71,12 @@ impl Resume {
             _ => {}
         }
         if cluster::deployment(&client, name).await?.spec.suspend {
-            change::set_suspend::<BundleDeployment>(&client, name, false).await?;
-            terminal.line(format!("resumed {target}"));
+            change::set_suspend::<BundleDeployment>(&client, name, false, self.dry_run.effect()).await?;
+            terminal.line(self.dry_run.line(&format!("resumed {target}"), &format!("resume {target}")));
         } else {
             terminal.line(format!("{target} is not suspended"));
         }
-        if self.waiting.wait {
+        if self.waiting.wait && !self.dry_run.dry_run {
             let namespace = Some(self.controller.system_namespace.as_str());
             settled::until_healthy(&client, name, namespace, terminal, self.waiting.timeout).await?;
         }
@@ -82,16 +87,16 @@ impl Resume {
         let (target, name, started) = (&self.name, self.name.name.as_str(), Instant::now());
         let mut request = None;
         if reported::get::<Catalog>(client, name).await?.spec.suspend {
-            change::set_suspend::<Catalog>(client, name, false).await?;
-            terminal.line(format!("resumed {target}"));
+            change::set_suspend::<Catalog>(client, name, false, self.dry_run.effect()).await?;
+            terminal.line(self.dry_run.line(&format!("resumed {target}"), &format!("resume {target}")));
             // The source may have moved since, and its interval may be long.
             let at = Timestamp::now().to_string();
-            change::request_reconcile::<Catalog>(client, name, &at).await?;
+            change::request_reconcile::<Catalog>(client, name, &at, self.dry_run.effect()).await?;
             request = Some(at);
         } else {
             terminal.line(format!("{target} is not suspended"));
         }
-        if !self.waiting.wait {
+        if self.dry_run.dry_run || !self.waiting.wait {
             return Ok(());
         }
         if let Some(at) = request {
@@ -104,12 +109,12 @@ impl Resume {
     async fn resume_resolution(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
         let (target, name) = (&self.name, self.name.name.as_str());
         if reported::get::<Resolution>(client, name).await?.spec.suspend {
-            change::set_suspend::<Resolution>(client, name, false).await?;
-            terminal.line(format!("resumed {target}"));
+            change::set_suspend::<Resolution>(client, name, false, self.dry_run.effect()).await?;
+            terminal.line(self.dry_run.line(&format!("resumed {target}"), &format!("resume {target}")));
         } else {
             terminal.line(format!("{target} is not suspended"));
         }
-        if self.waiting.wait {
+        if self.waiting.wait && !self.dry_run.dry_run {
             reported::until_ready::<Resolution>(client, name, terminal, self.waiting.timeout).await?;
         }
         Ok(())

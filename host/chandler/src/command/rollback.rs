@@ -1,7 +1,5 @@
 //! `chandler rollback`.
 
-use std::time::Duration;
-
 use chandler_api::Resolution;
 use kube::Client;
 
@@ -9,17 +7,19 @@ use crate::{
     CommandError,
     arguments::{
         connection::Connection,
+        controller_namespace::ControllerNamespaceArguments,
+        dry_run::DryRun,
         target::{INSTALLED, Target},
-        values,
+        wait::Wait,
     },
-    read::{classes, cluster, reported},
+    read::{classes, cluster, reported, settled},
     view::{decisions, revisions, terminal::Terminal, text::one_line},
     write::{resolution, rollback},
 };
 
 /// Roll back to an earlier revision, or a Resolution to an earlier decision
 ///
-/// Sets spec.rollout.toRevision. The controller renders that revision again, checks that its release has the same digest, and rolls it
+/// Sets spec.rollout.toRevision, and follows the rollout. The controller renders that revision again, checks that its release has the same digest, and rolls it
 /// out as a new revision. While the field is set, other changes of the spec are not rolled out. --cancel removes the field. A revision that
 /// another component of its provisioner class rendered needs that component: the controller takes it from its cache, or fetches it by digest.
 ///
@@ -27,18 +27,18 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  The result on standard error; for a Resolution, progress too.
+  Progress and the result on standard error.
 
-Exit codes: 0 the field is set or removed, and the set of a Resolution is healthy; 1 failed; 2 wrong
-  usage; 3 the set is not healthy before the timeout; 6 a change of the set waits for approval
+Exit codes: 0 healthy, or the field is set or removed with --wait=false; 1 failed; 2 wrong usage;
+  3 not healthy before the timeout; 6 a change waits for approval; 7 not found; 8 refused
 
 Examples:
   Roll back to the last revision that succeeded with another release:
     chandler rollback my-operator
   Roll back to a revision of `chandler history`:
     chandler rollback my-operator --to 3
-  Follow the rollout:
-    chandler status my-operator --watch
+  Without waiting:
+    chandler rollback my-operator --wait=false
   Cancel the rollback, and roll out the spec again:
     chandler rollback my-operator --cancel
   Install the decision before the current one again, then follow the catalogs again:
@@ -58,14 +58,17 @@ pub struct Rollback {
     #[arg(long, visible_alias = "undo", conflicts_with = "to")]
     pub cancel: bool,
 
-    /// Follow the set of a Resolution until it is healthy or waits for a user. `--wait=false` returns at once
-    #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
-          require_equals = true, action = clap::ArgAction::Set)]
-    pub wait: bool,
+    /// Whether anything is written.
+    #[command(flatten)]
+    pub dry_run: DryRun,
 
-    /// Timeout of --wait
-    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = values::duration)]
-    pub timeout: Duration,
+    /// Whether and how long the command waits.
+    #[command(flatten)]
+    pub waiting: Wait,
+
+    /// Where the Lease of the controller is.
+    #[command(flatten)]
+    pub controller: ControllerNamespaceArguments,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -89,17 +92,31 @@ impl Rollback {
             terminal.line(format!("note: {}", one_line(&note)));
         }
         let number = revision.map(|revision| revision.number);
-        rollback::set_revision(client, &deployment, number).await?;
+        rollback::set_revision(client.clone(), &deployment, number, self.dry_run.effect()).await?;
+        let follow = if self.waiting.wait { "" } else { ": `chandler status NAME --watch` follows the rollout" };
+        let follow = follow.replace("NAME", name);
         terminal.line(match number {
-            Some(number) => format!(
-                "rolling {name} back to revision {number}: `chandler status {name} --watch` follows the rollout, \
-                 `chandler rollback {name} --cancel` cancels it"
+            Some(number) => self.dry_run.line(
+                &format!(
+                    "rolling {name} back to revision {number}; `chandler rollback {name} --cancel` cancels it{follow}"
+                ),
+                &format!("roll {name} back to revision {number}"),
             ),
-            None => {
-                format!("rolling out the spec of {name} again: `chandler status {name} --watch` follows the rollout")
-            }
+            None => self.dry_run.line(
+                &format!("rolling out the spec of {name} again{follow}"),
+                &format!("roll out the spec of {name} again"),
+            ),
         });
+        if self.is_followed() {
+            let namespace = Some(self.controller.system_namespace.as_str());
+            settled::until_healthy(&client, name, namespace, terminal, self.waiting.timeout).await?;
+        }
         Ok(())
+    }
+
+    /// Whether the command follows the rollout.
+    fn is_followed(&self) -> bool {
+        self.waiting.wait && !self.dry_run.dry_run
     }
 
     /// Sets or removes the decision that a Resolution goes back to, and follows its set.
@@ -111,19 +128,21 @@ impl Rollback {
                 terminal.line(format!("{target} follows the catalogs already"));
                 return Ok(());
             }
-            resolution::set_decision(client, &found, None).await?;
-            terminal.line(format!("{target} follows the catalogs again"));
+            resolution::set_decision(client, &found, None, self.dry_run.effect()).await?;
+            let done = format!("{target} follows the catalogs again");
+            terminal.line(self.dry_run.line(&done, &format!("let {target} follow the catalogs again")));
         } else {
             let decision = decisions::target(&found, self.to)?;
-            resolution::set_decision(client, &found, Some(decision.number)).await?;
-            terminal.line(format!(
-                "rolling {target} back to decision {}: nothing new is decided until `chandler rollback {target} --undo` lets it follow \
-                 the catalogs again",
-                decision.number
-            ));
+            let number = decision.number;
+            resolution::set_decision(client, &found, Some(number), self.dry_run.effect()).await?;
+            let done = format!(
+                "rolling {target} back to decision {number}: nothing new is decided until `chandler rollback {target} --undo` lets it \
+                 follow the catalogs again"
+            );
+            terminal.line(self.dry_run.line(&done, &format!("roll {target} back to decision {number}")));
         }
-        if self.wait {
-            reported::until_ready::<Resolution>(client, name, terminal, self.timeout).await?;
+        if self.is_followed() {
+            reported::until_ready::<Resolution>(client, name, terminal, self.waiting.timeout).await?;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::{
     arguments::{
         connection::Connection,
         controller_namespace::ControllerNamespaceArguments,
-        format::OutputFormat,
+        format::DataFormat,
         target::{Takes, Target},
         values,
     },
@@ -25,8 +25,8 @@ use crate::{
     signals,
     view::{
         advice::advice,
-        error::FailureKind,
         explanation::Explanation,
+        failure::FailureKind,
         output,
         progress::{Progress, seconds},
         progress_reporter::RolloutState,
@@ -66,7 +66,7 @@ Output:
 
 Exit codes: 0 healthy or ready; 1 not healthy or failed, or ready with an earlier version than the
   source names; 2 wrong usage; 3 neither healthy nor failed before the timeout; 6 what runs is
-  healthy, and a change waits for a decision: approval, or `chandler resume`
+  healthy, and a change waits for a decision: approval, or `chandler resume`; 7 not found
 
 Examples:
   chandler status my-operator
@@ -85,8 +85,8 @@ pub struct Status {
     pub name: Target,
 
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
-    pub output: OutputFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
+    pub output: DataFormat,
 
     /// Follow the rollout on standard error until it is healthy or needs action, then show the status
     #[arg(short, long)]
@@ -170,10 +170,7 @@ impl Status {
 
     /// Prints the status of an object, and returns the exit code.
     fn print(&self, status: &ReportedStatus) -> Result<ExitCode, CommandError> {
-        match self.output {
-            OutputFormat::Text => output::show(&status.text(Terminal::output()))?,
-            OutputFormat::Json => output::print(&output::json(status)?)?,
-        }
+        output::print(&output::data(status, self.output, || status.text(Terminal::output()))?)?;
         Ok(exit_code(status.is_current(), status.only_waits()))
     }
 
@@ -182,10 +179,7 @@ impl Status {
         let resolution = reported::get::<Resolution>(client, &self.name.name).await?;
         let found = explained::of_resolution(client, resolution.clone()).await?;
         let view = ResolutionStatusView::new(&found);
-        match self.output {
-            OutputFormat::Text => output::show(&view.text(Terminal::output()))?,
-            OutputFormat::Json => output::print(&output::json(&view)?)?,
-        }
+        output::print(&output::data(&view, self.output, || view.text(Terminal::output()))?)?;
         if !self.watch {
             let evidence = Evidence::of_set(&resolution, found.deployments.values(), Timestamp::now());
             controller_lease::report_absence(client, &self.controller.system_namespace, evidence, terminal).await;
@@ -199,10 +193,7 @@ impl Status {
         let mut members = cluster::members(client, &deployment).await;
         below::explain(client, &mut members).await;
         let explanation = Explanation::new(&deployment, members.objects, members.unreadable);
-        match self.output {
-            OutputFormat::Text => output::show(&explanation.text(Terminal::output()))?,
-            OutputFormat::Json => output::print(&output::json(&explanation)?)?,
-        }
+        output::print(&output::data(&explanation, self.output, || explanation.text(Terminal::output()))?)?;
         // A rollout that was followed to its end has a controller.
         if !self.watch {
             let evidence = Evidence::of([&deployment], Timestamp::now());

@@ -6,6 +6,7 @@ use crate::{
     CommandError,
     arguments::{
         connection::Connection,
+        dry_run::DryRun,
         target::{SUSPENDED, Target},
     },
     read::{cluster, reported},
@@ -23,7 +24,7 @@ use crate::{
 Output:
   The result on standard error.
 
-Exit codes: 0 suspended, 1 failed, 2 wrong usage
+Exit codes: 0 suspended, 1 failed, 2 wrong usage, 7 not found, 8 refused
 
 Examples:
   Edit an object by hand without a repair:
@@ -38,6 +39,10 @@ pub struct Suspend {
     /// Name of the BundleDeployment, `resolution/NAME` or `catalog/NAME`
     #[arg(value_name = "NAME", value_parser = SUSPENDED.target())]
     pub name: Target,
+
+    /// Whether anything is written.
+    #[command(flatten)]
+    pub dry_run: DryRun,
 
     /// How the command connects to the cluster.
     #[command(flatten)]
@@ -58,12 +63,14 @@ impl Suspend {
             terminal.line(format!("{target} is suspended already"));
             return Ok(());
         }
+        let effect = self.dry_run.effect();
         match target.kind() {
-            ReportingKind::Resolution => change::set_suspend::<Resolution>(&client, name, true).await?,
-            ReportingKind::Catalog => change::set_suspend::<Catalog>(&client, name, true).await?,
-            _ => change::set_suspend::<BundleDeployment>(&client, name, true).await?,
+            ReportingKind::Resolution => change::set_suspend::<Resolution>(&client, name, true, effect).await?,
+            ReportingKind::Catalog => change::set_suspend::<Catalog>(&client, name, true, effect).await?,
+            _ => change::set_suspend::<BundleDeployment>(&client, name, true, effect).await?,
         }
-        terminal.line(format!("suspended {target}: `chandler resume {target}` resumes it"));
+        let done = format!("suspended {target}: `chandler resume {target}` resumes it");
+        terminal.line(self.dry_run.line(&done, &format!("suspend {target}")));
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     CommandError,
     arguments::{
         connection::Connection,
-        format::TreeFormat,
+        format::{DataFormat, TreeFormat},
         target::{INSTALLED, Target},
     },
     read::{below, cluster, explained, reported},
@@ -30,10 +30,10 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  The tree on standard output; kinds that could not be read on standard error. With -o json, the list of
+  The tree on standard output; kinds that could not be read on standard error. With -o json or yaml, the list of
   the objects; of a Resolution, a list with `bundleDeployment`, `package` and `objects` of each package.
 
-Exit codes: 0 success, 1 failed, or a kind could not be read, 2 wrong usage
+Exit codes: 0 success; 1 failed, or a kind could not be read; 2 wrong usage; 7 not found
 
 Examples:
   chandler tree my-operator
@@ -129,6 +129,7 @@ impl Tree {
         let title = one_line(title);
         Ok(match self.output {
             TreeFormat::Json => output::json(data)?,
+            TreeFormat::Yaml => output::data(data, DataFormat::Yaml, String::new)?,
             TreeFormat::Text => {
                 let output_terminal = Terminal::output();
                 let mut lines = vec![title];

@@ -13,12 +13,12 @@ use crate::{
     read::{
         cluster, configuration, configuration_check,
         delivery::{Delivered, Delivery},
-        missing_kinds,
+        deployed, missing_kinds,
         named::NamedBundle,
         package,
         rendering::BundleOptions,
     },
-    view::{relocation, secrets, summary, terminal::Terminal, text::one_line},
+    view::{secrets, summary, terminal::Terminal, text::one_line},
     write::{
         content,
         deployment::{self, Effect, SpecChange},
@@ -49,9 +49,9 @@ Output:
   standard output. Before the confirmation, the changes of an upgrade to the newest version on
   standard output.
 
-Exit codes: 0 healthy, changed with --wait=false, or the newest version already; 1 failed; 2 wrong
-  usage; 3 not healthy before the timeout; 5 no version of the package fits; 6 the change waits for
-  approval (`chandler approve`), or for `chandler resume`
+Exit codes: 0 healthy, or changed with --wait=false; 1 failed; 2 wrong usage; 3 not healthy before the
+  timeout; 5 no version of the package fits; 6 the change waits for approval
+  (`chandler approve`), or for `chandler resume`; 7 not found; 8 refused
 
 Examples:
   Upgrade to the newest version that the catalogs lead to, after a preview and a confirmation:
@@ -132,7 +132,7 @@ impl Upgrade {
                 let bundle = NamedBundle::of_user(text)?;
                 Box::pin(install::install(&client, name, &bundle, arguments, terminal)).await
             }
-            (None, _) => Err(CommandError::failed(format!("BundleDeployment {name} does not exist"))
+            (None, _) => Err(CommandError::not_found(format!("BundleDeployment {name} does not exist"))
                 .hint("`chandler list` lists them all; --install installs a bundle under a new name")),
         }
     }
@@ -215,7 +215,8 @@ impl Upgrade {
         let checked = deployment::change(client, existing, &change, Effect::Check).await?;
         if arguments.dry_run {
             let nothing = Delivered::nothing();
-            return install::print(None, delivered.as_ref().unwrap_or(&nothing), &checked);
+            let objects = delivered.as_ref().unwrap_or(&nothing);
+            return install::print(None, objects, &checked, arguments.output);
         }
         let upload = Upload::of(delivered.as_ref(), client, &arguments.uploading()).await?;
         let config_maps = delivered.as_ref().map(|delivered| delivered.config_maps.as_slice()).unwrap_or_default();
@@ -285,10 +286,7 @@ impl Upgrade {
     /// Refuses what an upgrade cannot change.
     fn check(&self, existing: &BundleDeployment) -> Result<(), CommandError> {
         let (name, arguments) = (&self.name, &self.installation);
-        let installed = &existing.spec.install_namespace;
-        if let Some(other) = arguments.namespace.as_ref().filter(|other| *other != installed) {
-            return Err(relocation::refusal(existing, other));
-        }
+        deployed::check_namespace(existing, arguments.namespace.as_deref())?;
         if existing.metadata.deletion_timestamp.is_some() {
             return Err(CommandError::failed(format!("{name} is being deleted"))
                 .hint(format!("`chandler status {name}` shows what the deletion waits for")));

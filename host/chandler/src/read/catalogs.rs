@@ -272,7 +272,7 @@ pub fn unknown_package(package: &str, catalogs: &IndexCatalogs) -> CommandError 
         known.extend(index.packages().filter_map(Result::ok).map(|entry| entry.name));
     }
     let word = if searched.len() == 1 { "catalog" } else { "catalogs" };
-    let error = CommandError::usage(format!("no package {package} in {word} {}", searched.join(", ")));
+    let error = CommandError::not_found(format!("no package {package} in {word} {}", searched.join(", ")));
     let similar = names::similar(package, known.iter().map(String::as_str), SUGGESTIONS);
     if similar.is_empty() {
         error.hint("`chandler catalog list --packages` lists all packages, `chandler catalog search TEXT` searches; both take --catalog too")

@@ -128,7 +128,7 @@ impl<'a> ClusterCatalogs<'a> {
         if self.kinds != [CatalogKind::Catalogs] {
             let found = self.list().await?.into_iter().find(|catalog| catalog.name_any() == name);
             let catalog = found.ok_or_else(|| {
-                CommandError::failed(format!("no catalog of the cluster has the name {name}"))
+                CommandError::not_found(format!("no catalog of the cluster has the name {name}"))
                     .hint("`chandler catalog list` with the same --catalogs-from lists them")
             })?;
             return Ok((resolver_source(&catalog), self.index(&catalog).await?));

@@ -17,7 +17,10 @@ use super::{
     source::{self, Bundle},
     values,
 };
-use crate::{CommandError, view::summary};
+use crate::{
+    CommandError,
+    view::{relocation, summary},
+};
 
 /// Opens the bundle of a BundleDeployment. Options override its spec. `files` is a bundle with the same content. Without it, an image
 /// or a URL is fetched, and ConfigMaps, and the Secret of a URL, are read with the rights of the user.
@@ -87,7 +90,14 @@ async fn stored(name: &str, source: &Source, sources: &Sources) -> Result<Bundle
     Ok(Bundle { content: Arc::new(obtained.tree), directory: None })
 }
 
-/// Takes the namespace from the spec unless the options set it, and merges the configuration of the options over the spec's, as in an
+/// Refuses a namespace other than the one that a BundleDeployment is installed in.
+pub fn check_namespace(deployment: &BundleDeployment, wanted: Option<&str>) -> Result<(), CommandError> {
+    let installed = &deployment.spec.install_namespace;
+    let Some(other) = wanted.filter(|other| other != installed) else { return Ok(()) };
+    Err(relocation::refusal(deployment, other))
+}
+
+/// Takes the namespace from the spec, and merges the configuration of the options over the spec's, as in an
 /// upgrade.
 async fn default_to_spec(
     client: &Client,
@@ -96,9 +106,8 @@ async fn default_to_spec(
     opened: &mut OpenedBundle,
 ) -> Result<(), CommandError> {
     let spec = &deployment.spec;
-    if options.namespace.is_none() {
-        opened.request.target.namespace.clone_from(&spec.install_namespace);
-    }
+    check_namespace(deployment, options.namespace.as_deref())?;
+    opened.request.target.namespace.clone_from(&spec.install_namespace);
     let base = spec.config.clone().unwrap_or_default();
     let config = configuration::over(&options.configuration, opened.configuration(), base)?;
     let values = values::values(client, &spec.install_namespace, &spec.values_from).await?;

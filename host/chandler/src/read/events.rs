@@ -10,7 +10,7 @@ use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Event;
 use kube::{Api, Client, Resource, ResourceExt as _, api::ListParams, runtime::watcher};
 
-use super::{below, cluster, explained, reported, resolutions};
+use super::{below, cluster, explained, reported};
 use crate::{
     CommandError,
     view::{
@@ -49,7 +49,7 @@ impl Scope {
                 scope.add_objects(client, &cluster::deployment(client, name).await?).await;
             }
             ReportingKind::Resolution => {
-                let resolution = resolutions::get(client, name).await?;
+                let resolution = reported::get::<chandler_api::Resolution>(client, name).await?;
                 for deployment in explained::of_resolution(client, resolution).await?.deployments.values() {
                     scope.add_deployment(client, deployment).await;
                 }
@@ -122,7 +122,7 @@ fn own_key(kind: ReportingKind, name: &str) -> ObjectKey {
 pub async fn check_exists(client: &Client, kind: ReportingKind, name: &str) -> Result<(), CommandError> {
     match kind {
         ReportingKind::BundleDeployment => cluster::deployment(client, name).await.map(drop),
-        ReportingKind::Resolution => resolutions::get(client, name).await.map(drop),
+        ReportingKind::Resolution => reported::get::<chandler_api::Resolution>(client, name).await.map(drop),
         ReportingKind::PlatformOperator => reported::get::<PlatformOperator>(client, name).await.map(drop),
         ReportingKind::Catalog => reported::get::<Catalog>(client, name).await.map(drop),
         ReportingKind::ProvisionerClass => reported::get::<ProvisionerClass>(client, name).await.map(drop),

@@ -167,8 +167,10 @@ async fn served(client: &Client, name: &str) -> Result<(), CommandError> {
 fn only(name: &str, kinds: &[ReportingKind]) -> Result<ReportingKind, CommandError> {
     match kinds {
         [one] => Ok(*one),
-        [] => Err(CommandError::failed(format!("no BundleDeployment, Resolution or PlatformOperator is named {name}"))
-            .hint("`kubectl get bundledeployments,resolutions,platformoperators` lists them all")),
+        [] => {
+            Err(CommandError::not_found(format!("no BundleDeployment, Resolution or PlatformOperator is named {name}"))
+                .hint("`kubectl get bundledeployments,resolutions,platformoperators` lists them all"))
+        }
         several => {
             let articles: Vec<String> = several.iter().map(|kind| format!("a {kind}")).collect();
             let written: Vec<String> =

@@ -1,7 +1,7 @@
 //! Reads a kubeconfig, and says which cluster it leads to.
 
 use std::{
-    env, fmt,
+    env, fmt, io,
     path::{Path, PathBuf},
 };
 
@@ -53,10 +53,7 @@ pub async fn load(path: Option<&Path>, context: Option<&str>) -> Result<(Config,
     for path in path.map_or_else(inferred, |path| vec![path.to_owned()]) {
         trust(&path)?;
     }
-    let read = || match path {
-        Some(path) => Kubeconfig::read_from(path),
-        None => Kubeconfig::read(),
-    };
+    let read = || self::read(path);
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let loaded = match read() {
         Ok(kubeconfig) => chandler_client::configuration(kubeconfig, &options, &Proxies::from_environment()).await,
@@ -101,6 +98,37 @@ pub async fn reach(client: &Client, place: &Place) -> Result<(), CommandError> {
     }
 }
 
+/// Reads this kubeconfig, else the files of the environment as one: the first file that sets a value wins. As in kubectl, a file of
+/// `$KUBECONFIG` that does not exist is skipped.
+///
+/// # Errors
+/// None of the files exists, or one of them cannot be read.
+pub fn read(path: Option<&Path>) -> Result<Kubeconfig, KubeconfigError> {
+    if let Some(path) = path {
+        return Kubeconfig::read_from(path);
+    }
+    merged(&inferred())
+}
+
+/// The kubeconfig of these files.
+fn merged(files: &[PathBuf]) -> Result<Kubeconfig, KubeconfigError> {
+    let (mut merged, mut missing) = (None, None);
+    for file in files {
+        match Kubeconfig::read_from(file) {
+            Ok(next) => merged = Some(merged.unwrap_or_else(Kubeconfig::default).merge(next)?),
+            Err(KubeconfigError::ReadConfig(error, _)) if error.kind() == io::ErrorKind::NotFound => {
+                missing = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match (merged, missing) {
+        (Some(merged), _) => Ok(merged),
+        (None, Some(missing)) => Err(KubeconfigError::ReadConfig(missing, listed(files).into())),
+        (None, None) => Err(KubeconfigError::FindPath),
+    }
+}
+
 /// The files of the environment.
 fn inferred() -> Vec<PathBuf> {
     match env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
@@ -110,7 +138,10 @@ fn inferred() -> Vec<PathBuf> {
 }
 
 fn shown(path: Option<&Path>) -> String {
-    let files = path.map_or_else(inferred, |path| vec![path.to_owned()]);
+    listed(&path.map_or_else(inferred, |path| vec![path.to_owned()]))
+}
+
+fn listed(files: &[PathBuf]) -> String {
     files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(":")
 }
 
@@ -169,4 +200,37 @@ fn not_loaded(kubeconfig: &str, what: &str, error: &LoadDataError) -> CommandErr
         error => CommandError::failed(format!("the {what} in the kubeconfig {kubeconfig} is not valid")).because(error),
     };
     failed.hint("`kubectl config view --minify` shows the files that the context needs")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn missing_files_of_a_list_are_skipped_unless_all_are() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        let write = |name: &str, context: &str| {
+            let context = serde_json::json!({
+                "apiVersion": "v1", "kind": "Config", "current-context": context,
+                "contexts": [{"name": context, "context": {"cluster": "c", "user": "u"}}],
+            });
+            fs::write(place(name), context.to_string()).unwrap();
+        };
+        write("one", "first");
+        write("two", "second");
+        let found = merged(&["absent", "two", "gone", "one"].map(place)).unwrap();
+        let contexts: Vec<&str> = found.contexts.iter().map(|context| context.name.as_str()).collect();
+        assert_eq!((contexts, found.current_context.as_deref()), (vec!["second", "first"], Some("second")));
+
+        let error = merged(&["absent", "gone"].map(place)).unwrap_err();
+        let message = failed(&error, None, None).to_string();
+        let named = message.matches(&directory.path().display().to_string()).count();
+        assert!(named == 2 && message.contains("No such file"), "{message}");
+
+        fs::write(place("broken"), "{").unwrap();
+        assert!(merged(&["one", "broken"].map(place)).is_err(), "only a missing file is skipped");
+    }
 }

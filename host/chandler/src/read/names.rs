@@ -1,7 +1,12 @@
 //! Names in the cluster and in the kubeconfig, for the completion of a command line. A failure gives no names: a shell waits for the
 //! answer, and has no place for an error.
 
-use std::{fmt::Debug, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt::Debug,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use chandler_api::{
     BundleDeployment, Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, ReportingKind, Resolution,
@@ -11,7 +16,13 @@ use k8s_openapi::{ClusterResourceScope, api::core::v1::Namespace};
 use kube::{Api, Client, Resource, api::ListParams, core::PartialObjectMeta};
 use serde::de::DeserializeOwned;
 
-use super::cluster::{self, ConnectionOptions};
+use super::{
+    catalogs::FetchOptions,
+    cluster::{self, ConnectionOptions},
+    cluster_catalogs::ClusterCatalogs,
+    kubeconfig,
+};
+use crate::view::decisions;
 
 /// How long a shell waits at most.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -29,12 +40,27 @@ pub enum Named {
     Classes,
     /// Contexts of the kubeconfig.
     Contexts,
+    /// Packages of the Catalogs of the cluster whose indexes are in the cache of this machine.
+    Packages,
+    /// Revisions of the BundleDeployment, or decisions of the Resolution, that the command line names.
+    Revisions,
+}
+
+/// Where names are looked up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The cluster.
+    pub connection: ConnectionOptions,
+    /// The object whose parts are named, and whether it is a Resolution.
+    pub of: Option<(String, bool)>,
+    /// The directory with the indexes of catalogs; `None` for the default.
+    pub cache_directory: Option<PathBuf>,
 }
 
 /// The names, in no particular order: those that are the same in every shell and on every terminal. A server or a kubeconfig may hold
 /// others, and a shell would put them on the command line as they are.
-pub fn names(named: Named, connection: &ConnectionOptions) -> Vec<String> {
-    let mut found = unchecked(named, connection);
+pub fn names(named: Named, place: &Place) -> Vec<String> {
+    let mut found = unchecked(named, place);
     found.retain(|name| if named == Named::Contexts { is_plain(name) } else { is_name(name) });
     found
 }
@@ -60,9 +86,10 @@ fn is_plain(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && text.chars().all(plain)
 }
 
-fn unchecked(named: Named, connection: &ConnectionOptions) -> Vec<String> {
+fn unchecked(named: Named, place: &Place) -> Vec<String> {
+    let connection = &place.connection;
     if named == Named::Contexts {
-        return contexts(connection.kubeconfig.clone());
+        return contexts(connection.kubeconfig.as_deref());
     }
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return Vec::new() };
     let listed = runtime.block_on(async {
@@ -72,6 +99,8 @@ fn unchecked(named: Named, connection: &ConnectionOptions) -> Vec<String> {
                 Named::Objects(kinds) => Some(objects(client, kinds).await),
                 Named::Namespaces => list::<Namespace>(client).await,
                 Named::Classes => list::<ProvisionerClass>(client).await,
+                Named::Packages => packages(&client, place).await,
+                Named::Revisions => revisions(&client, place.of.as_ref()?).await,
                 Named::Contexts => None,
             }
         })
@@ -116,12 +145,28 @@ where
     Some(list.items.iter().map(kube::ResourceExt::name_any).collect())
 }
 
-fn contexts(kubeconfig: Option<PathBuf>) -> Vec<String> {
-    let kubeconfig = match kubeconfig {
-        Some(path) => kube::config::Kubeconfig::read_from(path),
-        None => kube::config::Kubeconfig::read(),
+/// The packages whose catalogs were read before: nothing is fetched for a completion.
+async fn packages(client: &Client, place: &Place) -> Option<Vec<String>> {
+    let fetching = FetchOptions { cache_directory: place.cache_directory.clone(), ..FetchOptions::default() };
+    let cluster = ClusterCatalogs::new(&place.connection, "", &fetching).with_client(client);
+    let catalogs = cluster.all_at_hand().await.ok()?;
+    let packages = catalogs.indexes().flat_map(|(_, index)| index.packages().filter_map(Result::ok));
+    Some(packages.map(|package| package.name).collect::<BTreeSet<String>>().into_iter().collect())
+}
+
+async fn revisions(client: &Client, (name, is_resolution): &(String, bool)) -> Option<Vec<String>> {
+    let numbers: Vec<i64> = if *is_resolution {
+        let resolution = Api::<Resolution>::all(client.clone()).get(name).await.ok()?;
+        decisions::history(&resolution).iter().map(|decision| decision.number).collect()
+    } else {
+        let deployment = Api::<BundleDeployment>::all(client.clone()).get(name).await.ok()?;
+        deployment.status.iter().flat_map(|status| &status.history).map(|revision| revision.number).collect()
     };
-    kubeconfig
+    Some(numbers.iter().map(ToString::to_string).collect())
+}
+
+fn contexts(kubeconfig: Option<&Path>) -> Vec<String> {
+    kubeconfig::read(kubeconfig)
         .map(|kubeconfig| kubeconfig.contexts.into_iter().map(|context| context.name).collect())
         .unwrap_or_default()
 }
@@ -183,6 +228,7 @@ mod tests {
         let text = serde_json::json!({"apiVersion": "v1", "kind": "Config", "contexts": contexts});
         std::fs::write(&path, text.to_string()).unwrap();
         let connection = ConnectionOptions { kubeconfig: Some(path), ..ConnectionOptions::default() };
-        assert_eq!(names(Named::Contexts, &connection), ["kind-a"]);
+        let place = Place { connection, ..Place::default() };
+        assert_eq!(names(Named::Contexts, &place), ["kind-a"]);
     }
 }

@@ -102,7 +102,7 @@ pub async fn until_ready<K: Kind>(
     let Some(settled) = settled else { return Err(CommandError::interrupted_rollout(&subject, last.waiting())) };
     let (error, reason) = match settled {
         Ok(RolloutState::Failed { reason, message, .. }) => {
-            (CommandError::failed(format!("{shown} needs action: {reason}: {message}")), Some(reason))
+            (CommandError::rollout(&reason, format!("{shown} needs action: {reason}: {message}")), Some(reason))
         }
         Ok(RolloutState::Paused { decision, message }) => {
             let waits = CommandError::decision(format!("{shown} waits for your decision: {message}"));

@@ -46,7 +46,7 @@ pub async fn until_healthy(
                 }
                 None => format!("{name} has failed: {reason}: {message}"),
             };
-            Err(advised(CommandError::failed(failed), Some(&reason), name))
+            Err(advised(CommandError::rollout(&reason, failed), Some(&reason), name))
         }
         Ok(RolloutState::Paused { decision, message }) => {
             Err(advised(CommandError::decision(format!("{name}: {message}")), Some(decision.reason().as_str()), name))

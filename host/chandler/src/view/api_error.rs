@@ -24,10 +24,23 @@ impl Explained {
     }
 }
 
+/// The error of kube's client, if it is one.
+fn of_client<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a kube::Error> {
+    let boxed = || error.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref);
+    error.downcast_ref::<kube::Error>().or_else(boxed)
+}
+
+/// The answer of the API server, if the error is one.
+pub fn status<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
+    match of_client(error)? {
+        kube::Error::Api(status) => Some(status),
+        _ => None,
+    }
+}
+
 /// The error in words, if it is one of kube's client.
 pub fn explain(error: &(dyn Error + 'static)) -> Option<Explained> {
-    let boxed = || error.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref);
-    let error = error.downcast_ref::<kube::Error>().or_else(boxed)?;
+    let error = of_client(error)?;
     Some(match error {
         kube::Error::Api(status) => answer(status),
         kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => Explained::new(
@@ -78,7 +91,7 @@ pub fn is_kind_missing(error: &kube::Error) -> bool {
 }
 
 /// Whether the answer is about a path that the API server does not have, rather than about an object.
-fn is_unserved(status: &Status) -> bool {
+pub fn is_unserved(status: &Status) -> bool {
     let named = status.details.as_ref().is_some_and(|details| !details.name.is_empty());
     !named && !status.message.ends_with("not found") || status.message.trim() == "404 page not found"
 }

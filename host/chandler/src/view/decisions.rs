@@ -61,12 +61,12 @@ pub fn target(resolution: &Resolution, requested: Option<i64>) -> Result<&Decisi
         return kept
             .iter()
             .find(|it| it.number == number)
-            .ok_or_else(|| CommandError::failed(format!("Resolution {name} has no decision {number}")).hint(hint));
+            .ok_or_else(|| CommandError::not_found(format!("Resolution {name} has no decision {number}")).hint(hint));
     }
     let current = current(resolution);
     kept.iter()
         .rfind(|it| current.is_some_and(|current| it.number < current))
-        .ok_or_else(|| CommandError::failed(format!("Resolution {name} has no earlier decision")).hint(hint))
+        .ok_or_else(|| CommandError::not_found(format!("Resolution {name} has no earlier decision")).hint(hint))
 }
 
 fn current(resolution: &Resolution) -> Option<i64> {

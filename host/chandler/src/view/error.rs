@@ -2,9 +2,10 @@
 
 use std::{error::Error, fmt, io, process::ExitCode};
 
-use chandler_api::ReportingKind;
+use chandler_api::{Reason, ReportingKind};
 use chandler_core::descriptors_exhausted;
 
+pub use super::failure::FailureKind;
 use super::{
     api_error,
     diagnostics::{self, Finding},
@@ -12,40 +13,6 @@ use super::{
     terminal::Terminal,
     text::{one_line, printable},
 };
-
-/// Why a command failed. It determines the exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureKind {
-    /// The operation failed.
-    Failed,
-    /// The arguments are wrong.
-    Usage,
-    /// A timeout expired.
-    Timeout,
-    /// No set of bundles fits.
-    Unsatisfiable,
-    /// Nothing failed: a rollout waits for a decision of a user.
-    Decision,
-    /// The command received SIGINT or SIGTERM.
-    Interrupted,
-    /// The reader of standard output closed the pipe. That is not an error.
-    Closed,
-}
-
-impl FailureKind {
-    /// The exit code.
-    pub fn exit_code(self) -> u8 {
-        match self {
-            Self::Failed => 1,
-            Self::Usage => 2,
-            Self::Timeout => 3,
-            Self::Unsatisfiable => 5,
-            Self::Decision => 6,
-            Self::Interrupted => 130,
-            Self::Closed => 0,
-        }
-    }
-}
 
 /// The one error type of the commands.
 #[derive(Debug)]
@@ -67,7 +34,22 @@ impl CommandError {
         Self::new(FailureKind::Failed, message)
     }
 
-    /// Arguments that are invalid, contradict each other, or name something that does not exist.
+    /// The object, package or revision that the command is about does not exist.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::NotFound, message)
+    }
+
+    /// A permission, a policy or a check does not let the change through, and nothing was written.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Refused, message)
+    }
+
+    /// A rollout that ended with this reason of a condition.
+    pub fn rollout(reason: &str, message: impl Into<String>) -> Self {
+        Self::new(Reason::from_name(reason).map_or(FailureKind::Failed, FailureKind::of_reason), message)
+    }
+
+    /// Arguments that are invalid, contradict each other, or name a file or an option that does not exist.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(FailureKind::Usage, message)
     }
@@ -136,7 +118,8 @@ impl CommandError {
         Self::new(kind, "failed to write the output").because(error)
     }
 
-    /// Adds the cause, and the causes of the cause.
+    /// Adds the cause, and the causes of the cause. The answer of an API server also says whether the operation was refused, or its object
+    /// is missing.
     #[must_use]
     pub fn because(mut self, error: &(dyn Error + 'static)) -> Self {
         if let Some(exhausted) = descriptors_exhausted(error) {
@@ -146,6 +129,9 @@ impl CommandError {
         let mut next = Some(error);
         while let Some(error) = next {
             if let Some(explained) = api_error::explain(error) {
+                if let Some(status) = api_error::status(error).filter(|_| self.kind == FailureKind::Failed) {
+                    self.kind = FailureKind::of_status(status);
+                }
                 self.add_cause(&explained.cause);
                 self.hints.extend(explained.hint.filter(|hint| !self.hints.contains(hint)));
                 return self;

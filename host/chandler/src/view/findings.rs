@@ -33,7 +33,7 @@ pub fn check_approvable(name: &str, upgrades: &[Upgrade], expected: Option<&str>
             .hint(format!("`chandler status {name}` shows its status")));
     };
     match expected {
-        Some(expected) if expected != digest => Err(CommandError::failed(format!(
+        Some(expected) if expected != digest => Err(CommandError::refused(format!(
             "the findings about CRDs of {name} are others than those that were reviewed: {digest}"
         ))
         .hint(format!("`chandler diff {name} --findings` lists them"))),

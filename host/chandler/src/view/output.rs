@@ -18,10 +18,10 @@ pub enum Format {
     Json,
 }
 
-/// How a table is printed.
+/// How data is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DataFormat {
-    /// A table
+    /// Human-readable text
     Text,
     /// JSON, with every field
     Json,

@@ -19,7 +19,7 @@ pub fn pending<'a>(deployment: &'a BundleDeployment, digest: Option<&str>) -> Re
             .hint(format!("`chandler status {name}` shows its status")));
     };
     match digest {
-        Some(digest) if digest != pending.digest => Err(CommandError::failed(format!(
+        Some(digest) if digest != pending.digest => Err(CommandError::refused(format!(
             "another change of BundleDeployment {name} is pending approval: {}",
             pending.digest
         ))
@@ -33,7 +33,7 @@ pub fn check_approvable(name: &str, pending: &PendingChange, force: bool) -> Res
     if force || pending.refusals.is_empty() {
         return Ok(());
     }
-    Err(CommandError::failed(format!("the rollout of {name} would be refused, so it was not approved"))
+    Err(CommandError::refused(format!("the rollout of {name} would be refused, so it was not approved"))
         .hint(format!("fix the reasons for the refusal, or approve it anyway: `chandler approve {name} --force`")))
 }
 

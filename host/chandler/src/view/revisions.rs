@@ -101,11 +101,11 @@ pub fn target(deployment: &BundleDeployment, requested: Option<i64>) -> Result<&
     let history = history(deployment);
     let hint = format!("`chandler history {name}` shows the revisions");
     let Some(current) = history.last() else {
-        return Err(CommandError::failed(format!("BundleDeployment {name} has no revisions")).hint(hint));
+        return Err(CommandError::not_found(format!("BundleDeployment {name} has no revisions")).hint(hint));
     };
     match requested {
         Some(number) => history.iter().find(|revision| revision.number == number).ok_or_else(|| {
-            CommandError::failed(format!("BundleDeployment {name} has no revision {number}")).hint(hint)
+            CommandError::not_found(format!("BundleDeployment {name} has no revision {number}")).hint(hint)
         }),
         None => history
             .iter()
@@ -114,7 +114,7 @@ pub fn target(deployment: &BundleDeployment, requested: Option<i64>) -> Result<&
             })
             .ok_or_else(|| {
                 let message = format!("no earlier revision of BundleDeployment {name} succeeded with another release");
-                CommandError::failed(message).hint(hint)
+                CommandError::not_found(message).hint(hint)
             }),
     }
 }

@@ -3,6 +3,7 @@
 use chandler_api::{BundleDeployment, ChangeApproval};
 use kube::{Api, Client, ResourceExt as _, api::PostParams};
 
+use super::deployment::Effect;
 use crate::{CommandError, view::text::one_line};
 
 /// The field manager of ChangeApprovals.
@@ -22,9 +23,10 @@ pub async fn create(
     client: &Client,
     deployment: &BundleDeployment,
     approval: &ChangeApproval,
+    effect: Effect,
 ) -> Result<Approved, CommandError> {
     let approvals: Api<ChangeApproval> = Api::all(client.clone());
-    let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+    let parameters = PostParams { dry_run: effect == Effect::Check, field_manager: Some(FIELD_MANAGER.to_owned()) };
     let error = match approvals.create(&parameters, approval).await {
         Ok(created) => return Ok(Approved::Created(created.spec.approved_by)),
         Err(error) => error,

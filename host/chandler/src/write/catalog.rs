@@ -47,9 +47,10 @@ pub fn left(error: CommandError, name: &str) -> CommandError {
 }
 
 /// Deletes a Catalog.
-pub async fn delete(client: &Client, name: &str) -> Result<(), CommandError> {
+pub async fn delete(client: &Client, name: &str, effect: Effect) -> Result<(), CommandError> {
     let catalogs: Api<Catalog> = Api::all(client.clone());
-    catalogs.delete(name, &DeleteParams::background()).await.map(drop).map_err(|error| {
+    let parameters = DeleteParams { dry_run: effect == Effect::Check, ..DeleteParams::background() };
+    catalogs.delete(name, &parameters).await.map(drop).map_err(|error| {
         let failed = CommandError::failed(format!("failed to delete Catalog {name}")).because(&error);
         match &error {
             kube::Error::Api(status) if status.is_not_found() => {

@@ -152,13 +152,19 @@ pub fn to_revision(deployment: &BundleDeployment) -> Option<i64> {
 }
 
 /// Requests a reconcile, by a new value of its annotation; with `repair`, also one repair of the objects.
-pub async fn request_reconcile(client: &Client, name: &str, at: &str, repair: bool) -> Result<(), CommandError> {
+pub async fn request_reconcile(
+    client: &Client,
+    name: &str,
+    at: &str,
+    repair: bool,
+    effect: Effect,
+) -> Result<(), CommandError> {
     let mut annotations = json!({REQUESTED_AT_ANNOTATION: at});
     if let Some(annotations) = annotations.as_object_mut().filter(|_| repair) {
         annotations.insert(REPAIR_AT_ANNOTATION.to_owned(), at.into());
     }
-    merge::<BundleDeployment>(client, name, "chandler-reconcile", json!({"metadata": {"annotations": annotations}}))
-        .await
+    let patch = json!({"metadata": {"annotations": annotations}});
+    merge::<BundleDeployment>(client, name, "chandler-reconcile", patch, effect).await
 }
 
 #[cfg(test)]

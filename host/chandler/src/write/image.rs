@@ -79,6 +79,11 @@ impl Image {
         Ok(Self { manifest: manifest.to_string().into_bytes(), config, layer: layer.into() })
     }
 
+    /// The digest of the manifest.
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.manifest)
+    }
+
     /// The size of the compressed files.
     pub fn layer_bytes(&self) -> u64 {
         self.layer.len() as u64
@@ -124,7 +129,7 @@ pub async fn push(image: &Image, to: &ImageReference, registry: &RegistryOptions
         client.push_manifest_raw(&reference, image.manifest.clone(), media_type).await
     };
     pushed.await.map_err(|error| failed(&error))?;
-    Ok(Digest::of(&image.manifest))
+    Ok(image.digest())
 }
 
 async fn credentials(image: &ImageReference, registry: &RegistryOptions) -> Result<RegistryAuth, CommandError> {

@@ -7,6 +7,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
+use super::deployment::Effect;
 use crate::CommandError;
 
 /// The field manager of the patch.
@@ -17,6 +18,7 @@ pub async fn set_revision(
     client: Client,
     deployment: &BundleDeployment,
     revision: Option<i64>,
+    effect: Effect,
 ) -> Result<(), CommandError> {
     let name = deployment.name_any();
     let deployments: Api<BundleDeployment> = Api::all(client);
@@ -25,7 +27,11 @@ pub async fn set_revision(
         "metadata": {"resourceVersion": deployment.metadata.resource_version},
         "spec": {"rollout": {"toRevision": revision.map_or(Value::Null, Value::from)}},
     });
-    let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let parameters = PatchParams {
+        dry_run: effect == Effect::Check,
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
     deployments
         .patch(&name, &parameters, &Patch::Merge(patch))
         .await

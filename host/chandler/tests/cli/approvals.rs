@@ -66,14 +66,14 @@ fn a_change_that_would_be_refused_is_approved_only_with_force() {
     };
 
     let refused = run(&["approve", "second", "--yes"]);
-    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert_eq!(refused.code, Some(8), "{}", refused.stderr);
     assert!(refused.stdout.contains("\nwould be refused: "), "{}", refused.stdout);
     assert!(refused.stderr.contains("`chandler approve second --force`"), "{}", refused.stderr);
     let unconfirmed = run(&["approve", "second", "--force"]);
     assert_eq!(unconfirmed.code, Some(2), "{}", unconfirmed.stderr);
     assert!(unconfirmed.stderr.contains("--yes"), "{}", unconfirmed.stderr);
     let another = run(&["approve", "second", "--force", "--yes", "--digest", "sha256:0"]);
-    assert_eq!(another.code, Some(1), "{}", another.stderr);
+    assert_eq!(another.code, Some(8), "{}", another.stderr);
     assert_eq!(approvals(), []);
 
     for expected in ["approved by ", "approved this change before"] {
@@ -120,7 +120,7 @@ fn findings_about_crds_are_listed_and_allowed_by_digest() {
         run(&arguments.iter().chain(more).copied().collect::<Vec<_>>())
     };
     let listed = diff(&[]);
-    assert_eq!(listed.code, Some(1), "{}", listed.stderr);
+    assert_eq!(listed.code, Some(8), "{}", listed.stderr);
     for line in [
         "berths.harbour.example.com: 2 findings refuse the upgrade",
         "  maxLength (1): ",
@@ -135,7 +135,7 @@ fn findings_about_crds_are_listed_and_allowed_by_digest() {
 
     let approve = |findings: &str| run(&["approve", "harbour-operator", "--yes", "--bundle", files, findings]);
     let another = approve("--findings=sha256:0");
-    assert_eq!(another.code, Some(1), "{}", another.stderr);
+    assert_eq!(another.code, Some(8), "{}", another.stderr);
     assert!(another.stderr.contains("are others than those that were reviewed"), "{}", another.stderr);
     let approved = approve(&format!("--findings={digest}"));
     assert_eq!(approved.code, Some(0), "{}", approved.stderr);

@@ -139,7 +139,7 @@ async fn a_package_of_a_catalog_of_the_cluster_is_installed() {
         again.stderr
     );
     let unknown = session.install(&format!("{name}-2"), "harbor-operator", &from).await;
-    assert_eq!(unknown.code, Some(2));
+    assert_eq!(unknown.code, Some(7));
     assert!(unknown.stderr.contains(PACKAGE), "it names the similar package: {}", unknown.stderr);
 
     let upgrade = async |text: &str, more: &[&str]| {
@@ -254,7 +254,7 @@ async fn catalogs_of_olm_are_read_where_they_are() {
     }
     // Without the switch, they are not Catalogs for Chandler.
     let missing = session.run(&["catalog", "show", PACKAGE, "--catalog", &catalog]).await;
-    assert_eq!(missing.code, Some(1), "{}", missing.stderr);
+    assert_eq!(missing.code, Some(7), "{}", missing.stderr);
     assert!(missing.stderr.contains("not found"), "{}", missing.stderr);
 
     let name = session.world.name();
@@ -319,7 +319,7 @@ async fn a_catalog_with_errors_is_refused_with_their_lines() {
 #[test]
 fn the_manifests_of_a_catalog_are_printed_without_a_cluster() {
     let image = "quay.io/operatorhubio/catalog:latest";
-    let more = ["--pull-secret", "registry", "--poll-interval", "90", "-o", "yaml"];
+    let more = ["--pull-secret", "registry", "--poll-interval", "90", "--dry-run"];
     let printed = support::chandler([&["catalog", "add", "ours", image][..], &more].concat(), "").data();
     let [catalog] = support::documents(&printed).try_into().unwrap();
     assert_eq!(catalog["spec"]["source"]["image"], serde_json::json!({"ref": image, "pullSecret": "registry"}));
@@ -327,10 +327,10 @@ fn the_manifests_of_a_catalog_are_printed_without_a_cluster() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("a.yaml"), "schema: olm.package\nname: bell\n").unwrap();
     let place = directory.path().to_str().unwrap();
-    let printed = support::chandler(["catalog", "add", "ours", place, "-o", "yaml"], "").data();
+    let printed = support::chandler(["catalog", "add", "ours", place, "--dry-run"], "").data();
     let [map, _catalog] = support::documents(&printed).try_into().unwrap();
     assert_eq!(map["metadata"]["annotations"]["chandler.dev/catalogs"], "ours");
-    let refused = support::chandler(["catalog", "add", "ours", place, "--pull-secret", "x", "-o", "yaml"], "");
+    let refused = support::chandler(["catalog", "add", "ours", place, "--pull-secret", "x", "--dry-run"], "");
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
 }
 

@@ -87,8 +87,8 @@ impl Session {
     }
 }
 
-const OLD: &str = "./tests/fixtures/registry/harbour-operator.v0.1.0";
-const NEW: &str = "./tests/fixtures/registry/harbour-operator.v0.2.0";
+pub(crate) const OLD: &str = "./tests/fixtures/registry/harbour-operator.v0.1.0";
+pub(crate) const NEW: &str = "./tests/fixtures/registry/harbour-operator.v0.2.0";
 
 fn packed(bundle: &str) -> Vec<u8> {
     let arguments = ["--create", "--gzip", "--directory", bundle, "."];
@@ -267,10 +267,10 @@ async fn what_is_invalid_is_refused_before_anything_is_written() {
     let missing = format!("{}-extra", session.world.namespace);
     let label = session.label();
     let nowhere = session.run(&["install", &name, OLD, "-n", &missing, "--label", &label]).await;
-    assert_eq!(nowhere.code, Some(1), "{}", nowhere.stderr);
+    assert_eq!(nowhere.code, Some(7), "{}", nowhere.stderr);
     assert!(nowhere.stderr.contains("hint: --create-namespace creates it"), "{}", nowhere.stderr);
     let absent = session.run(&["upgrade", &name, OLD]).await;
-    assert_eq!(absent.code, Some(1), "{}", absent.stderr);
+    assert_eq!(absent.code, Some(7), "{}", absent.stderr);
     assert!(absent.stderr.contains("--install installs a bundle under a new name"), "{}", absent.stderr);
     assert!(session.world.deployments().get_opt(&name).await.unwrap().is_none());
     assert_eq!(session.content(&name).await, []);
@@ -319,7 +319,7 @@ async fn a_deployment_is_suspended_resumed_and_reconciled() {
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     assert_eq!(session.row(&name).await["state"], "Suspended");
     let refused = session.run(&["reconcile", &name]).await;
-    assert_eq!(refused.code, Some(1));
+    assert_eq!(refused.code, Some(8));
     assert!(refused.stderr.contains(&format!("hint: `chandler resume {name}`")), "{}", refused.stderr);
     let resumed = session.run(&["resume", &name]).await;
     assert_eq!(resumed.code, Some(0), "{}", resumed.stderr);

@@ -26,7 +26,7 @@ fn files_are_uploaded_and_read_back() {
     assert!(listed.starts_with("SIZE") && listed.contains("manifests/") && listed.contains(&digest), "{listed}");
     let directory = tempfile::tempdir().unwrap();
     let (files, archive) = (directory.path().join("files"), directory.path().join("lighthouse.tgz"));
-    let written = of(&["content", "lighthouse", "-o", files.to_str().unwrap()]);
+    let written = of(&["content", "lighthouse", "--to", files.to_str().unwrap()]);
     assert_eq!(written.code, Some(0), "{}", written.stderr);
     for entry in fs::read_dir(root().join(BUNDLE).join("manifests")).unwrap() {
         let path = entry.unwrap().path();
@@ -34,12 +34,12 @@ fn files_are_uploaded_and_read_back() {
         assert_eq!(fs::read(&path).unwrap(), fs::read(&copy).unwrap(), "{}", copy.display());
     }
     // Nothing is overwritten.
-    let again = of(&["content", "lighthouse", "-o", files.to_str().unwrap()]);
+    let again = of(&["content", "lighthouse", "--to", files.to_str().unwrap()]);
     assert_eq!(again.code, Some(2), "{}", again.stderr);
     assert!(again.stderr.contains("is not empty"), "{}", again.stderr);
-    assert_eq!(of(&["content", "lighthouse", "-o", archive.to_str().unwrap()]).code, Some(0));
+    assert_eq!(of(&["content", "lighthouse", "--to", archive.to_str().unwrap()]).code, Some(0));
     assert_eq!(fs::read(&archive).unwrap()[..2], [0x1f, 0x8b]);
-    let again = of(&["content", "lighthouse", "-o", archive.to_str().unwrap()]);
+    let again = of(&["content", "lighthouse", "--to", archive.to_str().unwrap()]);
     assert_eq!(again.code, Some(1), "{}", again.stderr);
 
     // An upgrade uploads first; the same files are not uploaded twice.
@@ -60,7 +60,7 @@ fn files_are_uploaded_and_read_back() {
             "start the controller with --content-address",
         ),
         // Nothing was created for it.
-        (vec!["status", "other"], 1, "not found"),
+        (vec!["status", "other"], 7, "not found"),
         (vec!["content", "lighthouse", "--content-url", "http://localhost"], 2, "it is not an https URL"),
         (vec!["install", "x", "quay.io/example/a:v1", "--upload"], 2, "--upload is for files of this machine"),
     ] {

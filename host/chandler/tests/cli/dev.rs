@@ -115,7 +115,7 @@ fn a_kept_control_plane_serves_status_until_sigterm() {
     );
     assert!(objects.iter().all(|object| object["health"] == "healthy"));
     let unknown = status(&["nobody"]);
-    assert_eq!(unknown.code, Some(1));
+    assert_eq!(unknown.code, Some(7));
     assert!(unknown.stderr.contains("hint: `kubectl get bundledeployments`"), "{}", unknown.stderr);
 
     let kubeconfig = kept.kubeconfig.clone();

@@ -26,7 +26,7 @@ async fn findings_about_crds_of_a_directory_are_listed_and_approved_as_printed()
         "maxLength: 31",
     );
     let refused = session.run(&["upgrade", &name, next.path().to_str().unwrap()]).await;
-    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert_eq!(refused.code, Some(8), "{}", refused.stderr);
     assert_eq!(refused.stderr.matches("^.spec.ship").count(), 1, "a finding is printed once: {}", refused.stderr);
     let watched = session.run(&["status", &name, "--watch"]).await;
     let watched = watched.stderr + &watched.stdout;

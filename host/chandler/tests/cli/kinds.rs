@@ -60,7 +60,7 @@ async fn a_catalog_is_shown_fetched_again_suspended_and_resumed() {
 
     assert_eq!(session.run(&["suspend", &target]).await.code, Some(0));
     let suspended = session.run(&["reconcile", &target]).await;
-    assert_eq!(suspended.code, Some(1), "{}", suspended.stderr);
+    assert_eq!(suspended.code, Some(8), "{}", suspended.stderr);
     assert!(suspended.stderr.contains(&format!("`chandler resume {target}`")), "{}", suspended.stderr);
     server.serve(archive(directory.path(), 3));
     let resumed = session.run(&["resume", &target, "--timeout", "1m"]).await;
@@ -69,7 +69,7 @@ async fn a_catalog_is_shown_fetched_again_suspended_and_resumed() {
     assert_eq!(shown["contents"]["packages"], 3, "{shown}");
     assert_eq!(session.run(&["catalog", "remove", &target]).await.code, Some(0));
     let gone = session.run(&["status", &target]).await;
-    assert_eq!(gone.code, Some(1), "{}", gone.stderr);
+    assert_eq!(gone.code, Some(7), "{}", gone.stderr);
     assert!(gone.stderr.contains("`kubectl get catalogs` lists them all"), "{}", gone.stderr);
     session.world.finish().await;
 }

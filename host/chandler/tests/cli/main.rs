@@ -12,6 +12,7 @@ mod detection;
 mod dev;
 mod dev_day;
 mod events;
+mod flags;
 mod golden;
 mod hints;
 mod hostile;

@@ -218,7 +218,7 @@ async fn a_subscription_is_migrated_without_a_restart() {
     let parameters = PatchParams::default();
     workloads(world).patch(&live.name_any(), &parameters, &patch("example.com/other:v1")).await.unwrap();
     let refused = session.run(&apply).await;
-    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert_eq!(refused.code, Some(8), "{}", refused.stderr);
     assert!(refused.stderr.contains("would restart Pods; nothing was changed"), "{}", refused.stderr);
     assert!(world.deployments().get_opt(&name).await.unwrap().is_none());
     workloads(world).patch(&live.name_any(), &parameters, &patch(&deployed)).await.unwrap();
@@ -245,7 +245,7 @@ async fn a_cluster_extension_is_migrated_without_a_restart() {
     run_bundle(world, &image, &managers[0], true).await;
     let before = state(&workload(world).await);
     let missing = session.run(&["migrate", "olmv1", "no-such"]).await;
-    assert_eq!(missing.code, Some(1), "{}", missing.stderr);
+    assert_eq!(missing.code, Some(7), "{}", missing.stderr);
     let applied = session.run(&["migrate", "olmv1", &name, "--apply", "--yes", "--label", &label, "--allow-new"]).await;
     assert_eq!(applied.code, Some(0), "{}", applied.stderr);
     check_adopted(world, &before, &managers).await;
@@ -325,7 +325,7 @@ async fn a_forged_installation_is_refused() {
     };
 
     let unconfirmed = session.run(&["migrate", "olm", &by, "--apply", "--yes"]).await;
-    assert_eq!(unconfirmed.code, Some(1), "{}", unconfirmed.stderr);
+    assert_eq!(unconfirmed.code, Some(8), "{}", unconfirmed.stderr);
     assert!(unconfirmed.stderr.contains("is not confirmed; nothing was changed"), "{}", unconfirmed.stderr);
     untouched().await;
 
@@ -334,7 +334,7 @@ async fn a_forged_installation_is_refused() {
     let apply = ["migrate", "olm", &by, "--apply", "--yes", "--image", &named];
     for arguments in [apply.to_vec(), [&apply[..], &["--allow-new"]].concat()] {
         let refused = session.run(&arguments).await;
-        assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+        assert_eq!(refused.code, Some(8), "{}", refused.stderr);
         let text = &refused.stderr;
         assert!(text.contains(&format!("2 objects of the bundle do not belong to Subscription {by}")), "{text}");
         assert!(text.contains(&format!("ClusterRole.rbac.authorization.k8s.io {vendor}")), "{text}");
@@ -346,7 +346,7 @@ async fn a_forged_installation_is_refused() {
     world.delete(&stolen).await;
     api(world, &theirs).delete(&vendor, &DeleteParams::default()).await.unwrap();
     let refused = session.run(&apply).await;
-    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert_eq!(refused.code, Some(8), "{}", refused.stderr);
     assert!(refused.stderr.contains("would be new; nothing was changed"), "{}", refused.stderr);
     let admin = format!("ClusterRoleBinding {name}-admin, which gives cluster-admin to mallory");
     assert!(refused.stderr.contains(&admin), "{}", refused.stderr);
@@ -372,7 +372,7 @@ async fn an_account_that_cannot_install_is_refused_before_anything_is_detached()
     let apply = ["migrate", "olmv1", &name, "--apply", "--yes", "--label", &label, "--allow-new"];
 
     let absent = session.run(&apply).await;
-    assert_eq!(absent.code, Some(1), "{}", absent.stderr);
+    assert_eq!(absent.code, Some(8), "{}", absent.stderr);
     let account = format!("the ServiceAccount {}/installer does not exist", world.namespace);
     assert!(absent.stderr.contains(&account), "{}", absent.stderr);
     assert!(absent.stderr.contains("nothing was changed"), "{}", absent.stderr);
@@ -382,7 +382,7 @@ async fn an_account_that_cannot_install_is_refused_before_anything_is_detached()
     let installer = serde_json::from_value(json!({"metadata": {"name": "installer"}})).unwrap();
     accounts.create(&PostParams::default(), &installer).await.unwrap();
     let powerless = session.run(&apply).await;
-    assert_eq!(powerless.code, Some(1), "{}", powerless.stderr);
+    assert_eq!(powerless.code, Some(8), "{}", powerless.stderr);
     assert!(powerless.stderr.contains("lacks permissions"), "{}", powerless.stderr);
     assert!(powerless.stderr.contains("OLM v1 ignores spec.serviceAccount"), "{}", powerless.stderr);
     let grant =

@@ -84,7 +84,7 @@ async fn a_resolution_is_explained_rolled_back_and_follows_the_catalogs_again() 
         assert!(followed.stdout.contains(part), "no {part:?}: {}", followed.stdout);
     }
     let first = session.run(&["rollback", &target]).await;
-    assert_eq!(first.code, Some(1), "{}", first.stderr);
+    assert_eq!(first.code, Some(7), "{}", first.stderr);
     assert!(first.stderr.contains("has no earlier decision"), "{}", first.stderr);
 
     let resolutions: Api<Resolution> = Api::all(session.world.client.clone());
@@ -131,7 +131,7 @@ async fn a_resolution_is_explained_rolled_back_and_follows_the_catalogs_again() 
 
     session.data(&["suspend", &target]).await;
     let refused = session.run(&["reconcile", &target]).await;
-    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert_eq!(refused.code, Some(8), "{}", refused.stderr);
     assert!(refused.stderr.contains(&format!("`chandler resume {target}`")), "{}", refused.stderr);
     session.data(&["resume", &target, "--timeout", "2m"]).await;
     session.data(&["reconcile", &target, "--timeout", "2m"]).await;

@@ -48,7 +48,7 @@ fn a_rollout_is_followed_previewed_and_rolled_back() {
         serde_json::from_str(&run(&["diff", NEW, "--name", "harbour-operator", "-o", "json"]).stdout).unwrap();
     assert!(json["changes"].as_array().unwrap().iter().any(|change| change["kind"] == "remove"), "{json}");
     let unowned = run(&["diff", NEW, "--name", "unowned", "--namespace", "default"]);
-    assert_eq!(unowned.code, Some(1), "{}", unowned.stderr);
+    assert_eq!(unowned.code, Some(8), "{}", unowned.stderr);
     assert!(
         unowned.stdout.contains("it exists and is controlled by BundleDeployment harbour-operator"),
         "{}",
@@ -66,7 +66,7 @@ fn a_rollout_is_followed_previewed_and_rolled_back() {
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("no change of BundleDeployment harbour-operator is pending"), "{}", refused.stderr);
     let refused = run(&["rollback", "harbour-operator"]);
-    assert_eq!(refused.code, Some(1));
+    assert_eq!(refused.code, Some(7));
     assert!(refused.stderr.contains("`chandler history harbour-operator` shows"), "{}", refused.stderr);
     run(&["rollback", "harbour-operator", "--to", "1"]).data();
     let pinned = run(&["status", "harbour-operator", "--watch", "--timeout", "1m"]).data();
@@ -85,7 +85,7 @@ fn adoption_lists_objects_and_deletion_has_a_preview() {
     assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(0), ""), "{}", nothing.stderr);
     assert!(nothing.stderr.contains("no object to adopt for harbour-operator"), "{}", nothing.stderr);
     let unknown = run(&["adopt", "harbour-operator", "ConfigMap/nothing", "--bundle", OLD, "--yes"]);
-    assert_eq!(unknown.code, Some(1));
+    assert_eq!(unknown.code, Some(7));
     assert!(unknown.stderr.contains("ConfigMap nothing is not among the objects"), "{}", unknown.stderr);
 
     let shown = run(&["delete", "harbour-operator", "--dry-run"]);
@@ -110,7 +110,7 @@ fn adoption_lists_objects_and_deletion_has_a_preview() {
     let deleted = run(&["delete", "harbour-operator", "--yes", "--timeout", "1m"]);
     assert_eq!(deleted.code, Some(0), "{}", deleted.stderr);
     assert!(deleted.stderr.contains("deleted: harbour-operator"), "{}", deleted.stderr);
-    assert_eq!(run(&["status", "harbour-operator"]).code, Some(1));
+    assert_eq!(run(&["status", "harbour-operator"]).code, Some(7));
 }
 
 #[test]

@@ -59,10 +59,13 @@ fn problem(root: &clap::Command, arguments: &str) -> Option<String> {
     let Some(command) = root.find_subcommand(name) else { return Some(format!("no command {name}")) };
     // Such as `chandler catalog add`.
     let inner = words.peek().and_then(|word| command.find_subcommand(word));
-    let known: BTreeSet<&str> = [root, command]
+    // Others of the program are for a place before the command.
+    let global = root.get_arguments().filter(|argument| argument.is_global_set());
+    let known: BTreeSet<&str> = [command]
         .into_iter()
         .chain(inner)
         .flat_map(clap::Command::get_arguments)
+        .chain(global)
         .flat_map(|argument| argument.get_long().into_iter().chain(argument.get_all_aliases().unwrap_or_default()))
         .chain(["help"])
         .collect();

@@ -92,7 +92,13 @@ impl Election {
         identity: String,
     ) -> Self {
         let own = LeaseName { namespace: namespace.to_owned(), name: name.to_owned(), identity };
-        Self { connect: Arc::new(connect), own, installation: None, timing: Timing::default(), waiting: Arc::new(|| {}) }
+        Self {
+            connect: Arc::new(connect),
+            own,
+            installation: None,
+            timing: Timing::default(),
+            waiting: Arc::new(|| {}),
+        }
     }
 
     /// Replaces the times of the election.

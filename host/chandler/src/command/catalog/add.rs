@@ -39,11 +39,11 @@ const QUOTED: usize = 5;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  What was created and the result on standard error; with -o, the objects on standard output, and
-  nothing is created.
+  What was created and the result on standard error; with --dry-run, the objects on standard
+  output, and nothing is created.
 
 Exit codes: 0 the catalog is ready, or created with --wait=false; 1 failed; 2 wrong usage; 3 not ready
-  before the timeout
+  before the timeout; 8 refused
 
 Required permissions: `create` on catalogs.chandler.dev; for files of this machine, `create` and `patch`
 on configmaps in the controller's namespace.
@@ -53,7 +53,7 @@ Examples:
   One that is preferred, from a private registry:
     chandler catalog add ours registry.example.com/catalog:v1 --priority 10 --pull-secret registry
   A manifest for Git:
-    chandler catalog add ours registry.example.com/catalog:v1 -o yaml > catalog.yaml")]
+    chandler catalog add ours registry.example.com/catalog:v1 --dry-run > catalog.yaml")]
 pub struct Add {
     /// Name of the Catalog
     #[arg(value_name = "NAME", value_parser = values::dns_label)]
@@ -80,8 +80,12 @@ pub struct Add {
     pub labels: Vec<(String, String)>,
 
     /// Print the objects that would be created, and create nothing. `kubectl apply --server-side -f -` accepts them
-    #[arg(short, long, value_enum, value_name = "FORMAT")]
-    pub output: Option<Format>,
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Output format of --dry-run
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml, requires = "dry_run")]
+    pub output: Format,
 
     /// Wait until the catalog is ready or was refused. `--wait=false` returns at once
     #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
@@ -117,8 +121,8 @@ impl Add {
         };
         let mut wanted = Catalog::new(&self.name, spec);
         wanted.labels_mut().extend(self.labels.iter().cloned());
-        if let Some(format) = self.output {
-            return print(&config_maps, &wanted, format);
+        if self.dry_run {
+            return print(&config_maps, &wanted, self.output);
         }
         let client = cluster::client(&self.connection.options()).await?;
         // The API server checks the object before anything is created for it.
@@ -173,7 +177,7 @@ impl Add {
         }
         let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
         let opened = catalogs::content(&self.catalog, &cache, &self.fetching.options()).await?;
-        if self.output.is_none() {
+        if !self.dry_run {
             self.check(&*opened.content, &cache)?;
         }
         let namespace = &self.system_namespace.system_namespace;

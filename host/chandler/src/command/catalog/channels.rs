@@ -2,7 +2,7 @@
 
 use crate::{
     CommandError,
-    arguments::{catalogs::CatalogArguments, format::DataFormat},
+    arguments::{catalogs::CatalogArguments, format::ListFormat},
     read::catalogs,
     view::{catalogs::channels, output, terminal::Terminal},
 };
@@ -15,7 +15,7 @@ use crate::{
 Output:
   A table on standard output; -o json and yaml have a list of packages with their `channels`.
 
-Exit codes: 0 success; 1 failed; 2 wrong usage, or no catalog has the package
+Exit codes: 0 success, 1 failed, 2 wrong usage, 7 no catalog has the package
 
 Examples:
   chandler catalog channels prometheus --catalog quay.io/operatorhubio/catalog:latest")]
@@ -25,8 +25,8 @@ pub struct Channels {
     pub package: String,
 
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
-    pub output: DataFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Text)]
+    pub output: ListFormat,
 
     /// The catalogs.
     #[command(flatten)]
@@ -42,7 +42,7 @@ impl Channels {
             .iter()
             .map(|it| serde_json::json!({"catalog": it.catalog, "package": it.name, "channels": it.channels}))
             .collect();
-        let text = || channels(&packages.iter().collect::<Vec<_>>(), Terminal::output().columns());
-        output::print(&output::data(&data, self.output, text)?)
+        let text = || channels(&packages.iter().collect::<Vec<_>>(), self.output.columns());
+        output::print(&output::data(&data, self.output.data(), text)?)
     }
 }

@@ -8,11 +8,8 @@ use crate::{
     CommandError,
     arguments::{catalogs::Fetching, format::DataFormat},
     read::catalogs,
-    view::{catalogs::differences, output, terminal::Terminal, text::count},
+    view::{catalogs::differences, failure::FailureKind, output, terminal::Terminal, text::count},
 };
-
-/// The exit code if something differs.
-const DIFFERS: u8 = 4;
 
 /// Compare two catalogs
 ///
@@ -60,6 +57,6 @@ impl Diff {
         } else {
             format!("{} differ", count(found.len(), "package"))
         });
-        Ok(ExitCode::from(if found.is_empty() { 0 } else { DIFFERS }))
+        Ok(ExitCode::from(if found.is_empty() { 0 } else { FailureKind::Changes.exit_code() }))
     }
 }

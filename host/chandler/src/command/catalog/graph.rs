@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use super::{check_channels, marks::InstalledArgument};
 use crate::{
     CommandError,
-    arguments::catalogs::CatalogArguments,
+    arguments::{catalogs::CatalogArguments, format::DataFormat},
     read::catalogs::{self, damaged, unknown_package},
     view::{catalogs as view, output, terminal::Terminal, text::one_line},
 };
@@ -25,7 +25,7 @@ Output:
   with its newest bundle first. A long channel is folded to its newest bundles and those around the
   marks; --all shows it whole.
 
-Exit codes: 0 success; 1 failed; 2 wrong usage, or no catalog has the package
+Exit codes: 0 success, 1 failed, 2 wrong usage, 7 no catalog has the package
 
 Examples:
   chandler catalog graph prometheus --catalog quay.io/operatorhubio/catalog:latest
@@ -64,6 +64,10 @@ pub struct Graph {
 pub enum GraphFormat {
     /// A line for each bundle
     Text,
+    /// JSON, the channels with their entries, as in the catalog
+    Json,
+    /// YAML, as JSON
+    Yaml,
     /// A Mermaid flowchart, for Markdown
     Mermaid,
     /// An SVG image
@@ -91,7 +95,7 @@ impl Graph {
         };
         check_channels(&self.package, &self.channels, blobs.channels.iter().map(|it| it.value.name.as_str()))?;
         let marks = self.installed.marks(&self.package, &self.channels, &catalogs, client.as_ref(), terminal).await?;
-        let drawn = self.draw(&self.chosen(blobs), &marks.for_graph());
+        let drawn = self.draw(&self.chosen(blobs), &marks.for_graph())?;
         if self.output == GraphFormat::Text { output::show(&drawn) } else { output::print(&drawn) }
     }
 
@@ -105,8 +109,10 @@ impl Graph {
         chosen
     }
 
-    fn draw(&self, channels: &[&Channel], marks: &Marks<'_>) -> String {
-        match self.output {
+    fn draw(&self, channels: &[&Channel], marks: &Marks<'_>) -> Result<String, CommandError> {
+        Ok(match self.output {
+            GraphFormat::Json => output::json(&channels)?,
+            GraphFormat::Yaml => output::data(&channels, DataFormat::Yaml, String::new)?,
             GraphFormat::Mermaid => graph::as_mermaid(channels, marks),
             GraphFormat::Svg => view::svg(&self.package, channels, marks),
             GraphFormat::Text => {
@@ -117,7 +123,7 @@ impl Graph {
                 };
                 channels.iter().map(one).collect::<Vec<_>>().join("\n")
             }
-        }
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use chandler_core::Severity;
 
 use crate::{
     CommandError,
-    arguments::catalogs::Fetching,
+    arguments::{catalogs::Fetching, format::DataFormat},
     command::lint::LintFormat,
     read::{
         cache,
@@ -62,12 +62,14 @@ impl Lint {
         let sources =
             Sources { content: Some(&*opened.content), directory: opened.directory.as_ref(), ..Sources::default() };
         let shown = origin::shown(&self.catalog);
+        let report = serde_json::json!({"catalog": shown, "findings": findings});
         output::print(&match self.output {
             LintFormat::Text => {
                 let text = diagnostics::render(&diagnostics::findings(&findings, &sources), &Terminal::output());
                 terminal::drawn(&text).into_owned()
             }
-            LintFormat::Json => output::json(&serde_json::json!({"catalog": shown, "findings": findings}))?,
+            LintFormat::Json => output::json(&report)?,
+            LintFormat::Yaml => output::data(&report, DataFormat::Yaml, String::new)?,
             LintFormat::Sarif => output::json(&sarif::log(&findings, &sources))?,
         })?;
         let number = |severity| findings.iter().filter(|finding| finding.severity == severity).count();

@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::{
     CommandError,
-    arguments::{catalogs::CatalogArguments, format::DataFormat},
+    arguments::{catalogs::CatalogArguments, format::ListFormat},
     read::{catalogs, cluster_catalogs::ClusterCatalogs},
     view::{
         catalogs::{PackageRow, packages},
@@ -42,8 +42,8 @@ pub struct List {
     pub packages: bool,
 
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
-    pub output: DataFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Text)]
+    pub output: ListFormat,
 
     /// The catalogs.
     #[command(flatten)]
@@ -59,8 +59,8 @@ impl List {
         let catalogs = catalogs::open(&self.catalogs.options(), terminal).await?;
         let all = super::all(&catalogs)?;
         let rows: Vec<PackageRow<'_>> = all.iter().map(PackageRow::from).collect();
-        let text = || packages(&rows, Terminal::output().columns());
-        output::print(&output::data(&rows, self.output, text)?)
+        let text = || packages(&rows, self.output.columns());
+        output::print(&output::data(&rows, self.output.data(), text)?)
     }
 
     /// Prints the Catalogs of the cluster.
@@ -69,13 +69,13 @@ impl List {
         let catalogs = ClusterCatalogs::of(&options).list().await.map_err(|error| {
             error.hint("without a cluster, name a catalog: `--catalog ./catalog`, or an image or a URL")
         })?;
-        if catalogs.is_empty() && self.output == DataFormat::Text {
+        if catalogs.is_empty() && self.output.is_table() {
             terminal.line("no Catalogs: `chandler catalog add NAME IMAGE` adds one");
             return Ok(());
         }
         let now = Timestamp::now();
         let rows: Vec<CatalogRow> = catalogs.iter().map(|catalog| CatalogRow::new(catalog, now)).collect();
-        output::print(&output::data(&rows, self.output, || table(&rows, Terminal::output()))?)?;
+        output::print(&output::data(&rows, self.output.data(), || table(&rows, self.output.frame()))?)?;
         for line in problems(&rows) {
             terminal.line(line);
         }

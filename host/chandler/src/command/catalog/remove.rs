@@ -4,7 +4,7 @@ use chandler_api::ReportingKind;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, target::Takes},
+    arguments::{connection::Connection, dry_run::DryRun, target::Takes},
     read::cluster,
     view::terminal::Terminal,
     write::catalog,
@@ -20,7 +20,7 @@ pub(in crate::command) const TAKES: Takes = Takes::kinds(&[ReportingKind::Catalo
 /// installed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
-Exit codes: 0 success, 1 failed, 2 wrong usage
+Exit codes: 0 success, 1 failed, 2 wrong usage, 7 not found, 8 refused
 
 Required permissions: `delete` on catalogs.chandler.dev.
 
@@ -31,6 +31,10 @@ pub struct Remove {
     #[arg(value_name = "NAME", value_parser = TAKES.name())]
     pub name: String,
 
+    /// Whether anything is written.
+    #[command(flatten)]
+    pub dry_run: DryRun,
+
     /// How the command connects to the cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -40,8 +44,9 @@ impl Remove {
     /// Deletes the Catalog.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let client = cluster::client(&self.connection.options()).await?;
-        catalog::delete(&client, &self.name).await?;
-        terminal.line(format!("deleted Catalog {}", self.name));
+        catalog::delete(&client, &self.name, self.dry_run.effect()).await?;
+        let name = &self.name;
+        terminal.line(self.dry_run.line(&format!("deleted Catalog {name}"), &format!("delete Catalog {name}")));
         Ok(())
     }
 }

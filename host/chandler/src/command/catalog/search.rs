@@ -2,7 +2,7 @@
 
 use crate::{
     CommandError,
-    arguments::{catalogs::CatalogArguments, format::DataFormat},
+    arguments::{catalogs::CatalogArguments, format::ListFormat},
     read::catalogs,
     view::{
         catalogs::{PackageRow, found},
@@ -40,8 +40,8 @@ pub struct Search {
     pub platform: bool,
 
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
-    pub output: DataFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Text)]
+    pub output: ListFormat,
 
     /// The catalogs.
     #[command(flatten)]
@@ -67,10 +67,10 @@ impl Search {
                 format!("no {what} mentions {words}")
             };
             terminal.line(nothing);
-            if self.output == DataFormat::Text {
+            if self.output.is_table() {
                 return Ok(());
             }
         }
-        output::print(&output::data(&rows, self.output, || found(&rows, Terminal::output().columns()))?)
+        output::print(&output::data(&rows, self.output.data(), || found(&rows, self.output.columns()))?)
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 Output:
   Text on standard output; -o json and yaml have a list with the package in each catalog.
 
-Exit codes: 0 success; 1 failed; 2 wrong usage, or no catalog has the package
+Exit codes: 0 success, 1 failed, 2 wrong usage, 7 no catalog has the package
 
 Examples:
   chandler catalog show prometheus --catalog quay.io/operatorhubio/catalog:latest

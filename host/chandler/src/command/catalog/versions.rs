@@ -5,7 +5,7 @@ use chandler_catalog::overview::VersionOverview;
 use super::{check_channels, marks::InstalledArgument};
 use crate::{
     CommandError,
-    arguments::{catalogs::CatalogArguments, format::DataFormat},
+    arguments::{catalogs::CatalogArguments, format::ListFormat},
     read::catalogs,
     view::{catalogs::versions, output, terminal::Terminal},
 };
@@ -17,7 +17,7 @@ Output:
   A table on standard output; -o json and yaml have a list of packages with their `versions`. The
   column STATE shows what is installed, what would be next, and what is deprecated.
 
-Exit codes: 0 success; 1 failed; 2 wrong usage, or no catalog has the package
+Exit codes: 0 success, 1 failed, 2 wrong usage, 7 no catalog has the package
 
 Examples:
   chandler catalog versions prometheus --catalog quay.io/operatorhubio/catalog:latest
@@ -37,8 +37,8 @@ pub struct Versions {
     pub installed: InstalledArgument,
 
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
-    pub output: DataFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Text)]
+    pub output: ListFormat,
 
     /// The catalogs.
     #[command(flatten)]
@@ -65,8 +65,8 @@ impl Versions {
                     "installed": marks.installed, "next": marks.next})
             })
             .collect();
-        output::print(&output::data(&data, self.output, || {
-            versions(&rows, &marks.for_graph(), Terminal::output().columns())
+        output::print(&output::data(&data, self.output.data(), || {
+            versions(&rows, &marks.for_graph(), self.output.columns())
         })?)
     }
 }

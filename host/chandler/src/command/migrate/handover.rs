@@ -74,6 +74,10 @@ pub(super) async fn run(
         return Ok(());
     }
     check(&plans, arguments)?;
+    if arguments.dry_run {
+        terminal.line(format!("would migrate {}; nothing was changed", count(number, "installation")));
+        return Ok(());
+    }
     let question = format!("migrate {}?", count(number, "installation"));
     if !confirmation::confirmed(terminal, &question, arguments.yes)? {
         terminal.line("nothing was changed");
@@ -255,13 +259,13 @@ fn check(plans: &[Plan<'_>], arguments: &Migrate) -> Result<(), CommandError> {
         let name = plan.deployment.name_any();
         let from = &plan.migration.from;
         if let Some(problem) = &plan.migration.unconfirmed {
-            return Err(CommandError::failed(format!("the image of {from} is not confirmed; nothing was changed"))
+            return Err(CommandError::refused(format!("the image of {from} is not confirmed; nothing was changed"))
                 .cause(problem.clone())
                 .hint(format!("if it is the right one, name it: `--image {}=IMAGE`", quoted(&from.name))));
         }
         if !plan.strangers.is_empty() {
             let number = count(plan.strangers.len(), "object");
-            let failed = CommandError::failed(format!(
+            let failed = CommandError::refused(format!(
                 "{number} of the bundle do not belong to {from} alone; nothing was changed"
             ));
             return Err(plan.strangers.iter().cloned().fold(failed, CommandError::cause).hint(
@@ -273,13 +277,13 @@ fn check(plans: &[Plan<'_>], arguments: &Migrate) -> Result<(), CommandError> {
         if !plan.new.is_empty() && !arguments.allow_new {
             let number = count(plan.new.len(), "object");
             let failed =
-                CommandError::failed(format!("{number} of the bundle of {from} would be new; nothing was changed"));
+                CommandError::refused(format!("{number} of the bundle of {from} would be new; nothing was changed"));
             return Err(plan.new.iter().cloned().fold(failed, CommandError::cause).hint(
                 "OLM runs the installation without them: read what they are, and pass --allow-new if the bundle is what you mean to install",
             ));
         }
         if let Some(refusal) = plan.preview.refusals.first() {
-            let refused = CommandError::failed(format!("the rollout of {name} would be refused; nothing was changed"))
+            let refused = CommandError::refused(format!("the rollout of {name} would be refused; nothing was changed"))
                 .cause(difference::refusal(refusal));
             // The BundleDeployment that the message is about does not exist yet.
             return Err(match plan.migration.rbac_command() {
@@ -292,8 +296,9 @@ fn check(plans: &[Plan<'_>], arguments: &Migrate) -> Result<(), CommandError> {
         }
         let restarts = restarts(&plan.adoptees, &plan.preview.changes);
         if !restarts.is_empty() && !arguments.allow_restart {
-            let failed =
-                CommandError::failed(format!("adopting the objects of {name} would restart Pods; nothing was changed"));
+            let failed = CommandError::refused(format!(
+                "adopting the objects of {name} would restart Pods; nothing was changed"
+            ));
             return Err(restarts.into_iter().fold(failed, CommandError::cause).hint(
                 "set spec.config (deploymentConfig) or spec.ignoreDifferences to keep the differences: save the output without --apply, \
                  change it, apply it, and use `chandler adopt`; or pass --allow-restart",
@@ -351,7 +356,7 @@ async fn is_adopted(
     let name = deployment.name_any();
     // Earlier versions of this command began with a suspended BundleDeployment.
     if deployment.spec.suspend {
-        change::set_suspend::<BundleDeployment>(client, &name, false).await?;
+        change::set_suspend::<BundleDeployment>(client, &name, false, Effect::Store).await?;
     }
     let remaining: Vec<String> = managers.iter().map(|manager| one_line(&manager.to_string())).collect();
     let remaining = remaining.join(" and ");

@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &Migrate, terminal: &Terminal) -> Result<(), Comman
     let plan = cvo::plan(&name, &read(&directory)?).map_err(|error| {
         CommandError::failed(format!("{} cannot become a package", directory.display())).because(&error)
     })?;
-    output::print(&output::yaml(std::slice::from_ref(&plan.operator))?)?;
+    output::print(&output::write(std::slice::from_ref(&plan.operator), arguments.output)?)?;
     for (file, reason) in &plan.stays {
         terminal.line(format!("stays in the payload: {}: {}", one_line(file), one_line(reason)));
     }
