@@ -143,10 +143,11 @@ fn completes(argument: &Arg, command: &str) -> Option<Completes> {
     if argument.is_positional() {
         let objects = Named::Objects(taken(command).taken());
         let names: Vec<&str> = argument.get_value_names()?.iter().map(AsRef::as_ref).collect();
-        // The names of `install` and `catalog add` are new.
-        let is_new = matches!(command, "install" | "add");
         return match names.as_slice() {
-            ["NAME"] if !is_new => Some(Completes::Name(objects)),
+            // The only argument of `install` is the bundle; the name of a Catalog to add is new.
+            ["NAME"] if command == "install" => Some(Completes::NameOrPath(Named::Packages)),
+            ["NAME"] if command == "add" => None,
+            ["NAME"] => Some(Completes::Name(objects)),
             ["NAME|BUNDLE"] => Some(Completes::NameOrPath(objects)),
             ["BUNDLE"] if matches!(command, "install" | "upgrade") => Some(Completes::NameOrPath(Named::Packages)),
             ["PACKAGE" | "PACKAGE[@RANGE]"] => Some(Completes::Name(Named::Packages)),
@@ -260,7 +261,7 @@ mod tests {
             ("catalog remove", "name", objects(CATALOG)),
             ("catalog show", "package", Some(Completes::Name(Named::Packages))),
             ("catalog graph", "catalogs", Some(Completes::NameOrPath(Named::Objects(CATALOG)))),
-            ("install", "name", None),
+            ("install", "name", Some(Completes::NameOrPath(Named::Packages))),
             ("catalog add", "name", None),
             ("render", "name", None),
             ("render", "bundle", None),
