@@ -34,10 +34,11 @@ pub(super) const TAKES: Takes = super::status::TAKES;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  A table on standard output, the latest at the end; the message is below each row. Kinds and namespaces
-  that could not be read on standard error.
+  A table on standard output, the latest at the end; the message is below each row. Kinds and
+  namespaces that could not be read on standard error.
 
-  --watch then shows each new Event until it is interrupted. With -o json and -o yaml, each is a document.
+  --watch then shows each new Event until it is interrupted. With -o json and -o yaml, each is a
+  document.
 
 Exit codes: 0 success, 1 failed, or something could not be read, 2 wrong usage
 

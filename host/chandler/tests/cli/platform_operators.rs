@@ -21,13 +21,13 @@ async fn a_platform_operator_is_reconciled_on_request() {
     for part in [format!("requested a reconcile of {target}\n"), format!("PlatformOperator {name} is ready")] {
         assert!(requested.stderr.contains(&part), "no {part:?}: {}", requested.stderr);
     }
-    let deployment: BundleDeployment = session.world.deployments().get(&package).await.unwrap();
+    let deployment: BundleDeployment = session.world.deployments().get(&name).await.unwrap();
     let request = deployment.annotations().get(REQUESTED_AT_ANNOTATION).cloned();
     assert!(request.is_some(), "the request reaches the BundleDeployment: {:?}", deployment.annotations());
     assert_eq!(deployment.status.unwrap().last_handled_reconcile_at, request, "the command waits until it is handled");
 
     let events = session.data(&["events", &target, "--objects"]).await;
-    let deployment = format!("BundleDeployment.core.rukpak.io {package}");
+    let deployment = format!("BundleDeployment.core.rukpak.io {name}");
     assert!(events.contains(&deployment) && events.contains("InstallationSucceeded"), "{events}");
 
     let absent = session.run(&["reconcile", "platformoperator/none"]).await;
