@@ -1,20 +1,18 @@
 //! `chandler outdated`.
 
 use chandler_api::BundleDeployment;
-use chandler_catalog::{IndexCatalogs, upgrade::Newer};
+use chandler_catalog::IndexCatalogs;
 use chandler_resolution::Claim;
 use chandler_resolver::Catalogs as _;
 use kube::{Api, ResourceExt as _, api::ListParams};
-use serde::Serialize;
 
 use crate::{
     CommandError,
     arguments::{catalogs::CatalogArguments, format::ListFormat, values},
     read::{catalogs, cluster, cluster_catalogs::ClusterCatalogs, newer, package},
     view::{
+        outdated::{self, Found},
         output,
-        overview::Overview,
-        table::{self, Column, Fit},
         terminal::Terminal,
         text::one_line,
     },
@@ -55,19 +53,6 @@ pub struct Outdated {
     pub catalogs: CatalogArguments,
 }
 
-/// A BundleDeployment that is outdated.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Row {
-    name: String,
-    package: String,
-    version: String,
-    newer: Newer,
-    /// What waits, or keeps a newer spec from running.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waits: Option<String>,
-}
-
 impl Outdated {
     /// Prints the list.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
@@ -91,14 +76,10 @@ impl Outdated {
                 continue;
             };
             match newer::of(deployment, &catalogs) {
-                Ok(Some(_)) if newer::is_pinned(deployment) => {
-                    let pinned = Overview::of(deployment).pinned_text().unwrap_or_default();
-                    terminal.line(one_line(&format!("{name} is left out: {pinned}")));
-                }
-                Ok(Some(newer)) => {
-                    let waits = Overview::of(deployment).waits();
-                    rows.push(Row { name, package: installed.package, version: installed.version, newer, waits });
-                }
+                Ok(Some(newer)) => match Found::new(deployment, installed.package, installed.version, newer) {
+                    Found::Newer(row) => rows.push(*row),
+                    Found::LeftOut(line) => terminal.line(line),
+                },
                 Ok(None) => {}
                 Err(error) => terminal.line(one_line(&format!("{name} is left out: {error}"))),
             }
@@ -108,12 +89,11 @@ impl Outdated {
             terminal.line("no newer versions");
             return Ok(());
         }
-        output::print(&output::data(&rows, self.output.data(), || text(&rows, self.output.columns()))?)?;
+        let text = || outdated::table(&rows, self.output.columns());
+        output::print(&output::data(&rows, self.output.data(), text)?)?;
         if self.output.is_table() {
-            for Row { name, waits, .. } in &rows {
-                if let Some(waits) = waits {
-                    terminal.line(one_line(&format!("{name}: {waits}")));
-                }
+            for note in outdated::notes(&rows) {
+                terminal.line(note);
             }
         }
         Ok(())
@@ -123,44 +103,4 @@ impl Outdated {
 /// Whether a catalog has a package.
 fn is_offered(package: &str, catalogs: &IndexCatalogs) -> bool {
     catalogs.sources().iter().any(|source| matches!(catalogs.package(&source.name, package), Ok(Some(_))))
-}
-
-const COLUMNS: [Column<Row>; 6] = [
-    Column::new("NAME", Fit::Full, |row| row.name.clone()),
-    Column::new("PACKAGE", Fit::Drop, |row| row.package.clone()),
-    Column::new("VERSION", Fit::Full, |row| row.version.clone()),
-    Column::new("NEWER", Fit::Full, |row| row.newer.version.clone()),
-    Column::new("NEXT", Fit::Full, |row| row.newer.steps.first().unwrap_or(&row.newer.version).clone()),
-    Column::new("CATALOG", Fit::Drop, |row| row.newer.catalog.clone()),
-];
-
-fn text(rows: &[Row], width: Option<usize>) -> String {
-    table::text(&COLUMNS, rows, width)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_next_step_stands_beside_the_newest_version() {
-        let newer = |steps: &[&str]| Newer {
-            version: "2.0.0".to_owned(),
-            catalog: "ours".to_owned(),
-            image: "quay.io/example/shop:v2".to_owned(),
-            steps: steps.iter().map(|step| (*step).to_owned()).collect(),
-        };
-        let row = |name: &str, steps: &[&str]| Row {
-            name: name.to_owned(),
-            package: "shop".to_owned(),
-            version: "1.0.0".to_owned(),
-            newer: newer(steps),
-            waits: None,
-        };
-        insta::assert_snapshot!(text(&[row("a", &["1.5.0", "2.0.0"]), row("b", &["2.0.0"])], Some(80)), @r"
-        NAME  PACKAGE  VERSION  NEWER  NEXT   CATALOG
-        a     shop     1.0.0    2.0.0  1.5.0  ours
-        b     shop     1.0.0    2.0.0  2.0.0  ours
-        ");
-    }
 }

@@ -92,12 +92,7 @@ impl Tree {
             let deployment = cluster::deployment(&client, &self.name.name).await?;
             let (nodes, failed) = objects(&client, &deployment).await;
             unreadable = failed;
-            let overview = Overview::of(&deployment);
-            // The signs of the objects say the rest.
-            let waits = if overview.is_ready() { overview.waits() } else { Some(overview.text()) };
-            let title = format!("BundleDeployment {}", self.name.name);
-            let title = waits.map_or_else(|| title.clone(), |waits| format!("{title}: {waits}"));
-            self.text(&title, &tree::branches(&nodes), &nodes)?
+            self.text(&tree::title(&Overview::of(&deployment)), &tree::branches(&nodes), &nodes)?
         };
         output::print(&text)?;
         for problem in &unreadable {

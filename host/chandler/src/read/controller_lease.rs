@@ -10,7 +10,7 @@ use k8s_openapi::{
 use kube::{Api, Client};
 
 use super::dev_controller;
-use crate::view::{terminal::Terminal, text::one_line};
+use crate::view::{controller_absence::Unheld, terminal::Terminal, text::one_line};
 
 /// The duration of a Lease that states none.
 const DURATION: SignedDuration = SignedDuration::from_secs(15);
@@ -77,21 +77,15 @@ pub async fn absence(client: &Client, system_namespace: &str, evidence: Evidence
 }
 
 fn absent(lease: Option<&Lease>, system_namespace: &str, evidence: Evidence, now: Timestamp) -> Option<String> {
-    let detail = match lease {
+    let unheld = match lease {
         None if evidence == Evidence::Observed => return None,
-        None => "it does not exist; --system-namespace names another namespace of the controller".to_owned(),
+        None => Unheld::Missing,
         Some(lease) => match dev_controller::holder(lease).filter(|holder| !holder.is_empty()) {
-            None => "its last holder has stopped".to_owned(),
-            Some(holder) => {
-                let renewed = expired(lease, evidence, now)?;
-                format!("{holder} renewed it last at {renewed:.0}")
-            }
+            None => Unheld::Released,
+            Some(holder) => Unheld::Expired { holder, renewed: expired(lease, evidence, now)? },
         },
     };
-    Some(format!(
-        "no controller holds the Lease {system_namespace}/{LEASE}, so that nothing is rolled out or repaired: {detail}. \
-         `kubectl get pods --namespace {system_namespace}` shows whether it runs; docs/operations.md says how to run it"
-    ))
+    Some(unheld.text(system_namespace, LEASE))
 }
 
 /// When the Lease was renewed last, if that is too long ago.

@@ -185,6 +185,8 @@ impl Explanation {
             *line = look.paint(tone, line);
         }
         let (healthy, all) = tree::healthy(&self.objects, self.release.as_ref());
+        // An object of a kind that could not be read may be healthy.
+        let all = if self.unreadable.is_empty() { all } else { self.objects.len() };
         if self.running_health == Some(HealthWord::Healthy) && healthy < all {
             lines.push(format!(
                 "{} not healthy at this moment; the controller reports a change that lasts",
@@ -307,8 +309,16 @@ impl Explanation {
         }
         if total > present {
             let missing = total - present;
-            let is = if missing == 1 { "is" } else { "are" };
-            let _ = writeln!(text, "  {} of the release {is} not in the cluster", count(missing, "object"));
+            let (is, was) = if missing == 1 { ("is", "was") } else { ("are", "were") };
+            let objects = count(missing, "object");
+            let _ = if self.unreadable.is_empty() {
+                writeln!(text, "  {objects} of the release {is} not in the cluster")
+            } else {
+                writeln!(
+                    text,
+                    "  {objects} of the release {was} not found, and may be of a kind that could not be read"
+                )
+            };
         }
         for problem in &self.unreadable {
             let _ = writeln!(text, "  failed to read: {}", one_line(problem));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chandler_api::{BundleDeployment, ConditionType, Outcome, Revision, find_condition};
+use chandler_api::{BundleDeployment, ConditionType, Outcome, Reason, Revision, find_condition};
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
@@ -127,7 +127,13 @@ impl Row {
             revision: status.revision,
             health: overview.health().map(Health::word),
             state: State::of(&overview),
-            reason: cause.map(|cause| cause.reason.clone()),
+            reason: match &overview.next {
+                // Until the controller has observed the deletion, `Ready` describes what was before.
+                Next::Deleting { problem, .. } => {
+                    Some(problem.clone().unwrap_or_else(|| Reason::Deleting.as_str().to_owned()))
+                }
+                _ => cause.map(|cause| cause.reason.clone()),
+            },
             message: cause.map(|cause| cause.message.clone()).filter(|message| !message.is_empty()),
             note: one_line(&format!("{}: {}", overview.name, overview.text())),
             waits: overview.waits(),
@@ -142,7 +148,7 @@ impl Row {
     }
 
     pub(super) fn state_text(&self) -> String {
-        let explains = matches!(self.state, State::Failed | State::Progressing);
+        let explains = matches!(self.state, State::Failed | State::Progressing | State::Deleting);
         match &self.reason {
             None if let (State::Ready, Some(drift)) = (self.state, &self.drift) => {
                 format!("{} ({drift})", self.state.as_str())

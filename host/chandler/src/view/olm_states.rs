@@ -182,7 +182,11 @@ pub fn install_plan_without(left_out: &LeftOut) -> Option<InstallPlan> {
 /// The phase of the InstallPlan that a BundleDeployment without a Resolution would have.
 pub fn install_plan_of(deployment: &BundleDeployment) -> InstallPlan {
     match phase(deployment) {
-        Csv::Pending if reason(deployment).is_none_or(|reason| reason.remedy() == Remedy::Time) => {
+        // Nothing is wrong while it is suspended.
+        Csv::Pending
+            if reason(deployment)
+                .is_none_or(|reason| reason.remedy() == Remedy::Time || reason == Reason::Suspended) =>
+        {
             InstallPlan::Planning
         }
         Csv::InstallReady => InstallPlan::RequiresApproval,

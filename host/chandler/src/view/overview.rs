@@ -2,10 +2,13 @@
 //! no two of them disagree.
 
 use chandler_api::{
-    BundleDeployment, BundleDeploymentStatus, ChangeCause, ConditionType, Outcome, Reason, Revision, find_condition,
+    BundleDeployment, BundleDeploymentStatus, ChangeCause, ConditionType, Outcome, Reason, Remedy, Revision,
+    find_condition,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
+
+use super::text::joined_lines;
 
 /// What runs and what waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub struct Overview {
     pub pending: Option<String>,
     /// Whether an update of the provisioner waits for approval. The release that runs matches the spec meanwhile.
     pub has_provisioner_update: bool,
+    /// Whether the rollout of the change that waits for approval would be refused now.
+    pub would_be_refused: bool,
 }
 
 /// What is in the cluster.
@@ -38,10 +43,15 @@ pub enum Running {
     },
     /// A revision is being rolled out.
     RollingOut {
-        /// The version that it replaces; `None` for the first one.
+        /// The version that it replaces, and for a rollback the one that it is from; `None` for the first one.
         from: Option<String>,
         /// Its version.
         to: String,
+    },
+    /// The objects are being deleted.
+    Removing {
+        /// The version.
+        version: String,
     },
     /// The rollout of a revision failed, and nothing took its place.
     Failed {
@@ -83,6 +93,10 @@ pub enum Next {
     Done,
     /// The BundleDeployment is being deleted.
     Deleting {
+        /// The reason of `Progressing`, if a problem keeps the objects from being deleted.
+        problem: Option<String>,
+        /// Whether the problem lasts until a user or an administrator fixes the cause.
+        needs_action: bool,
         /// What the deletion waits for.
         message: String,
     },
@@ -156,11 +170,12 @@ impl Overview {
         let pending_change = status.pending_change.as_ref();
         Self {
             name: deployment.metadata.name.clone().unwrap_or_default(),
-            running: running(&status),
+            running: running(deployment, &status),
             next: next(deployment, &status),
             pinned: deployment.spec.rollout.as_ref().and_then(|rollout| rollout.to_revision),
             pending: pending(&status),
             has_provisioner_update: pending_change.is_some_and(|it| it.cause == Some(ChangeCause::Provisioner)),
+            would_be_refused: pending_change.is_some_and(|it| !it.refusals.is_empty()),
         }
     }
 
@@ -168,7 +183,7 @@ impl Overview {
     pub fn health(&self) -> Option<&Health> {
         match &self.running {
             Running::Release { health, .. } | Running::Failed { health, .. } => Some(health),
-            Running::Nothing | Running::RollingOut { .. } => None,
+            Running::Nothing | Running::RollingOut { .. } | Running::Removing { .. } => None,
         }
     }
 
@@ -187,9 +202,9 @@ impl Overview {
         matches!(self.next, Next::Waits(_)) && self.health().is_none_or(|health| *health == Health::Healthy)
     }
 
-    /// Whether a user or an administrator has to act before the current spec is rolled out.
+    /// Whether a user or an administrator has to act before the current spec is rolled out, or before the deletion continues.
     pub fn needs_action(&self) -> bool {
-        matches!(self.next, Next::Waits(_) | Next::Blocked { .. })
+        matches!(self.next, Next::Waits(_) | Next::Blocked { .. } | Next::Deleting { needs_action: true, .. })
     }
 
     /// A sentence about what runs.
@@ -226,6 +241,7 @@ impl Overview {
                 Health::Unknown(cause) => format!("{version} runs, and its health is unknown{}", message(cause)),
             },
             Running::RollingOut { from, to } => format!("{to} is being rolled out{}", over(from)),
+            Running::Removing { version } => format!("the objects of {version} are being deleted"),
             Running::Failed { from, to, health } => {
                 let health = match health {
                     Health::Healthy => "its objects are healthy".to_owned(),
@@ -244,24 +260,52 @@ impl Overview {
                 let update = format!("an update of its provisioner waits for your approval: `chandler approve {name}`");
                 self.has_provisioner_update.then_some(update)
             }
-            Next::Deleting { message: cause } => Some(format!("it is being deleted{}", message(cause))),
+            Next::Deleting { problem: None, message: cause, .. } => {
+                Some(format!("it is being deleted{}", message(cause)))
+            }
+            Next::Deleting { problem: Some(reason), needs_action: true, message: cause } => {
+                Some(format!("its deletion needs action: {reason}{}", message(cause)))
+            }
+            Next::Deleting { problem: Some(reason), needs_action: false, message: cause } => {
+                Some(format!("it is being deleted, and the controller retries ({reason}){}", message(cause)))
+            }
             Next::Unobserved => Some("the controller has not observed the current spec yet".to_owned()),
             Next::Working { reason: None, message: cause } => Some(format!("it waits for {cause}")),
-            Next::Working { reason: Some(reason), message: cause } => {
-                Some(format!("the controller is working ({reason}){}", message(cause)))
-            }
+            Next::Working { reason: Some(reason), message: cause } => Some(self.works(reason, &message(cause))),
+            Next::Waits(Decision::Approve) if self.would_be_refused => Some(format!(
+                "{} waits for your approval, and its rollout would be refused now: `chandler diff {name}` shows why",
+                self.change()
+            )),
             Next::Waits(Decision::Approve) => {
                 Some(format!("{} waits for your approval: `chandler approve {name}`", self.change()))
             }
             Next::Waits(Decision::Resume) => {
-                Some(format!("it is suspended, and no newer spec is rolled out: `chandler resume {name}` continues"))
+                let stays = if self.running == Running::Nothing { "nothing" } else { "no newer spec" };
+                Some(format!("it is suspended, and {stays} is rolled out: `chandler resume {name}` continues"))
             }
+            Next::Blocked { reason, message: cause, .. } if reason == Reason::RolledBack.as_str() => Some(format!(
+                "{} failed and was rolled back; `chandler reconcile {name}` tries it again{}",
+                self.change(),
+                message(cause)
+            )),
             Next::Blocked { reason, message: cause, .. } => {
                 Some(format!("{} needs action: {reason}{}", self.change(), message(cause)))
             }
         };
         let both: Vec<String> = [waits, self.pinned_text()].into_iter().flatten().collect();
         (!both.is_empty()).then(|| both.join("; "))
+    }
+
+    /// A sentence about a rollout that is not complete, which the controller continues or tries again.
+    fn works(&self, reason: &str, message: &str) -> String {
+        match Reason::from_name(reason).map(Reason::remedy) {
+            // The controller looks again, and nothing changes until the cause is gone.
+            Some(Remedy::Requirement | Remedy::User | Remedy::Administrator) => {
+                format!("{} cannot be rolled out yet ({reason}){message}", self.change())
+            }
+            Some(Remedy::TimeOrAction) => format!("the controller retries ({reason}){message}"),
+            _ => format!("the controller is working ({reason}){message}"),
+        }
     }
 
     /// A sentence about a rollback of the user that keeps a revision; `None` if there is none.
@@ -285,10 +329,10 @@ impl Overview {
 }
 
 fn after_colon(message: &str) -> String {
-    if message.is_empty() { String::new() } else { format!(": {message}") }
+    if message.is_empty() { String::new() } else { format!(": {}", joined_lines(message)) }
 }
 
-fn running(status: &BundleDeploymentStatus) -> Running {
+fn running(deployment: &BundleDeployment, status: &BundleDeploymentStatus) -> Running {
     let condition = |kind| find_condition(&status.conditions, kind);
     let is_true = |kind| condition(kind).is_some_and(|condition| condition.status == "True");
     let (current, before) = match status.history.split_last() {
@@ -298,6 +342,12 @@ fn running(status: &BundleDeploymentStatus) -> Running {
     // Statuses of RukPak have no history.
     let described = || status.bundle.as_ref().and_then(|bundle| bundle.version.clone());
     let version = || current.map(version).or_else(described).unwrap_or_else(|| "the release".to_owned());
+    let is_deleting = |it: &Condition| it.reason == Reason::Deleting.as_str();
+    if deployment.metadata.deletion_timestamp.is_some()
+        && condition(ConditionType::Progressing).is_some_and(is_deleting)
+    {
+        return if current.is_none() { Running::Nothing } else { Running::Removing { version: version() } };
+    }
     if is_true(ConditionType::Ready) {
         return Running::Release { version: version(), health: Health::Healthy };
     }
@@ -307,7 +357,11 @@ fn running(status: &BundleDeploymentStatus) -> Running {
         Some(healthy) => Health::Unknown(healthy.message.clone()),
         None => Health::Unknown(String::new()),
     };
-    let from = || before.iter().rfind(|revision| revision.outcome == Outcome::Succeeded).map(self::version);
+    let is_rollback = current.is_some_and(|current| current.rollback_to.is_some());
+    let from = || {
+        let replaced = before.iter().rfind(|revision| is_rollback || revision.outcome == Outcome::Succeeded);
+        replaced.map(self::version)
+    };
     match current.map(|current| current.outcome) {
         None if !is_true(ConditionType::Installed) => Running::Nothing,
         None | Some(Outcome::Succeeded) => Running::Release { version: version(), health },
@@ -322,8 +376,11 @@ fn next(deployment: &BundleDeployment, status: &BundleDeploymentStatus) -> Next 
     let progressing = condition(ConditionType::Progressing);
     if deployment.metadata.deletion_timestamp.is_some() {
         // Until the controller has observed the deletion, the conditions describe what was before.
-        let message = progressing.filter(|_| is_observed).map(|it| it.message.clone()).unwrap_or_default();
-        return Next::Deleting { message };
+        let progressing = progressing.filter(|_| is_observed);
+        let message = progressing.map(|it| it.message.clone()).unwrap_or_default();
+        let problem = progressing.map(|it| it.reason.clone()).filter(|reason| reason != Reason::Deleting.as_str());
+        let stalled = condition(ConditionType::Stalled).is_some_and(|stalled| stalled.status == "True");
+        return Next::Deleting { needs_action: problem.is_some() && stalled, problem, message };
     }
     if deployment.spec.suspend {
         return Next::Waits(Decision::Resume);
@@ -376,7 +433,13 @@ fn pending(status: &BundleDeploymentStatus) -> Option<String> {
         return candidate.version.clone().or_else(|| Some(shortened(&candidate.release_digest)));
     }
     let current = status.history.last()?;
-    matches!(current.outcome, Outcome::RollingOut | Outcome::Failed).then(|| version(current))
+    if matches!(current.outcome, Outcome::RollingOut | Outcome::Failed) {
+        return Some(version(current));
+    }
+    // The controller rolled back to an earlier release: the spec describes the one that failed.
+    let progressing = find_condition(&status.conditions, ConditionType::Progressing)?;
+    let failed = status.history.iter().rfind(|revision| revision.outcome == Outcome::Failed)?;
+    (progressing.reason == Reason::RolledBack.as_str()).then(|| version(failed))
 }
 
 /// The version of a revision; of a bundle without one, the digest of its content, or the number of the revision if that is unknown.

@@ -128,7 +128,9 @@ fn state(overview: &Overview) -> RolloutState {
             }
             _ => waiting("the controller", None),
         },
-        Next::Deleting { message } => waiting(message, Some(Reason::Deleting.as_str())),
+        Next::Deleting { problem, message, .. } => {
+            waiting(message, Some(problem.as_deref().unwrap_or(Reason::Deleting.as_str())))
+        }
         Next::Unobserved => waiting("the controller has not observed the current spec yet", None),
         Next::Working { reason, message } => waiting(message, reason.as_deref()),
         Next::Waits(decision) => RolloutState::Paused { decision: *decision, message: overview.text() },

@@ -138,7 +138,8 @@ impl ResolutionStatusView {
             (false, false) => (Tone::Busy, "not ready"),
         };
         let health = look.paint(tone, health);
-        let _ = writeln!(text, "\n{health}; `chandler explain resolution/{name}` shows why each version was chosen");
+        let why = if self.members.is_empty() { "shows why" } else { "shows why each version was chosen" };
+        let _ = writeln!(text, "\n{health}; `chandler explain resolution/{name}` {why}");
         text
     }
 }

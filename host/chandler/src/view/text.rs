@@ -13,3 +13,26 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     }
     lines
 }
+
+/// A message of several lines as one: the lines are separated by semicolons, except after a colon.
+pub fn joined_lines(message: &str) -> String {
+    let mut text = String::new();
+    for line in message.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if !text.is_empty() {
+            text.push_str(if text.ends_with(':') { " " } else { "; " });
+        }
+        text.push_str(line);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_separated() {
+        assert_eq!(joined_lines("a\n  b\n\nerrors:\n  - c\n  - d\n"), "a; b; errors: - c; - d");
+        assert_eq!((joined_lines("a"), joined_lines("\n")), ("a".to_owned(), String::new()));
+    }
+}

@@ -7,7 +7,7 @@ use chandler_core::{ObjectKey, order};
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
-use super::{table::cut_end, text::one_line};
+use super::{overview::Overview, table::cut_end, text::one_line};
 
 /// The health of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -130,6 +130,13 @@ impl Branch {
                 .collect(),
         }
     }
+}
+
+/// The first line about a BundleDeployment: what runs and what waits, unless the spec is rolled out. The signs of the objects say the rest.
+pub fn title(overview: &Overview) -> String {
+    let waits = if overview.is_ready() { overview.waits() } else { Some(overview.text()) };
+    let title = format!("BundleDeployment {}", overview.name);
+    one_line(&waits.map_or_else(|| title.clone(), |waits| format!("{title}: {waits}")))
 }
 
 /// The tree: cluster-scoped objects first, then the namespaces; kinds in the order in which they are applied.

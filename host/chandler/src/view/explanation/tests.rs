@@ -90,7 +90,7 @@ fn an_unhealthy_deployment_is_shown_with_suggested_actions() {
       └─ Deployment.apps
          └─ ✗ pilot  ImagePullBackOff
       `chandler tree harbour` shows every object
-      1 object of the release is not in the cluster
+      1 object of the release was not found, and may be of a kind that could not be read
       failed to read: widgets.example.com: not served
 
     suggested actions

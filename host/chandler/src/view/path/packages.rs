@@ -1,6 +1,8 @@
 //! The packages of a Resolution, each with its state and those that OLM would report.
 
-use chandler_api::{BundleDeployment, ConditionType, HeldBack, Reason, Resolution, ResolvedMember, find_condition};
+use chandler_api::{
+    BundleDeployment, ConditionType, HeldBack, Outcome, Reason, Resolution, ResolvedMember, find_condition,
+};
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
@@ -8,7 +10,8 @@ use super::{
     super::{
         listing::{Row, State},
         olm_states::{self, CsvState, Subscription},
-        overview::{HealthWord, Overview},
+        overview::{HealthWord, Next, Overview},
+        text::joined_lines,
     },
     Found,
 };
@@ -70,6 +73,9 @@ pub struct Package {
     pub ready: bool,
     /// The number of objects of its release.
     pub objects: i64,
+    /// Whether its BundleDeployment exists.
+    #[serde(skip)]
+    pub exists: bool,
 }
 
 /// The packages that the question is about.
@@ -122,6 +128,7 @@ fn package(member: &ResolvedMember, resolution: &Resolution, found: &Found) -> P
         cluster_service_versions: if is_installed { olm_states::csvs(deployment, &member.bundle) } else { Vec::new() },
         ready: row.as_ref().is_some_and(|row| row.state == State::Ready),
         objects: deployment.map(objects).unwrap_or_default(),
+        exists: deployment.is_some(),
         installed,
     }
 }
@@ -151,6 +158,7 @@ fn alone(deployment: &BundleDeployment) -> Package {
         subscription: None,
         ready: row.state == State::Ready,
         objects: objects(deployment),
+        exists: true,
     }
 }
 
@@ -159,20 +167,31 @@ fn row(deployment: &BundleDeployment) -> Row {
     Row::new(deployment, Timestamp::UNIX_EPOCH)
 }
 
-/// Why a BundleDeployment has the version that runs.
+/// Why a BundleDeployment has the version that runs, or that is to run.
 fn reason(deployment: &BundleDeployment) -> String {
-    if let Some(pinned) = Overview::of(deployment).pinned_text() {
+    let overview = Overview::of(deployment);
+    if let Some(pinned) = overview.pinned_text() {
         return pinned;
     }
     let current = deployment.status.as_ref().and_then(|status| status.history.last());
+    let again = current.and_then(|current| Some((current, current.rollback_to?)));
     let conditions = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let progressing = find_condition(conditions, ConditionType::Progressing);
     let rolled_back = progressing.is_some_and(|it| it.reason == Reason::RolledBack.as_str());
-    match current.and_then(|current| current.rollback_to).filter(|_| rolled_back) {
-        Some(number) => {
+    match again {
+        Some((_, number)) if rolled_back => {
             format!("the controller rolled back to revision {number}, since the rollout of the spec failed")
         }
-        None => "the spec of the BundleDeployment names it".to_owned(),
+        Some((current, number)) if current.outcome == Outcome::RollingOut => {
+            format!("the controller rolls back to revision {number}, since the rollout of the spec failed")
+        }
+        Some((current, number)) if overview.next != Next::Done && overview.pending.is_none() => {
+            format!("revision {number} runs again as revision {}, after a rollback", current.number)
+        }
+        None if overview.next != Next::Done && overview.pending.is_none() && overview.health().is_some() => {
+            "the spec of the BundleDeployment named it when it was rolled out".to_owned()
+        }
+        _ => "the spec of the BundleDeployment names it".to_owned(),
     }
 }
 
@@ -191,7 +210,7 @@ fn drift(deployment: &BundleDeployment) -> Option<String> {
 /// What waits and the command that helps; of a change that is worked on or refused, the message of the controller.
 fn message(row: &Row) -> Option<String> {
     match row.state {
-        State::Failed | State::Progressing => row.message.clone().or_else(|| row.waits.clone()),
+        State::Failed | State::Progressing => row.message.as_deref().map(joined_lines).or_else(|| row.waits.clone()),
         // The reasons have it.
         State::Ready if row.pinned_to.is_some() => None,
         _ => row.waits.clone(),

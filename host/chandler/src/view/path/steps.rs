@@ -192,7 +192,7 @@ fn rollout(deployment: &BundleDeployment) -> Option<Step> {
     let message = overview.waits()?;
     let state = match overview.next {
         Next::Done => StepState::Done,
-        Next::Blocked { .. } => StepState::Failed,
+        Next::Blocked { .. } | Next::Deleting { needs_action: true, .. } => StepState::Failed,
         Next::Deleting { .. } | Next::Unobserved | Next::Working { .. } | Next::Waits(_) => StepState::Working,
     };
     Some(step("rollout", state, message))
@@ -236,10 +236,16 @@ fn members(packages: &[Package]) -> Step {
 
 fn content(deployment: &BundleDeployment) -> Step {
     let conditions = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    match find_condition(conditions, ConditionType::Unpacked) {
+    let unpacked = find_condition(conditions, ConditionType::Unpacked);
+    // What an earlier spec had says nothing about the current one.
+    let unpacked = unpacked.filter(|unpacked| unpacked.observed_generation >= deployment.metadata.generation);
+    match unpacked {
         Some(unpacked) if unpacked.status == "True" => {
             let digest = deployment.status.as_ref().and_then(|status| status.content_digest.clone());
             step("content", StepState::Done, digest.unwrap_or_else(|| "unpacked".to_owned()))
+        }
+        Some(unpacked) if matches!(Overview::of(deployment).next, Next::Blocked { .. }) => {
+            step("content", StepState::Failed, described(unpacked))
         }
         Some(unpacked) => step("content", state_of(&unpacked.reason), described(unpacked)),
         None => step("content", StepState::NotReached, "it is not fetched yet"),

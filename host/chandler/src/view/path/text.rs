@@ -120,7 +120,7 @@ fn write_package(text: &mut String, package: &Package) {
         let why = if held_back.explanation.is_empty() { "other packages" } else { &held_back.explanation.join("; ") };
         row("held back", &format!("{} by: {why}", held_back.version));
     }
-    if let Some(deployment) = &package.bundle_deployment {
+    if let Some(deployment) = package.bundle_deployment.as_ref().filter(|_| package.exists) {
         row("details", &format!("`chandler status {deployment}`, `chandler tree {deployment}`"));
     }
 }

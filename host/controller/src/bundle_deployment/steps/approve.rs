@@ -123,7 +123,8 @@ pub(in super::super) async fn approve(
         pending.findings.truncate(LISTED_FINDINGS);
     }
     let required = |chosen: &Chosen, pending| {
-        let selection = Selection { pending: Some(pending), ..chosen.selection() };
+        let described = Some((chosen.bundle.clone(), chosen.release.digest().clone()));
+        let selection = Selection { described, pending: Some(pending), ..chosen.selection() };
         Box::new(NotApproved { selection, error: ApproveError::Required })
     };
     let Some(current) = approval::runs_meanwhile(subject.history()) else {
