@@ -35,4 +35,5 @@ mod rollouts;
 mod status_watch;
 mod support;
 mod targets;
+mod tasks;
 mod values;
