@@ -76,7 +76,7 @@ fn object(health: ObjectHealth) -> ObjectStatus {
         namespace: Some("n".into()),
         name: "a".into(),
     };
-    ObjectStatus { key, health, message: None }
+    ObjectStatus { key, health, message: None, created: None }
 }
 
 /// Fails if a view contradicts another one.

@@ -128,5 +128,5 @@ fn lines(table: &str, notes: &[String]) -> String {
 fn object(group: &str, kind: &str, name: &str) -> ObjectStatus {
     let namespace = (kind != "CustomResourceDefinition").then(|| "harbour-system".to_owned());
     let key = ObjectKey { group: group.into(), version: "v1".into(), kind: kind.into(), namespace, name: name.into() };
-    ObjectStatus { key, health: ObjectHealth::Healthy, message: None }
+    ObjectStatus { key, health: ObjectHealth::Healthy, message: None, created: None }
 }
