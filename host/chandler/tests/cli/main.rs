@@ -20,6 +20,7 @@ mod kinds;
 mod layers;
 mod lint;
 mod locale;
+mod manifests;
 mod migrate;
 mod migrate_crashes;
 mod mistakes;

@@ -1,0 +1,74 @@
+//! The Deployment in deploy/controller.yaml fits the command and the Pod Security Standard that its namespace enforces.
+
+use std::fs;
+
+use chandler::Arguments;
+use clap::Parser as _;
+use serde_json::{Value, json};
+
+use crate::support::root;
+
+fn pod() -> Value {
+    let text = fs::read_to_string(root().join("deploy/controller.yaml")).unwrap();
+    let deployment: Value = serde_saphyr::from_str(&text).unwrap();
+    deployment.pointer("/spec/template/spec").unwrap().clone()
+}
+
+fn arguments(container: &Value) -> Vec<&str> {
+    container["args"].as_array().unwrap().iter().map(|argument| argument.as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_command_accepts_the_arguments_of_the_deployment_and_listens_on_its_ports() {
+    let pod = pod();
+    let container = &pod["containers"][0];
+    let arguments = arguments(container);
+    Arguments::try_parse_from(["chandler"].iter().chain(&arguments)).unwrap();
+    let port = |name: &str| {
+        let ports = container["ports"].as_array().unwrap();
+        ports.iter().find(|port| port["name"] == name).unwrap()["containerPort"].clone()
+    };
+    for (option, name) in [("--probe-address", "probes"), ("--metrics-address", "https-metrics")] {
+        let value = arguments.iter().find_map(|argument| argument.strip_prefix(option)?.strip_prefix('=')).unwrap();
+        assert_eq!(value, format!("0.0.0.0:{}", port(name)), "{option}");
+    }
+    for (probe, path) in [("startupProbe", "/livez"), ("livenessProbe", "/livez"), ("readinessProbe", "/readyz")] {
+        assert_eq!(container[probe]["httpGet"], json!({"path": path, "port": "probes"}), "{probe}");
+    }
+}
+
+/// <https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted>
+#[test]
+fn the_pod_meets_the_standard_that_its_namespace_enforces() {
+    let pod = pod();
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    for member in ["hostNetwork", "hostPID", "hostIPC"] {
+        assert_eq!(pod[member], Value::Null, "{member}");
+    }
+    for container in pod["containers"].as_array().unwrap() {
+        let context = &container["securityContext"];
+        assert_eq!(context["allowPrivilegeEscalation"], false);
+        assert_eq!(context["runAsNonRoot"], true);
+        assert_eq!(context["capabilities"], json!({"drop": ["ALL"]}));
+        assert_eq!(context["readOnlyRootFilesystem"], true);
+    }
+    for volume in pod["volumes"].as_array().unwrap() {
+        assert_eq!(volume["emptyDir"], json!({}), "{volume}");
+    }
+    let text = fs::read_to_string(root().join("deploy/rbac.yaml")).unwrap();
+    assert!(text.contains("pod-security.kubernetes.io/enforce: restricted"), "{text}");
+}
+
+/// The end-to-end test `controller_rights` shows that these rules suffice to check the callers of the content service, and that all are needed.
+#[test]
+fn callers_of_metrics_are_checked_with_the_permissions_of_the_content_service() {
+    let rules = |file: &str, name: &str| {
+        let text = fs::read_to_string(root().join("deploy").join(file)).unwrap();
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+        let role = objects.iter().find(|it| it["kind"] == "ClusterRole" && it["metadata"]["name"] == name);
+        role.unwrap()["rules"].clone()
+    };
+    assert_eq!(rules("metrics.yaml", "chandler-metrics"), rules("content.yaml", "chandler-content"));
+    let reader = json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]);
+    assert_eq!(rules("metrics.yaml", "chandler-metrics-reader"), reader);
+}
