@@ -24,7 +24,7 @@ use crate::{Bounded, Health, process::Process};
 /// The media type of [`Metrics::exposition`].
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The prefix of all names but those of the process.
+/// The prefix of all names, except the names of metrics of the process.
 const PREFIX: &str = "chandler";
 /// Values of a label that objects of the cluster name: resources of requests, and classes of provisioners.
 const RESOURCES: usize = 200;
@@ -321,6 +321,9 @@ mod tests {
     #[test]
     fn the_page_lists_each_metric_with_its_type() {
         let metrics = metrics();
+        metrics.reconciled("Catalog", "completed", Duration::ZERO);
+        metrics.requested("get", "pods", 200, Duration::ZERO);
+        metrics.called("class", CallOutcome::Completed, Duration::ZERO);
         metrics.read_state_with(State::default);
         let text = metrics.exposition();
         let mut exposed: Vec<(String, &str)> = Vec::new();

@@ -126,12 +126,12 @@ async fn a_running_controller_is_ready_and_has_metrics_for_callers_who_may_read_
     }
     for beginning in [
         "chandler_reconciles_total{kind=\"BundleDeployment\",outcome=\"completed\"} ",
-        "chandler_api_requests_total{verb=\"apply\",resource=\"configmaps\",code=\"200\"} ",
+        "chandler_api_requests_total{verb=\"create\",resource=\"configmaps\",code=\"201\"} ",
         "process_resident_memory_bytes ",
     ] {
         assert!(text.lines().any(|line| line.starts_with(beginning)), "{beginning}\n{text}");
     }
-    // Whoever may read metrics learns nothing of tenants.
+    // A user who may read metrics learns nothing of tenants.
     for secret in [world.name(), world.namespace.clone(), image] {
         assert!(!text.contains(&secret), "{secret}\n{text}");
     }

@@ -18,11 +18,13 @@ fn quoted(page: &str) -> Vec<String> {
     files::prose(page).join("\n").split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Whether a quoted text is the name of a test: a path of identifiers whose last has several underscores and no capital.
+/// Whether a quoted text is the name of a test: a path of identifiers whose last has several underscores and no capital. The names of metrics
+/// have a test of their own, in host/monitoring.
 fn test_name(quoted: &str) -> Option<&str> {
     let name = quoted.rsplit("::").next()?;
     let is_name = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    (is_name && name.matches('_').count() >= 3).then_some(name)
+    let is_metric = ["chandler_", "process_"].iter().any(|prefix| quoted.starts_with(prefix));
+    (is_name && !is_metric && name.matches('_').count() >= 3).then_some(name)
 }
 
 /// The path of a source file that a quoted text begins with.

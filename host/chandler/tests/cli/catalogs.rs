@@ -290,8 +290,8 @@ async fn a_catalog_with_errors_is_refused_with_their_lines() {
     // The controller checks what this machine does not read.
     let server = ArchiveServer::start().await;
     server.serve(support::packed(place));
-    let add = ["catalog", "add", &catalog, &server.url(), "--label", &label, "--timeout", "1m"];
-    let added = session.run(&add).await;
+    let add = ["catalog", "add", &catalog, &server.url(), "--label", &label];
+    let added = session.run(&[&add[..], &["--timeout", "1m"]].concat()).await;
     assert_eq!(added.code, Some(1), "{}", added.stderr);
     assert!(added.stderr.contains("a.yaml:1: ") && added.stderr.contains("deleted again"), "{}", added.stderr);
     let absent = session.run(&["status", &format!("catalog/{catalog}")]).await;

@@ -20,7 +20,7 @@ async fn an_installation_and_its_repair_are_shown_with_the_objects() {
     let session = Session::start().await;
     let name = session.world.name();
     let absent = session.run(&["events", &name]).await;
-    assert_eq!(absent.code, Some(1), "{}", absent.stderr);
+    assert_eq!(absent.code, Some(7), "{}", absent.stderr);
     assert!(absent.stderr.contains("`chandler list` lists them all"), "{}", absent.stderr);
 
     let installed = session.install(&name, BUNDLE, &[]).await;

@@ -63,6 +63,7 @@ const TABLE: &[(&str, Prints, u8)] = &[
     ("status", Data, CLUSTER),
     ("explain", Data, CLUSTER),
     ("tree", Data, CLUSTER),
+    ("events", Data, CLUSTER),
     ("diff", Data, CLUSTER | NAMESPACE),
     ("approve", Data, CLUSTER | WRITES),
     ("adopt", Data, CLUSTER | WRITES),

@@ -55,7 +55,9 @@ async fn a_catalog_is_shown_fetched_again_suspended_and_resumed() {
         "{}",
         refused.stderr
     );
-    let stale = session.json(&["status", &target, "-o", "json"]).await;
+    let stale = session.run(&["status", &target, "-o", "json"]).await;
+    assert_eq!(stale.code, Some(1), "{}", stale.stderr);
+    let stale: serde_json::Value = serde_json::from_str(&stale.stdout).unwrap();
     assert_eq!((&stale["healthy"], &stale["contents"]["packages"]), (&json!(true), &json!(2)), "{stale}");
 
     assert_eq!(session.run(&["suspend", &target]).await.code, Some(0));

@@ -31,7 +31,7 @@ async fn a_platform_operator_is_reconciled_on_request() {
     assert!(events.contains(&deployment) && events.contains("InstallationSucceeded"), "{events}");
 
     let absent = session.run(&["reconcile", "platformoperator/none"]).await;
-    assert_eq!(absent.code, Some(1), "{}", absent.stderr);
+    assert_eq!(absent.code, Some(7), "{}", absent.stderr);
     assert!(absent.stderr.contains("`kubectl get platformoperators` lists them all"), "{}", absent.stderr);
     session.world.finish().await;
 }

@@ -31,6 +31,7 @@ const SUCCESS: i32 = 0;
 const FAILED: i32 = 1;
 const DIFFERENT: i32 = 4;
 const DECISION: i32 = 6;
+const REFUSED: i32 = 8;
 
 /// A task, which takes a number of commands at most.
 struct Task<'a> {
@@ -119,7 +120,7 @@ async fn an_operator_is_installed_upgraded_rolled_back_configured_repaired_and_r
 
     let pinned = format!("pinned to revision 1 by your rollback; `chandler rollback {name} --cancel` ends it");
     let mut back = task("roll back", 2);
-    back.run(&["rollback", &name], SUCCESS, &[&format!("rolling {name} back to revision 1: ")]).await;
+    back.run(&["rollback", &name], SUCCESS, &[&format!("rolling {name} back to revision 1; ")]).await;
     back.run(&["status", &name, "--watch"], SUCCESS, &["\nhealthy\n", &pinned]).await;
     let mut forth = task("end the rollback", 2);
     forth.run(&["rollback", &name, "--cancel"], SUCCESS, &[]).await;
@@ -158,7 +159,7 @@ async fn an_operator_is_installed_upgraded_rolled_back_configured_repaired_and_r
     create_custom_resource(&session).await;
     let mut removal = task("remove it with its custom resources", 2);
     let held = ["pelorus.charts.pelorus.konveyor.io", "north", "--crds Keep", "--crds Delete"];
-    removal.run(&["uninstall", &name, "--yes"], FAILED, &held).await;
+    removal.run(&["uninstall", &name, "--yes"], REFUSED, &held).await;
     removal.run(&["uninstall", &name, "--yes", "--crds", "Delete"], SUCCESS, &[&format!("deleted: {name}")]).await;
     session.world.finish().await;
 }
@@ -199,7 +200,7 @@ async fn what_is_in_the_way_of_an_installation_is_found_and_fixed_as_printed() {
         format!("Service {namespace}/{METRICS} already exists and was created by kubectl-create"),
         format!("chandler adopt {name}"),
     );
-    adoption.run(&words(&install(&name, &first, &[])), FAILED, &[&exists, &command]).await;
+    adoption.run(&words(&install(&name, &first, &[])), REFUSED, &[&exists, &command]).await;
     adoption.run(&["adopt", &name, "--yes"], SUCCESS, &[METRICS]).await;
     adoption.run(&["status", &name, "--watch"], SUCCESS, &["\nhealthy\n"]).await;
     session.data(&["uninstall", &name, "--yes"]).await;
@@ -213,7 +214,7 @@ async fn what_is_in_the_way_of_an_installation_is_found_and_fixed_as_printed() {
     limited
         .run(
             &words(&install(&name, &first, &["--service-account", "deployer"])),
-            FAILED,
+            REFUSED,
             &["PermissionsMissing", &command],
         )
         .await;
