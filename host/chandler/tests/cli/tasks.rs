@@ -127,11 +127,12 @@ async fn an_operator_is_installed_upgraded_rolled_back_configured_repaired_and_r
     let status = forth.run(&["status", &name, "--watch"], SUCCESS, &["\nhealthy\n", "0.0.3"]).await;
     assert!(!status.stdout.contains("your rollback"), "{}", status.stdout);
 
-    let set = "deploymentConfig.nodeSelector.pool=infra";
+    let set = "deploymentConfig.env[0].name=POOL,deploymentConfig.env[0].value=infra";
     task("change the configuration", 1).run(&["upgrade", &name, "--set", set], SUCCESS, &["healthy"]).await;
     let workloads: Api<Deployment> = Api::namespaced(session.world.client.clone(), &namespace);
-    let pool = workloads.get(WORKLOAD).await.unwrap().spec.unwrap().template.spec.unwrap().node_selector.unwrap();
-    assert_eq!(pool.get("pool").map(String::as_str), Some("infra"));
+    let pod = workloads.get(WORKLOAD).await.unwrap().spec.unwrap().template.spec.unwrap();
+    let mut variables = pod.containers.iter().flat_map(|container| container.env.iter().flatten());
+    assert!(variables.any(|variable| variable.name == "POOL" && variable.value.as_deref() == Some("infra")));
 
     patch_spec(&session, &name, &json!({"approval": "Manual"})).await;
     let waits = format!("0.0.3 runs and is healthy; 0.0.4 waits for your approval: `chandler approve {name}`");
