@@ -1,4 +1,4 @@
-//! Decisions about quirks of OLM v1 that no other test file covers. `docs/registry-v1.md` lists all.
+//! Decisions about quirks of OLM v1 that no other test file covers. `docs/contributing/registry-v1-differences.md` lists all.
 
 #![allow(
     clippy::unwrap_used,

@@ -14,7 +14,7 @@
 //! | `golden` | OLM v1's golden objects, and bundles of rukpak's test data |
 //! | `corpus` | sixty real and synthetic bundles, compared with OLM v1 |
 //! | `hostile` | bundles and configurations with arbitrary edits |
-//! | `documentation` | `docs/registry-v1.md` names every code, and only existing tests |
+//! | `documentation` | the pages about registry+v1 name every code, and only existing tests |
 
 mod corpus;
 mod decisions;
