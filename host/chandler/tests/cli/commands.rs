@@ -1,6 +1,6 @@
 //! The commands of a day's work, from `install` to `uninstall`, on the API server that the environment selects.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, process::Stdio, time::Duration};
 
 use chandler::write::deployment::{self, Effect, SpecChange};
 use chandler_test_support::git::GitServer;
@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::{self, Outcome};
+
+/// How long a command may take.
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A cluster with a controller, and the binary with a kubeconfig for it.
 pub(crate) struct Session {
@@ -44,8 +47,12 @@ impl Session {
         if self.world.kubeconfig().is_some() && !arguments.contains(&"--kubeconfig") {
             command.arg("--kubeconfig").arg(self.kubeconfig());
         }
-        // The controller runs on the threads of this test.
-        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        // Some commands follow a rollout for an hour: a rollout that does not end fails the test instead.
+        let mut command = tokio::process::Command::from(command);
+        let running = command.stdin(Stdio::null()).kill_on_drop(true).output();
+        let output = tokio::time::timeout(PATIENCE, running).await;
+        assert!(output.is_ok(), "{arguments:?} does not end within {PATIENCE:?}");
+        let output = output.unwrap().unwrap();
         Outcome {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).unwrap(),
