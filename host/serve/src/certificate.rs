@@ -3,10 +3,13 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use chandler_certificates::{Policy, ServingCertificate};
-use futures::{Stream, StreamExt as _, stream};
+use futures::{
+    Stream, StreamExt as _,
+    stream::{self, BoxStream},
+};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
-    Api,
+    Api, Client,
     runtime::{WatchStreamExt as _, watcher},
 };
 use rustls::{
@@ -39,8 +42,21 @@ enum Unusable {
     Tls(#[from] rustls::Error),
 }
 
+/// The certificates of a service: from a Secret of this namespace if one is named, and made for these names otherwise.
+pub(crate) fn of_service(
+    client: &Client,
+    namespace: &str,
+    secret: Option<&str>,
+    names: BTreeSet<String>,
+) -> BoxStream<'static, Served> {
+    match secret {
+        Some(secret) => of_secret(Api::namespaced(client.clone(), namespace), secret.to_owned()).boxed(),
+        None => made(names).boxed(),
+    }
+}
+
 /// Certificates for these names: one now, and another before that one expires.
-pub(crate) fn made(names: BTreeSet<String>) -> impl Stream<Item = Served> + Send {
+fn made(names: BTreeSet<String>) -> impl Stream<Item = Served> + Send {
     let first = OffsetDateTime::now_utc();
     stream::unfold((names, first), |(names, mut due)| async move {
         loop {
@@ -62,7 +78,7 @@ fn make(names: &BTreeSet<String>) -> Result<(Served, OffsetDateTime), Unusable> 
 
 /// The certificates of a Secret of type `kubernetes.io/tls`, as it changes. Its key `ca.crt` has the authority, if the system does not
 /// know it.
-pub(crate) fn of_secret(api: Api<Secret>, name: String) -> impl Stream<Item = Served> + Send {
+fn of_secret(api: Api<Secret>, name: String) -> impl Stream<Item = Served> + Send {
     let selected = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let secrets = watcher(api, selected).default_backoff().applied_objects();
     secrets.filter_map(move |secret| {

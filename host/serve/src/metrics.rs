@@ -1,6 +1,6 @@
 //! The metrics of the controller over HTTPS, for callers that the API server vouches for.
 
-use std::{collections::BTreeSet, future::Future, net::TcpListener, sync::Arc};
+use std::{future::Future, net::TcpListener, sync::Arc};
 
 use axum::{
     Router,
@@ -10,9 +10,8 @@ use axum::{
     routing::get,
 };
 use chandler_monitoring::{Metrics, metrics::MEDIA_TYPE};
-use futures::{StreamExt as _, stream::BoxStream};
 use http::header::CONTENT_TYPE;
-use kube::{Api, Client};
+use kube::Client;
 
 use crate::{MetricsOptions, ServeError, callers::Callers, certificate, https, refusal::Refusal, server};
 
@@ -43,7 +42,9 @@ impl MetricsListener {
         metrics: Arc<Metrics>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let certificates = self.certificates(&client);
+        let (secret, names) =
+            (self.options.tls_secret.as_deref(), https::names(&self.options.service, &self.namespace));
+        let certificates = certificate::of_service(&client, &self.namespace, secret, names);
         let url = format!("https://{}/metrics", self.options.address);
         let router = router(Arc::new(Service { callers: Callers::new(client), metrics }));
         let serving = https::Serving { socket: self.socket, what: "metrics", url };
@@ -51,16 +52,6 @@ impl MetricsListener {
             .run(router, certificates, None, shutdown)
             .await
             .map_err(|source| ServeError::Accept { what: "metrics", source })
-    }
-
-    fn certificates(&self, client: &Client) -> BoxStream<'static, certificate::Served> {
-        let names: BTreeSet<String> = https::names(&self.options.service, &self.namespace);
-        match &self.options.tls_secret {
-            Some(secret) => {
-                certificate::of_secret(Api::namespaced(client.clone(), &self.namespace), secret.clone()).boxed()
-            }
-            None => certificate::made(names).boxed(),
-        }
     }
 }
 

@@ -11,8 +11,7 @@ use std::{
 use chandler_catalog::Indexes;
 use chandler_content::Store;
 use chandler_core::Digest;
-use futures::{StreamExt as _, stream::BoxStream};
-use kube::{Api, Client};
+use kube::Client;
 
 use crate::{
     announcement::Announcement,
@@ -166,7 +165,8 @@ impl Listener {
     /// # Errors
     /// Connections cannot be accepted.
     pub async fn serve(self, served: Served, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let certificates = self.certificates(&served.client);
+        let secret = self.options.tls_secret.as_deref();
+        let certificates = certificate::of_service(&served.client, &self.namespace, secret, self.names());
         let announcement = Announcement {
             client: served.client.clone(),
             namespace: self.namespace.clone(),
@@ -179,15 +179,6 @@ impl Listener {
             .run(router, certificates, Some(announcement), shutdown)
             .await
             .map_err(|source| ServeError::Accept { what: "content", source })
-    }
-
-    fn certificates(&self, client: &Client) -> BoxStream<'static, certificate::Served> {
-        match &self.options.tls_secret {
-            Some(secret) => {
-                certificate::of_secret(Api::namespaced(client.clone(), &self.namespace), secret.clone()).boxed()
-            }
-            None => certificate::made(self.names()).boxed(),
-        }
     }
 
     /// The names in a certificate that is generated here, including names for a port that `kubectl port-forward` opens.

@@ -37,7 +37,7 @@ async fn announced(world: &World) -> ConfigMap {
 }
 
 /// A new ServiceAccount that may get these paths, and its token.
-async fn user(world: &World, name: &str, paths: &[&str]) -> String {
+pub(crate) async fn user(world: &World, name: &str, paths: &[&str]) -> String {
     user_with(world, name, json!([{"nonResourceURLs": paths, "verbs": ["get"]}])).await
 }
 

@@ -8,15 +8,14 @@ use std::{
 use chandler_certificates::{Policy, ServingCertificate};
 use chandler_controller::{MetricsOptions, Options, Timing};
 use chandler_tests::{
-    ContentClient, World, bundles::Bundle, content_service, controller_thread::ControllerThread,
-    crash_point::CrashPoint, wait,
+    ContentClient, World, bundles::Bundle, controller_thread::ControllerThread, crash_point::CrashPoint, wait,
 };
 use http::StatusCode;
-use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, api::PostParams};
 use serde_json::json;
 
-use crate::{PLAIN, leader_election, permissions};
+use crate::{PLAIN, content_service::user, leader_election};
 
 /// A free address on loopback.
 fn address() -> SocketAddr {
@@ -60,26 +59,6 @@ async fn certificate(world: &World) -> String {
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.system_namespace);
     secrets.create(&PostParams::default(), &secret).await.expect("a Secret");
     serving.authority
-}
-
-/// A new ServiceAccount that may get these paths, and its token.
-async fn user(world: &World, name: &str, paths: &[&str]) -> String {
-    let account: ServiceAccount = serde_json::from_value(json!({"metadata": {"name": name}})).expect("an account");
-    let accounts = Api::<ServiceAccount>::namespaced(world.client.clone(), &world.namespace);
-    accounts.create(&PostParams::default(), &account).await.expect("an account");
-    let (role, group) = (format!("{}-{name}", world.run()), "rbac.authorization.k8s.io");
-    permissions::apply(
-        world,
-        &[
-            json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": role},
-                "rules": [{"nonResourceURLs": paths, "verbs": ["get"]}]}),
-            json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": role},
-                "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": world.namespace}]}),
-        ],
-    )
-    .await;
-    content_service::token(world, &world.namespace, name).await
 }
 
 fn metrics_at(address: SocketAddr) -> MetricsOptions {
