@@ -292,9 +292,7 @@ mod tests {
         let metrics = metrics();
         metrics.reconciled("BundleDeployment", "completed", Duration::from_millis(30));
         metrics.requested("apply", "configmaps", 200, Duration::from_millis(3));
-        metrics.requested("watch", "configmaps", 200, Duration::from_mins(5));
         metrics.called("core-rukpak-io-registry", CallOutcome::Completed, Duration::from_millis(40));
-        metrics.called("hostile", CallOutcome::Failed("PluginTimeout"), Duration::from_secs(10));
         metrics.read_state_with(|| State {
             objects: vec![("BundleDeployment", 2)],
             conditions: vec![(
@@ -311,10 +309,35 @@ mod tests {
             waiting: 4,
         });
         let text = metrics.exposition();
+        // One series of each metric: the order of several is undefined.
         let ours: Vec<&str> = text.lines().filter(|line| !line.contains("process_")).collect();
         insta::assert_snapshot!(ours.join("\n"));
         for name in ["resident_memory_bytes", "cpu_seconds_total", "open_fds", "threads"] {
             assert!(text.contains(&format!("\nprocess_{name} ")), "{name}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_watch_is_counted_and_has_no_duration() {
+        let metrics = metrics();
+        metrics.requested("watch", "configmaps", 200, Duration::from_mins(5));
+        let text = metrics.exposition();
+        let counted = "chandler_api_requests_total{verb=\"watch\",resource=\"configmaps\",code=\"200\"} 1\n";
+        assert!(text.contains(counted) && !text.contains("chandler_api_request_duration_seconds_count"), "{text}");
+    }
+
+    #[test]
+    fn a_failed_call_is_counted_by_its_reason() {
+        let metrics = metrics();
+        metrics.called("hostile", CallOutcome::Completed, Duration::from_millis(40));
+        metrics.called("hostile", CallOutcome::Failed("PluginTimeout"), Duration::from_secs(10));
+        let text = metrics.exposition();
+        for line in [
+            "chandler_provisioner_calls_total{class=\"hostile\",outcome=\"PluginTimeout\"} 1\n",
+            "chandler_provisioner_calls_total{class=\"hostile\",outcome=\"completed\"} 1\n",
+            "chandler_provisioner_call_duration_seconds_count{class=\"hostile\"} 2\n",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
         }
     }
 
