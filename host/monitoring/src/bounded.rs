@@ -58,6 +58,9 @@ mod tests {
     }
 
     proptest! {
+        // Each case draws a thousand names.
+        #![proptest_config(ProptestConfig::with_cases(8))]
+
         #[test]
         fn a_thousand_hostile_names_are_few_values(names in prop::collection::vec(".{0,300}", 1000)) {
             let bounded = Bounded::new(8);
