@@ -22,6 +22,7 @@
 //! | [`tls`] | checks whether a TLS client accepts a server |
 //! | [`wait`] | waits for conditions, never for a fixed time |
 //! | [`approvals`] | pending changes, and approving them |
+//! | [`backup`] | a backup of what a test installed, and its restoration with other UIDs |
 //! | [`bundles`] | the sample bundles and small changes to them |
 //! | [`buoys`] | a small bundle with many kinds of objects, in three versions |
 
@@ -34,6 +35,7 @@
 
 pub mod approvals;
 pub mod archive_server;
+pub mod backup;
 pub mod bundles;
 pub mod buoys;
 pub mod cleanup;

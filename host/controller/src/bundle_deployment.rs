@@ -62,7 +62,7 @@ use self::{
     errors::Halted,
     steps::{
         approve::{self, Approved},
-        choose, finalize, report,
+        choose, finalize, report, restored,
         rollout::{self, RolledOut},
         running,
     },
@@ -157,9 +157,15 @@ async fn reconcile_deployment(
     // A BundleDeployment that may not be installed needs neither a finalizer nor a record. One that may gets both with its first write.
     let installs = intent == Intent::Deploy && account(deployment, &installer.cluster.options.accounts).is_ok();
     let finalize = installer.finalize();
-    let record = finalize::open_record(&finalize, deployment, installs).await?;
+    let awaits = installs && restored::awaits_record(&installer.restored(), deployment).await;
+    let record = finalize::open_record(&finalize, deployment, installs, awaits).await?;
     let mut subject = Subject::new(deployment.clone(), record, began, installer.preparer.grants.asker(deployment))
         .with_approved_upgrades(installer.approvals.upgrades(deployment));
+    if matches!(intent, Intent::Deploy | Intent::Suspend)
+        && let Some(found) = restored::wait(&installer.restored(), &subject, awaits).await
+    {
+        return finish(&mut subject, &found, installer).await;
+    }
     let found = match intent {
         Intent::Ignore => return Ok(Action::await_change()),
         Intent::RemoveFinalizer => {

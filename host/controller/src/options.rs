@@ -70,6 +70,8 @@ pub struct Options {
     pub concurrency: u16,
     /// The interval at which a tag is resolved again. Default ten minutes.
     pub image_poll_interval: Duration,
+    /// How long a BundleDeployment that was restored from a backup waits for the objects that its record lists. Default ten minutes.
+    pub restore_wait: Duration,
     /// The interval at which the version and the kinds of the API server are read. If they changed, every BundleDeployment is
     /// reconciled. Default five minutes.
     pub cluster_poll_interval: Duration,
@@ -137,6 +139,7 @@ impl Default for Options {
             releases: Budget::default(),
             concurrency: 8,
             image_poll_interval: Duration::from_mins(10),
+            restore_wait: Duration::from_mins(10),
             cluster_poll_interval: Duration::from_mins(5),
             allow_unsigned: false,
             image_rules: ImageRules::default(),

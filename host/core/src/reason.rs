@@ -159,6 +159,8 @@ reasons! {
         UnsupportedContent => User,
         /// The record of created objects and revisions is older than the objects in the cluster.
         RecordOutdated => Administrator,
+        /// It was restored from a backup, and the rest of the backup is awaited before anything is created.
+        RestoreIncomplete => Time,
         /// An object is of a kind that the cluster does not serve.
         RequiredResourceNotFound => Requirement,
         /// The namespace to install into does not exist.

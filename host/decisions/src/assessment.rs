@@ -139,6 +139,8 @@ pub enum ReconcileOutcome {
     FinalizersNotWritten(Problem),
     /// The record of the BundleDeployment cannot be read or written.
     RecordUnavailable(Problem),
+    /// It was restored from a backup, and some of its objects were not, or not yet.
+    RestoreIncomplete(Problem),
     /// No provisioner can render the content.
     ProvisionerUnavailable(Problem),
     /// The content could not be fetched.
@@ -178,6 +180,7 @@ impl ReconcileOutcome {
         match self {
             Self::FinalizersNotWritten(problem)
             | Self::RecordUnavailable(problem)
+            | Self::RestoreIncomplete(problem)
             | Self::ProvisionerUnavailable(problem)
             | Self::UnpackFailed(problem)
             | Self::RenderFailed(problem)

@@ -32,6 +32,9 @@ const REFUSAL_CHECK: Duration = Duration::from_mins(1);
 /// ten seconds.
 pub const GRANT_CHECK: Duration = Duration::from_secs(8);
 
+/// The longest pause until the objects of a restored BundleDeployment are looked for again.
+const RESTORE_CHECK: Duration = Duration::from_secs(15);
+
 /// What a reconcile does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {
@@ -143,6 +146,7 @@ pub fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> Next {
             Some(problem) if problem.reason == Reason::ServiceAccountRequired => Next::Change,
             // The tag may move to better content.
             Some(problem) if problem.terminal => poll(source),
+            Some(problem) if problem.reason == Reason::RestoreIncomplete => Next::BackOffAtMost(RESTORE_CHECK),
             Some(problem) if problem.needs_grant => Next::BackOffAtMost(GRANT_CHECK),
             _ => Next::BackOff,
         },

@@ -11,6 +11,7 @@
 //! | [`detection`] | which class renders a bundle, where the spec names none |
 //! | [`config`] | the configuration of the provisioner |
 //! | [`revisions`] | which revision should run, and what the history records |
+//! | [`restored`] | how long a BundleDeployment that was restored from a backup waits for its objects |
 //! | [`redaction`] | which texts of a status may hold values of Secrets |
 //! | [`approval`] | whether a change needs approval |
 //! | [`privileges`] | what an update of a provisioner may not add unseen |
@@ -38,6 +39,7 @@ pub mod owner;
 pub mod privileges;
 pub mod problem;
 pub mod redaction;
+pub mod restored;
 pub mod revisions;
 pub mod spec_error;
 pub mod status;

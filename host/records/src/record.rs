@@ -148,7 +148,7 @@ impl Record {
         match state.releases.get(release.digest()) {
             // One that was not needed may be deleted already.
             Some(parts) if !state.is_surplus(release.digest()) => Ok(*parts),
-            _ => release_store::store(&self.secrets, &state.name, state.holdings.owner(), release).await,
+            _ => release_store::store(&self.secrets, &state.name, state.holdings.identity(), release).await,
         }
     }
 
@@ -165,7 +165,7 @@ impl Record {
     pub async fn release(&self, digest: &Digest) -> Result<Option<Release>, RecordError> {
         let state = self.state();
         match state.releases.get(digest) {
-            Some(parts) => release_store::read(&self.secrets, state.holdings.owner(), digest, *parts).await,
+            Some(parts) => release_store::read(&self.secrets, state.holdings.identity(), digest, *parts).await,
             None => Ok(None),
         }
     }
@@ -192,7 +192,7 @@ impl Record {
         let state = self.state();
         let surplus = state.surplus();
         for (digest, parts) in &surplus {
-            release_store::delete(&self.secrets, state.holdings.owner(), digest, *parts).await?;
+            release_store::delete(&self.secrets, state.holdings.identity(), digest, *parts).await?;
         }
         if !surplus.is_empty() {
             let _one = self.writing.lock().await;
@@ -249,6 +249,19 @@ impl Record {
         let mut known = self.known();
         if known.version.is_none() {
             known.lag(Ahead::Settled);
+        }
+    }
+
+    /// Records the ServiceAccount, with the end of the reconcile.
+    pub(crate) fn note_account(&self, account: Option<&str>) {
+        let mut known = self.known();
+        if known.state.account.as_deref() != account {
+            let state = State { account: account.map(str::to_owned), ..State::clone(&known.state) };
+            known.set(state);
+            // Without a Secret, the first write has it.
+            if known.version.is_some() {
+                known.lag(Ahead::Settled);
+            }
         }
     }
 

@@ -39,6 +39,8 @@ pub struct Subject<'a> {
     pub name: &'a str,
     /// Its UID.
     pub uid: &'a str,
+    /// The ServiceAccount that it names, as `NAMESPACE/NAME`.
+    pub account: Option<&'a str>,
     /// Whether a release was installed for it before. If so, a missing record was lost, and objects that refer to its
     /// UID belong to it.
     pub is_known: bool,
@@ -95,16 +97,22 @@ impl Records {
     }
 
     /// Opens the record of a BundleDeployment. If there is none, its first write creates it, or the end of the reconcile of one that
-    /// will be installed and has our finalizer. If the record belongs to an earlier BundleDeployment of the same name, that
-    /// BundleDeployment's objects count as orphaned.
+    /// will be installed and has our finalizer.
+    ///
+    /// If the record belongs to an earlier BundleDeployment of the same name that was not deleted by the controller, with the same account,
+    /// the BundleDeployment was restored from a backup: it continues with the record. With another account it may belong to another
+    /// user. Then, and after a deletion, the earlier one's objects count as orphaned, and its revisions and releases are not used.
     ///
     /// # Errors
     /// The record cannot be read or written.
     pub async fn open(&self, subject: Subject<'_>) -> Result<Arc<Record>, RecordError> {
         let known = self.cached().get(subject.name).cloned();
         if let Some(record) = known.filter(|record| record.state().holdings.owner() == subject.uid) {
-            if subject.installs && subject.is_held {
-                record.require();
+            if subject.installs {
+                record.note_account(subject.account);
+                if subject.is_held {
+                    record.require();
+                }
             }
             return Ok(record);
         }
@@ -114,15 +122,25 @@ impl Records {
     }
 
     async fn open_uncached(&self, subject: Subject<'_>) -> Result<Record, RecordError> {
-        let Subject { name, uid, is_known, installs, is_held } = subject;
+        let Subject { name, uid, account, is_known, installs, is_held } = subject;
         let found = if self.may_exist(name) { self.secrets.record(name).await? } else { None };
         let seal = Seal::new(random()?);
         let record = match found {
             Some((state, version)) if state.holdings.owner() == uid => {
-                return Ok(Record::new(self.secrets.clone(), state, Some(version)));
+                let record = Record::new(self.secrets.clone(), state, Some(version));
+                if installs {
+                    record.note_account(account);
+                }
+                return Ok(record);
+            }
+            Some((earlier, version)) if is_restored(&earlier, account) => {
+                tracing::info!(deployment = name, from = earlier.holdings.owner(), to = uid, "restored from a backup");
+                let holdings = earlier.holdings.clone().restored_as(uid);
+                return Ok(Record::new(self.secrets.clone(), State { holdings, ..earlier }, Some(version)));
             }
             Some((earlier, version)) => {
                 let state = State {
+                    account: None,
                     history: Vec::new(),
                     holdings: earlier.holdings.clone().succeeded_by(uid, seal),
                     ..earlier.clone()
@@ -138,6 +156,7 @@ impl Records {
             }
         };
         if installs {
+            record.note_account(account);
             // Nothing is written to the cluster before the first intent, which creates the record. That a record was lost must not be
             // forgotten before.
             if is_known && !record.is_stored() {
@@ -163,6 +182,14 @@ impl Records {
     /// from now on, or an administrator has to restore or delete the Secret.
     pub fn forget(&self, name: &str) {
         self.cached().remove(name);
+    }
+
+    /// Like [`forget`](Self::forget), for a record that did not exist, and that a restored backup may bring.
+    pub fn expect(&self, name: &str) {
+        self.forget(name);
+        if let Some(listed) = &mut *self.listed.lock() {
+            listed.insert(names::record(name));
+        }
     }
 
     /// The cached record of a BundleDeployment, without a request, or `None` if it was not opened.
@@ -217,6 +244,12 @@ impl Records {
     fn cached(&self) -> MutexGuard<'_, HashMap<String, Arc<Record>>> {
         self.cached.lock()
     }
+}
+
+/// Whether a BundleDeployment with this account and another UID is the one of this record, restored from a backup. After a deletion the
+/// record lists nothing but orphaned objects.
+fn is_restored(earlier: &State, account: Option<&str>) -> bool {
+    !earlier.holdings.is_empty() && !earlier.history.is_empty() && earlier.account.as_deref() == account
 }
 
 fn random() -> Result<[u8; 32], RecordError> {

@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 pub struct State {
     /// The name of the BundleDeployment.
     pub name: String,
+    /// The ServiceAccount on whose behalf it was installed last, as `NAMESPACE/NAME`; none for the permissions of the controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
     /// The objects that it created or adopted.
     pub holdings: Holdings,
     /// Its revisions, oldest first.
@@ -26,7 +29,7 @@ pub struct State {
 impl State {
     /// The state of a BundleDeployment without a history.
     pub fn new(name: impl Into<String>, holdings: Holdings) -> Self {
-        Self { name: name.into(), holdings, history: Vec::new(), releases: BTreeMap::new() }
+        Self { name: name.into(), account: None, holdings, history: Vec::new(), releases: BTreeMap::new() }
     }
 
     /// The number of the newest revision; 0 if there is none.

@@ -1,6 +1,7 @@
 //! `deploy/admission-policies.yaml`: rules that RBAC cannot express. Each is tried by a user who may and by one who may not.
 
 mod decisions;
+mod restores;
 
 use std::{
     fs,
@@ -115,6 +116,8 @@ struct Users {
     author: Client,
     /// May also impersonate `deployer`, install with the permissions of the controller, approve, and decide every set.
     boss: Client,
+    /// May also restore backups.
+    restorer: Client,
     /// The controller.
     controller: Client,
 }
@@ -148,13 +151,22 @@ impl Users {
         };
         let author = account(world, "author").await;
         let boss = account(world, "boss").await;
+        let restorer = account(world, "restorer").await;
         let controller = Account { namespace: world.system_namespace.clone(), name: "chandler".to_owned() };
         grant(&author, format!("{name}-author"), &writes).await;
         grant(&boss, format!("{name}-boss"), &writes).await;
         grant(&boss, format!("{name}-more"), &more).await;
+        let restoring = json!([{"apiGroups": ["chandler.dev"], "resources": ["records"], "verbs": ["restore"]}]);
+        grant(&restorer, format!("{name}-restorer"), &writes).await;
+        grant(&restorer, format!("{name}-restores"), &restoring).await;
         grant(&controller, format!("{name}-controller"), &writes).await;
         let client = |account: &Account| impersonating(&world.client, account).expect("a client");
-        Self { author: client(&author), boss: client(&boss), controller: client(&controller) }
+        Self {
+            author: client(&author),
+            boss: client(&boss),
+            restorer: client(&restorer),
+            controller: client(&controller),
+        }
     }
 }
 
@@ -243,7 +255,7 @@ fn named(account: &str) -> Value {
 
 fn about_resolutions<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
     let policy = Some("chandler-resolutions");
-    let Users { author, boss, controller } = users;
+    let Users { author, boss, controller, .. } = users;
     let new = |account: &Value| Request::Create(resolution(world, "new", &set(world, account)));
     let old = || resolution(world, "deployers", &json!({}));
     let spec = |spec: Value| Request::Change(old(), "", json!({"spec": spec}));
@@ -297,7 +309,7 @@ fn about_resolutions<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
 
 /// The BundleDeployments of sets, which the controller writes for Resolutions.
 fn about_sets<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
-    let Users { author, boss, controller } = users;
+    let Users { author, boss, controller, .. } = users;
     let of_set = |name: &str, more: &Value| {
         let mut object = deployment(world, name, more);
         object["metadata"]["name"] = json!(format!("resolveset-{}-{name}", world.name()));
@@ -456,6 +468,7 @@ async fn the_policies_deny_exactly_the_documented_requests() {
     cases.extend(about_sets(&world, &users));
     cases.extend(about_platform_operators(&world, &users));
     cases.extend(about_records(&world, &users));
+    cases.extend(restores::cases(&world, &users));
     cases.extend(about_status(&world, &users));
     cases.extend(about_approval(&world, &users));
     cases.extend(about_config_maps(&world, &users));
@@ -491,7 +504,8 @@ async fn the_policies_deny_exactly_the_documented_requests() {
     })
     .await;
     let name = world.name();
-    let granted = ["author", "boss", "more", "controller"].map(|suffix| format!("{name}-{suffix}"));
+    let granted =
+        ["author", "boss", "more", "restorer", "restores", "controller"].map(|suffix| format!("{name}-{suffix}"));
     remove_cluster_roles(&world, &granted.each_ref().map(String::as_str)).await;
     world.finish().await;
 }

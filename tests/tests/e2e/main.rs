@@ -16,6 +16,7 @@ mod api_faults;
 mod api_faults_in_sets;
 mod approval;
 mod approval_blockers;
+mod backups;
 mod catalogs;
 mod causes;
 mod certificates;

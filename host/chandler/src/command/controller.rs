@@ -144,6 +144,10 @@ pub struct Controller {
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = values::duration)]
     pub image_poll_interval: Duration,
 
+    /// How long a BundleDeployment that was restored from a backup waits for its objects to be restored. Then the missing ones are created
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = values::duration)]
+    pub restore_wait: Duration,
+
     /// Interval at which the version and the kinds of the API server are checked. If they change, bundles are rendered again
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = values::duration)]
     pub cluster_poll_interval: Duration,
@@ -298,6 +302,7 @@ impl Controller {
             pull_secrets_of: self.pull_secrets_of.clone(),
             concurrency: self.concurrency,
             image_poll_interval: self.image_poll_interval,
+            restore_wait: self.restore_wait,
             cluster_poll_interval: self.cluster_poll_interval,
             allow_unsigned: self.allow_unsigned,
             image_rules: image_rules::read(self.image_verification.as_deref(), self.trusted_root.as_deref())?,

@@ -15,6 +15,7 @@ use super::{
     steps::{
         finalize::FinalizeHandles,
         prepare::{Preparations, PrepareHandles},
+        restored::RestoredHandles,
     },
 };
 use crate::{
@@ -120,6 +121,11 @@ impl Installer {
             registries: &memory.registries,
             poll_interval: cluster.options.image_poll_interval,
         }
+    }
+
+    pub(super) fn restored(&self) -> RestoredHandles<'_> {
+        let Cluster { client, options, .. } = self.cluster.as_ref();
+        RestoredHandles { client, rollout: &self.rollout, accounts: &options.accounts, longest: options.restore_wait }
     }
 
     pub(super) fn finalize(&self) -> FinalizeHandles<'_> {

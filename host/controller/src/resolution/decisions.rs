@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chandler_api::{DecisionSummary, Resolution, conditions::whole_seconds};
+use chandler_api::{BundleDeployment, DecisionSummary, Resolution, ResolveSetOutput, conditions::whole_seconds};
 use chandler_resolution::{Manifests, PlannedMember};
 use k8s_openapi::{
     api::core::v1::ConfigMap,
@@ -14,7 +14,7 @@ use kube::{
 };
 use serde_json::json;
 
-use super::set;
+use super::{set, teardown::has_finalizer};
 use crate::absent::ignore_absent;
 
 /// The name of the Resolution.
@@ -84,9 +84,21 @@ impl Decision {
 
 impl Decisions {
     /// Reads them.
+    ///
+    /// If the Resolution was restored from a backup, its decisions name its earlier UID, and the tool that restored them removed their owner
+    /// references: they are linked to the Resolution again. Decisions of a deleted Resolution keep these references, with which they are
+    /// deleted.
     pub(super) async fn read(api: &Api<ConfigMap>, resolution: &Resolution) -> Result<Self, kube::Error> {
         let selected = ListParams::default().labels(&format!("{NAME_LABEL}={}", resolution.name_any()));
-        let maps = api.list(&selected).await?.items;
+        let mut maps = api.list(&selected).await?.items;
+        let is_current = |map: &ConfigMap| map.annotations().get(UID) == resolution.uid().as_ref();
+        if has_finalizer(resolution) && !maps.iter().any(is_current) {
+            for map in maps.iter_mut().filter(|map| map.owner_references().is_empty()) {
+                let metadata = json!({"annotations": {UID: resolution.uid()}, "ownerReferences": [owner(resolution)]});
+                let patch = Patch::Merge(json!({"metadata": metadata}));
+                *map = api.patch(&map.name_any(), &PatchParams::default(), &patch).await?;
+            }
+        }
         let mut decisions: Vec<Decision> = maps.into_iter().filter_map(|map| Decision::of(map, resolution)).collect();
         decisions.sort_by_key(|decision| decision.number);
         Ok(Self(decisions))
@@ -156,6 +168,21 @@ impl Decisions {
     /// writes it.
     pub(super) fn has_created(&self, uid: Option<&str>) -> bool {
         uid.is_some() && self.0.iter().any(|decision| decision.set.as_deref() == uid)
+    }
+
+    /// Whether a BundleDeployment without an owner is the restored one of the set: the controller has created one, and this one installs a
+    /// decision with the account of the Resolution, as the controller wrote it.
+    pub(super) fn had_created(
+        &self,
+        deployment: &BundleDeployment,
+        resolution: &Resolution,
+        output: &ResolveSetOutput,
+    ) -> bool {
+        let decision = set::config_map(deployment).and_then(|map| self.named(map));
+        deployment.owner_references().is_empty()
+            && has_finalizer(resolution)
+            && self.0.iter().any(|decision| decision.set.is_some())
+            && decision.is_some_and(|decision| set::is_as_written(deployment, resolution, output, decision))
     }
 
     /// Notes the UID of the BundleDeployment of the set.

@@ -229,7 +229,14 @@ impl Resolutions {
             None => Decisions::read(&maps, resolution).await?,
         };
         let name = set::deployment_name(&resolution.name_any());
-        let deployment = self.deployments.get(&name);
+        let mut deployment = self.deployments.get(&name);
+        if let Some(restored) = deployment.take_if(|it| decisions.had_created(it, resolution, output)) {
+            let api = Api::all(self.cluster.client.clone());
+            let linked = set::link(&api, &restored, resolution).await?;
+            decisions.note_created(&maps, &linked.uid().unwrap_or_default()).await?;
+            tracing::info!(resolution = %resolution.name_any(), set = %name, "restored from a backup");
+            deployment = Some(linked);
+        }
         let is_noted = deployment.as_ref().is_some_and(|it| decisions.has_created(it.uid().as_deref()));
         let is_taken = |deployment: &BundleDeployment| {
             let is_ours = is_noted || set::is_as_created(deployment, resolution, output, decisions.newest_first());

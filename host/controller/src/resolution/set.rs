@@ -62,6 +62,29 @@ pub(super) fn is_as_created<'a>(
     decisions.any(|decision| deployment.spec == spec(resolution, output, decision))
 }
 
+/// Whether the fields that the controller writes are as it writes them for a decision. An administrator may have set all other fields.
+pub(super) fn is_as_written(
+    deployment: &BundleDeployment,
+    resolution: &Resolution,
+    output: &ResolveSetOutput,
+    decision: &Decision,
+) -> bool {
+    let fields = |spec: &BundleDeploymentSpec| serde_json::to_value(spec).ok();
+    let (existing, wanted) = (fields(&deployment.spec), fields(&spec(resolution, output, decision)));
+    existing.zip(wanted).is_some_and(|(existing, wanted)| difference(&existing, &wanted).is_none())
+}
+
+/// Links the restored BundleDeployment of a set to its Resolution.
+pub(super) async fn link(
+    api: &Api<BundleDeployment>,
+    deployment: &BundleDeployment,
+    resolution: &Resolution,
+) -> Result<BundleDeployment, kube::Error> {
+    let metadata = json!({"uid": deployment.uid(), "ownerReferences": [owner(resolution)]});
+    let patch = Patch::Merge(json!({"metadata": metadata}));
+    api.patch(&deployment.name_any(), &PatchParams::default(), &patch).await
+}
+
 /// The ConfigMap of the decision that a BundleDeployment has.
 pub(super) fn config_map(deployment: &BundleDeployment) -> Option<&str> {
     config_map_of(&deployment.spec.source)

@@ -78,6 +78,6 @@ impl Resolutions {
     }
 }
 
-fn has_finalizer(resolution: &Resolution) -> bool {
+pub(super) fn has_finalizer(resolution: &Resolution) -> bool {
     resolution.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER)
 }

@@ -7,7 +7,8 @@ use crate::{Records, Subject};
 use chandler_core::ObjectKey;
 use chandler_rollout::{ObjectId, OlderRecord};
 
-const SUBJECT: Subject<'_> = Subject { name: "a", uid: "u", is_known: false, installs: true, is_held: true };
+const SUBJECT: Subject<'_> =
+    Subject { name: "a", uid: "u", account: Some("n/deployer"), is_known: false, installs: true, is_held: true };
 
 fn id(name: &str) -> ObjectId {
     ObjectId { group: String::new(), kind: "ConfigMap".into(), namespace: Some("n".into()), name: name.into() }
@@ -256,4 +257,78 @@ async fn a_secret_that_was_restored_from_a_backup_is_replaced_by_the_newer_recor
     with_revision(&cluster, 3).await;
     running.begin(creating("z")).await.unwrap();
     assert_eq!(running.recorded_revision(), 3);
+}
+
+/// A record with one object and one revision whose release is kept, as the BundleDeployment `u` leaves it without a deletion.
+async fn left_behind(cluster: &DevCluster) -> Arc<Release> {
+    let opened = record(cluster).await;
+    let release = Arc::new(Release::new(Vec::new(), Vec::new(), Vec::new()));
+    opened.open_revision(Some(pending(&release)));
+    opened.begin(creating("x")).await.unwrap();
+    opened.settle(created("x")).await.unwrap();
+    opened.write_history(&opened.state().history.clone()).await.unwrap();
+    release
+}
+
+#[tokio::test]
+async fn a_restored_owner_continues_with_its_revisions_and_releases() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    let release = left_behind(&cluster).await;
+    let records = Records::new(&cluster.client(), "default");
+    let restored = records.open(Subject { uid: "restored", ..SUBJECT }).await.unwrap();
+    assert_eq!(restored.state().history.len(), 1);
+    assert!(restored.keeps(release.digest()) && restored.release(release.digest()).await.unwrap().is_some());
+    assert_eq!(restored.state().holdings.restored().map(|id| id.name.as_str()).collect::<Vec<_>>(), ["x"]);
+    // A crash before the first write changes nothing, and one after it neither.
+    let again = Records::new(&cluster.client(), "default");
+    let again = again.open(Subject { uid: "restored", ..SUBJECT }).await.unwrap();
+    assert_eq!(*again.state(), *restored.state());
+    restored.settle(created("x")).await.unwrap();
+    restored.flush().await.unwrap();
+    let settled = Records::new(&cluster.client(), "default");
+    let settled = settled.open(Subject { uid: "restored", ..SUBJECT }).await.unwrap();
+    assert_eq!(settled.state().holdings.restored().count(), 0);
+    assert!(settled.release(settled.state().releases.keys().next().unwrap()).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn another_account_does_not_inherit_a_record() {
+    for account in [Some("n/other"), None] {
+        let cluster = DevCluster::start(Options::default()).await.unwrap();
+        let release = left_behind(&cluster).await;
+        let records = Records::new(&cluster.client(), "default");
+        let other = records.open(Subject { uid: "other", account, ..SUBJECT }).await.unwrap();
+        let state = other.state();
+        assert_eq!((state.history.len(), state.releases.len()), (0, 0), "{account:?}");
+        assert!(state.holdings.is_empty() && other.release(release.digest()).await.unwrap().is_none(), "{account:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_closed_record_is_not_continued() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    left_behind(&cluster).await;
+    let records = Records::new(&cluster.client(), "default");
+    let opened = records.open(SUBJECT).await.unwrap();
+    opened.leave_all().await.unwrap();
+    records.close("a", &opened).await.unwrap();
+    let next = records.open(Subject { uid: "next", ..SUBJECT }).await.unwrap();
+    assert_eq!(next.state().history.len(), 0);
+    assert!(next.state().holdings.has_orphaned(), "its object is adopted as orphaned, and not taken for its own");
+}
+
+#[tokio::test]
+async fn a_change_of_the_account_is_recorded_with_the_end_of_the_reconcile() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    left_behind(&cluster).await;
+    let before = secrets(&cluster).await;
+    let records = Records::new(&cluster.client(), "default");
+    let opened = records.open(SUBJECT).await.unwrap();
+    opened.flush().await.unwrap();
+    assert_eq!(secrets(&cluster).await, before, "nothing changed");
+    let opened = records.open(Subject { account: Some("n/other"), ..SUBJECT }).await.unwrap();
+    opened.flush().await.unwrap();
+    let stored = Records::new(&cluster.client(), "default");
+    let stored = stored.open(Subject { installs: false, ..SUBJECT }).await.unwrap();
+    assert_eq!(stored.state().account.as_deref(), Some("n/other"));
 }

@@ -70,6 +70,9 @@ impl<'de> Deserialize<'de> for ObjectId {
 pub struct Holdings {
     /// The UID of the owner.
     owner: String,
+    /// What marks name instead of the UID, if the owner was restored from a backup and so has another UID than before: the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    identity: Option<String>,
     /// The secret for marking its objects.
     seal: Seal,
     /// Whether objects whose controller reference names the owner's UID are its own although they are not listed. This is the
@@ -114,6 +117,7 @@ impl Holdings {
     pub fn new(owner: impl Into<String>, seal: Seal) -> Self {
         Self {
             owner: owner.into(),
+            identity: None,
             seal,
             inherits: false,
             held: BTreeMap::new(),
@@ -137,9 +141,31 @@ impl Holdings {
         Self { orphaned, ..Self::new(owner, seal) }
     }
 
+    /// The record of the same owner after it was restored from a backup, with another UID, as were its objects. An object that the owner
+    /// held, and that carries its mark, is its own, as if it had just been created.
+    #[must_use]
+    pub fn restored_as(self, owner: impl Into<String>) -> Self {
+        let identity = self.identity.unwrap_or(self.owner);
+        let mut expected = self.expected;
+        expected.extend(self.held.keys().cloned());
+        Self { owner: owner.into(), identity: Some(identity), expected, ..self }
+    }
+
+    /// The objects that the owner had before it was restored from a backup, until a release is complete. They were restored as well, or will
+    /// be.
+    pub fn restored(&self) -> impl Iterator<Item = &ObjectId> {
+        let is_restored = self.identity.is_some();
+        self.expected.iter().filter(move |id| is_restored && self.held.contains_key(id))
+    }
+
     /// The UID of the owner.
     pub fn owner(&self) -> &str {
         &self.owner
+    }
+
+    /// What names the owner in marks and in the names of stored releases: its UID, or the first one if it was restored from a backup.
+    pub fn identity(&self) -> &str {
+        self.identity.as_deref().unwrap_or(&self.owner)
     }
 
     /// Whether objects that refer to the owner by UID are its own although they are not listed.
@@ -179,7 +205,7 @@ impl Holdings {
 
     /// Whether an object with this mark is one that the owner was about to create.
     pub(crate) fn created(&self, id: &ObjectId, mark: &str) -> bool {
-        self.expected.contains(id) && self.seal.revision(&self.owner, id, mark).is_some()
+        self.expected.contains(id) && self.seal.revision(self.identity(), id, mark).is_some()
     }
 
     /// Whether the owner created or adopted an object: the record lists its UID, or it has the mark of one that the owner is about to
@@ -196,12 +222,12 @@ impl Holdings {
 
     /// The mark for an object that a revision of the owner writes under this name.
     pub(crate) fn mark(&self, id: &ObjectId, revision: u64) -> String {
-        self.seal.mark(&self.owner, id, revision)
+        self.seal.mark(self.identity(), id, revision)
     }
 
     /// The revision that wrote an object, by its mark; 0 for a mark that names none. `None` without a mark of this owner.
     pub(crate) fn revision_of(&self, object: &Value) -> Option<u64> {
-        self.seal.revision(&self.owner, &live::id(object), live::annotation(object, SEAL)?)
+        self.seal.revision(self.identity(), &live::id(object), live::annotation(object, SEAL)?)
     }
 
     /// The record after an intent.
@@ -295,6 +321,30 @@ mod tests {
     }
 
     #[test]
+    fn a_restored_owner_recognizes_restored_objects_by_their_marks() {
+        let held = holdings().settled(&Settlement { held: uids(&[("a", "1"), ("b", "2")]), ..Settlement::default() });
+        let (mark, forged) = (held.mark(&id("a"), 3), Holdings::new("uid", Seal::new([8; 32])).mark(&id("a"), 3));
+        let restored = held.restored_as("new");
+        assert_eq!((restored.owner(), restored.identity()), ("new", "uid"));
+        assert_eq!(restored.restored().map(|id| id.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert!(restored.created(&id("a"), &mark) && !restored.created(&id("a"), &forged));
+        assert!(!restored.created(&id("b"), &mark), "copied to another object");
+        assert_eq!(restored.mark(&id("a"), 3), mark, "so that unchanged objects keep theirs");
+
+        let mut settlement = Settlement { held: uids(&[("a", "10")]), ..Settlement::default() };
+        let found = restored.settled(&settlement);
+        assert!(found.holds(&id("a"), "10") && !found.holds(&id("a"), "1"));
+        assert_eq!(found.restored().map(|id| id.name.as_str()).collect::<Vec<_>>(), ["b"]);
+        settlement.complete = true;
+        let complete = restored.settled(&settlement);
+        assert_eq!(complete.restored().count(), 0);
+        // Restored a second time.
+        let again = complete.restored_as("newest");
+        assert_eq!((again.owner(), again.identity()), ("newest", "uid"));
+        assert!(again.created(&id("a"), &mark));
+    }
+
+    #[test]
     fn a_complete_release_expects_nothing() {
         let expecting = holdings().inheriting().intending(&Intent { created: [id("a")].into(), ..Intent::default() });
         assert!(!expecting.is_empty());
@@ -314,9 +364,11 @@ mod tests {
             expected in prop::collection::btree_set(any_id(), 0..5),
             orphaned in prop::collection::btree_map(any_id(), "[a-f0-9]{4}", 0..5),
             inherits in any::<bool>(),
+            identity in prop::option::of("[a-f0-9]{4}"),
             seal in any::<[u8; 32]>(),
         ) {
-            let holdings = Holdings { owner: "uid".into(), seal: Seal::new(seal), inherits, held, expected, orphaned };
+            let seal = Seal::new(seal);
+            let holdings = Holdings { owner: "uid".into(), identity, seal, inherits, held, expected, orphaned };
             let text = serde_json::to_string(&holdings).unwrap();
             prop_assert_eq!(serde_json::from_str::<Holdings>(&text).unwrap(), holdings);
         }

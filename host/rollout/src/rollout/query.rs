@@ -16,6 +16,7 @@ use crate::{
         drift_options::DriftPolicy,
         error::{ApiError, RolloutError, object_failure},
         existing_owner::{Collision, ExistingOwner},
+        holdings::ObjectId,
         live,
         owner::Owner,
         refusals::OnRefusal,
@@ -90,6 +91,32 @@ impl Rollout {
         let Some(Served { resource, namespaced }) = served else { return Ok(()) };
         let namespace = namespaced.then(|| key.namespace.as_deref().unwrap_or(&owner.install_namespace));
         actor.owner_changes(&resource, namespace, &key.name).await
+    }
+
+    /// The objects that the owner had before it was restored from a backup and that do not exist, or not yet. An object whose kind is not
+    /// served does not exist.
+    pub async fn not_restored(&self, owner: &Owner) -> Result<Vec<ObjectKey>, RolloutError> {
+        let Some(holdings) = owner.holdings().filter(|holdings| holdings.restored().next().is_some()) else {
+            return Ok(Vec::new());
+        };
+        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
+        let (mut missing, mut failures) = (Vec::new(), Vec::new());
+        for id in holdings.restored().cloned() {
+            let served = self.discovery.any_version(&id.group, &id.kind).await.map_err(resolve::cannot_discover)?;
+            let version = served.as_ref().map(|served| served.resource.version.clone()).unwrap_or_default();
+            let ObjectId { group, kind, namespace, name } = id;
+            let key = ObjectKey { group, version, kind, namespace, name };
+            let Some(Served { resource, .. }) = served else {
+                missing.push(key);
+                continue;
+            };
+            match actor.get(&resource, key.namespace.as_deref(), &key.name).await {
+                Ok(Some(_)) => {}
+                Ok(None) => missing.push(key),
+                Err(error) => failures.push(object_failure(&key, "read")(error)),
+            }
+        }
+        if failures.is_empty() { Ok(missing) } else { Err(RolloutError::Objects(failures)) }
     }
 
     /// Reads an object of the owner. Returns `None` if it does not exist. An object of another owner is refused, as

@@ -41,7 +41,7 @@ pub(super) fn objects(world: &World) -> [Value; 4] {
 
 pub(super) fn cases<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
     let policy = Some("chandler-decisions");
-    let Users { author, boss, controller } = users;
+    let Users { author, boss, controller, .. } = users;
     let new = |set: &str, account: &str| Request::Create(decision(world, "new", set, account));
     let existing = |name: &str| config_map(world, name, true);
     let annotate =

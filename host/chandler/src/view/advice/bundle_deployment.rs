@@ -131,6 +131,11 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::RecordUnavailable => {
             "check that the controller has permission to read and write Secrets in its namespace, and that the API server accepts them"
         }
+        Reason::RestoreIncomplete => {
+            return Some(format!(
+                "wait until the restore has ended; to create the missing objects now: `chandler reconcile {name}`"
+            ));
+        }
         Reason::RecordOutdated => {
             "decide as the message says: restore the newest backup of the record, or delete the record"
         }

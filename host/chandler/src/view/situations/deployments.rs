@@ -299,6 +299,11 @@ situations! {
         healthy(Harbour::installed(&json!({})).reconciled(&failed))
     };
 
+    restore_incomplete: {
+        let waiting = Assessment::early(ReconcileOutcome::RestoreIncomplete(because::restore_incomplete()));
+        Harbour::restored().reconciled(&waiting)
+    };
+
     objects_not_readable: {
         let problem = "Deployment.apps: deployments.apps is forbidden: User \"jane\" cannot list resource \"deployments\" in API \
                        group \"apps\" at the cluster scope";

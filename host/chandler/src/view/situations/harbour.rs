@@ -1,6 +1,9 @@
 //! A BundleDeployment whose statuses the controller's own derivation writes, and what reconciles of it find.
 
-use chandler_api::{BundleDeployment, BundleDescription, BundleSource, ImageSource, PendingChange, ProvisionerInUse};
+use chandler_api::{
+    BundleDeployment, BundleDeploymentStatus, BundleDescription, BundleSource, ImageSource, PendingChange,
+    ProvisionerInUse,
+};
 use chandler_core::Digest;
 use chandler_decisions::{
     assessment::{
@@ -41,6 +44,17 @@ impl Harbour {
     /// One whose version 0.1.0 is installed and healthy.
     pub(super) fn installed(spec: &Value) -> Self {
         Self::new(spec).reconciled(&starting("0.1.0")).reconciled(&applied("0.1.0", &[]))
+    }
+
+    /// One that was restored from a backup: of its status it has the revisions, which are in the record.
+    pub(super) fn restored() -> Self {
+        let mut restored = Self::installed(&json!({}));
+        restored.deployment.status = restored.deployment.status.map(|status| BundleDeploymentStatus {
+            revision: status.revision,
+            history: status.history,
+            ..BundleDeploymentStatus::default()
+        });
+        restored
     }
 
     /// The spec with other values of these fields.

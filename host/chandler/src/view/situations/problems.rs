@@ -168,6 +168,16 @@ pub(super) fn timed_out() -> Problem {
     called(&CallError::Timeout { limit: Duration::from_secs(10) })
 }
 
+/// The rest of a backup is awaited.
+pub(super) fn restore_incomplete() -> Problem {
+    Problem::transient(
+        Reason::RestoreIncomplete,
+        "it was restored from a backup, and these of its objects do not exist yet: ConfigMap harbour-system/harbour-tides, \
+         Deployment.apps harbour-system/harbour; the controller creates what is still missing at 2026-01-01T10:10:00Z, or at once after \
+         `chandler reconcile harbour`",
+    )
+}
+
 /// The controller cannot write the record.
 pub(super) fn record_unavailable() -> Problem {
     Problem::transient(
