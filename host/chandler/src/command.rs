@@ -33,6 +33,7 @@ pub mod line;
 pub mod lint;
 pub mod list;
 pub mod man;
+pub mod manifests;
 pub mod migrate;
 #[cfg(test)]
 mod other_tools_tests;
@@ -97,7 +98,7 @@ Examples:
 {dev}  Print the objects of a bundle, without a cluster:
     chandler render ./my-operator
   On a cluster:
-    chandler crds | kubectl apply --server-side -f -
+    chandler manifests --set image=IMAGE | kubectl apply --server-side -f -
     chandler install my-operator ./my-operator --create-namespace
     chandler status my-operator",
         exit_codes()
@@ -137,6 +138,7 @@ pub enum Command {
     Resume(resume::Resume),
     Reconcile(reconcile::Reconcile),
     Controller(Box<controller::Controller>),
+    Manifests(manifests::Manifests),
     Crds(crds::Crds),
     Completion(completion::Completion),
     Man(man::Man),
@@ -177,6 +179,7 @@ impl Command {
             Self::History(history) => history.run().await?,
             Self::Rollback(rollback) => Box::pin(rollback.run(terminal)).await?,
             Self::Controller(controller) => Box::pin(controller.run()).await?,
+            Self::Manifests(manifests) => manifests.run(terminal)?,
             Self::Crds(crds) => crds.run()?,
             Self::Completion(completion) => completion.run()?,
             Self::Man(man) => man.run(terminal)?,

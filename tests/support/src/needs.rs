@@ -74,6 +74,20 @@ pub fn sshd() -> Option<PathBuf> {
     found
 }
 
+/// The program promtool of Prometheus. Prints the reason for skipping if there is none.
+///
+/// # Panics
+///
+/// If there is none and tests may not be skipped.
+pub fn promtool() -> Option<PathBuf> {
+    let run = Command::new("promtool").arg("--version").output();
+    let works = run.is_ok_and(|output| output.status.success());
+    if !works {
+        skip("there is no promtool on the PATH (on Debian: apt-get install prometheus)");
+    }
+    works.then(|| PathBuf::from("promtool"))
+}
+
 /// Prints why a test is skipped.
 fn skip(reason: &str) {
     assert!(env::var_os(SKIP).is_none_or(|skip| skip != "never"), "{reason}, and {SKIP}=never");

@@ -4,8 +4,11 @@ use std::{collections::BTreeMap, io::Read as _, net::Ipv4Addr};
 
 use chandler_api::BundleDeploymentStatus;
 use chandler_certificates::{Policy, ServingCertificate};
-use chandler_controller::ContentOptions;
-use chandler_tests::{ContentClient, World, bundles::Bundle, content_service, wait, world::condition};
+use chandler_controller::{ContentOptions, Timing};
+use chandler_tests::{
+    ContentClient, World, bundles::Bundle, content_service, controller_thread::ControllerThread,
+    crash_point::CrashPoint, wait, world::condition,
+};
 use http::{Method, StatusCode};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use kube::{
@@ -14,7 +17,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{PLAIN, catalogs, permissions};
+use crate::{PLAIN, catalogs, leader_election, permissions};
 
 /// A world whose controller serves content.
 async fn serving() -> World {
@@ -346,6 +349,48 @@ async fn uploaded_content_is_installed_and_stays() {
     let waiting = world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
     let message = &condition(&waiting, "Unpacked").expect("Unpacked").message;
     assert!(message.starts_with("no content was uploaded for it yet"), "{message}");
+    world.finish().await;
+}
+
+/// Two replicas, each with a cache of its own: what `chandler manifests` refuses without a shared volume, and why.
+#[tokio::test]
+async fn the_leader_serves_content_and_the_next_one_lacks_uploads_in_the_cache_of_the_first() {
+    let world = leader_election::world().await;
+    let replica = |identity: &str| {
+        let cache = tempfile::tempdir().expect("a directory");
+        std::os::unix::fs::symlink(world.cache().join("code"), cache.path().join("code")).expect("a link");
+        let mut options = leader_election::candidate(&world, world.client.clone(), identity, Timing::default());
+        options.cache_directory = cache.path().to_owned();
+        options.content = Some(ContentOptions::at((Ipv4Addr::LOCALHOST, 0).into()));
+        (ControllerThread::start(world.config(), options, CrashPoint::Never), cache)
+    };
+    let (first, _first_cache) = replica("first");
+    let first_announcement = announced(&world).await;
+    let (second, _second_cache) = replica("second");
+    let name = world.name();
+    world.apply(&name, uploaded(&world, None)).await;
+    world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+    let token = user_with(&world, "author", updates(&name)).await;
+    let author = ContentClient::new(&first_announcement, Some(token.clone()));
+    let answer = author.put(&format!("/uploads/{name}.tgz"), &archive(&bell("low"))).await;
+    assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text());
+    world.ready(&name).await;
+
+    first.stop().await;
+    let before = first_announcement.data.as_ref().expect("data")["url"].clone();
+    let second_announcement = content_service::announced(&world, "announced by the second", |map| {
+        map.data.as_ref().is_some_and(|data| data["url"] != before)
+    })
+    .await;
+    let missing = world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+    assert_eq!(condition(&missing, "Installed").expect("Installed").status, "True", "the installed release stays");
+    tone(&world, "low").await;
+    // The same upload again helps.
+    let author = ContentClient::new(&second_announcement, Some(token));
+    let answer = author.put(&format!("/uploads/{name}.tgz"), &archive(&bell("low"))).await;
+    assert!(answer.status.is_success(), "{}", answer.text());
+    world.condition(&name, "Unpacked", "True", "UnpackSuccessful").await;
+    second.stop().await;
     world.finish().await;
 }
 

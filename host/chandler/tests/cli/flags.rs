@@ -75,6 +75,7 @@ const TABLE: &[(&str, Prints, u8)] = &[
     ("resume", Nothing, CLUSTER | WRITES | WAITS),
     ("reconcile", Nothing, CLUSTER | WRITES | WAITS),
     ("controller", Nothing, 0),
+    ("manifests", Data, 0),
     ("crds", Data, 0),
     ("completion", Nothing, 0),
     ("man", Nothing, 0),

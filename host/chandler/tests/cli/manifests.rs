@@ -1,4 +1,7 @@
-//! The Deployment in deploy/controller.yaml fits the command and the Pod Security Standard that its namespace enforces.
+//! `chandler manifests`, and the Deployment in deploy/controller.yaml: it fits the command and the Pod Security Standard that its namespace
+//! enforces.
+
+mod installed;
 
 use std::fs;
 
@@ -6,7 +9,56 @@ use chandler::Arguments;
 use clap::Parser as _;
 use serde_json::{Value, json};
 
-use crate::support::root;
+use crate::support::{chandler, documents, root};
+
+/// What is printed: a line for each object, and the notes.
+fn printed(arguments: &[&str]) -> String {
+    let outcome = chandler([&["manifests"], arguments].concat(), "");
+    let notes = outcome.stderr.clone();
+    let objects = documents(&outcome.data());
+    let name = |object: &Value| {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let namespace = text("/metadata/namespace").map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        format!("{} {namespace}{}", text("/kind").unwrap(), text("/metadata/name").unwrap())
+    };
+    let lines: Vec<String> = objects.iter().map(name).collect();
+    format!("{}\n\n{notes}", lines.join("\n"))
+}
+
+#[test]
+fn each_profile_prints_its_objects_in_the_order_in_which_they_are_applied() {
+    insta::assert_snapshot!("standalone", printed(&[]));
+    insta::assert_snapshot!(
+        "openshift",
+        printed(&["--profile", "openshift", "--set", "image=quay.io/corp/chandler:v1"])
+    );
+    insta::assert_snapshot!("multi-tenant", printed(&["--profile", "multi-tenant", "--set", "content=true"]));
+}
+
+#[test]
+fn both_formats_have_the_same_objects() {
+    let list: Value = serde_json::from_str(&chandler(["manifests", "-o", "json"], "").data()).unwrap();
+    let yaml = documents(&chandler(["manifests"], "").data());
+    assert_eq!(list["items"].as_array().unwrap(), &yaml);
+    assert_eq!((&list["kind"], &list["apiVersion"]), (&json!("List"), &json!("v1")));
+}
+
+#[test]
+fn an_unknown_profile_or_setting_is_refused_with_what_may_be_meant() {
+    for (line, words) in [
+        (["--profile", "multitenant"], "multi-tenant"),
+        (["--set", "monitoring.rule=true"], "did you mean monitoring.rules?"),
+        (["--set", "metrics=yes"], "\"yes\" is not a value of metrics: write true or false"),
+        (
+            ["--set", "arg=--concurency=3"],
+            "the controller would refuse its options: unexpected argument '--concurency'",
+        ),
+    ] {
+        let outcome = chandler(["manifests"].iter().chain(&line), "");
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{line:?}");
+        assert!(outcome.stderr.contains(words), "{}", outcome.stderr);
+    }
+}
 
 fn pod() -> Value {
     let text = fs::read_to_string(root().join("deploy/controller.yaml")).unwrap();

@@ -1,0 +1,231 @@
+//! `chandler manifests`.
+
+use std::fmt::Write as _;
+
+use chandler_catalog::names::similar;
+use chandler_manifests::{ManifestsError, Permissions, Profile, SETTINGS, SettingError, Settings};
+use clap::Parser as _;
+use serde_json::Value;
+
+use super::Arguments;
+use crate::{
+    CommandError,
+    view::{
+        output::{self, Format},
+        terminal::Terminal,
+    },
+};
+
+/// Print everything that a cluster needs to run the controller
+///
+/// Namespace, CRDs, permissions, admission policies, the Deployment and what belongs to it, in an order that can be applied. It contacts no
+/// cluster.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = help())]
+pub struct Manifests {
+    /// What the cluster is for. It decides the defaults of the settings
+    #[arg(long, value_enum, value_name = "PROFILE", default_value_t = ProfileArgument::Standalone)]
+    pub profile: ProfileArgument,
+
+    /// Change a setting; the list is below. Repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
+
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
+    pub output: Format,
+}
+
+/// What a cluster is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ProfileArgument {
+    /// One team installs bundles
+    Standalone,
+    /// OpenShift: ClusterOperators, mirror sets, the SCC restricted-v2, its monitoring
+    #[value(name = "openshift")]
+    OpenShift,
+    /// Several teams install bundles, each with its own account (docs/tenants.md)
+    MultiTenant,
+}
+
+impl From<ProfileArgument> for Profile {
+    fn from(argument: ProfileArgument) -> Self {
+        match argument {
+            ProfileArgument::Standalone => Self::Standalone,
+            ProfileArgument::OpenShift => Self::OpenShift,
+            ProfileArgument::MultiTenant => Self::MultiTenant,
+        }
+    }
+}
+
+/// The end of the help: output, settings, exit codes and examples.
+fn help() -> String {
+    let mut text = "\
+Output:
+  Kubernetes objects on standard output, as YAML or JSON for `kubectl apply --server-side -f -`; notes on standard error.
+
+Settings:
+"
+    .to_owned();
+    for setting in SETTINGS {
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            "  {}={}\n      {} [default: {}]\n",
+            setting.key, setting.value, setting.what, setting.default
+        );
+    }
+    text.push_str(
+        "
+Exit codes: 0 done, 2 wrong usage
+
+Examples:
+  Install the controller:
+    chandler manifests --set image=registry.corp.example/chandler:v0.1.0 | kubectl apply --server-side -f -
+  On OpenShift, on the nodes for infrastructure:
+    chandler manifests --profile openshift --set image=registry.corp.example/chandler:v0.1.0 \\
+      --set nodeSelector=node-role.kubernetes.io/infra= --set tolerations=node-role.kubernetes.io/infra:NoSchedule
+  Show what would change:
+    chandler manifests --set image=registry.corp.example/chandler:v0.2.0 | kubectl diff --server-side -f -",
+    );
+    text
+}
+
+impl Manifests {
+    /// Prints them.
+    pub fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        let mut settings = Settings::of(self.profile.into());
+        for setting in &self.settings {
+            settings.set(setting).map_err(refused)?;
+        }
+        let objects = chandler_manifests::objects(&settings).map_err(|error| match error {
+            ManifestsError::Setting(error) => refused(error),
+            other => CommandError::failed("failed to make the manifests").because(&other),
+        })?;
+        check_arguments(&objects)?;
+        output::print(&output::write(&objects, self.output)?)?;
+        for note in notes(&settings) {
+            terminal.line(format!("note: {note}"));
+        }
+        Ok(())
+    }
+}
+
+/// Runs the parser of `chandler controller` over the arguments of the Deployment: a typing error is found here, and not by a Pod.
+fn check_arguments(objects: &[Value]) -> Result<(), CommandError> {
+    let deployment = objects.iter().find(|object| object["kind"] == "Deployment");
+    let arguments = deployment.and_then(|it| it.pointer("/spec/template/spec/containers/0/args")?.as_array());
+    let arguments = arguments.into_iter().flatten().filter_map(Value::as_str);
+    match Arguments::try_parse_from(["chandler"].into_iter().chain(arguments)) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let error = error.to_string();
+            let message = error.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            Err(CommandError::usage(format!("the controller would refuse its options: {message}"))
+                .hint("`chandler help controller` lists the options that --set arg=OPTION can name"))
+        }
+    }
+}
+
+/// A setting that is refused, with what helps.
+fn refused(error: SettingError) -> CommandError {
+    let message = error.to_string();
+    match error {
+        SettingError::Unknown(key) => {
+            let found = similar(&key, SETTINGS.iter().map(|setting| setting.key), 3);
+            let message =
+                if found.is_empty() { message } else { format!("{message}; did you mean {}?", found.join(", ")) };
+            CommandError::usage(message).hint("`chandler help manifests` lists all settings")
+        }
+        SettingError::Syntax(_) | SettingError::Value { .. } => {
+            CommandError::usage(message).hint("`chandler help manifests` lists all settings")
+        }
+        SettingError::Contradiction(_) => CommandError::usage(message),
+    }
+}
+
+/// What the objects alone do not say.
+fn notes(settings: &Settings) -> Vec<String> {
+    let mut notes = Vec::new();
+    if settings.image.is_none() {
+        notes.push(format!(
+            "the image {} is a placeholder: name yours with --set image=IMAGE (docs/install.md, An image)",
+            settings.image()
+        ));
+    }
+    if settings.permissions == Permissions::ClusterAdmin {
+        notes.push(
+            "every user who may create a BundleDeployment or a Resolution is an administrator of the cluster; the roles edit and admin do \
+             not get this permission"
+                .to_owned(),
+        );
+    }
+    if !settings.admission_policies {
+        notes.push(
+            "without the admission policies, every user who may write a BundleDeployment may name every account; the roles edit and \
+             admin do not get this permission"
+                .to_owned(),
+        );
+    }
+    if settings.content {
+        notes.push(content(settings));
+    }
+    match settings.profile {
+        Profile::MultiTenant => notes.push(
+            "each tenant needs a namespace, an account and permissions: deploy/tenant.yaml (docs/tenants.md)".to_owned(),
+        ),
+        Profile::OpenShift if settings.permissions == Permissions::ServiceAccounts => notes.push(
+            "PlatformOperators are refused until an account installs them: --set arg=--platform-service-account=NAME, or with all \
+             permissions --set permissions=cluster-admin"
+                .to_owned(),
+        ),
+        Profile::OpenShift | Profile::Standalone => {}
+    }
+    notes
+}
+
+fn content(settings: &Settings) -> String {
+    match (settings.replicas(), &settings.cache_claim) {
+        (1, None) => "one replica, since only the replica with the Lease serves content and uploads are in its cache; a new Pod lacks the \
+                      uploads: keep them with --set cache.claim=NAME"
+            .to_owned(),
+        (1, Some(_)) => "one replica, since only the replica with the Lease serves content".to_owned(),
+        (replicas, _) => format!(
+            "of {replicas} replicas only the one with the Lease serves content, and the others refuse connections: clients have to \
+             try again"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_have_the_names_of_the_library() {
+        for (argument, profile) in <ProfileArgument as clap::ValueEnum>::value_variants().iter().zip(Profile::ALL) {
+            assert_eq!(Profile::from(*argument), profile);
+            let value = clap::ValueEnum::to_possible_value(argument).unwrap();
+            assert_eq!(value.get_name(), profile.name());
+        }
+    }
+
+    #[test]
+    fn a_mistyped_key_and_a_wrong_option_are_explained() {
+        let message = |setting: &str| {
+            let manifests = Manifests {
+                profile: ProfileArgument::Standalone,
+                settings: vec![setting.to_owned()],
+                output: Format::Json,
+            };
+            let error = manifests.run(&Terminal::output()).unwrap_err();
+            error.to_string()
+        };
+        insta::assert_snapshot!(
+            ["replica=3", "zzz=1", "replicas", "replicas=9", "image=chandler", "arg=--concurency=3", "arg=--log-format=text"]
+                .map(message)
+                .join("\n"),
+            @""
+        );
+    }
+}

@@ -1,0 +1,40 @@
+//! What a cluster is for.
+
+/// What a cluster is for. It decides the defaults of the settings and the options of the controller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// One team installs bundles.
+    #[default]
+    Standalone,
+    /// OpenShift: ClusterOperators, mirror sets, the SCC `restricted-v2`, its monitoring.
+    OpenShift,
+    /// Several teams install bundles, each with its own account.
+    MultiTenant,
+}
+
+impl Profile {
+    /// All profiles.
+    pub const ALL: [Self; 3] = [Self::Standalone, Self::OpenShift, Self::MultiTenant];
+
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Standalone => "standalone",
+            Self::OpenShift => "openshift",
+            Self::MultiTenant => "multi-tenant",
+        }
+    }
+
+    /// The options of the controller that only this profile has.
+    pub(crate) const fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Standalone => &[],
+            Self::OpenShift => {
+                &["--cluster-operators=aggregated", "--mirrors-from=imagedigestmirrorsets,imagetagmirrorsets"]
+            }
+            Self::MultiTenant => {
+                &["--require-service-account", "--require-service-account-grant", "--require-pull-secret-grant"]
+            }
+        }
+    }
+}
