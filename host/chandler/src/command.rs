@@ -24,6 +24,7 @@ pub mod dev;
 #[path = "command/without_dev.rs"]
 pub mod dev;
 pub mod diff;
+pub mod doctor;
 pub mod events;
 pub mod explain;
 pub mod get;
@@ -140,6 +141,7 @@ pub enum Command {
     Controller(Box<controller::Controller>),
     Manifests(manifests::Manifests),
     Crds(crds::Crds),
+    Doctor(doctor::Doctor),
     Completion(completion::Completion),
     Man(man::Man),
     /// Print the command-line reference as Markdown
@@ -181,6 +183,7 @@ impl Command {
             Self::Controller(controller) => Box::pin(controller.run()).await?,
             Self::Manifests(manifests) => manifests.run(terminal)?,
             Self::Crds(crds) => crds.run()?,
+            Self::Doctor(doctor) => doctor.run().await?,
             Self::Completion(completion) => completion.run()?,
             Self::Man(man) => man.run(terminal)?,
             Self::Reference => output::print(&reference::markdown())?,

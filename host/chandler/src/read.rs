@@ -14,6 +14,7 @@ pub mod credentials;
 pub mod delivery;
 pub mod deployed;
 pub mod dev_controller;
+pub mod doctor;
 pub mod events;
 #[cfg(feature = "dev")]
 pub mod expected_kinds;

@@ -11,6 +11,7 @@ pub mod decisions;
 pub mod deletion;
 pub mod diagnostics;
 pub mod difference;
+pub mod doctor;
 pub mod error;
 pub mod events;
 pub mod excerpt;

@@ -18,7 +18,7 @@ use crate::intent::has_finalizer;
 /// The number of objects that a message lists.
 const LISTED: usize = 5;
 
-/// What the names of Chandler's field managers begin with.
+/// What the names of the field managers begin with under which the controller applies.
 const FIELD_MANAGERS: &str = "chandler";
 
 /// When a restored BundleDeployment stops waiting: this long after the restore created it. `None` if it has waited that long, or if a user
@@ -49,6 +49,7 @@ pub fn was_written_since(metadata: &ObjectMeta) -> bool {
     let Some(created) = &metadata.creation_timestamp else { return false };
     metadata.managed_fields.iter().flatten().any(|entry| {
         entry.manager.as_deref().is_some_and(|manager| manager.starts_with(FIELD_MANAGERS))
+            && entry.operation.as_deref() == Some("Apply")
             && entry.subresource.is_none()
             && entry.time.as_ref().is_some_and(|time| time.0 >= created.0)
     })
@@ -117,20 +118,23 @@ mod tests {
 
     #[test]
     fn a_restored_object_was_not_written_since() {
-        let was_written = |manager: &str, time: &str, subresource: Option<&str>| {
+        let was_written = |manager: &str, operation: &str, time: &str, subresource: Option<&str>| {
             let mut metadata = restored(None).metadata;
             metadata.managed_fields = Some(vec![ManagedFieldsEntry {
                 manager: Some(manager.to_owned()),
+                operation: Some(operation.to_owned()),
                 time: Some(Time(at(time))),
                 subresource: subresource.map(str::to_owned),
                 ..ManagedFieldsEntry::default()
             }]);
             was_written_since(&metadata)
         };
-        assert!(was_written("chandler", "2026-01-01T10:00:00Z", None), "interrupted in the second of its creation");
-        assert!(!was_written("chandler", "2025-12-01T10:00:00Z", None), "some tools restore managed fields");
-        assert!(!was_written("velero-server", "2026-01-01T10:00:00Z", None));
-        assert!(!was_written("chandler", "2026-01-01T10:00:01Z", Some("status")), "it reports that it waits");
+        let now = "2026-01-01T10:00:00Z";
+        assert!(was_written("chandler", "Apply", now, None), "interrupted in the second of its creation");
+        assert!(!was_written("chandler", "Apply", "2025-12-01T10:00:00Z", None), "some tools restore managed fields");
+        assert!(!was_written("velero-server", "Update", now, None));
+        assert!(!was_written("chandler-install", "Update", now, None), "a command of a user");
+        assert!(!was_written("chandler", "Apply", now, Some("status")), "it reports that it waits");
         assert!(!was_written_since(&restored(None).metadata));
     }
 

@@ -77,6 +77,7 @@ const TABLE: &[(&str, Prints, u8)] = &[
     ("controller", Nothing, 0),
     ("manifests", Data, 0),
     ("crds", Data, 0),
+    ("doctor", List, CLUSTER),
     ("completion", Nothing, 0),
     ("man", Nothing, 0),
 ];

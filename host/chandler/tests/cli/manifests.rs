@@ -1,6 +1,7 @@
 //! `chandler manifests`, and the Deployment in deploy/controller.yaml: it fits the command and the Pod Security Standard that its namespace
 //! enforces.
 
+mod checked;
 mod installed;
 
 use std::fs;

@@ -24,14 +24,14 @@ use serde_json::{Value, json};
 use crate::support::{chandler, command};
 
 /// The objects that are printed.
-fn objects(arguments: &[&str]) -> Vec<Value> {
+pub(super) fn objects(arguments: &[&str]) -> Vec<Value> {
     let list: Value =
         serde_json::from_str(&chandler([&["manifests", "-o", "json"], arguments].concat(), "").data()).unwrap();
     list["items"].as_array().unwrap().clone()
 }
 
 /// Applies objects in their order, as `kubectl apply --server-side` does, and refuses unknown fields. Returns the kinds that are not served.
-async fn apply(client: &Client, objects: &[Value], dry_run: bool) -> Vec<String> {
+pub(super) async fn apply(client: &Client, objects: &[Value], dry_run: bool) -> Vec<String> {
     let mut unserved = Vec::new();
     let parameters =
         PatchParams { dry_run, field_validation: Some(ValidationDirective::Strict), ..PatchParams::apply("kubectl") };
@@ -92,7 +92,7 @@ impl Drop for Controller {
 }
 
 /// Writes a kubeconfig for a token.
-async fn kubeconfig(cluster: &DevCluster, client: &Client, account: &str, path: &Path) {
+pub(super) async fn kubeconfig(cluster: &DevCluster, client: &Client, account: &str, path: &Path) {
     let (namespace, name) = account.split_once('/').unwrap();
     let request = http::Request::post(format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"));
     let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}).to_string();
@@ -103,7 +103,7 @@ async fn kubeconfig(cluster: &DevCluster, client: &Client, account: &str, path: 
     write(path, &config.to_string());
 }
 
-fn write(path: &Path, text: &str) {
+pub(super) fn write(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
     fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
 }
