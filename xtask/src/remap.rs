@@ -44,8 +44,9 @@ impl Remap {
 
     /// The first path of this machine that these bytes contain.
     pub(crate) fn left_in(&self, bytes: &[u8]) -> Option<&Path> {
-        let paths = self.0.iter().map(|(path, _)| path.as_path());
-        paths.into_iter().find(|path| {
+        // One name, such as `/src`, is also part of paths that do not depend on the machine.
+        let mut paths = self.0.iter().map(|(path, _)| path.as_path()).filter(|path| path.components().count() > 2);
+        paths.find(|path| {
             // With a separator: `/work/main` is also the beginning of other words.
             let mut pattern = path.as_os_str().as_encoded_bytes().to_vec();
             pattern.push(b'/');
@@ -78,5 +79,7 @@ mod tests {
         let inside = format!("panicked at {}/host/chandler/src/main.rs", command::root().display());
         assert_eq!(remap.left_in(inside.as_bytes()), Some(command::root().as_path()));
         assert_eq!(remap.left_in(b"panicked at /chandler/host/chandler/src/main.rs"), None);
+        let short = Remap(vec![(PathBuf::from("/src"), "/chandler".to_owned())]);
+        assert_eq!(short.left_in(b"panicked at /cargo/registry/log-0.4.1/src/lib.rs"), None);
     }
 }

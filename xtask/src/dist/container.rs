@@ -9,7 +9,11 @@ mod node;
 mod rootfs;
 mod seccomp;
 
-use std::{env, path::PathBuf, time::Duration};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use self::{api_server::ApiServer, names::NameServer, node::Node, rootfs::RootFileSystem};
 use crate::command;
@@ -19,23 +23,24 @@ const IMAGE: &str = "CHANDLER_TEST_IMAGE";
 /// How long the controller may take to become ready and to end. Only a failure takes so long.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-fn rootfs() -> RootFileSystem {
+fn rootfs(chandler: &Path) -> RootFileSystem {
     match env::var_os(IMAGE) {
-        Some(layout) => RootFileSystem::of_layout(&command::root().join(PathBuf::from(layout))),
-        None => RootFileSystem::of_tests(),
+        Some(layout) => RootFileSystem::of_layout(&command::root().join(layout)),
+        None => RootFileSystem::of_tests(chandler),
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_controller_installs_a_bundle_from_a_container_without_privileges() {
     let Some(runc) = chandler_test_support::needs::runc() else { return };
-    let server = ApiServer::start().await;
+    let chandler = PathBuf::from(command::program("chandler").unwrap().get_program());
+    let server = ApiServer::start(chandler.clone()).await;
     for file in ["crds.yaml", "rbac.yaml"] {
         server.apply_file(&format!("deploy/{file}")).await;
     }
     // The container finds the API server by a name that only this server knows: resolving names needs nothing that the image lacks.
     let names = NameServer::start(node::address(), api_server::NAME).await;
-    let rootfs = rootfs();
+    let rootfs = rootfs(&chandler);
     let node = Node::new(runc, rootfs, &server.credentials().await, server.port());
     let mut container = node.run();
     let ready = container.ready(PATIENCE).await;

@@ -1,6 +1,6 @@
 //! The embedded API server, and what an administrator does with it.
 
-use std::{fs, process::Stdio};
+use std::{fs, path::PathBuf, process::Stdio};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_devcluster::{DevCluster, Options};
@@ -24,17 +24,19 @@ pub(super) struct Credentials {
 }
 
 pub(super) struct ApiServer {
+    chandler: PathBuf,
     cluster: DevCluster,
     kubeconfig: tempfile::NamedTempFile,
     cache: tempfile::TempDir,
 }
 
 impl ApiServer {
-    pub(super) async fn start() -> Self {
+    /// Starts it. The administrator uses this command.
+    pub(super) async fn start(chandler: PathBuf) -> Self {
         let cluster = DevCluster::start(Options::default()).await.unwrap();
         let kubeconfig = tempfile::NamedTempFile::new().unwrap();
         fs::write(kubeconfig.path(), cluster.kubeconfig()).unwrap();
-        Self { cluster, kubeconfig, cache: tempfile::tempdir().unwrap() }
+        Self { chandler, cluster, kubeconfig, cache: tempfile::tempdir().unwrap() }
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -76,9 +78,8 @@ impl ApiServer {
 
     /// Runs a command of the tests' `chandler` as the administrator, and returns what it prints.
     pub(super) async fn chandler(&self, arguments: &[&str]) -> String {
-        let command = command::program("chandler").unwrap();
-        let mut command = tokio::process::Command::from(command);
-        command.args(arguments).env("KUBECONFIG", self.kubeconfig.path());
+        let mut command = tokio::process::Command::new(&self.chandler);
+        command.current_dir(command::root()).args(arguments).env("KUBECONFIG", self.kubeconfig.path());
         command.env("CHANDLER_CACHE_DIRECTORY", self.cache.path()).stdin(Stdio::null()).kill_on_drop(true);
         let output = command.output().await.unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -50,15 +50,14 @@ impl RootFileSystem {
     }
 
     /// Of an image with the `chandler` of the tests, which is linked dynamically.
-    pub(super) fn of_tests() -> Self {
+    pub(super) fn of_tests(binary: &Path) -> Self {
         let layout = tempfile::tempdir().unwrap();
         // Compressing the binary of the tests takes longer than all else.
         let image = Image::of_binary(Vec::new(), About::of_test("amd64")).unwrap();
         let (layout, _) = image.write(layout.path()).unwrap();
         let rootfs = Self::of_layout(&layout);
-        let binary = PathBuf::from(command::program("chandler").unwrap().get_program());
-        fs::copy(&binary, rootfs.path(Path::new(ENTRYPOINT))).unwrap();
-        for library in libraries(&binary) {
+        fs::copy(binary, rootfs.path(Path::new(ENTRYPOINT))).unwrap();
+        for library in libraries(binary) {
             let to = rootfs.path(&library);
             fs::create_dir_all(to.parent().unwrap()).unwrap();
             fs::copy(library, to).unwrap();
