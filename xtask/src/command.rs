@@ -72,3 +72,32 @@ pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     }
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
+
+/// The trimmed output of the compiler that cargo uses.
+pub(crate) fn rustc_output(arguments: &[&str]) -> anyhow::Result<String> {
+    output(Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).current_dir(root()).args(arguments))
+}
+
+/// A compiler.
+pub(crate) struct Rustc {
+    /// What it prints for `--version`.
+    pub(crate) version: String,
+    /// Its commit, a hash.
+    pub(crate) commit: String,
+    /// The target that it compiles for if none is named.
+    pub(crate) host: String,
+}
+
+/// The compiler that cargo uses.
+pub(crate) fn rustc_version() -> anyhow::Result<Rustc> {
+    let text = rustc_output(&["-vV"])?;
+    let field = |name: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        value.map(str::to_owned).with_context(|| format!("`rustc -vV` has no line {name}"))
+    };
+    Ok(Rustc {
+        version: text.lines().next().unwrap_or_default().to_owned(),
+        commit: field("commit-hash")?,
+        host: field("host")?,
+    })
+}

@@ -1,31 +1,149 @@
-//! `cargo xtask dist`: the binary that runs in a cluster.
+//! `cargo xtask dist`: the binary and the image that run in a cluster, and what they consist of.
 
-use std::fs;
+mod binary;
+#[cfg(test)]
+mod container;
+mod crates;
+mod digest;
+mod files;
+mod image;
+mod join;
+mod json;
+mod materials;
+mod provenance;
+mod time;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context as _;
 
-use crate::{command, guests};
+use self::{
+    binary::Target,
+    crates::Crates,
+    image::{About, Image},
+    materials::Subject,
+    provenance::Sources,
+    time::BuildTime,
+};
+use crate::command::{self, Rustc};
 
 /// What selects the crates of that binary. Without the default feature `dev` it links neither the embedded control plane nor the
 /// embedded registry.
 const CLUSTER: [&str; 6] = ["--locked", "--package", "chandler", "--no-default-features", "--features", "jemalloc"];
 
-/// Build the binary that runs in a cluster.
+/// Build the image that runs in a cluster.
 #[derive(clap::Args)]
-pub(crate) struct Dist {}
+pub(crate) struct Dist {
+    /// The target, such as aarch64-unknown-linux-gnu. Without it, the one of this machine
+    #[arg(long)]
+    target: Option<String>,
+
+    /// Instead of building the binary: one that is linked statically. Only the image is made of it
+    #[arg(long, value_name = "FILE", conflicts_with = "target")]
+    binary: Option<PathBuf>,
+
+    /// Instead of building: an image layout of another build. Repeat it for each architecture; the result is one image for all of them
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "binary"])]
+    join: Vec<PathBuf>,
+
+    /// The directory for the image and its documents. Without it, target/cluster
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
 
 impl Dist {
-    pub(crate) fn run() -> anyhow::Result<()> {
-        guests::build_built_in()?;
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let cluster = command::target_directory().join("cluster");
+        let output = self.output.unwrap_or_else(|| cluster.clone());
+        fs::create_dir_all(&output).with_context(|| format!("failed to create {}", output.display()))?;
+        if !self.join.is_empty() {
+            return written(&join::joined(&self.join, BuildTime::from_environment()?)?, &output);
+        }
+        let sources = Sources::of_checkout()?;
+        if let Some(binary) = &self.binary {
+            // Nothing is known about where it comes from.
+            return packed(binary, None, &output).map(drop);
+        }
+        if sources.is_modified {
+            eprintln!(
+                "warning: the checkout has changes that no commit has, or is not a git repository: the image names no commit"
+            );
+        }
+        let rustc = command::rustc_version()?;
+        let target = Target::new(self.target, &rustc)?;
         // A target directory of its own: the full command is not replaced by this one.
-        let target = command::target_directory().join("cluster");
-        let mut build = command::cargo(["build", "--quiet", "--profile", "dist"]);
-        command::run(build.args(CLUSTER).arg("--target-dir").arg(&target))?;
-        let binary = target.join("dist").join("chandler");
-        let size = fs::metadata(&binary).with_context(|| format!("failed to read {}", binary.display()))?.len();
-        eprintln!("built {} ({} KiB)", binary.display(), size / 1024);
-        Ok(())
+        let built = binary::build(&target, &cluster)?;
+        let crates = Crates::of_cluster(&target.triple)?;
+        let binary = output.join("chandler");
+        binary::add_crates(&built, &binary, &materials::auditable(&crates)?)?;
+        let image = packed(&binary, sources.revision(), &output)?;
+        documents(&output, &crates, &image, &target, &rustc, &sources)
     }
+}
+
+/// Makes the image of a binary.
+fn packed(binary: &Path, revision: Option<&str>, output: &Path) -> anyhow::Result<Image> {
+    let bytes = fs::read(binary).with_context(|| format!("failed to read {}", binary.display()))?;
+    let architecture =
+        binary::check(&bytes).with_context(|| format!("{} cannot run in the image", binary.display()))?;
+    let about = About {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        revision: revision.map(str::to_owned),
+        architecture: architecture.to_owned(),
+        time: BuildTime::from_environment()?,
+    };
+    eprintln!("{} ({architecture}, {} KiB)", binary.display(), bytes.len() / 1024);
+    let image = Image::of_binary(bytes, about)?;
+    written(&image, output)?;
+    Ok(image)
+}
+
+fn written(image: &Image, output: &Path) -> anyhow::Result<()> {
+    let (layout, archive) = image.write(output)?;
+    eprintln!("{} and {} ({} KiB)", layout.display(), archive.display(), image.bytes() / 1024);
+    eprintln!("image {}", image.digest());
+    Ok(())
+}
+
+/// Writes what says what the image consists of and where it comes from, and the checksums of all files.
+fn documents(
+    output: &Path,
+    crates: &Crates,
+    image: &Image,
+    target: &Target,
+    rustc: &Rustc,
+    sources: &Sources,
+) -> anyhow::Result<()> {
+    let read = |name: &str| {
+        let path = output.join(name);
+        fs::read(&path).with_context(|| format!("failed to read {}", path.display()))
+    };
+    let mut files: Vec<(&str, Vec<u8>)> = vec![("chandler", read("chandler")?), ("image.tar", read("image.tar")?)];
+    let mut products: Vec<provenance::Product> =
+        files.iter().map(|(name, bytes)| ((*name).to_owned(), digest::hexadecimal(bytes))).collect();
+    let hash = products.first().map(|(_, hash)| hash.clone()).unwrap_or_default();
+    products.push(("image".to_owned(), image.digest().trim_start_matches("sha256:").to_owned()));
+    let glibc = binary::glibc(target)?;
+    let time = BuildTime::from_environment()?;
+    let subject = Subject { hash: &hash, rustc: &rustc.version, glibc: glibc.as_deref(), time };
+    for (name, document) in [
+        ("chandler.cdx.json", materials::cyclonedx(crates, &subject)?),
+        ("chandler.spdx.json", materials::spdx(crates, &subject)?),
+        ("provenance.json", provenance::statement(&products, &target.triple, rustc, sources)),
+    ] {
+        files.push((name, json::text(&document)?));
+    }
+    let sums = digest::sums(files.iter().map(|(name, bytes)| (*name, bytes.as_slice())));
+    files.push(("SHA256SUMS", sums.into_bytes()));
+    for (name, bytes) in &files {
+        let path = output.join(name);
+        fs::write(&path, bytes).with_context(|| format!("failed to write {}", path.display()))?;
+    }
+    eprintln!("chandler.cdx.json, chandler.spdx.json, provenance.json and SHA256SUMS in {}", output.display());
+    Ok(())
 }
 
 #[cfg(test)]

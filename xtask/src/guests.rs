@@ -4,9 +4,10 @@ use std::fs;
 
 use anyhow::Context as _;
 
-use crate::{command, wasm_target};
+use crate::{command, remap::Remap, wasm_target};
 
-const TARGET: &str = "wasm32-unknown-unknown";
+/// The target of the guests.
+pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
 
 /// A guest: its package and the path of its component below `target/plugins`.
 #[derive(Clone)]
@@ -37,6 +38,11 @@ fn built_in() -> anyhow::Result<Vec<Guest>> {
     Ok(guests)
 }
 
+/// The packages of these provisioners.
+pub(crate) fn built_in_packages() -> anyhow::Result<Vec<String>> {
+    Ok(built_in()?.into_iter().map(|guest| guest.package).collect())
+}
+
 /// What only tests run.
 const TESTED: [(&str, &str); 2] = [("chandler-guest-hostile", "test/hostile.wasm"), ("lamps", "test/lamps.wasm")];
 
@@ -55,6 +61,10 @@ pub(crate) fn build_built_in() -> anyhow::Result<()> {
 fn build(guests: &[Guest]) -> anyhow::Result<()> {
     wasm_target::ensure(TARGET)?;
     let mut build = command::cargo(["build", "--quiet", "--locked", "--profile", "guest", "--target", TARGET]);
+    // In addition to the flags of .cargo/config.toml: the same sources make the same components on every machine. A list of texts in JSON is
+    // one in TOML too.
+    let flags = serde_json::to_string(&Remap::of_machine()?.arguments())?;
+    build.args(["--config", &format!("target.{TARGET}.rustflags={flags}")]);
     for guest in guests {
         build.args(["--package", &guest.package]);
     }

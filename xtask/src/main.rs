@@ -16,6 +16,7 @@ mod languages;
 #[cfg(test)]
 mod left_out;
 mod packages;
+mod remap;
 mod soak;
 mod test;
 mod wasm_target;
@@ -51,7 +52,8 @@ enum Task {
     Packages(packages::Packages),
     /// Fuzz everything that parses untrusted input (release build, libFuzzer)
     Fuzz(fuzz::Fuzz),
-    /// Build the binary that runs in a cluster: `chandler` without the embedded control plane and registry (release build)
+    /// Build the image that runs in a cluster, with its bills of materials: `chandler` without the embedded control plane and registry
+    /// (release build)
     Dist(dist::Dist),
     /// Build the documentation of all crates with what the tests have compiled; a warning is an error
     Documentation(documentation::Documentation),
@@ -74,7 +76,7 @@ fn main() -> anyhow::Result<()> {
         Task::Corpus(corpus) => corpus.run(),
         Task::Packages(packages) => packages.run(),
         Task::Fuzz(fuzz) => fuzz.run(),
-        Task::Dist(_) => dist::Dist::run(),
+        Task::Dist(dist) => dist.run(),
         Task::Documentation(_) => documentation::Documentation::run(),
         Task::Generate(generate) => generate.run(),
     }

@@ -15,6 +15,9 @@ use std::{
 /// The variable that forbids skipping tests.
 const SKIP: &str = "CHANDLER_TESTS_SKIP";
 
+/// The variable with the name of a program that this machine cannot have.
+const WITHOUT: &str = "CHANDLER_TESTS_WITHOUT";
+
 /// The file or directory with this name in the shared fixtures, beside the checkout. If the machine has no shared fixtures, prints
 /// that and returns `None`.
 ///
@@ -86,6 +89,30 @@ pub fn promtool() -> Option<PathBuf> {
         skip("there is no promtool on the PATH (on Debian: apt-get install prometheus)");
     }
     works.then(|| PathBuf::from("promtool"))
+}
+
+/// The program runc, if this process may run containers with it. Prints the reason for skipping if not, also where tests may not be skipped
+/// if [`WITHOUT`] names it: a machine need not have it.
+///
+/// # Panics
+///
+/// If there is none and tests may not be skipped.
+pub fn runc() -> Option<PathBuf> {
+    if env::var_os(WITHOUT).is_some_and(|without| without == "runc") {
+        println!("skipped: {WITHOUT}=runc");
+        return None;
+    }
+    let works = Command::new("runc").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !works {
+        skip("there is no runc on the PATH (on Debian: apt-get install runc)");
+        return None;
+    }
+    let id = Command::new("id").arg("-u").output().ok();
+    if id.is_none_or(|id| id.stdout != b"0\n") {
+        skip("only root may run the container of this test");
+        return None;
+    }
+    Some(PathBuf::from("runc"))
 }
 
 /// Prints why a test is skipped.

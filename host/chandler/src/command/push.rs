@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use chandler_content::ImageReference;
-use chandler_core::{Content, Severity};
+use chandler_core::{Content, Digest, Severity};
 use chandler_source::CATALOG_LABEL;
 use chandler_yaml::{Kind, Limits, Node, parse};
 use indicatif::HumanBytes;
@@ -13,11 +13,12 @@ use crate::{
     arguments::{catalogs::Fetching, values},
     read::{
         cache, catalogs,
+        image_layout::{self, ImageLayout},
         origin::{self, Origin},
         provisioner, source,
     },
     view::{invocation::quoted, output, terminal::Terminal},
-    write::image::{self, Image},
+    write::image::{self, Image, Pushed},
 };
 
 /// The file of a registry+v1 bundle whose annotations are also labels of its image.
@@ -25,11 +26,12 @@ const ANNOTATIONS: &str = "metadata/annotations.yaml";
 /// The directory of a catalog in its image, where opm puts it as well.
 const CONFIGS: &str = "configs";
 
-/// Push a bundle or a catalog to a registry
+/// Push a bundle, a catalog or an image to a registry
 ///
 /// Makes an image of the files, with one layer, and pushes it. The same files make the same image, with the same digest. An image of a
 /// registry+v1 bundle has the labels of its metadata/annotations.yaml, and an image of a catalog has the label that names its directory, so
-/// that other tools recognise them too.
+/// that other tools recognise them too. A directory with the file oci-layout is an image already, such as the controller's
+/// (`cargo xtask dist`): it is checked and pushed unchanged.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -43,9 +45,11 @@ Examples:
   A catalog:
     chandler push --catalog ./catalog registry.example.com/catalog:latest
   What a repository has at a tag:
-    chandler push 'git+https://example.com/bundles.git?tag=v0.1.0&directory=harbour' registry.example.com/harbour:v0.1.0")]
+    chandler push 'git+https://example.com/bundles.git?tag=v0.1.0&directory=harbour' registry.example.com/harbour:v0.1.0
+  The image of the controller, for every platform that it was built for:
+    chandler push target/cluster/image registry.example.com/chandler:v0.1.0")]
 pub struct Push {
-    /// A directory, an archive, or the URL of an archive or a git repository
+    /// A directory, an archive, the URL of an archive or a git repository, or an OCI image layout
     #[arg(value_name = "CONTENT")]
     pub content: String,
 
@@ -80,21 +84,57 @@ impl Push {
                 self.image
             )));
         }
+        if let Origin::Directory(directory) = &origin
+            && image_layout::is_layout(directory)
+        {
+            return self.push_layout(directory, terminal).await;
+        }
         let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
         let (content, below, labels) =
             if self.catalog { self.opened_catalog(&cache).await? } else { self.opened_bundle(&origin, &cache).await? };
         let store = source::store(&cache).await?;
         let image = tokio::task::spawn_blocking(move || Image::pack(&store, &*content, below, labels)).await;
         let image = image.map_err(|error| CommandError::failed("failed to make the image").because(&error))??;
-        let size = HumanBytes(image.layer_bytes());
-        let digest = if self.dry_run {
+        let (size, digest) = (image.layer_bytes(), image.digest());
+        self.push_image(Arc::new(image), size, digest, terminal).await
+    }
+
+    /// Pushes an image that is there already.
+    async fn push_layout(&self, directory: &Path, terminal: &Terminal) -> Result<(), CommandError> {
+        if self.catalog || self.any_format {
+            let option = if self.catalog { "--catalog" } else { "--any-format" };
+            return Err(CommandError::usage(format!("{} is an image: {option} is for files", directory.display()))
+                .hint(format!("push it without {option}; an image is pushed unchanged")));
+        }
+        let directory = directory.to_owned();
+        let checked = tokio::task::spawn_blocking(move || {
+            let layout = ImageLayout::open(&directory)?;
+            // All of them, before the registry gets the first one.
+            layout.blobs().try_for_each(|(digest, _)| layout.blob(digest).map(drop))?;
+            Ok::<_, CommandError>(layout)
+        });
+        let layout =
+            checked.await.map_err(|error| CommandError::failed("failed to read the image").because(&error))??;
+        let size = layout.blobs().map(|(_, size)| size).sum();
+        let digest = layout.image().map(|image| image.digest.clone());
+        let digest = digest.ok_or_else(|| CommandError::failed("the image has no manifest"))?;
+        self.push_image(Arc::new(layout), size, digest, terminal).await
+    }
+
+    async fn push_image(
+        &self,
+        image: Arc<dyn Pushed + Send + Sync>,
+        bytes: u64,
+        digest: Digest,
+        terminal: &Terminal,
+    ) -> Result<(), CommandError> {
+        let size = HumanBytes(bytes);
+        if self.dry_run {
             terminal.line(format!("would push {} ({size} compressed); nothing was pushed", self.image));
-            image.digest()
         } else {
-            let digest = image::push(&image, &self.image, &self.fetching.registry.options()).await?;
+            image::push(image, &self.image, &self.fetching.registry.options()).await?;
             terminal.line(format!("pushed {} ({size} compressed)", self.image));
-            digest
-        };
+        }
         output::print(&format!("{}\n", self.image.at(&digest)))
     }
 

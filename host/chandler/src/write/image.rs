@@ -1,6 +1,6 @@
 //! Images of bundles and catalogs, and pushing them to a registry.
 
-use std::{collections::BTreeMap, error::Error, fs::File, io::Read as _, time::Duration};
+use std::{collections::BTreeMap, error::Error, fs::File, io::Read as _, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use chandler_content::{Credentials, ImageReference, Store};
@@ -21,6 +21,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     CommandError,
     read::{
+        image_layout::{ImageLayout, Manifest},
         registry_settings::{self, RegistryOptions},
         source,
     },
@@ -104,8 +105,56 @@ fn unpacked_digest(mut archive: File) -> std::io::Result<Digest> {
     }
 }
 
+/// What can be pushed.
+pub trait Pushed {
+    /// The digests of what the manifests describe: configurations and layers.
+    fn blobs(&self) -> Vec<Digest>;
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn blob(&self, digest: &Digest) -> Result<Bytes, CommandError>;
+
+    /// The manifests; one comes after all that it names, and the last one is the image.
+    fn manifests(&self) -> Vec<Manifest>;
+}
+
+impl Pushed for Image {
+    fn blobs(&self) -> Vec<Digest> {
+        vec![Digest::of(&self.layer), Digest::of(&self.config)]
+    }
+
+    fn blob(&self, digest: &Digest) -> Result<Bytes, CommandError> {
+        let is_config = *digest == Digest::of(&self.config);
+        Ok(if is_config { Bytes::from(self.config.clone()) } else { self.layer.clone() })
+    }
+
+    fn manifests(&self) -> Vec<Manifest> {
+        vec![Manifest { media_type: MANIFEST.to_owned(), digest: self.digest(), bytes: self.manifest.clone() }]
+    }
+}
+
+impl Pushed for ImageLayout {
+    fn blobs(&self) -> Vec<Digest> {
+        self.blobs().map(|(digest, _)| digest.clone()).collect()
+    }
+
+    fn blob(&self, digest: &Digest) -> Result<Bytes, CommandError> {
+        self.blob(digest).map(Bytes::from)
+    }
+
+    fn manifests(&self) -> Vec<Manifest> {
+        self.manifests().to_vec()
+    }
+}
+
 /// Pushes an image with the settings and the credentials of this machine. Returns the digest of its manifest.
-pub async fn push(image: &Image, to: &ImageReference, registry: &RegistryOptions) -> Result<Digest, CommandError> {
+pub async fn push(
+    image: Arc<dyn Pushed + Send + Sync>,
+    to: &ImageReference,
+    registry: &RegistryOptions,
+) -> Result<Digest, CommandError> {
     registry_settings::of(registry)?.may_push(to).map_err(|error| {
         CommandError::failed(format!("failed to push {to}"))
             .because(&error)
@@ -113,23 +162,34 @@ pub async fn push(image: &Image, to: &ImageReference, registry: &RegistryOptions
     })?;
     let auth = credentials(to, registry).await?;
     let (client, is_plain) = client(to, registry)?;
-    let failed = |error: &OciDistributionError| {
-        CommandError::failed(format!("failed to push {to}")).cause(text(error)).hint(hint(error, to, is_plain))
+    let failed = |error: OciDistributionError| {
+        CommandError::failed(format!("failed to push {to}")).cause(text(&error)).hint(hint(&error, to, is_plain))
     };
     let reference: Reference = to.to_string().parse().map_err(|error: oci_client::ParseError| {
         CommandError::usage(format!("{to} is not an image that can be pushed")).because(&error)
     })?;
-    let media_type = HeaderValue::from_static(MANIFEST);
-    let pushed = async {
-        client.auth(&reference, &auth, RegistryOperation::Push).await?;
-        for blob in [image.layer.clone(), Bytes::from(image.config.clone())] {
-            let digest = Digest::of(&blob);
-            client.push_blob(&reference, blob, digest.as_str()).await?;
-        }
-        client.push_manifest_raw(&reference, image.manifest.clone(), media_type).await
-    };
-    pushed.await.map_err(|error| failed(&error))?;
-    Ok(image.digest())
+    client.auth(&reference, &auth, RegistryOperation::Push).await.map_err(failed)?;
+    for digest in image.blobs() {
+        let (image, wanted) = (Arc::clone(&image), digest.clone());
+        let blob = tokio::task::spawn_blocking(move || image.blob(&wanted)).await;
+        let blob = blob.map_err(|error| CommandError::failed("failed to read the image").because(&error))??;
+        client.push_blob(&reference, blob, digest.as_str()).await.map_err(failed)?;
+    }
+    let mut manifests = image.manifests();
+    let last = manifests.pop().ok_or_else(|| CommandError::failed("the image has no manifest"))?;
+    for Manifest { media_type, digest, bytes } in manifests {
+        // A part of the image has no tag.
+        let (host, repository) = (reference.registry().to_owned(), reference.repository().to_owned());
+        let part = Reference::with_digest(host, repository, digest.as_str().to_owned());
+        client.push_manifest_raw(&part, bytes, header(&media_type)?).await.map_err(failed)?;
+    }
+    client.push_manifest_raw(&reference, last.bytes, header(&last.media_type)?).await.map_err(failed)?;
+    Ok(last.digest)
+}
+
+fn header(media_type: &str) -> Result<HeaderValue, CommandError> {
+    HeaderValue::from_str(media_type)
+        .map_err(|error| CommandError::failed(format!("{media_type:?} is not a media type")).because(&error))
 }
 
 async fn credentials(image: &ImageReference, registry: &RegistryOptions) -> Result<RegistryAuth, CommandError> {

@@ -27,6 +27,7 @@ mod mistakes;
 mod newest;
 mod platform_operators;
 mod push;
+mod push_layout;
 mod rbac;
 mod registries;
 mod render;
