@@ -23,6 +23,7 @@ pub mod file;
 pub mod follow;
 pub mod foreign;
 pub mod foreign_catalogs;
+pub mod handled;
 pub mod image_layout;
 pub mod image_rules;
 pub mod installations;

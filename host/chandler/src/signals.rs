@@ -36,11 +36,13 @@ pub async fn interruption() {
     drop(guard);
 }
 
-/// The result of this work, or `None` if a signal comes first.
+/// The result of this work, or `None` if a signal comes first. Signals are listened to before the work begins: after the first line that
+/// it prints, a signal is answered.
 pub async fn unless_interrupted<T>(work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
-        done = work => Some(done),
+        biased;
         () = interruption() => None,
+        done = work => Some(done),
     }
 }
 

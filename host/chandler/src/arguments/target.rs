@@ -114,6 +114,12 @@ impl Takes {
     /// # Errors
     /// The kind is unknown or the command does not take it, or no object can have the name.
     pub fn parse(self, text: &str) -> Result<Target, String> {
+        if is_path(text) {
+            return Err(format!(
+                "{text:?} is a path, and this is about what is installed: `chandler list` lists the names; {}",
+                self.forms()
+            ));
+        }
         let (kind, name) = match text.split_once('/') {
             Some((written, name)) => (Some(kind(written).ok_or_else(|| self.unknown(written))?), name),
             None => (None, text),
@@ -153,6 +159,11 @@ impl Takes {
         let help = instead.map_or_else(|| default_help(kind), |(_, help)| help);
         format!("this command is about {}: {}", joined(&taken, "and"), help.replace("NAME", name))
     }
+}
+
+/// Whether an argument is meant as a path: no object has such a name.
+pub fn is_path(text: &str) -> bool {
+    [".", "/", "~"].iter().any(|begin| text.starts_with(begin))
 }
 
 /// What helps with an object of this kind.
@@ -246,6 +257,16 @@ mod tests {
             .map(|parsed| parsed.unwrap_err())
             .collect();
         insta::assert_snapshot!(messages.join("\n"));
+    }
+
+    #[test]
+    fn a_path_in_place_of_a_name_is_called_a_path() {
+        let messages = ["./harbour", "../harbour", "/srv/harbour.tgz", "~/harbour", "."]
+            .map(|text| (INSTALLED.parse(text).unwrap_err(), DEPLOYMENTS.parse(text).unwrap_err()));
+        for (of_several, of_one) in &messages {
+            assert!(of_several.contains("is a path") && of_one.contains("is a path"), "{of_several}, {of_one}");
+        }
+        insta::assert_snapshot!(messages[0].0, @r#""./harbour" is a path, and this is about what is installed: `chandler list` lists the names; write `NAME` or `resolution/NAME`"#);
     }
 
     #[test]

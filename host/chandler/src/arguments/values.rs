@@ -6,6 +6,9 @@ use chandler_api::{ValuesKind, ValuesReference};
 use chandler_content::{ImageReference, ReferenceError};
 use chandler_core::dns_name;
 
+use super::target::is_path;
+use crate::view::invocation::quoted;
+
 /// Parses a duration: `90s`, `5m`, `1h30m` or a number of seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is not a duration: write `90s`, `5m` or `1h30m`");
@@ -54,6 +57,17 @@ pub fn dns_label(text: &str) -> Result<String, String> {
 /// Parses the name of a BundleDeployment: a DNS label of at most 52 characters, the limit in its CRD.
 pub fn deployment_name(text: &str) -> Result<String, String> {
     name(text, 52)
+}
+
+/// Parses the name before a bundle, which a user may write behind it.
+pub fn name_before_bundle(text: &str) -> Result<String, String> {
+    deployment_name(text).map_err(|error| {
+        if !is_path(text) {
+            return error;
+        }
+        let turned = quoted(text);
+        format!("{text:?} is a path, and the name comes before the bundle: `chandler install NAME {turned}`")
+    })
 }
 
 /// Parses a reference to values: `configmap/NAME`, `secret/NAME:KEY` or `secret/NAME:KEY=PATH`.
@@ -169,6 +183,9 @@ mod tests {
         assert!(dns_label("a-1").is_ok());
         assert!(dns_label(&"a".repeat(63)).is_ok());
         assert!(deployment_name(&"a".repeat(53)).is_err());
+        let turned = name_before_bundle("./my harbour").unwrap_err();
+        assert!(turned.contains("`chandler install NAME './my harbour'`"), "{turned}");
+        assert_eq!(name_before_bundle("Harbour"), deployment_name("Harbour"));
         for text in ["", "-a", "a-", "A", "a.b", "ä"] {
             assert!(dns_label(text).is_err(), "{text}");
         }

@@ -181,7 +181,7 @@ impl Approve {
         let reviewed =
             Reviewed { findings: Findings::of(&preview.crd_upgrades, Some(&digest)), pending_change: change };
         output::print(&output::data(&reviewed, self.output, || reviewed.text())?)?;
-        let and = change.map(|change| format!(", and approve the pending change ({})", change.digest));
+        let and = change.map(|change| format!(", and approve the pending change ({})", one_line(&change.digest)));
         let question = format!("allow these upgrades of CRDs of {name} ({digest}){}?", and.unwrap_or_default());
         if !self.is_confirmed(&question, terminal)? {
             return Err(CommandError::failed("not approved"));

@@ -6,6 +6,7 @@ use std::{
 };
 
 use chandler_core::{Content as _, Entry};
+use kube::Client;
 use serde::Serialize;
 
 use crate::{
@@ -16,6 +17,7 @@ use crate::{
     },
     read::{cache, cluster, content_service::ContentService, source},
     view::{
+        error::FailureKind,
         output,
         table::{self, Column, Fit},
         terminal::Terminal,
@@ -83,7 +85,10 @@ impl Content {
         let client = cluster::client(&self.connection.options()).await?;
         let service =
             ContentService::find(&client, &self.connection.options(), namespace, &self.service.options()).await?;
-        let archive = service.get(&self.name).await?;
+        let archive = match service.get(&self.name).await {
+            Ok(archive) => archive,
+            Err(error) => return Err(Box::pin(self.missing(&client)).await.unwrap_or(error)),
+        };
         match &self.to {
             Some(path) if path.extension().is_some_and(|extension| extension == "tgz") => {
                 copy(archive.path(), path)?;
@@ -104,6 +109,13 @@ impl Content {
         files::unpack(&tree, path)?;
         terminal.line(format!("wrote {} into {}", count(tree.len(), "file"), path.display()));
         Ok(())
+    }
+}
+
+impl Content {
+    /// The error if the BundleDeployment does not exist, which the content service does not distinguish from one without content.
+    async fn missing(&self, client: &Client) -> Option<CommandError> {
+        cluster::deployment(client, &self.name).await.err().filter(|error| error.kind() == FailureKind::NotFound)
     }
 }
 

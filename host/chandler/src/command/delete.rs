@@ -13,6 +13,7 @@ use crate::{
     view::{
         self, output,
         progress::{Progress, seconds},
+        subject::Subject,
         terminal::Terminal,
     },
     write,
@@ -157,7 +158,7 @@ impl Delete {
                 return Ok(());
             }
             Some(Err(_)) => {}
-            None => return Err(CommandError::interrupted_deletion(&self.name, &last)),
+            None => return Err(CommandError::interrupted_deletion(&Subject::deployment(&self.name), &last)),
         }
         let after = seconds(self.waiting.timeout);
         Err(CommandError::timeout(format!("{} still exists after {after}; it is waiting for: {last}", self.name)))

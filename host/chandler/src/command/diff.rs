@@ -18,13 +18,8 @@ use crate::{
         rendering::{self, BundleOptions},
     },
     view::{
-        difference,
-        failure::FailureKind,
-        findings,
-        findings::Findings,
-        output, pending_change, summary,
-        terminal::Terminal,
-        text::{one_line, printable},
+        difference, failure::FailureKind, findings, findings::Findings, output, pending_change, summary,
+        terminal::Terminal, text::one_line,
     },
 };
 
@@ -147,7 +142,7 @@ impl Diff {
             terminal.line(difference::refusal(refusal));
         }
         for finding in &preview.findings {
-            terminal.line(format!("finding: {}", printable(finding)));
+            terminal.line(format!("finding: {}", one_line(finding)));
         }
         let rendered = BundleCandidate { version: release.description().version.clone(), ..BundleCandidate::default() };
         let installed = deployment.as_ref().and_then(|deployment| deployment.status.as_ref()?.bundle.as_ref());

@@ -72,7 +72,7 @@ Examples:
 )]
 pub struct Install {
     /// Name of the BundleDeployment [default: derived from BUNDLE]
-    #[arg(value_name = "NAME", value_parser = values::deployment_name)]
+    #[arg(value_name = "NAME", value_parser = values::name_before_bundle)]
     pub name: Option<String>,
 
     /// An image reference, the URL of an archive or a git repository, a directory, an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip), or a package of a catalog

@@ -49,7 +49,9 @@ pub fn parse(words: Vec<OsString>) -> Result<Line, Mistake> {
         }
         Err(error) => {
             let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-            match inapplicable::explain(&error, &path(&words)) {
+            let command = path(&words);
+            let explained = misplaced(&error, &command).or_else(|| inapplicable::explain(&error, &command));
+            match explained {
                 Some(explained) => Err(Mistake::Usage(explained)),
                 None => Err(Mistake::Clap(other_tools::with_tip(error, &words))),
             }
@@ -127,6 +129,26 @@ impl Word {
     }
 }
 
+/// The error in words, if clap refuses an option before the command that the command takes behind it.
+fn misplaced(error: &clap::Error, command: &str) -> Option<CommandError> {
+    let option = inapplicable::unknown_option(error)?;
+    let root = Arguments::command();
+    let known = command.split_whitespace().try_fold(&root, |known, name| known.find_subcommand(name))?;
+    let is_it = |argument: &clap::Arg| {
+        argument.get_long().is_some_and(|long| option.strip_prefix("--") == Some(long))
+            || argument
+                .get_short()
+                .is_some_and(|short| option.strip_prefix('-') == Some(short.encode_utf8(&mut [0; 4])))
+    };
+    let taken = known.get_arguments().find(|argument| is_it(argument)).filter(|_| !command.is_empty())?;
+    let value = taken.get_value_names().into_iter().flatten().next().filter(|_| taken.get_action().takes_values());
+    let value = value.map(|value| format!(" {value}")).unwrap_or_default();
+    Some(
+        CommandError::usage(format!("{option} belongs to the command, and comes behind it"))
+            .hint(format!("write `chandler {command} {option}{value}`")),
+    )
+}
+
 /// The command that a line names, such as `catalog add`; empty if it names none that can run.
 fn path(words: &[String]) -> String {
     let root = Arguments::command();
@@ -201,6 +223,19 @@ mod tests {
         ];
         insta::assert_snapshot!(lines.map(|text| format!("{text}\n{}\n", mistake(text))).join("\n"));
         assert!(mistake("chandler status x --outptu json").starts_with("clap: "));
+    }
+
+    #[test]
+    fn an_option_that_the_command_takes_is_not_called_unknown_before_it() {
+        let lines = ["chandler -o json list", "chandler --output json catalog list", "chandler --yes delete x"];
+        insta::assert_snapshot!(lines.map(mistake).join("\n"), @r"
+        error: -o belongs to the command, and comes behind it
+          hint: write `chandler list -o FORMAT`
+        error: --output belongs to the command, and comes behind it
+          hint: write `chandler catalog list --output FORMAT`
+        error: --yes belongs to the command, and comes behind it
+          hint: write `chandler delete --yes`
+        ");
     }
 
     #[test]

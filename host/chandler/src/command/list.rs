@@ -4,13 +4,15 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use chandler_api::BundleDeployment;
 use chandler_catalog::upgrade::Newer;
+use clap::{ValueEnum, builder::PossibleValue};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, api::ListParams};
-use serde_json::Value;
 
 use crate::{
     CommandError,
-    arguments::{connection::Connection, controller_namespace::ControllerNamespaceArguments, values},
+    arguments::{
+        connection::Connection, controller_namespace::ControllerNamespaceArguments, format::ListFormat, values,
+    },
     read::{
         catalogs::FetchOptions,
         cluster,
@@ -21,7 +23,7 @@ use crate::{
     view::{
         listing::{self, Columns, Row},
         output,
-        terminal::{Terminal, drawn},
+        terminal::Terminal,
         text::one_line,
     },
 };
@@ -64,8 +66,8 @@ pub struct List {
     pub selector: Option<String>,
 
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Text)]
-    pub output: ListFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = RowFormat::List(ListFormat::Text))]
+    pub output: RowFormat,
 
     /// Directory with the indexes of catalogs [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
     #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
@@ -80,19 +82,41 @@ pub struct List {
     pub connection: Connection,
 }
 
-/// The format of the list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum ListFormat {
-    /// A table
-    Text,
-    /// A table with more columns
-    Wide,
-    /// JSON, a list with every field of each row
-    Json,
-    /// YAML, as JSON
-    Yaml,
-    /// Names, one per line
+/// The format of the list: one that every list has, or names only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowFormat {
+    /// As other lists.
+    List(ListFormat),
+    /// Names, one per line.
     Name,
+}
+
+impl ValueEnum for RowFormat {
+    fn value_variants<'a>() -> &'a [Self] {
+        const {
+            &[
+                Self::List(ListFormat::Text),
+                Self::List(ListFormat::Wide),
+                Self::List(ListFormat::Json),
+                Self::List(ListFormat::Yaml),
+                Self::Name,
+            ]
+        }
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::List(format) => format.to_possible_value(),
+            Self::Name => Some(PossibleValue::new("name").help("Names, one per line")),
+        }
+    }
+}
+
+impl RowFormat {
+    /// Whether people read it, with notes on standard error.
+    fn is_table(self) -> bool {
+        matches!(self, Self::List(format) if format.is_table())
+    }
 }
 
 impl List {
@@ -122,12 +146,12 @@ impl List {
         for row in &mut rows {
             row.newer_version = newer.remove(&row.name).map(|newer| newer.version);
         }
-        if rows.is_empty() && matches!(self.output, ListFormat::Text | ListFormat::Wide) {
+        if rows.is_empty() && self.output.is_table() {
             terminal.line("no BundleDeployments: `chandler install BUNDLE` installs one");
             return Ok(());
         }
         output::print(&self.text(&rows)?)?;
-        if matches!(self.output, ListFormat::Text | ListFormat::Wide) {
+        if self.output.is_table() {
             for note in listing::notes(&rows) {
                 terminal.line(note);
             }
@@ -147,16 +171,11 @@ impl List {
     }
 
     fn text(&self, rows: &[Row]) -> Result<String, CommandError> {
-        match self.output {
-            ListFormat::Text => Ok(drawn(&listing::table(rows, Columns::Short, Terminal::output())).into_owned()),
-            ListFormat::Wide => Ok(drawn(&listing::table(rows, Columns::Wide, Terminal::output())).into_owned()),
-            ListFormat::Json => output::json(&rows),
-            ListFormat::Yaml => {
-                let value: Value = serde_json::to_value(rows)
-                    .map_err(|error| CommandError::failed("failed to write YAML").because(&error))?;
-                output::yaml(&[value])
-            }
-            ListFormat::Name => Ok(rows.iter().map(|row| one_line(&row.name) + "\n").collect()),
-        }
+        let format = match self.output {
+            RowFormat::List(format) => format,
+            RowFormat::Name => return Ok(rows.iter().map(|row| one_line(&row.name) + "\n").collect()),
+        };
+        let columns = if format == ListFormat::Wide { Columns::Wide } else { Columns::Short };
+        output::data(&rows, format.data(), || listing::table(rows, columns, Terminal::output()))
     }
 }

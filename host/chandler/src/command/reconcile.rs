@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Instant};
 
-use chandler_api::{Catalog, PlatformOperator, ProvisionerClass, ReportingKind, Resolution};
+use chandler_api::{BundleDeployment, Catalog, PlatformOperator, ProvisionerClass, ReportingKind, Resolution};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 
@@ -15,7 +15,7 @@ use crate::{
         target::{Takes, Target},
         wait::Wait,
     },
-    read::{classes, cluster, explained, reported, settled},
+    read::{classes, cluster, explained, handled::Pending, reported, settled},
     view::terminal::Terminal,
     write::{change, deployment},
 };
@@ -110,6 +110,12 @@ impl Reconcile {
         terminal.line(self.dry_run.line(&done, &format!("request a reconcile of {target}")));
     }
 
+    /// The request, which the controller handles next.
+    fn pending<'a>(&'a self, at: &'a str, started: Instant) -> Pending<'a> {
+        let system_namespace = self.controller.system_namespace.as_str();
+        Pending { subject: self.name.subject(), at, system_namespace, started, timeout: self.waiting.timeout }
+    }
+
     async fn reconcile_deployment(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
         let (name, started) = (self.name.name.as_str(), Instant::now());
         if cluster::deployment(client, name).await?.spec.suspend {
@@ -122,10 +128,9 @@ impl Reconcile {
         if self.dry_run.dry_run || !self.waiting.wait {
             return Ok(());
         }
-        settled::until_handled(client, name, &at, self.waiting.timeout).await?;
-        let rest = self.waiting.timeout.saturating_sub(started.elapsed());
-        let namespace = Some(self.controller.system_namespace.as_str());
-        settled::until_healthy(client, name, namespace, terminal, rest).await
+        let pending = self.pending(&at, started);
+        pending.until_handled::<BundleDeployment>(client, name, terminal).await?;
+        settled::until_healthy(client, name, Some(pending.system_namespace), terminal, pending.rest()).await
     }
 
     async fn reconcile_catalog(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
@@ -140,9 +145,9 @@ impl Reconcile {
         if self.dry_run.dry_run || !self.waiting.wait {
             return Ok(());
         }
-        reported::until_catalog_handled(client, name, &at, self.waiting.timeout).await?;
-        let rest = self.waiting.timeout.saturating_sub(started.elapsed());
-        reported::until_ready::<Catalog>(client, name, terminal, rest).await
+        let pending = self.pending(&at, started);
+        pending.until_handled::<Catalog>(client, name, terminal).await?;
+        reported::until_ready::<Catalog>(client, name, pending.system_namespace, terminal, pending.rest()).await
     }
 
     async fn reconcile_operator(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
@@ -160,22 +165,23 @@ impl Reconcile {
         if self.dry_run.dry_run || !self.waiting.wait {
             return Ok(());
         }
+        let pending = self.pending(&at, started);
         if let Some(name) = &installed {
-            settled::until_handled(client, name, &at, self.waiting.timeout).await?;
+            pending.until_handled::<BundleDeployment>(client, name, terminal).await?;
         }
-        let rest = self.waiting.timeout.saturating_sub(started.elapsed());
-        reported::until_ready::<PlatformOperator>(client, name, terminal, rest).await
+        reported::until_ready::<PlatformOperator>(client, name, pending.system_namespace, terminal, pending.rest())
+            .await
     }
 
     async fn reconcile_class(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
-        let name = self.name.name.as_str();
+        let (name, started) = (self.name.name.as_str(), Instant::now());
         let at = Timestamp::now().to_string();
         change::request_reconcile::<ProvisionerClass>(client, name, &at, self.dry_run.effect()).await?;
         self.report(&format_args!("ProvisionerClass {name}"), terminal);
         if self.dry_run.dry_run || !self.waiting.wait {
             return Ok(());
         }
-        let class = settled::until_class_handled(client, name, &at, self.waiting.timeout).await?;
+        let class = self.pending(&at, started).until_handled::<ProvisionerClass>(client, name, terminal).await?;
         terminal.line(format!("ProvisionerClass {name} is ready with {}", classes::ready_component(&class)?));
         Ok(())
     }
@@ -197,10 +203,10 @@ impl Reconcile {
         if self.dry_run.dry_run || !self.waiting.wait {
             return Ok(());
         }
+        let pending = self.pending(&at, started);
         if let Some(set) = &set {
-            settled::until_handled(client, set, &at, self.waiting.timeout).await?;
+            pending.until_handled::<BundleDeployment>(client, set, terminal).await?;
         }
-        let rest = self.waiting.timeout.saturating_sub(started.elapsed());
-        reported::until_ready::<Resolution>(client, name, terminal, rest).await
+        reported::until_ready::<Resolution>(client, name, pending.system_namespace, terminal, pending.rest()).await
     }
 }

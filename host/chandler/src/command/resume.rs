@@ -15,7 +15,7 @@ use crate::{
         target::{SUSPENDED, Target},
         wait::Wait,
     },
-    read::{cluster, reported, settled},
+    read::{cluster, handled::Pending, reported, settled},
     view::terminal::Terminal,
     write::change,
 };
@@ -99,11 +99,13 @@ impl Resume {
         if self.dry_run.dry_run || !self.waiting.wait {
             return Ok(());
         }
-        if let Some(at) = request {
-            reported::until_catalog_handled(client, name, &at, self.waiting.timeout).await?;
+        let (system_namespace, timeout) = (self.controller.system_namespace.as_str(), self.waiting.timeout);
+        if let Some(at) = &request {
+            let pending = Pending { subject: target.subject(), at, system_namespace, started, timeout };
+            pending.until_handled::<Catalog>(client, name, terminal).await?;
         }
-        let rest = self.waiting.timeout.saturating_sub(started.elapsed());
-        reported::until_ready::<Catalog>(client, name, terminal, rest).await
+        let rest = timeout.saturating_sub(started.elapsed());
+        reported::until_ready::<Catalog>(client, name, system_namespace, terminal, rest).await
     }
 
     async fn resume_resolution(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
@@ -115,7 +117,8 @@ impl Resume {
             terminal.line(format!("{target} is not suspended"));
         }
         if self.waiting.wait && !self.dry_run.dry_run {
-            reported::until_ready::<Resolution>(client, name, terminal, self.waiting.timeout).await?;
+            let namespace = self.controller.system_namespace.as_str();
+            reported::until_ready::<Resolution>(client, name, namespace, terminal, self.waiting.timeout).await?;
         }
         Ok(())
     }

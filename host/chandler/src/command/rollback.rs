@@ -142,7 +142,8 @@ impl Rollback {
             terminal.line(self.dry_run.line(&done, &format!("roll {target} back to decision {number}")));
         }
         if self.is_followed() {
-            reported::until_ready::<Resolution>(client, name, terminal, self.waiting.timeout).await?;
+            let namespace = self.controller.system_namespace.as_str();
+            reported::until_ready::<Resolution>(client, name, namespace, terminal, self.waiting.timeout).await?;
         }
         Ok(())
     }

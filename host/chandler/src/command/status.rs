@@ -141,23 +141,26 @@ impl Status {
     async fn follow(&self, client: &Client, terminal: &Terminal) -> Result<(), CommandError> {
         let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
         let (mut progress, name) = (Progress::new(terminal), self.name.name.as_str());
-        let (progress, state) = (&mut progress, &mut last);
+        let (progress, state, namespace) = (&mut progress, &mut last, self.controller.system_namespace.as_str());
         let settled = async {
             match self.name.kind() {
                 ReportingKind::BundleDeployment => {
-                    let namespace = Some(self.controller.system_namespace.as_str());
-                    follow::until_settled(client, name, namespace, progress, state).await
+                    follow::until_settled(client, name, Some(namespace), progress, state).await
                 }
-                ReportingKind::Resolution => reported::until_settled::<Resolution>(client, name, progress, state).await,
-                ReportingKind::Catalog => reported::until_settled::<Catalog>(client, name, progress, state).await,
+                ReportingKind::Resolution => {
+                    reported::until_settled::<Resolution>(client, name, namespace, progress, state).await
+                }
+                ReportingKind::Catalog => {
+                    reported::until_settled::<Catalog>(client, name, namespace, progress, state).await
+                }
                 ReportingKind::ProvisionerClass => {
-                    reported::until_settled::<ProvisionerClass>(client, name, progress, state).await
+                    reported::until_settled::<ProvisionerClass>(client, name, namespace, progress, state).await
                 }
                 ReportingKind::PlatformOperator => {
-                    reported::until_settled::<PlatformOperator>(client, name, progress, state).await
+                    reported::until_settled::<PlatformOperator>(client, name, namespace, progress, state).await
                 }
                 ReportingKind::PlatformPolicy => {
-                    reported::until_settled::<PlatformPolicy>(client, name, progress, state).await
+                    reported::until_settled::<PlatformPolicy>(client, name, namespace, progress, state).await
                 }
             }
         };

@@ -115,25 +115,31 @@ pub async fn members(client: &Client, deployment: &BundleDeployment) -> Members 
             Ok(served) => served,
             Err(error) => {
                 let cause = cause(&error);
-                members.unreadable.extend(kinds.iter().map(|kind| format!("{kind}.{group}: {cause}")));
+                members.unreadable.extend(kinds.iter().map(|kind| format!("{}: {cause}", group_kind(kind, group))));
                 continue;
             }
         };
         for kind in kinds {
             let Some((resource, _)) = served.recommended_kind(kind) else {
-                members.unreadable.push(format!("{kind}.{group}: the cluster does not serve this kind"));
+                members.unreadable.push(format!("{}: the cluster does not serve this kind", group_kind(kind, group)));
                 continue;
             };
             let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
             if let Err(error) = list(&api, &resource, id, &mut members).await {
-                members.unreadable.push(format!("{kind}.{group}: {}", cause(&error)));
+                members.unreadable.push(format!("{}: {}", group_kind(kind, group), cause(&error)));
             }
         }
     }
     members
 }
 
-fn cause(error: &kube::Error) -> String {
+/// A kind with its group, as kubectl writes it: `Deployment.apps`, and without a dot for the core group.
+pub(super) fn group_kind(kind: &str, group: &str) -> String {
+    if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
+}
+
+/// An error in the words of the API server.
+pub(super) fn cause(error: &kube::Error) -> String {
     api_error::explain(error).map_or_else(|| error.to_string(), |explained| explained.cause)
 }
 

@@ -141,8 +141,12 @@ impl ContentService {
         }
         text.truncate(REFUSAL_BYTES);
         let text = String::from_utf8_lossy(&text);
-        CommandError::failed(format!("the content service {} {what}", self.place.url))
-            .cause(format!("it answered {status}: {}", printable(text.trim())))
+        let message = format!("the content service {} {what}", self.place.url);
+        let error = match status {
+            StatusCode::FORBIDDEN => CommandError::refused(message),
+            _ => CommandError::failed(message),
+        };
+        error.cause(format!("it answered {status}: {}", printable(text.trim())))
     }
 }
 

@@ -124,7 +124,7 @@ mod tests {
         ];
         let lines: Vec<String> = cases.iter().map(|(lease, evidence)| text(lease.as_ref(), *evidence)).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
-        no controller holds the Lease chandler-system/chandler-controller, so that nothing is rolled out or repaired: it does not exist; --system-namespace names another namespace of the controller. `kubectl get pods --namespace chandler-system` shows whether it runs; docs/operations.md says how to run it
+        no controller holds the Lease chandler-system/chandler-controller, so that nothing is rolled out or repaired: it does not exist; --system-namespace names another namespace of the controller. `kubectl get pods --namespace chandler-system` shows whether it runs; docs/install.md says how to install it
 
         no controller holds the Lease chandler-system/chandler-controller, so that nothing is rolled out or repaired: its last holder has stopped. `kubectl get pods --namespace chandler-system` shows whether it runs; docs/operations.md says how to run it
 

@@ -26,7 +26,7 @@ pub async fn find(client: &Client, kind: Option<ReportingKind>, name: &str) -> R
     } else {
         let kinds = named(client, name).await?;
         if kinds.is_empty() {
-            served(client, name).await?;
+            readable(client, name).await?;
         }
         only(name, &kinds)?
     };
@@ -155,11 +155,12 @@ async fn named(client: &Client, name: &str) -> Result<Vec<ReportingKind>, Comman
     Ok(kinds)
 }
 
-/// Fails if the cluster does not serve BundleDeployments: the reason why nothing has the name.
-async fn served(client: &Client, name: &str) -> Result<(), CommandError> {
+/// Fails if the user may not read BundleDeployments, or the cluster does not serve them: the reason why nothing has the name.
+async fn readable(client: &Client, name: &str) -> Result<(), CommandError> {
     match Api::<BundleDeployment>::all(client.clone()).get(name).await {
-        Err(error) if api_error::is_kind_missing(&error) => Err(cluster::not_read(name, &error)),
-        _ => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() && !api_error::is_unserved(&status) => Ok(()),
+        Err(error) => Err(cluster::not_read(name, &error)),
+        Ok(_) => Ok(()),
     }
 }
 

@@ -10,6 +10,7 @@ use kube::{Api, Client, ResourceExt as _, runtime::watcher};
 use super::{
     cluster,
     controller_lease::{self, Evidence},
+    handled::PATIENCE,
 };
 use crate::view::{
     overview::Decision,
@@ -25,9 +26,6 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a failure is not final that the status has reported before, if the controller still looks whether its cause is gone: what a
 /// user has just fixed is noticed within this time.
 const RECHECK: Duration = Duration::from_secs(GRANT_CHECK.as_secs() * 3 / 2);
-
-/// How long the current spec may stay unobserved before the command looks whether a controller runs.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Reports the progress of a BundleDeployment until it is healthy, waits for a decision or has failed, and returns that state. `last`
 /// always holds the latest state, for callers that stop waiting. With the namespace of the controller, the absence of a controller is

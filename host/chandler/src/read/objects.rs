@@ -8,7 +8,7 @@ use kube::{
 };
 use serde_json::Value;
 
-use super::cluster::{GROUP_KINDS, ID, PAGE, PART_OF, group_kinds};
+use super::cluster::{GROUP_KINDS, ID, PAGE, PART_OF, cause, group_kind, group_kinds};
 
 /// The objects, and the kinds that could not be read.
 #[derive(Debug, Default)]
@@ -27,7 +27,8 @@ pub async fn live(client: &Client, deployment: &BundleDeployment) -> LiveObjects
         let served = match discovery::oneshot::group(client, group).await {
             Ok(served) => served,
             Err(error) => {
-                live.unreadable.extend(kinds.iter().map(|kind| format!("{kind}.{group}: {error}")));
+                live.unreadable
+                    .extend(kinds.iter().map(|kind| format!("{}: {}", group_kind(kind, group), cause(&error))));
                 continue;
             }
         };
@@ -37,7 +38,7 @@ pub async fn live(client: &Client, deployment: &BundleDeployment) -> LiveObjects
                 None => Err("the cluster does not serve this kind".to_owned()),
             };
             if let Err(reason) = read {
-                live.unreadable.push(format!("{kind}.{group}: {reason}"));
+                live.unreadable.push(format!("{}: {reason}", group_kind(kind, group)));
             }
         }
     }
@@ -48,7 +49,7 @@ async fn list(client: &Client, resource: &ApiResource, id: &str, objects: &mut V
     let api = Api::<DynamicObject>::all_with(client.clone(), resource);
     let mut parameters = ListParams::default().labels(&format!("{PART_OF}={id}")).limit(PAGE);
     loop {
-        let page = api.list(&parameters).await.map_err(|error| error.to_string())?;
+        let page = api.list(&parameters).await.map_err(|error| cause(&error))?;
         for mut object in page.items {
             // The items of a list have neither apiVersion nor kind.
             object.types = Some(TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });

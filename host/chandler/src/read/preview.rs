@@ -30,7 +30,15 @@ pub async fn rollout(
         let spec = BundleDeploymentSpec::default();
         unstored(&BundleDeployment::new(name, spec))
     });
-    let refused = |error| CommandError::failed(format!("the rollout of {name} would be refused")).because(&error);
+    let refused = |error: RolloutError| {
+        // The request is the user's, and says nothing about what the controller may do.
+        let failed = if error.is_forbidden() {
+            CommandError::failed(format!("failed to preview the rollout of {name}"))
+        } else {
+            CommandError::failed(format!("the rollout of {name} would be refused"))
+        };
+        failed.because(&error)
+    };
     Box::pin(previewed(client, &planned, namespace, release, None)).await?.map_err(refused)
 }
 

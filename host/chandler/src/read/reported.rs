@@ -3,15 +3,16 @@
 
 use std::{fmt::Debug, time::Duration};
 
-use chandler_api::{Catalog, Reason};
+use chandler_api::Reason;
 use futures::StreamExt as _;
 use k8s_openapi::ClusterResourceScope;
-use kube::{
-    Api, Client, Resource,
-    runtime::{wait::await_condition, watcher},
-};
+use kube::{Api, Client, Resource, runtime::watcher};
 use serde::de::DeserializeOwned;
 
+use super::{
+    controller_lease::{self, Evidence},
+    handled::PATIENCE,
+};
 use crate::{
     CommandError, signals,
     view::{
@@ -59,18 +60,38 @@ pub async fn get<K: Kind>(client: &Client, name: &str) -> Result<K, CommandError
 pub async fn until_settled<K: Kind>(
     client: &Client,
     name: &str,
+    system_namespace: &str,
     progress: &mut Progress,
     last: &mut RolloutState,
 ) -> RolloutState {
     let mut observed = watcher::watch_object(Api::<K>::all(client.clone()), name).boxed();
-    while let Some(event) = observed.next().await {
+    let patience = tokio::time::sleep(PATIENCE);
+    tokio::pin!(patience);
+    let mut is_asked = false;
+    loop {
+        let event = tokio::select! {
+            event = observed.next() => event,
+            () = &mut patience, if !is_asked => {
+                is_asked = true;
+                // The controller gives a reason for all that takes time.
+                if matches!(last, RolloutState::Waiting { reason: None, .. })
+                    && let Some(absent) = Box::pin(controller_lease::absence(client, system_namespace, Evidence::Unobserved)).await
+                {
+                    progress.report("controller", &absent);
+                }
+                continue;
+            }
+        };
         let state = match event {
-            Ok(Some(object)) => object.state(),
-            Ok(None) => RolloutState::Waiting { message: format!("{} {name} to be created", K::KIND), reason: None },
-            Err(error) => {
+            Some(Ok(Some(object))) => object.state(),
+            Some(Ok(None)) => {
+                RolloutState::Waiting { message: format!("{} {name} to be created", K::KIND), reason: None }
+            }
+            Some(Err(error)) => {
                 tracing::debug!(%error, "the watch was interrupted");
                 continue;
             }
+            None => return futures::future::pending().await,
         };
         match &state {
             // This takes moments, and is not worth a line.
@@ -80,7 +101,6 @@ pub async fn until_settled<K: Kind>(
         }
         *last = state;
     }
-    futures::future::pending().await
 }
 
 /// Reports progress until an object is ready, within the timeout.
@@ -90,12 +110,13 @@ pub async fn until_settled<K: Kind>(
 pub async fn until_ready<K: Kind>(
     client: &Client,
     name: &str,
+    system_namespace: &str,
     terminal: &Terminal,
     timeout: Duration,
 ) -> Result<(), CommandError> {
     let mut progress = Progress::new(terminal);
     let mut last = RolloutState::Waiting { message: "the controller".to_owned(), reason: None };
-    let followed = until_settled::<K>(client, name, &mut progress, &mut last);
+    let followed = until_settled::<K>(client, name, system_namespace, &mut progress, &mut last);
     let settled = signals::unless_interrupted(tokio::time::timeout(timeout, followed)).await;
     progress.finish();
     let (subject, shown) = (Subject::followed(K::KIND, name), format!("{} {name}", K::KIND));
@@ -123,29 +144,4 @@ pub async fn until_ready<K: Kind>(
     };
     let advice = reason.as_deref().and_then(Reason::from_name).and_then(|reason| advice(reason, &subject));
     Err(error.hint(advice.unwrap_or_else(|| format!("`chandler status {subject}` shows its conditions"))))
-}
-
-/// Waits until the controller has handled this value of the annotation of a Catalog that requests a reconcile, within the timeout.
-pub async fn until_catalog_handled(
-    client: &Client,
-    name: &str,
-    request: &str,
-    timeout: Duration,
-) -> Result<(), CommandError> {
-    let handled = await_condition(Api::<Catalog>::all(client.clone()), name, |catalog: Option<&Catalog>| {
-        let Some(catalog) = catalog else { return true };
-        let status = catalog.status.as_ref();
-        status.and_then(|status| status.last_handled_reconcile_at.as_deref()) == Some(request)
-    });
-    let failed = || CommandError::failed(format!("failed to watch Catalog {name}"));
-    match tokio::time::timeout(timeout, handled).await {
-        Ok(Ok(Some(_))) => Ok(()),
-        Ok(Ok(None)) => Err(failed().hint("it was deleted")),
-        Ok(Err(error)) => Err(failed().because(&error)),
-        Err(_) => Err(CommandError::timeout(format!(
-            "the controller has not fetched Catalog {name} again within {}",
-            seconds(timeout)
-        ))
-        .hint("check that the controller is running, and that its --watch-selector selects the Catalog")),
-    }
 }

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use chandler_api::{BundleDeployment, ProvisionerClass, Reason};
-use kube::{Api, Client, runtime::wait::await_condition};
+use chandler_api::Reason;
+use kube::Client;
 
-use super::follow;
+use super::{cluster, follow};
 use crate::{
     CommandError, signals,
     view::{
-        advice::advice,
+        advice::{advice, deployment_advice},
+        overview::Overview,
         progress::{Progress, seconds},
         progress_reporter::RolloutState,
         subject::Subject,
@@ -49,7 +50,15 @@ pub async fn until_healthy(
             Err(advised(CommandError::rollout(&reason, failed), Some(&reason), name))
         }
         Ok(RolloutState::Paused { decision, message }) => {
-            Err(advised(CommandError::decision(format!("{name}: {message}")), Some(decision.reason().as_str()), name))
+            let error = CommandError::decision(format!("{name}: {message}"));
+            let advice = match Box::pin(cluster::deployment(client, name)).await {
+                Ok(deployment) => deployment_advice(decision.reason(), &Overview::of(&deployment)),
+                Err(_) => None,
+            };
+            Err(match advice {
+                Some(advice) => error.hint(advice),
+                None => advised(error, Some(decision.reason().as_str()), name),
+            })
         }
         Ok(_) => {
             terminal.line(format!("{name} is healthy after {}", seconds(progress.elapsed())));
@@ -66,50 +75,6 @@ pub async fn until_healthy(
             ));
             Err(advised(error, reason.as_deref(), name))
         }
-    }
-}
-
-/// Waits until the controller has handled this value of the annotation that requests a reconcile, within the timeout.
-pub async fn until_handled(client: &Client, name: &str, request: &str, timeout: Duration) -> Result<(), CommandError> {
-    let deployments: Api<BundleDeployment> = Api::all(client.clone());
-    let handled = await_condition(deployments, name, |deployment: Option<&BundleDeployment>| {
-        let status = deployment.and_then(|deployment| deployment.status.as_ref());
-        status.and_then(|status| status.last_handled_reconcile_at.as_deref()) == Some(request)
-    });
-    match tokio::time::timeout(timeout, handled).await {
-        Ok(handled) => handled
-            .map(drop)
-            .map_err(|error| CommandError::failed(format!("failed to watch BundleDeployment {name}")).because(&error)),
-        Err(_) => Err(CommandError::timeout(format!(
-            "the controller has not handled the request within {}",
-            seconds(timeout)
-        ))
-        .hint("check that the controller is running, and that its --watch-selector selects the BundleDeployment")),
-    }
-}
-
-/// Waits until the controller has handled this value of the annotation of a ProvisionerClass, within the timeout.
-pub async fn until_class_handled(
-    client: &Client,
-    name: &str,
-    request: &str,
-    timeout: Duration,
-) -> Result<ProvisionerClass, CommandError> {
-    let classes: Api<ProvisionerClass> = Api::all(client.clone());
-    let handled = await_condition(classes, name, |class: Option<&ProvisionerClass>| {
-        let status = class.and_then(|class| class.status.as_ref());
-        status.and_then(|status| status.last_handled_reconcile_at.as_deref()) == Some(request)
-    });
-    let failed = || CommandError::failed(format!("failed to watch ProvisionerClass {name}"));
-    match tokio::time::timeout(timeout, handled).await {
-        Ok(Ok(Some(class))) => Ok(class),
-        Ok(Ok(None)) => Err(failed().hint("it was deleted")),
-        Ok(Err(error)) => Err(failed().because(&error)),
-        Err(_) => Err(CommandError::timeout(format!(
-            "the controller has not loaded the component of ProvisionerClass {name} within {}",
-            seconds(timeout)
-        ))
-        .hint("check that the controller is running, and that its --watch-selector selects the ProvisionerClass")),
     }
 }
 

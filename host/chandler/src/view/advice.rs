@@ -8,7 +8,10 @@ mod resolution;
 
 use chandler_api::{Reason, Remedy, ReportingKind};
 
-use super::subject::Subject;
+use super::{
+    overview::{Next, Overview},
+    subject::Subject,
+};
 
 /// The suggested action for a condition of this object with this reason; `None` if nothing is wrong, or if its kind does not report the
 /// reason. If a retry may help, it says so ([`Reason::remedy`]).
@@ -25,6 +28,20 @@ pub fn advice(reason: Reason, subject: &Subject<'_>) -> Option<String> {
         ReportingKind::PlatformOperator => platform::of_operator(reason, name).or_else(|| copied(reason, subject)),
         ReportingKind::PlatformPolicy => platform::of_policy(reason, name),
     }
+}
+
+/// The suggested action for a condition of a BundleDeployment in this state.
+pub fn deployment_advice(reason: Reason, overview: &Overview) -> Option<String> {
+    let name = &overview.name;
+    if reason == Reason::ApprovalRequired && overview.would_be_refused {
+        return Some(format!(
+            "`chandler diff {name}` shows why the rollout would be refused: fix that, or approve it nevertheless: `chandler approve {name} \
+             --force`"
+        ));
+    }
+    let advice = advice(reason, &Subject::deployment(name))?;
+    let is_deleting = matches!(overview.next, Next::Deleting { .. });
+    Some(if is_deleting { advice.replace("the rollout then continues", "the deletion then continues") } else { advice })
 }
 
 /// Whether an object of this kind copies the reason from a BundleDeployment, which has the cause.

@@ -6,6 +6,9 @@ use chandler_content::connection_trust_problem;
 use chandler_core::descriptors_exhausted;
 use kube::core::Status;
 
+/// What helps a user who lacks a permission.
+pub const ASK: &str =
+    "`kubectl auth can-i --list` shows what you may do; ask an administrator of the cluster to grant the permission";
 /// The command that installs the CRDs.
 const INSTALL_CRDS: &str = "install Chandler's CRDs: `chandler crds | kubectl apply --server-side -f -`";
 
@@ -70,10 +73,7 @@ fn answer(status: &Status) -> Explained {
             message,
             "the kubeconfig has no credentials for this cluster: `kubectl config view --minify` shows its user",
         ),
-        403 => Explained::new(
-            message,
-            "`kubectl auth can-i --list` shows what you may do; ask an administrator of the cluster to grant the permission",
-        ),
+        403 => Explained::new(message, ASK),
         404 if is_unserved(status) => {
             Explained::new("the cluster does not serve this kind (404 Not Found)", INSTALL_CRDS)
         }

@@ -28,9 +28,14 @@ impl Unheld<'_> {
             Self::Released => "its last holder has stopped".to_owned(),
             Self::Expired { holder, renewed } => format!("{holder} renewed it last at {renewed:.0}"),
         };
+        let page = if matches!(self, Self::Missing) {
+            "docs/install.md says how to install it"
+        } else {
+            "docs/operations.md says how to run it"
+        };
         format!(
             "no controller holds the Lease {system_namespace}/{lease}, so that nothing is rolled out or repaired: {detail}. \
-             `kubectl get pods --namespace {system_namespace}` shows whether it runs; docs/operations.md says how to run it"
+             `kubectl get pods --namespace {system_namespace}` shows whether it runs; {page}"
         )
     }
 }

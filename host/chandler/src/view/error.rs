@@ -4,6 +4,7 @@ use std::{error::Error, fmt, io, process::ExitCode};
 
 use chandler_api::{Reason, ReportingKind};
 use chandler_core::descriptors_exhausted;
+use chandler_rollout::RolloutError;
 
 pub use super::failure::FailureKind;
 use super::{
@@ -100,10 +101,23 @@ impl CommandError {
         if undo.is_empty() { error } else { error.hint(format!("to undo it: {undo}")) }
     }
 
+    /// The command received a signal before the controller had handled a request to reconcile an object.
+    pub fn interrupted_request(subject: &Subject<'_>) -> Self {
+        let message = format!("interrupted; the controller still handles the request to reconcile {subject}");
+        let error = Self::interrupted_while(message, "the controller to handle the request")
+            .hint(format!("`chandler status {subject} --watch` follows it"));
+        match subject.kind() {
+            ReportingKind::BundleDeployment | ReportingKind::Resolution => {
+                error.hint(format!("to undo what it changes: `chandler rollback {subject}`"))
+            }
+            _ => error,
+        }
+    }
+
     /// The command received a signal while it followed a deletion, which continues without it.
-    pub fn interrupted_deletion(name: &str, waiting: &str) -> Self {
-        Self::interrupted_while(format!("interrupted; the deletion of {name} continues in the cluster"), waiting)
-            .hint(format!("`chandler status {name}` shows its progress"))
+    pub fn interrupted_deletion(subject: &Subject<'_>, waiting: &str) -> Self {
+        Self::interrupted_while(format!("interrupted; the deletion of {subject} continues in the cluster"), waiting)
+            .hint(format!("`chandler status {subject}` shows its progress; a deletion cannot be undone"))
     }
 
     fn interrupted_while(message: String, waiting: &str) -> Self {
@@ -137,9 +151,21 @@ impl CommandError {
                 return self;
             }
             self.add_cause(api_error::without_code(&error.to_string()));
+            // It has the words of the API server, and not its answer.
+            if error.downcast_ref::<RolloutError>().is_some_and(RolloutError::is_forbidden) {
+                self.forbidden();
+            }
             next = error.source();
         }
         self
+    }
+
+    /// A permission is missing.
+    fn forbidden(&mut self) {
+        if self.kind == FailureKind::Failed {
+            self.kind = FailureKind::Refused;
+        }
+        self.hints.extend(Some(api_error::ASK.to_owned()).filter(|hint| !self.hints.contains(hint)));
     }
 
     /// A `transparent` error, or one that repeats its source in its own message, adds nothing.
@@ -283,10 +309,20 @@ mod tests {
         error: interrupted; the controller continues to work on catalog/ours
           hint: `chandler status catalog/ours --watch` follows it
         ");
-        insta::assert_snapshot!(CommandError::interrupted_deletion("shop", "2 objects"), @r"
+        insta::assert_snapshot!(CommandError::interrupted_deletion(&Subject::deployment("shop"), "2 objects"), @r"
         error: interrupted; the deletion of shop continues in the cluster
           cause: it was waiting for: 2 objects
-          hint: `chandler status shop` shows its progress
+          hint: `chandler status shop` shows its progress; a deletion cannot be undone
+        ");
+        let of = |kind| CommandError::interrupted_request(&Subject::new(kind, "shop")).to_string();
+        insta::assert_snapshot!(of(ReportingKind::BundleDeployment) + "\n" + &of(ReportingKind::ProvisionerClass), @r"
+        error: interrupted; the controller still handles the request to reconcile shop
+          cause: it was waiting for: the controller to handle the request
+          hint: `chandler status shop --watch` follows it
+          hint: to undo what it changes: `chandler rollback shop`
+        error: interrupted; the controller still handles the request to reconcile provisionerclass/shop
+          cause: it was waiting for: the controller to handle the request
+          hint: `chandler status provisionerclass/shop --watch` follows it
         ");
     }
 

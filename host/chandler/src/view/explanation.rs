@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use chandler_api::{
     BundleCandidate, BundleDeployment, BundleDescription, BundleSource, BundleWarning, ConditionType, Drifted,
-    DriftedField, ProvisionerInUse, Reason, ReleaseInUse, find_condition,
+    DriftedField, ProvisionerInUse, Reason, ReleaseInUse, find_condition, names::TEARDOWN_FINALIZER,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 
 use super::{
-    advice::advice,
+    advice::{advice, deployment_advice},
     conditions::{self, needs_attention},
     invocation::quoted,
     overview::{Decision, Health, HealthWord, Next, Overview},
@@ -130,11 +130,14 @@ impl Explanation {
             name,
             overview,
         };
-        explanation.next_steps = explanation.next_steps();
+        explanation.next_steps = explanation.next_steps(deployment);
         explanation
     }
 
-    fn next_steps(&self) -> Vec<String> {
+    fn next_steps(&self, deployment: &BundleDeployment) -> Vec<String> {
+        if let Some(held) = held_by_others(deployment) {
+            return vec![held];
+        }
         let overview = &self.overview;
         let (mut steps, subject): (Vec<String>, _) = (Vec::new(), Subject::deployment(&self.name));
         let mut add = |step: Option<String>| {
@@ -153,7 +156,7 @@ impl Explanation {
                 add(Some(check.to_owned()));
             }
             for reason in conditions::causes(&self.conditions) {
-                add(advice(reason, &subject));
+                add(deployment_advice(reason, overview));
             }
         }
         if overview.next == Next::Waits(Decision::Resume) {
@@ -341,6 +344,19 @@ fn describe(object: &ObjectStatus) -> String {
     let kind = format!("{}{dot}{}", key.kind.to_lowercase(), key.group);
     // Names of roles may have any character but `/` and `%`.
     format!("kubectl describe {} {}{namespace}", quoted(&kind), quoted(&key.name))
+}
+
+/// What to do about a deletion that the controller has completed, and that finalizers of other software hold.
+fn held_by_others(deployment: &BundleDeployment) -> Option<String> {
+    deployment.metadata.deletion_timestamp.as_ref()?;
+    let finalizers = deployment.metadata.finalizers.as_deref().unwrap_or_default();
+    if finalizers.is_empty() || finalizers.iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER) {
+        return None;
+    }
+    Some(format!(
+        "the controller has deleted the objects; other software holds the BundleDeployment with its finalizers, and removes them: {}",
+        finalizers.join(", ")
+    ))
 }
 
 #[cfg(test)]

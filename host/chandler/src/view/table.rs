@@ -1,5 +1,7 @@
 //! Tables that fit the terminal. A table is a list of columns and its rows.
 
+use console::measure_text_width;
+
 use super::{
     terminal::{Frame, Look, Tone},
     text::one_line,
@@ -70,8 +72,9 @@ impl From<String> for Cell {
 }
 
 impl Cell {
+    /// The columns that it takes.
     fn length(&self) -> usize {
-        self.text.chars().count()
+        columns_of(&self.text)
     }
 }
 
@@ -144,22 +147,40 @@ pub fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-/// Cuts text to this number of characters in the middle: the begin of a source is its registry, the end its tag or digest.
+/// The columns that a text takes: two for each wide character, and none for a combining one.
+fn columns_of(text: &str) -> usize {
+    measure_text_width(text)
+}
+
+/// The longest part of these characters that fits into this number of columns.
+fn fitting(characters: impl Iterator<Item = char>, columns: usize) -> Vec<char> {
+    let (mut taken, mut used) = (Vec::new(), 0);
+    for character in characters {
+        used += columns_of(character.encode_utf8(&mut [0; 4]));
+        if used > columns {
+            break;
+        }
+        taken.push(character);
+    }
+    taken
+}
+
+/// Cuts text to this number of columns in the middle: the begin of a source is its registry, the end its tag or digest.
 pub fn cut_middle(text: &str, keep: usize) -> String {
-    let length = text.chars().count();
-    if length <= keep || keep == 0 {
+    if columns_of(text) <= keep || keep == 0 {
         return text.to_owned();
     }
     let (begin, end) = (keep / 2, keep - keep / 2 - 1);
-    text.chars().take(begin).chain(['…']).chain(text.chars().skip(length - end)).collect()
+    let (begin, end) = (fitting(text.chars(), begin), fitting(text.chars().rev(), end));
+    begin.into_iter().chain(['…']).chain(end.into_iter().rev()).collect()
 }
 
-/// Cuts text to this number of characters at the end.
+/// Cuts text to this number of columns at the end.
 pub fn cut_end(text: &str, keep: usize) -> String {
-    if text.chars().count() <= keep || keep == 0 {
+    if columns_of(text) <= keep || keep == 0 {
         return text.to_owned();
     }
-    text.chars().take(keep - 1).chain(['…']).collect()
+    fitting(text.chars(), keep - 1).into_iter().chain(['…']).collect()
 }
 
 fn take_extras(fits: &mut Vec<Fit>, rows: &mut [Vec<Cell>]) -> Vec<(Fit, Vec<Cell>)> {
@@ -307,6 +328,21 @@ mod tests {
         assert_eq!(cut_middle("abc", 3), "abc");
         assert_eq!(cut_middle("", 0), "");
         assert_eq!(cut_end("abcdef", 3), "ab…");
+    }
+
+    #[test]
+    fn wide_and_combining_characters_keep_the_columns_below_each_other() {
+        let columns = [
+            Column::new("NAME", Fit::End(6), |name: &&str| (*name).to_owned()),
+            Column::new("STATE", Fit::Full, |_| "Ready".to_owned()),
+        ];
+        let names = ["日本語日本語", "e\u{301}e\u{301}e\u{301}", "plain"];
+        let lines = lines(&columns, &names, Some(16));
+        let states: Vec<usize> =
+            lines[1..].iter().map(|line| columns_of(line.split_once("Ready").unwrap().0)).collect();
+        assert_eq!(states, [states[0]; 3], "{lines:#?}");
+        assert!(lines.iter().all(|line| columns_of(line) <= 16), "{lines:#?}");
+        assert_eq!((cut_end("日本語", 4).as_str(), cut_middle("日本語日本語", 6).as_str()), ("日…", "日…語"));
     }
 
     #[test]

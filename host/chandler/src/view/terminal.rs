@@ -10,6 +10,8 @@ use std::{
     },
 };
 
+use chandler_core::text::{is_deceptive, printable};
+
 use super::{spinner, tree::ObjectHealth};
 
 /// How text is drawn.
@@ -101,9 +103,50 @@ pub fn is_ascii() -> bool {
     *ASCII
 }
 
-/// Text for people in the locale of this process.
+/// Whether standard output or standard error has colours.
+static COLOURS: LazyLock<bool> =
+    LazyLock::new(|| [Terminal::detect(), Terminal::output()].iter().any(|terminal| terminal.look == Look::Colour));
+
+/// Text for people in the locale of this process. All such text passes here, so that a deceptive character which the caller forgot to escape
+/// does not reach the terminal.
 pub fn drawn(text: &str) -> Cow<'_, str> {
-    if is_ascii() { in_ascii(text) } else { Cow::Borrowed(text) }
+    let text = harmless(text, *COLOURS);
+    if !is_ascii() {
+        return text;
+    }
+    match text {
+        Cow::Borrowed(text) => in_ascii(text),
+        Cow::Owned(text) => Cow::Owned(in_ascii(&text).into_owned()),
+    }
+}
+
+/// Text with every deceptive character escaped, except for the sequences that [`Look::paint`] and miette write where colours are on.
+fn harmless(text: &str, has_colours: bool) -> Cow<'_, str> {
+    if !text.contains(is_deceptive) {
+        return Cow::Borrowed(text);
+    }
+    let mut parts = text.split('\u{1b}');
+    let mut shown = printable(parts.next().unwrap_or_default()).into_owned();
+    for part in parts {
+        match colour(part).filter(|_| has_colours) {
+            Some((sequence, rest)) => shown.extend(["\u{1b}".into(), sequence.into(), printable(rest)]),
+            None => shown.extend([printable("\u{1b}"), printable(part)]),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// What follows an ESC: the rest of a sequence that selects a foreground colour or a weight, and the text behind it. No other sequence is
+/// ours: a background or concealed text could hide what is printed.
+fn colour(text: &str) -> Option<(&str, &str)> {
+    let end = text.find('m')?;
+    let (sequence, rest) = text.split_at_checked(end + 1)?;
+    let parameters = sequence.strip_prefix('[')?.strip_suffix('m')?;
+    let is_ours = |parameter: &str| {
+        matches!(parameter, "" | "0" | "1" | "2" | "3" | "4" | "22" | "23" | "24" | "39")
+            || matches!(parameter.as_bytes(), [b'3' | b'9', b'0'..=b'7'])
+    };
+    parameters.split(';').all(is_ours).then_some((sequence, rest))
 }
 
 /// Text with our signs and lines in ASCII, each in one column as before.
@@ -268,6 +311,20 @@ mod tests {
         ] {
             assert!(in_ascii(&sign.sign()).is_ascii(), "{sign:?}");
         }
+    }
+
+    #[test]
+    fn a_character_that_nothing_escaped_does_not_reach_the_terminal() {
+        let hostile = "a\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}31m\rb\u{202e}c\u{1b}";
+        let escaped = r"a\u{001B}[2J\u{001B}]0;x\u{0007}\u{009B}31m\u{000D}b\u{202E}c\u{001B}";
+        assert_eq!((harmless(hostile, false), harmless(hostile, true)), (escaped.into(), escaped.into()));
+        let ours = Look::Colour.paint(Tone::Bad, "Failed") + "\u{1b}[36;1;4mlink\u{1b}[0m\n";
+        assert_eq!(harmless(&ours, true), ours);
+        assert!(!harmless(&ours, false).contains('\u{1b}'));
+        for hidden in ["\u{1b}[8mx", "\u{1b}[30;40mx", "\u{1b}[7mx", "\u{1b}[48;5;0mx", "\u{1b}[1", "\u{1b}[1Hm"] {
+            assert!(!harmless(hidden, true).contains('\u{1b}'), "{hidden:?}");
+        }
+        assert!(matches!(harmless("plain ✓\ttext\n", true), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -46,11 +46,11 @@ pub fn left(error: CommandError, name: &str) -> CommandError {
     error.hint(format!("the Catalog exists: `chandler catalog remove {name}` removes it, with its files"))
 }
 
-/// Deletes a Catalog.
-pub async fn delete(client: &Client, name: &str, effect: Effect) -> Result<(), CommandError> {
+/// Deletes a Catalog. Returns it if finalizers hold it, so that it still exists.
+pub async fn delete(client: &Client, name: &str, effect: Effect) -> Result<Option<Catalog>, CommandError> {
     let catalogs: Api<Catalog> = Api::all(client.clone());
     let parameters = DeleteParams { dry_run: effect == Effect::Check, ..DeleteParams::background() };
-    catalogs.delete(name, &parameters).await.map(drop).map_err(|error| {
+    let answer = catalogs.delete(name, &parameters).await.map_err(|error| {
         let failed = CommandError::failed(format!("failed to delete Catalog {name}")).because(&error);
         match &error {
             kube::Error::Api(status) if status.is_not_found() => {
@@ -58,5 +58,6 @@ pub async fn delete(client: &Client, name: &str, effect: Effect) -> Result<(), C
             }
             _ => failed,
         }
-    })
+    })?;
+    Ok(answer.left().filter(|catalog| !catalog.finalizers().is_empty()))
 }

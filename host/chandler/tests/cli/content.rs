@@ -52,7 +52,7 @@ fn files_are_uploaded_and_read_back() {
     assert!(back.stderr.contains("files were uploaded before: "), "{}", back.stderr);
 
     for (arguments, code, part) in [
-        (vec!["content", "nobody"], 1, "no BundleDeployment with unpacked content has the path nobody.tgz"),
+        (vec!["content", "nobody"], 7, "bundledeployments.core.rukpak.io \"nobody\" not found"),
         (vec!["content", "lighthouse", "--content-service", "none"], 1, "start the controller with --content-address"),
         (
             vec!["install", "other", BUNDLE, "--upload", "--create-namespace", "--content-service", "none"],

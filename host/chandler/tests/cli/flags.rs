@@ -49,7 +49,7 @@ const TABLE: &[(&str, Prints, u8)] = &[
     ("lint", Data, CLUSTER | NAMESPACE),
     ("push", Nothing, WRITES),
     ("catalog add", Data, CLUSTER | WRITES | WAITS),
-    ("catalog remove", Nothing, CLUSTER | WRITES),
+    ("catalog remove", Nothing, CLUSTER | WRITES | WAITS),
     ("catalog list", List, CLUSTER),
     ("catalog show", Data, CLUSTER),
     ("catalog search", List, CLUSTER),

@@ -16,6 +16,7 @@ use crate::{
         owner::Owner,
         situation::{Action, Situation},
     },
+    read::places::qualified,
 };
 
 /// Compares each CRD that will be updated with its live version, and existing custom resources with the new schemas. A CRD that
@@ -107,7 +108,7 @@ async fn check_objects(cluster: &Cluster, mut check: ObjectCheck, converts: bool
             }
             Err(ApiError::Unavailable(error)) => {
                 return Err(RolloutError::Request {
-                    action: format!("list {}.{}", resource.plural, resource.group),
+                    action: format!("list {}", qualified(&resource)),
                     error: ApiError::Unavailable(error),
                 });
             }

@@ -108,6 +108,12 @@ fn spread(kinds: impl Iterator<Item = (Served, bool)>, namespaces: Option<&BTree
     places
 }
 
+/// A resource with its group, as the API server writes it: `deployments.apps`, and `configmaps` of the core group.
+pub(crate) fn qualified(resource: &ApiResource) -> String {
+    let ApiResource { plural, group, .. } = resource;
+    if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

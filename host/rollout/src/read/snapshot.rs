@@ -21,7 +21,7 @@ use crate::{
     read::{
         absent,
         discovery::Discovery,
-        places::{self, Place},
+        places::{self, Place, qualified},
         resolve::cannot_discover,
     },
 };
@@ -66,7 +66,7 @@ pub(crate) async fn members_of_any_record(
                 Ok(objects) => objects,
                 Err(ApiError::Forbidden(_)) if !certain => Vec::new(),
                 Err(error) => {
-                    let action = format!("list {}.{}", resource.plural, resource.group);
+                    let action = format!("list {}", qualified(&resource));
                     return Err(RolloutError::Request { action, error });
                 }
             };
@@ -119,10 +119,7 @@ async fn unlabelled(
     let reads = wanted.into_iter().map(|(id, resource)| {
         async move {
             let found = cluster.get(&resource, id.namespace.as_deref(), &id.name).await.map_err(|error| {
-                RolloutError::Request {
-                    action: format!("read {}.{} {}", resource.plural, resource.group, id.name),
-                    error,
-                }
+                RolloutError::Request { action: format!("read {} {}", qualified(&resource), id.name), error }
             })?;
             let ours = found.filter(|object| live::foreign_owner(object, owner).is_none());
             Ok::<_, RolloutError>(ours.map(|object| Member { key: live::key(&object, &resource), resource, object }))
@@ -148,7 +145,7 @@ pub(crate) async fn dependents_outside_set(
                 Ok(objects) => Ok((resource, objects)),
                 Err(ApiError::Forbidden(_)) if !certain => Ok((resource, Vec::new())),
                 Err(error) => {
-                    let action = format!("list {}.{}", resource.plural, resource.group);
+                    let action = format!("list {}", qualified(&resource));
                     Err(RolloutError::Request { action, error })
                 }
             }

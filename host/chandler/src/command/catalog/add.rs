@@ -143,7 +143,8 @@ impl Add {
             terminal.line(format!("`chandler status catalog/{}` shows its state", self.name));
             return Ok(());
         }
-        match reported::until_ready::<Catalog>(&client, &self.name, terminal, self.timeout).await {
+        let namespace = self.system_namespace.system_namespace.as_str();
+        match reported::until_ready::<Catalog>(&client, &self.name, namespace, terminal, self.timeout).await {
             Err(error) if error.kind() == FailureKind::Failed => Err(catalog::discard(&client, &created, error).await),
             // The controller may still fetch it.
             Err(error) => Err(catalog::left(error, &self.name)),

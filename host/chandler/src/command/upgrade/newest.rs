@@ -7,11 +7,7 @@ use super::Upgrade;
 use crate::{
     CommandError, confirmation,
     read::{named::NamedBundle, newest, package, rendering::BundleOptions},
-    view::{
-        difference, output,
-        terminal::Terminal,
-        text::{one_line, printable},
-    },
+    view::{difference, output, terminal::Terminal, text::one_line},
 };
 
 impl Upgrade {
@@ -59,7 +55,7 @@ impl Upgrade {
                     terminal.line(difference::refusal(refusal));
                 }
                 for finding in &preview.findings {
-                    terminal.line(format!("finding: {}", printable(finding)));
+                    terminal.line(format!("finding: {}", one_line(finding)));
                 }
                 terminal.line(difference::summary(&preview));
             }

@@ -1,6 +1,6 @@
 use chandler_api::{
     BundleDeploymentSpec, BundleDeploymentStatus, ConditionStatus, DriftState, DriftedObject, ImageSource,
-    NewCondition, conditions::set_condition,
+    NewCondition, PendingChange, conditions::set_condition,
 };
 use chandler_core::ObjectKey;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
@@ -49,6 +49,35 @@ fn object(kind: &str, name: &str, health: ObjectHealth, message: Option<&str>) -
         version: "v1".into(),
     };
     ObjectStatus { key, health, message: message.map(Into::into), created: None }
+}
+
+#[test]
+fn advice_about_a_deletion_does_not_speak_of_the_rollout_or_of_the_controller_that_is_done() {
+    use {ConditionStatus::*, ConditionType as Type};
+    let mut lost = deployment(&[(Type::Progressing, False, Reason::PermissionsMissing, "no")]);
+    lost.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    lost.metadata.finalizers = Some(vec![TEARDOWN_FINALIZER.to_owned(), "example.com/mine".to_owned()]);
+    let steps =
+        |deployment: &BundleDeployment| Explanation::new(deployment, Vec::new(), Vec::new()).next_steps.join("\n");
+    insta::assert_snapshot!(steps(&lost), @"grant the missing permissions: `chandler rbac harbour | kubectl apply -f -`; the deletion then continues");
+    lost.metadata.finalizers = Some(vec!["example.com/mine".to_owned()]);
+    insta::assert_snapshot!(steps(&lost), @"the controller has deleted the objects; other software holds the BundleDeployment with its finalizers, and removes them: example.com/mine");
+}
+
+#[test]
+fn a_change_that_would_be_refused_is_not_approved_without_force() {
+    use {ConditionStatus::*, ConditionType as Type};
+    let mut waits = deployment(&[
+        (Type::Installed, True, Reason::InstallationSucceeded, "installed"),
+        (Type::Progressing, False, Reason::ApprovalRequired, "a change waits for approval"),
+    ]);
+    let steps =
+        |deployment: &BundleDeployment| Explanation::new(deployment, Vec::new(), Vec::new()).next_steps.join("\n");
+    let change = PendingChange { refusals: vec!["no".to_owned()], ..PendingChange::default() };
+    waits.status.as_mut().unwrap().pending_change = Some(change);
+    assert!(steps(&waits).contains("`chandler approve harbour --force`"), "{}", steps(&waits));
+    waits.status.as_mut().unwrap().pending_change = Some(PendingChange::default());
+    assert!(!steps(&waits).contains("--force"), "{}", steps(&waits));
 }
 
 #[test]

@@ -51,6 +51,12 @@ fn what_runs_and_what_waits_are_two_sentences() {
             condition("Ready", "False", progressing.1, ""),
         ]})
     };
+    // Only the configuration is another.
+    let same = |outcome: &str, progressing: (&str, &str)| {
+        let mut status = rolling(outcome, progressing);
+        status["history"][1]["version"] = json!("0.1.0");
+        status
+    };
     let ready = json!({"history": [revision(3, "Succeeded", "0.1.0")], "conditions": [condition("Ready", "True", "Succeeded", "")]});
     let lines = [
         text(json!({}), json!({"conditions": []})),
@@ -62,6 +68,8 @@ fn what_runs_and_what_waits_are_two_sentences() {
         text(json!({"suspend": true}), ready.clone()),
         text(json!({"rollout": {"toRevision": 1}}), ready),
         text(json!({}), rolling("RollingOut", ("True", "RollingOut"))),
+        text(json!({}), same("RollingOut", ("True", "RollingOut"))),
+        text(json!({}), same("Failed", ("False", "ProgressDeadlineExceeded"))),
         text(json!({}), rolling("Failed", ("False", "ProgressDeadlineExceeded"))),
     ];
     insta::assert_snapshot!(lines.join("\n"), @r"
@@ -74,6 +82,8 @@ fn what_runs_and_what_waits_are_two_sentences() {
     0.1.0 runs and is healthy; it is suspended, and no newer spec is rolled out: `chandler resume harbour` continues
     0.1.0 runs and is healthy; pinned to revision 1 by your rollback; `chandler rollback harbour --cancel` ends it
     0.2.0 is being rolled out over 0.1.0; the controller is working (RollingOut): Deployment n/a: 0 of 1 available
+    a change of 0.1.0 is being rolled out; the controller is working (RollingOut): Deployment n/a: 0 of 1 available
+    a change of 0.1.0 was rolled out and failed; its objects are not healthy: Deployment n/a: 0 of 1 available; a change of 0.1.0 needs action: ProgressDeadlineExceeded: stage 1 of 1 waits for Deployment n/a
     0.2.0 was rolled out over 0.1.0 and failed; its objects are not healthy: Deployment n/a: 0 of 1 available; 0.2.0 needs action: ProgressDeadlineExceeded: stage 1 of 1 waits for Deployment n/a
     ");
 }

@@ -4,7 +4,7 @@ use chandler_api::{ConditionType, Reason, Remedy, ReportingKind, find_condition}
 
 use super::{
     super::{
-        advice::{advice, is_copied},
+        advice::{advice, deployment_advice, is_copied},
         conditions,
         overview::Overview,
         subject::Subject,
@@ -39,9 +39,11 @@ pub(super) fn actions(found: &Found, packages: &[Package]) -> Vec<String> {
     }
     for package in packages.iter().filter(|package| !package.ready) {
         let Some(name) = &package.bundle_deployment else { continue };
-        let Some(status) = found.deployments.get(name).and_then(|it| it.status.as_ref()) else { continue };
+        let Some(deployment) = found.deployments.get(name) else { continue };
+        let Some(status) = &deployment.status else { continue };
+        let overview = Overview::of(deployment);
         for reason in conditions::causes(&status.conditions) {
-            add(&mut actions, advice(reason, &Subject::deployment(name)));
+            add(&mut actions, deployment_advice(reason, &overview));
         }
     }
     if let (Some(resolution), Some(subject), None) = (&found.resolution, &subject, pending) {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     super::{
+        invocation::quoted,
         table::{self, cut_end},
         text::{one_line, wrapped},
     },
@@ -121,6 +122,7 @@ fn write_package(text: &mut String, package: &Package) {
         row("held back", &format!("{} by: {why}", held_back.version));
     }
     if let Some(deployment) = package.bundle_deployment.as_ref().filter(|_| package.exists) {
+        let deployment = quoted(deployment);
         row("details", &format!("`chandler status {deployment}`, `chandler tree {deployment}`"));
     }
 }

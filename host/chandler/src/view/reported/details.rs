@@ -6,7 +6,7 @@ use chandler_api::{
 };
 use serde::Serialize;
 
-use super::super::text::count;
+use super::super::{invocation::quoted, text::count};
 
 /// The most packages of a policy that a line names.
 const NAMED: usize = 5;
@@ -202,13 +202,13 @@ impl Details {
                     ("namespace", namespace.clone()),
                     (
                         "installed by",
-                        deployment.map(|name| format!("BundleDeployment {name}, `chandler status {name}`")),
+                        deployment.map(|name| format!("BundleDeployment {name}, `chandler status {}`", quoted(name))),
                     ),
                     (
                         "chosen by",
-                        resolution
-                            .as_ref()
-                            .map(|name| format!("Resolution {name}, `chandler status resolution/{name}`")),
+                        resolution.as_ref().map(|name| {
+                            format!("Resolution {name}, `chandler status {}`", quoted(&format!("resolution/{name}")))
+                        }),
                     ),
                 ]
             }
