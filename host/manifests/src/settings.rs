@@ -33,7 +33,7 @@ pub enum SettingError {
 /// Which permissions the controller has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Permissions {
-    /// Those of `deploy/rbac.yaml`: every BundleDeployment names a ServiceAccount.
+    /// The permissions of `deploy/rbac.yaml`: every BundleDeployment names a ServiceAccount.
     #[default]
     ServiceAccounts,
     /// All: every user who may create a BundleDeployment is an administrator of the cluster.

@@ -1,5 +1,7 @@
 //! `deploy/` is what `chandler manifests` prints without options, for people who apply files and for kustomize.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "test helpers may panic, too")]
+
 use std::{collections::BTreeMap, fs, path::PathBuf, process::Command};
 
 use chandler_manifests::{PLACEHOLDER, Profile, Settings, VERSION, objects};
@@ -14,17 +16,36 @@ fn read(name: &str) -> String {
     fs::read_to_string(deploy().join(name)).unwrap()
 }
 
+/// What these settings print.
+fn printed(profile: Profile, settings: &[&str]) -> Vec<Value> {
+    let mut chosen = Settings::of(profile);
+    for setting in settings {
+        chosen.set(setting).unwrap();
+    }
+    objects(&chosen).unwrap()
+}
+
 fn resources() -> Vec<String> {
     let kustomization: Value = serde_saphyr::from_str(&read("kustomization.yaml")).unwrap();
     kustomization["resources"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
 }
 
-/// The objects by what names them, as kubectl writes them: without nulls and creation times.
+/// Numbers as floats: kustomize writes `1` where we write `1.0`.
+fn canonical(value: &mut Value) {
+    match value {
+        Value::Number(number) => *value = number.as_f64().unwrap().into(),
+        Value::Array(items) => items.iter_mut().for_each(canonical),
+        Value::Object(members) => members.values_mut().for_each(canonical),
+        _ => {}
+    }
+}
+
+/// The objects by kind and name.
 fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let named = objects.into_iter().map(|mut object| {
         let metadata = &object["metadata"];
         let name = format!("{} {}/{}", object["kind"], metadata["namespace"], metadata["name"]);
-        object["metadata"].as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        canonical(&mut object);
         (name, object)
     });
     named.collect()
@@ -74,11 +95,8 @@ fn the_kustomization_names_every_file() {
 
 #[test]
 fn another_namespace_replaces_the_one_of_the_files_everywhere() {
-    let mut settings = Settings::of(Profile::MultiTenant);
-    for setting in ["namespace=platform", "content=true", "monitoring.serviceMonitor=true", "watch=true"] {
-        settings.set(setting).unwrap();
-    }
-    let objects = objects(&settings).unwrap();
+    let settings = ["namespace=platform", "content=true", "monitoring.serviceMonitor=true", "watch=true"];
+    let objects = printed(Profile::MultiTenant, &settings);
     let ours = objects.iter().filter(|object| object["kind"] != "CustomResourceDefinition");
     for object in ours.clone() {
         assert!(!object.to_string().contains("chandler-system"), "{object:#}");
@@ -92,9 +110,7 @@ fn another_namespace_replaces_the_one_of_the_files_everywhere() {
 #[test]
 fn roles_of_kubernetes_write_only_where_policies_check_the_author() {
     let writers = |settings: &[&str]| {
-        let mut chosen = Settings::of(Profile::Standalone);
-        settings.iter().for_each(|setting| chosen.set(setting).unwrap());
-        let objects = objects(&chosen).unwrap();
+        let objects = printed(Profile::Standalone, settings);
         let names = objects.iter().filter(|object| object["kind"] == "ClusterRole");
         let labels = names.filter_map(|role| Some((role["metadata"]["labels"].as_object()?, role)));
         let aggregated = labels.filter(|(labels, _)| labels.keys().any(|label| label.contains("aggregate-to")));
@@ -107,9 +123,7 @@ fn roles_of_kubernetes_write_only_where_policies_check_the_author() {
 
 /// What the settings make of the Deployment.
 fn deployment(profile: Profile, settings: &[&str]) -> Value {
-    let mut chosen = Settings::of(profile);
-    settings.iter().for_each(|setting| chosen.set(setting).unwrap());
-    let objects = objects(&chosen).unwrap();
+    let objects = printed(profile, settings);
     objects.into_iter().find(|object| object["kind"] == "Deployment").unwrap()
 }
 
@@ -144,9 +158,7 @@ fn openshift_chooses_user_and_group() {
 #[test]
 fn a_policy_without_ports_admits_nothing() {
     let ingress = |settings: &[&str]| {
-        let mut chosen = Settings::of(Profile::Standalone);
-        settings.iter().for_each(|setting| chosen.set(setting).unwrap());
-        let objects = objects(&chosen).unwrap();
+        let objects = printed(Profile::Standalone, settings);
         objects.into_iter().find(|object| object["kind"] == "NetworkPolicy").unwrap()["spec"]["ingress"].clone()
     };
     assert_eq!(ingress(&["metrics=false"]), serde_json::json!([]));

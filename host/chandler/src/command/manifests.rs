@@ -132,9 +132,8 @@ fn refused(error: SettingError) -> CommandError {
     let message = error.to_string();
     match error {
         SettingError::Unknown(key) => {
-            let found = similar(&key, SETTINGS.iter().map(|setting| setting.key), 3);
-            let message =
-                if found.is_empty() { message } else { format!("{message}; did you mean {}?", found.join(", ")) };
+            let found = similar(&key, SETTINGS.iter().map(|setting| setting.key), 1);
+            let message = found.first().map_or(message.clone(), |known| format!("{message}; did you mean {known}?"));
             CommandError::usage(message).hint("`chandler help manifests` lists all settings")
         }
         SettingError::Syntax(_) | SettingError::Value { .. } => {
@@ -225,7 +224,22 @@ mod tests {
             ["replica=3", "zzz=1", "replicas", "replicas=9", "image=chandler", "arg=--concurency=3", "arg=--log-format=text"]
                 .map(message)
                 .join("\n"),
-            @""
+            @r#"
+            error: there is no setting "replica"; did you mean replicas?
+              hint: `chandler help manifests` lists all settings
+            error: there is no setting "zzz"
+              hint: `chandler help manifests` lists all settings
+            error: "replicas" is not a setting: write KEY=VALUE
+              hint: `chandler help manifests` lists all settings
+            error: "9" is not a value of replicas: write a number from 1 to 5: one replica works, and the others wait
+              hint: `chandler help manifests` lists all settings
+            error: "chandler" is not a value of image: write the image with its registry, such as registry.corp.example/chandler:v0.1.0
+              hint: `chandler help manifests` lists all settings
+            error: the controller would refuse its options: unexpected argument '--concurency' found
+              hint: `chandler help controller` lists the options that --set arg=OPTION can name
+            error: the controller would refuse its options: the argument '--log-format <FORMAT>' cannot be used multiple times
+              hint: `chandler help controller` lists the options that --set arg=OPTION can name
+            "#
         );
     }
 }

@@ -51,7 +51,7 @@ pub(super) async fn apply(client: &Client, objects: &[Value], dry_run: bool) -> 
             None => Api::all_with(client.clone(), &resource),
         };
         let applied = api.patch(text("/metadata/name"), &parameters, &Patch::Apply(object)).await;
-        applied.unwrap_or_else(|error| panic!("{kind} {}: {error}", text("/metadata/name")));
+        assert!(applied.is_ok(), "{kind} {}: {applied:?}", text("/metadata/name"));
     }
     unserved
 }
@@ -139,6 +139,17 @@ async fn two_replicas_with_the_printed_options_and_permissions_install_a_bundle(
             "metadata": {"name": "deployer-installs", "namespace": "shop"},
             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "admin"},
             "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "shop"}]}));
+        // The account writes an owner reference to the BundleDeployment: `chandler rbac` prints this, too.
+        tenant.push(
+            json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "owns-bell"},
+            "rules": [{"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments/finalizers"],
+                       "resourceNames": ["bell"], "verbs": ["update"]}]}),
+        );
+        tenant.push(
+            json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "owns-bell"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "owns-bell"},
+            "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "shop"}]}),
+        );
         apply(&client, &tenant, false).await;
 
         let directory = tempfile::tempdir().unwrap();
@@ -234,7 +245,7 @@ async fn roles_of_kubernetes_gain_what_the_page_says() {
         apply(&client, &bindings, false).await;
         // Aggregation is the work of a controller.
         wait::eventually("aggregated", || may(&client, "viewers", "get")).await;
-        wait::eventually("aggregated", || may(&client, "adminers", *admin.last().unwrap())).await;
+        wait::eventually("aggregated", || may(&client, "adminers", admin.last().unwrap())).await;
         for (role, wanted) in [("view", vec!["get"]), ("edit", edit), ("admin", admin)] {
             for verb in VERBS {
                 let found = may(&client, &format!("{role}ers"), verb).await;
