@@ -38,8 +38,9 @@ pub fn waits_until(deployment: &BundleDeployment, longest: Duration, now: Timest
 pub fn lacks_record(deployment: &BundleDeployment) -> bool {
     has_finalizer(deployment)
         && deployment.status.as_ref().is_none_or(|status| {
+            let mut reasons = status.conditions.iter().map(|condition| &condition.reason);
             status.history.is_empty()
-                && status.conditions.iter().any(|condition| condition.reason == Reason::RestoreIncomplete.as_str())
+                && (status.conditions.is_empty() || reasons.any(|reason| reason == Reason::RestoreIncomplete.as_str()))
         })
 }
 
@@ -144,16 +145,20 @@ mod tests {
         assert!(!lacks_record(&deployment), "it is new");
         deployment.finalizers_mut().push(chandler_api::names::TEARDOWN_FINALIZER.to_owned());
         assert!(lacks_record(&deployment));
-        deployment.status = Some(chandler_api::BundleDeploymentStatus::default());
-        assert!(!lacks_record(&deployment), "the controller has seen it");
-        deployment.status.as_mut().unwrap().conditions.push(Condition {
+        let ready = |reason: &str| Condition {
             type_: "Ready".into(),
             status: "False".into(),
-            reason: "RestoreIncomplete".into(),
+            reason: reason.into(),
             message: String::new(),
             last_transition_time: Time(at("2026-01-01T10:00:00Z")),
             observed_generation: None,
-        });
+        };
+        let status = |conditions| chandler_api::BundleDeploymentStatus { conditions, ..Default::default() };
+        deployment.status = Some(status(vec![]));
+        assert!(lacks_record(&deployment), "the schema has a default");
+        deployment.status = Some(status(vec![ready("Unpacking")]));
+        assert!(!lacks_record(&deployment), "the controller has seen it");
+        deployment.status = Some(status(vec![ready("RestoreIncomplete")]));
         assert!(lacks_record(&deployment));
         deployment.status.as_mut().unwrap().history.push(chandler_api::Revision::default());
         assert!(!lacks_record(&deployment));
