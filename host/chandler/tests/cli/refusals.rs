@@ -1,7 +1,11 @@
 //! Users who lack a permission: every command exits with 8 and names the permission, and none calls an object missing that they may not
 //! read. So does one whom an admission policy refuses.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
 
 use k8s_openapi::api::{
     core::v1::{Namespace, ServiceAccount},
@@ -64,7 +68,7 @@ impl Limited {
 }
 
 /// Runs a command as the user of this kubeconfig.
-async fn run(kubeconfig: &PathBuf, line: &[&str]) -> Outcome {
+async fn run(kubeconfig: &Path, line: &[&str]) -> Outcome {
     let kubeconfig = kubeconfig.display().to_string();
     let line: Vec<String> = line.iter().copied().chain(["--kubeconfig", &kubeconfig]).map(str::to_owned).collect();
     tokio::task::spawn_blocking(move || chandler(line, "")).await.unwrap()

@@ -27,8 +27,8 @@ pub(in crate::command) const TAKES: Takes = Takes::kinds(&[ReportingKind::Catalo
 /// installed. If a finalizer of other software holds the Catalog, the command waits until it is gone.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
-Exit codes: 0 success, or requested with --wait=false; 1 failed; 2 wrong usage; 3 it still exists after
-  the timeout; 7 not found; 8 refused
+Exit codes: 0 success, or requested with --wait=false; 1 failed; 2 wrong usage; 3 it still exists
+  after the timeout; 7 not found; 8 refused
 
 Required permissions: `delete` on catalogs.chandler.dev; `list` and `watch`, where a finalizer holds
 the Catalog.
