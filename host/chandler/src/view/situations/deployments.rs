@@ -301,7 +301,7 @@ situations! {
 
     restore_incomplete: {
         let waiting = Assessment::early(ReconcileOutcome::RestoreIncomplete(because::restore_incomplete()));
-        Harbour::restored().reconciled(&waiting)
+        healthy(Harbour::restored().reconciled(&waiting))
     };
 
     objects_not_readable: {
