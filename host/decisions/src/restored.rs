@@ -180,6 +180,11 @@ mod tests {
             Awaited::Objects((0..7).map(key).collect()),
         ];
         let messages = messages.map(|awaited| message("harbour", &awaited, at("2026-01-01T10:10:00.4Z")));
-        insta::assert_snapshot!(messages.join("\n"), @"");
+        insta::assert_snapshot!(messages.join("\n"), @r"
+        it was restored from a backup, and its record does not exist yet; the controller creates what is still missing at 2026-01-01T10:10:00Z, or at once after `chandler reconcile harbour`
+        it was restored from a backup, and its objects cannot be read yet: deployments.apps is forbidden; the controller creates what is still missing at 2026-01-01T10:10:00Z, or at once after `chandler reconcile harbour`
+        it was restored from a backup, and these of its objects do not exist yet: Deployment.apps shop/x0; the controller creates what is still missing at 2026-01-01T10:10:00Z, or at once after `chandler reconcile harbour`
+        it was restored from a backup, and these of its objects do not exist yet: Deployment.apps shop/x0, Deployment.apps shop/x1, Deployment.apps shop/x2, Deployment.apps shop/x3, Deployment.apps shop/x4 and 2 more; the controller creates what is still missing at 2026-01-01T10:10:00Z, or at once after `chandler reconcile harbour`
+        ");
     }
 }

@@ -133,7 +133,7 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
         }
         Reason::RestoreIncomplete => {
             return Some(format!(
-                "wait until the restore has ended; to create the missing objects now: `chandler reconcile {name}`"
+                "wait: the restore brings the missing objects; to create them now: `chandler reconcile {name}`"
             ));
         }
         Reason::RecordOutdated => {
