@@ -150,6 +150,28 @@ fn documents(
 mod tests {
     use super::*;
 
+    #[test]
+    fn the_documents_have_the_checksums_of_the_files_beside_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let output = directory.path();
+        fs::write(output.join("chandler"), "a small binary").unwrap();
+        let image = Image::of_binary(b"a small binary".to_vec(), About::of_test("amd64")).unwrap();
+        written(&image, output).unwrap();
+        let rustc = command::rustc_version().unwrap();
+        let target = Target::new(None, &rustc).unwrap();
+        let sources = Sources::of_checkout().unwrap();
+        documents(output, &crates::tests::small(), &image, &target, &rustc, &sources).unwrap();
+        let sums = fs::read_to_string(output.join("SHA256SUMS")).unwrap();
+        let names: Vec<&str> = sums.lines().map(|line| line.split_once("  ").unwrap().1).collect();
+        assert_eq!(names, ["chandler", "image.tar", "chandler.cdx.json", "chandler.spdx.json", "provenance.json"]);
+        let mut check = std::process::Command::new("sha256sum");
+        command::run(check.current_dir(output).args(["--check", "--quiet", "SHA256SUMS"])).unwrap();
+        let provenance: serde_json::Value =
+            serde_json::from_slice(&fs::read(output.join("provenance.json")).unwrap()).unwrap();
+        let products = provenance["subject"].as_array().unwrap();
+        assert_eq!(products[2]["digest"]["sha256"], image.digest().trim_start_matches("sha256:"));
+    }
+
     /// The crates of this repository that a build of the command links.
     fn linked(arguments: &[&str]) -> Vec<String> {
         let tree = ["tree", "--offline", "--quiet", "--edges", "normal", "--prefix", "none", "--format", "{p}"];

@@ -74,7 +74,7 @@ mod tests {
         let arguments = remap.arguments();
         let root = format!("--remap-path-prefix={}=/chandler", command::root().display());
         assert_eq!(arguments.first(), Some(&root), "{arguments:?}");
-        // What is below another path comes after it.
+        // A path below another one comes after it.
         assert!(arguments.last().unwrap().ends_with("=/target"), "{arguments:?}");
         let inside = format!("panicked at {}/host/chandler/src/main.rs", command::root().display());
         assert_eq!(remap.left_in(inside.as_bytes()), Some(command::root().as_path()));

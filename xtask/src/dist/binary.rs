@@ -169,6 +169,18 @@ mod tests {
     }
 
     #[test]
+    fn the_list_of_crates_is_added_and_the_binary_still_runs() {
+        use object::{Object as _, ObjectSection as _};
+        let directory = tempfile::tempdir().unwrap();
+        let to = directory.path().join("copy");
+        add_crates(&env::current_exe().unwrap(), &to, b"a list").unwrap();
+        let bytes = fs::read(&to).unwrap();
+        let file = object::File::parse(bytes.as_slice()).unwrap();
+        assert_eq!(file.section_by_name(CRATES).unwrap().data().unwrap(), b"a list");
+        assert!(command::output(Command::new(&to).arg("--list")).unwrap().contains("dist::"));
+    }
+
+    #[test]
     fn a_file_of_another_kind_is_refused() {
         let error = format!("{:#}", check(b"#!/bin/sh\n").unwrap_err());
         assert!(error.starts_with("it is not a 64-bit ELF file"), "{error}");

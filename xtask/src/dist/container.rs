@@ -30,10 +30,17 @@ fn rootfs(chandler: &Path) -> RootFileSystem {
     }
 }
 
+/// The `chandler` of the tests. Cargo builds it before it runs the tests of the workspace; built by a test, it would be compiled again, since
+/// cargo sets other variables there.
+fn chandler() -> PathBuf {
+    let built = command::target_directory().join("debug").join("chandler");
+    if built.is_file() { built } else { PathBuf::from(command::program("chandler").unwrap().get_program()) }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_controller_installs_a_bundle_from_a_container_without_privileges() {
     let Some(runc) = chandler_test_support::needs::runc() else { return };
-    let chandler = PathBuf::from(command::program("chandler").unwrap().get_program());
+    let chandler = chandler();
     let server = ApiServer::start(chandler.clone()).await;
     for file in ["crds.yaml", "rbac.yaml"] {
         server.apply_file(&format!("deploy/{file}")).await;

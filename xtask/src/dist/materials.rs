@@ -21,7 +21,7 @@ pub(super) struct Subject<'a> {
     pub(super) time: BuildTime,
 }
 
-/// What is linked and is no crate.
+/// A library that is linked and not a crate.
 struct Library {
     name: &'static str,
     version: String,
