@@ -95,7 +95,7 @@ pub fn text(findings: &[Finding], frame: Frame) -> String {
 }
 
 /// Where the cluster has something else than is wanted, as a path; `None` if it has at least everything that is wanted. The API server adds
-/// defaults, so more than that is no difference. An empty value that the API server does not store is none, either.
+/// defaults, so it may have more, and an empty value equals an absent one.
 pub fn difference(wanted: &Value, live: Option<&Value>) -> Option<String> {
     let below = |name: &str, wanted: &Value, live: Option<&Value>| {
         difference(wanted, live).map(|path| if path.is_empty() { name.to_owned() } else { format!("{name}.{path}") })

@@ -133,7 +133,7 @@ async fn a_missing_permission_is_refused_by_name() {
         assert!(!refused.stderr.contains("would be refused"), "{line:?}: {}", refused.stderr);
         assert!(refused.stderr.contains("kubectl auth can-i --list"), "{line:?}: {}", refused.stderr);
     }
-    // What can be read is printed, and what cannot is named in the words of the API server.
+    // Everything that the user may read is printed, and what cannot is named in the words of the API server.
     for line in [["tree", NAME], ["get", NAME]] {
         let partly = run(&reader, &line).await;
         assert_eq!(partly.code, Some(1), "{}", partly.stderr);

@@ -105,7 +105,7 @@ async fn the_doctor_finds_what_is_missing_or_different() {
         assert!(is_near || broken.stdout.contains(message), "{message}: {}", broken.stdout);
     }
 
-    // A user without rights is told what cannot be read, and no false alarm.
+    // A user without permissions sees what cannot be read, and no false alarm.
     kubeconfig(dev, &client, "chandler-system/default", &place("nobody")).await;
     let nobody = doctor("nobody", "json");
     assert_eq!(nobody.code, Some(0), "{}{}", nobody.stdout, nobody.stderr);
