@@ -157,13 +157,12 @@ async fn reconcile_deployment(
     // A BundleDeployment that may not be installed needs neither a finalizer nor a record. One that may gets both with its first write.
     let installs = intent == Intent::Deploy && account(deployment, &installer.cluster.options.accounts).is_ok();
     let finalize = installer.finalize();
-    let awaits = installs && restored::awaits_record(&installer.restored(), deployment).await;
+    let is_kept = matches!(intent, Intent::Deploy | Intent::Suspend);
+    let awaits = is_kept && restored::awaits_record(&installer.restored(), deployment).await;
     let record = finalize::open_record(&finalize, deployment, installs, awaits).await?;
     let mut subject = Subject::new(deployment.clone(), record, began, installer.preparer.grants.asker(deployment))
         .with_approved_upgrades(installer.approvals.upgrades(deployment));
-    if matches!(intent, Intent::Deploy | Intent::Suspend)
-        && let Some(found) = restored::wait(&installer.restored(), &subject, awaits).await
-    {
+    if is_kept && let Some(found) = restored::wait(&installer.restored(), &subject, awaits).await {
         return finish(&mut subject, &found, installer).await;
     }
     let found = match intent {

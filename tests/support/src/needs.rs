@@ -77,7 +77,7 @@ pub fn sshd() -> Option<PathBuf> {
     found
 }
 
-/// Whether [`WITHOUT`] lists a program that this machine need not have. Prints that.
+/// Whether `CHANDLER_TESTS_WITHOUT` lists a program that this machine need not have. Prints that.
 fn is_waived(program: &str) -> bool {
     let without = env::var(WITHOUT).unwrap_or_default();
     let is_waived = without.split(',').any(|waived| waived == program);
@@ -87,7 +87,7 @@ fn is_waived(program: &str) -> bool {
     is_waived
 }
 
-/// The program promtool of Prometheus. Prints the reason for skipping if there is none, also where tests may not be skipped if [`WITHOUT`]
+/// The program promtool of Prometheus. Prints the reason for skipping if there is none, also where tests may not be skipped if `CHANDLER_TESTS_WITHOUT`
 /// lists it.
 ///
 /// # Panics
@@ -106,7 +106,7 @@ pub fn promtool() -> Option<PathBuf> {
 }
 
 /// The program runc, if this process may run containers with it. Prints the reason for skipping if not, also where tests may not be skipped
-/// if [`WITHOUT`] lists it: a machine need not have it.
+/// if `CHANDLER_TESTS_WITHOUT` lists it: a machine need not have it.
 ///
 /// # Panics
 ///

@@ -195,6 +195,30 @@ async fn a_bundle_deployment_whose_record_is_not_restored_yet_waits_for_it() {
 }
 
 #[tokio::test]
+async fn a_suspended_one_waits_for_its_record_too() {
+    let mut world = installed_twice().await;
+    let suspend = async |world: &World, suspend: bool| {
+        let patch = Patch::Merge(json!({"spec": {"suspend": suspend}}));
+        world
+            .deployments()
+            .patch(&world.name(), &PatchParams::default(), &patch)
+            .await
+            .expect("the change is accepted");
+    };
+    suspend(&world, true).await;
+    let backup = lose_everything(&mut world).await;
+    backup.restore(&world.client, |kind, _| kind != "Secret").await;
+    world.start_controller();
+    world.condition(&world.name(), "Ready", "False", "RestoreIncomplete").await;
+    backup.restore(&world.client, is_any).await;
+    let restored = backup.uids(&world.client).await;
+    suspend(&world, false).await;
+    let ready = world.ready(&world.name()).await;
+    assert_eq!((revisions(&ready), backup.uids(&world.client).await), (vec![1, 2], restored));
+    world.finish().await;
+}
+
+#[tokio::test]
 async fn with_another_account_it_is_not_the_one_of_the_record() {
     let mut world = installed_twice().await;
     let backup = lose_everything(&mut world).await;
