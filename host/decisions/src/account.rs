@@ -17,6 +17,11 @@ pub fn account(deployment: &BundleDeployment, policy: &AccountPolicy) -> Result<
     account_of(deployment.spec.service_account.as_ref(), &deployment.spec.install_namespace, policy)
 }
 
+/// The account as records name it.
+pub fn recorded(deployment: &BundleDeployment, policy: &AccountPolicy) -> Option<String> {
+    account(deployment, policy).ok().flatten().map(|account| account.to_string())
+}
+
 fn account_of(
     named: Option<&ServiceAccountReference>,
     install_namespace: &str,

@@ -197,19 +197,25 @@ impl Records {
         self.cached().get(name).cloned()
     }
 
-    /// The content of the record of a BundleDeployment, for others that look at what it has; `None` without a record of this very
-    /// BundleDeployment. Requests the record if it is not cached, and does not cache it: it is the reconcile of the BundleDeployment that
+    /// The content of the record of a BundleDeployment with this account, for others that look at what it has; `None` without a record of this
+    /// very BundleDeployment, which may have been restored from a backup. Requests the record if it is not cached, and does not cache it: it is the reconcile of the BundleDeployment that
     /// opens it.
     ///
     /// # Errors
     /// The record cannot be read.
-    pub async fn read(&self, name: &str, uid: &str) -> Result<Option<Arc<State>>, RecordError> {
+    pub async fn read(&self, name: &str, uid: &str, account: Option<&str>) -> Result<Option<Arc<State>>, RecordError> {
         let state = match self.known(name) {
             Some(record) => Some(record.state()),
             None if self.may_exist(name) => self.secrets.record(name).await?.map(|(state, _)| Arc::new(state)),
             None => None,
         };
-        Ok(state.filter(|state| state.holdings.owner() == uid))
+        Ok(state.and_then(|state| {
+            if state.holdings.owner() == uid {
+                return Some(state);
+            }
+            let holdings = || state.holdings.clone().restored_as(uid);
+            is_restored(&state, account).then(|| Arc::new(State { holdings: holdings(), ..State::clone(&state) }))
+        }))
     }
 
     /// Deletes the records of BundleDeployments that disappeared without a finalizer (because a user removed it) and that

@@ -6,6 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use chandler_api::{AdoptedObject, BundleDeployment, CollisionProtection, Resolution, names::OWNER_NAME_LABEL};
+use chandler_decisions::account;
 use chandler_records::{RecordError, State};
 use chandler_resolution::{Claim, Manifests, checks::Refusal, installation::Placement, manifests, observed::CATALOGS};
 use kube::{Resource as _, ResourceExt as _};
@@ -28,7 +29,8 @@ impl Membership {
     pub(crate) async fn read(sets: &Sets, resolution: &Resolution) -> Result<Self, RecordError> {
         let set = sets.deployments.get(&set::deployment_name(&resolution.name_any()));
         let Some(set) = set.filter(|set| set::is_owned(set, resolution)) else { return Ok(Self::default()) };
-        let state = sets.records.read(&set.name_any(), &set.uid().unwrap_or_default()).await?;
+        let account = account::recorded(&set, &sets.cluster.options.accounts);
+        let state = sets.records.read(&set.name_any(), &set.uid().unwrap_or_default(), account.as_deref()).await?;
         Ok(Self { set: Some(set), state })
     }
 

@@ -9,6 +9,7 @@ use std::{
 use chandler_api::{BundleDeployment, Resolution, Revision};
 use chandler_catalog::{IndexCatalogs, Indexes};
 use chandler_core::Digest;
+use chandler_decisions::account;
 use chandler_records::RecordError;
 use chandler_resolution::{
     Claim, InstalledImage, Observed,
@@ -148,7 +149,8 @@ impl Resolutions {
     /// The revisions of a BundleDeployment, as its record has them.
     async fn history(&self, deployment: &BundleDeployment) -> Result<Vec<Revision>, RecordError> {
         let uid = deployment.uid().unwrap_or_default();
-        let state = self.records.read(&deployment.name_any(), &uid).await?;
+        let account = account::recorded(deployment, &self.cluster.options.accounts);
+        let state = self.records.read(&deployment.name_any(), &uid, account.as_deref()).await?;
         Ok(state.map(|state| state.history.clone()).unwrap_or_default())
     }
 

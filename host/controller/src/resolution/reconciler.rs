@@ -12,6 +12,7 @@ use chandler_api::{
     ResolutionStatus, ResolveSetOutput, resolution::DECISIONS,
 };
 use chandler_catalog::Indexes;
+use chandler_decisions::restored;
 use chandler_records::{RecordError, Records};
 use chandler_resolution::{
     PlannedMember,
@@ -237,6 +238,17 @@ impl Resolutions {
             tracing::info!(resolution = %resolution.name_any(), set = %name, "restored from a backup");
             deployment = Some(linked);
         }
+        if let Some(waiting) = deployment.as_ref().filter(|it| restored::lacks_record(it)) {
+            // Without its record, members of the set would count as BundleDeployments of others.
+            let again = Next::After(LOOK_AGAIN);
+            memory.decisions = Some(decisions);
+            if !has_conditions(waiting) {
+                return Ok(Report { status: None, next: again });
+            }
+            let message = format!("BundleDeployment {name} was restored from a backup, and waits for the rest of it");
+            let answer = Answer::Failed { reason: Reason::RestoreIncomplete, message };
+            return Ok(Self::report(resolution, &Found { answer, ..Found::default() }, again));
+        }
         let is_noted = deployment.as_ref().is_some_and(|it| decisions.has_created(it.uid().as_deref()));
         let is_taken = |deployment: &BundleDeployment| {
             let is_ours = is_noted || set::is_as_created(deployment, resolution, output, decisions.newest_first());
@@ -338,6 +350,11 @@ impl Resolutions {
         };
         names.filter_map(state).collect()
     }
+}
+
+/// Whether the controller has reported anything about a BundleDeployment yet.
+fn has_conditions(deployment: &BundleDeployment) -> bool {
+    deployment.status.as_ref().is_some_and(|status| !status.conditions.is_empty())
 }
 
 /// When to look again: after a time, or when something changes.

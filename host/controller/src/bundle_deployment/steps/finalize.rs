@@ -7,7 +7,7 @@ use chandler_api::{
     names::{CLEANUP_UNPACK_CACHE_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, TEARDOWN_FINALIZER},
 };
 use chandler_decisions::{
-    account::account,
+    account,
     assessment::{Assessment, ReconcileOutcome},
     intent::has_finalizer,
     problem::Problem,
@@ -74,7 +74,7 @@ pub(in super::super) async fn open_record(
     let is_held = has_finalizer(deployment);
     // Revisions follow the record: an object that has both a finalizer and revisions had a record, which was lost.
     let is_known = is_held && deployment.status.as_ref().is_some_and(|status| !status.history.is_empty());
-    let account = account(deployment, handles.accounts).ok().flatten().map(|account| account.to_string());
+    let account = account::recorded(deployment, handles.accounts);
     let subject = RecordSubject {
         name: &name,
         uid: &uid,
