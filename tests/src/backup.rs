@@ -3,20 +3,22 @@
 //! Such a tool reads objects one by one, and creates them again kind by kind: without UIDs, owner references, status and managed fields,
 //! with labels of its own, and with a UID that the API server gives each of them.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use kube::{
-    Api, Client, Discovery, ResourceExt as _,
-    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, PropagationPolicy},
-    discovery::{Scope, verbs},
+    Api, Client, ResourceExt as _,
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
-use crate::{World, wait};
+use crate::{
+    World,
+    state::{key, stored},
+    wait,
+};
 
-/// Kinds whose objects the control plane creates.
-const DERIVED: &[&str] =
-    &["controllerrevisions", "endpoints", "endpointslices", "events", "leases", "namespaces", "pods", "replicasets"];
+/// Kinds whose objects stay: the namespaces, and what the control plane and the controller write by themselves.
+const KEPT: &[&str] = &["controllerrevisions", "leases", "namespaces"];
 
 /// The kinds that are restored first; all others follow in the order of their names.
 const FIRST: &[&str] = &["customresourcedefinitions", "secrets", "configmaps", "serviceaccounts"];
@@ -40,23 +42,11 @@ pub type Uids = BTreeMap<String, String>;
 impl Backup {
     /// Saves the objects in the namespaces of a world, and the cluster-scoped objects with its name.
     pub async fn take(world: &World) -> Self {
-        let discovery =
-            Discovery::new(world.client.clone()).run_aggregated().await.expect("the API server serves discovery");
-        let kinds = discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources);
-        let mut objects = Vec::new();
-        for (resource, capabilities) in kinds {
-            if !capabilities.supports_operation(verbs::LIST)
-                || !capabilities.supports_operation(verbs::CREATE)
-                || DERIVED.contains(&resource.plural.as_str())
-            {
-                continue;
-            }
-            let all = Api::<DynamicObject>::all_with(world.client.clone(), &resource);
-            let Ok(list) = all.list(&ListParams::default()).await else { continue };
-            let is_namespaced = capabilities.scope == Scope::Namespaced;
-            let saved = list.items.into_iter().filter(|object| is_of(world, is_namespaced, object));
-            objects.extend(saved.map(|object| Saved { resource: resource.clone(), object }));
-        }
+        let all = stored(&world.client, None, &ListParams::default()).await;
+        let saved = all
+            .into_iter()
+            .filter(|(resource, object)| !KEPT.contains(&resource.plural.as_str()) && is_of(world, object));
+        let mut objects: Vec<Saved> = saved.map(|(resource, object)| Saved { resource, object }).collect();
         let place = |plural: &str| FIRST.iter().position(|first| *first == plural).unwrap_or(FIRST.len());
         objects.sort_by_key(|saved| {
             (place(&saved.resource.plural), saved.resource.plural.clone(), saved.object.name_any())
@@ -71,37 +61,28 @@ impl Backup {
             let (api, name) = (saved.api(client), saved.object.name_any());
             let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
             let _ = api.patch(&name, &PatchParams::default(), &free).await;
-            let orphan =
-                DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() };
-            let _ = api.delete(&name, &orphan).await;
+            let _ = api.delete(&name, &DeleteParams::background()).await;
         }
         for saved in &self.objects {
             let (api, name) = (saved.api(client), saved.object.name_any());
-            wait::eventually("everything is gone", || async { matches!(api.get_opt(&name).await, Ok(None) | Err(_)) })
-                .await;
+            wait::eventually("everything is gone", || async { matches!(api.get_opt(&name).await, Ok(None)) }).await;
         }
     }
 
     /// Restores the objects that are chosen by their kind and name, unless they exist.
     pub async fn restore(&self, client: &Client, is_chosen: impl Fn(&str, &str) -> bool) {
         for saved in self.objects.iter().filter(|saved| is_chosen(&saved.resource.kind, &saved.object.name_any())) {
-            let object = saved.stripped();
-            let api = saved.api(client);
-            // A CRD that was just restored is not served at once.
-            let mut left = 100_u32;
-            loop {
+            let (api, object) = (saved.api(client), saved.stripped());
+            wait::eventually("the API server serves the kind", || async {
                 match api.create(&PostParams::default(), &object).await {
-                    Ok(_) => break,
-                    Err(kube::Error::Api(status)) if status.is_already_exists() => break,
-                    Err(kube::Error::Api(status)) if status.code == 404 && left > 0 => {
-                        left -= 1;
-                        tokio::time::sleep(Duration::from_millis(100)).await;
-                    }
-                    Err(error) => {
-                        panic!("{} {} is not restored: {error}", saved.resource.kind, saved.object.name_any())
-                    }
+                    Ok(_) => true,
+                    Err(kube::Error::Api(status)) if status.is_already_exists() => true,
+                    // A CRD that was just restored is not served at once.
+                    Err(kube::Error::Api(status)) if status.code == 404 => false,
+                    Err(error) => panic!("{} is not restored: {error}", saved.key()),
                 }
-            }
+            })
+            .await;
         }
     }
 
@@ -124,7 +105,7 @@ impl Backup {
 
 impl Saved {
     fn key(&self) -> String {
-        format!("{} {}", self.resource.kind, self.object.name_any())
+        key(&self.resource, &self.object)
     }
 
     fn api(&self, client: &Client) -> Api<DynamicObject> {
@@ -153,10 +134,9 @@ impl Saved {
 }
 
 /// Whether an object belongs to a world. The API server creates a ConfigMap and a ServiceAccount in each namespace.
-fn is_of(world: &World, is_namespaced: bool, object: &DynamicObject) -> bool {
+fn is_of(world: &World, object: &DynamicObject) -> bool {
     let name = object.name_any();
-    if is_namespaced {
-        let namespace = object.namespace().unwrap_or_default();
+    if let Some(namespace) = object.namespace() {
         let is_ours = namespace == world.namespace || namespace == world.system_namespace;
         return is_ours && name != "kube-root-ca.crt" && name != "default";
     }

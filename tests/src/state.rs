@@ -126,6 +126,16 @@ pub async fn content_of(client: &Client, namespace: &str) -> Vec<String> {
 
 /// All objects, or the objects of a namespace, by kind and name.
 async fn list(client: &Client, namespace: Option<&str>, parameters: &ListParams) -> BTreeMap<String, DynamicObject> {
+    let all = stored(client, namespace, parameters).await;
+    all.into_iter().map(|(kind, object)| (key(&kind, &object), object)).collect()
+}
+
+/// All objects, or the objects of a namespace, with their kinds, except for those that the control plane creates for others.
+pub(crate) async fn stored(
+    client: &Client,
+    namespace: Option<&str>,
+    parameters: &ListParams,
+) -> Vec<(ApiResource, DynamicObject)> {
     let discovery = Discovery::new(client.clone()).run_aggregated().await.expect("the API server serves discovery");
     let kinds = discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources);
     let kinds: Vec<ApiResource> = kinds
@@ -142,7 +152,7 @@ async fn list(client: &Client, namespace: Option<&str>, parameters: &ListParams)
             None => Api::all_with(client.clone(), &kind),
         };
         match api.list(parameters).await {
-            Ok(list) => list.items.into_iter().map(|object| (key(&kind, &object), object)).collect(),
+            Ok(list) => list.items.into_iter().map(|object| (kind.clone(), object)).collect(),
             // Its CRD was deleted in the meantime.
             Err(kube::Error::Api(status)) if status.code == 404 || status.code == 405 => Vec::new(),
             Err(error) => panic!("failed to list {}: {error}", kind.plural),
@@ -151,7 +161,7 @@ async fn list(client: &Client, namespace: Option<&str>, parameters: &ListParams)
     stream::iter(lists).buffered(8).collect::<Vec<Vec<_>>>().await.into_iter().flatten().collect()
 }
 
-fn key(kind: &ApiResource, object: &DynamicObject) -> String {
+pub(crate) fn key(kind: &ApiResource, object: &DynamicObject) -> String {
     format!("{} {}", kind.kind, object.metadata.name.as_deref().unwrap_or_default())
 }
 
