@@ -159,7 +159,7 @@ async fn reconcile_deployment(
     let finalize = installer.finalize();
     let is_kept = matches!(intent, Intent::Deploy | Intent::Suspend);
     let awaits = is_kept && restored::awaits_record(&installer.restored(), deployment).await;
-    let record = finalize::open_record(&finalize, deployment, installs, awaits).await?;
+    let record = finalize::open_record(&finalize, deployment, installs && !awaits).await?;
     let mut subject = Subject::new(deployment.clone(), record, began, installer.preparer.grants.asker(deployment))
         .with_approved_upgrades(installer.approvals.upgrades(deployment));
     if is_kept && let Some(found) = restored::wait(&installer.restored(), &subject, awaits).await {

@@ -125,7 +125,13 @@ impl Installer {
 
     pub(super) fn restored(&self) -> RestoredHandles<'_> {
         let Cluster { client, options, .. } = self.cluster.as_ref();
-        RestoredHandles { client, rollout: &self.rollout, accounts: &options.accounts, longest: options.restore_wait }
+        RestoredHandles {
+            client,
+            records: &self.records,
+            rollout: &self.rollout,
+            accounts: &options.accounts,
+            longest: options.restore_wait,
+        }
     }
 
     pub(super) fn finalize(&self) -> FinalizeHandles<'_> {

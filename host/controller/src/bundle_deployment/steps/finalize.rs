@@ -62,30 +62,18 @@ pub(crate) enum FinalizeError {
 /// The record of a BundleDeployment, which is created for a BundleDeployment that the controller will install.
 ///
 /// Our finalizer is written before the record, which is deleted with it, and before anything else is created: the first rollout adds both.
-/// A BundleDeployment with a record and without a finalizer has lost its finalizer, and gets it back here. While one `awaits` its record from
-/// a backup, none is created instead.
+/// A BundleDeployment with a record and without a finalizer has lost its finalizer, and gets it back here.
 pub(in super::super) async fn open_record(
     handles: &FinalizeHandles<'_>,
     deployment: &BundleDeployment,
     installs: bool,
-    awaits: bool,
 ) -> Result<Arc<Record>, ReconcileError> {
     let (name, uid) = (deployment.name_any(), deployment.uid().unwrap_or_default());
     let is_held = has_finalizer(deployment);
     // Revisions follow the record: an object that has both a finalizer and revisions had a record, which was lost.
     let is_known = is_held && deployment.status.as_ref().is_some_and(|status| !status.history.is_empty());
     let account = account::recorded(deployment, handles.accounts);
-    let subject = RecordSubject {
-        name: &name,
-        uid: &uid,
-        account: account.as_deref(),
-        is_known,
-        installs: installs && !awaits,
-        is_held,
-    };
-    if awaits {
-        handles.records.expect(&name);
-    }
+    let subject = RecordSubject { name: &name, uid: &uid, account: account.as_deref(), is_known, installs, is_held };
     let record = handles.records.open(subject).await?;
     if installs && !is_held && record.is_stored() {
         let mut finalizers = deployment.finalizers().to_vec();

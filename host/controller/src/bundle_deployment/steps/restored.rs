@@ -8,6 +8,7 @@ use chandler_decisions::{
     restored::{self, Awaited},
 };
 use chandler_permissions::AccountPolicy;
+use chandler_records::Records;
 use chandler_rollout::Rollout;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, ResourceExt as _};
@@ -17,23 +18,28 @@ use super::super::subject::Subject;
 /// What the wait uses.
 pub(in super::super) struct RestoredHandles<'a> {
     pub(in super::super) client: &'a Client,
+    pub(in super::super) records: &'a Records,
     pub(in super::super) rollout: &'a Rollout,
     pub(in super::super) accounts: &'a AccountPolicy,
     /// How long a restored BundleDeployment waits.
     pub(in super::super) longest: std::time::Duration,
 }
 
-/// Whether the record of a BundleDeployment, if there is none, may still be restored. Only then this is a request.
+/// Whether the record of a BundleDeployment, if there is none, may still be restored, so that none is created instead. It is then looked for
+/// again. Only for such a BundleDeployment this is a request.
 pub(in super::super) async fn awaits_record(handles: &RestoredHandles<'_>, deployment: &BundleDeployment) -> bool {
     if !restored::lacks_record(deployment) || until(handles, deployment).is_none() {
         return false;
     }
     let api: Api<BundleDeployment> = Api::all(handles.client.clone());
+    let name = deployment.name_any();
     // The objects of the watch have no managed fields.
-    match api.get_metadata_opt(&deployment.name_any()).await {
-        Ok(Some(live)) => !restored::was_written_since(&live.metadata),
-        Ok(None) | Err(_) => true,
+    let live = api.get_metadata_opt(&name).await;
+    let awaits = !matches!(live, Ok(Some(live)) if restored::was_written_since(&live.metadata));
+    if awaits {
+        handles.records.expect(&name);
     }
+    awaits
 }
 
 fn until(handles: &RestoredHandles<'_>, deployment: &BundleDeployment) -> Option<Timestamp> {
