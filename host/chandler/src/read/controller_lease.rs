@@ -1,5 +1,7 @@
 //! Whether a controller holds its Lease: while none does, nothing that a command writes has an effect.
 
+use std::time::Duration;
+
 use chandler_api::{BundleDeployment, Resolution};
 use chandler_controller::options::LEASE;
 use k8s_openapi::{
@@ -16,6 +18,8 @@ use crate::view::{controller_absence::Unheld, terminal::Terminal, text::one_line
 const DURATION: SignedDuration = SignedDuration::from_secs(15);
 /// How much later a Lease counts as expired: the clocks of this machine and of the controller may differ.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
+/// How long a request or a spec may stay unhandled before the command looks whether a controller runs.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a controller has for a new BundleDeployment, before the absence of its Lease is reported.
 const GRACE: SignedDuration = SignedDuration::from_secs(10);
 
@@ -76,7 +80,13 @@ pub async fn absence(client: &Client, system_namespace: &str, evidence: Evidence
     absent(lease.as_ref(), system_namespace, evidence, Timestamp::now())
 }
 
-fn absent(lease: Option<&Lease>, system_namespace: &str, evidence: Evidence, now: Timestamp) -> Option<String> {
+/// What [`absence`] says about a Lease that was read.
+pub(super) fn absent(
+    lease: Option<&Lease>,
+    system_namespace: &str,
+    evidence: Evidence,
+    now: Timestamp,
+) -> Option<String> {
     let unheld = match lease {
         None if evidence == Evidence::Observed => return None,
         None => Unheld::Missing,

@@ -99,18 +99,20 @@ async fn server(client: &Client) -> Finding {
 /// Whether a controller holds its Lease, and whether its clock is right.
 async fn controller(client: &Client, system_namespace: &str) -> Vec<Finding> {
     let pods = format!("kubectl get pods --namespace {system_namespace}");
-    if let Some(absent) = controller_lease::absence(client, system_namespace, Evidence::Unobserved).await {
-        return vec![Finding::new("controller", State::Problem, one_line(&absent)).with(pods)];
-    }
     let leases: Api<Lease> = Api::namespaced(client.clone(), system_namespace);
     let lease = match leases.get_opt(LEASE).await {
-        Ok(lease) => lease.unwrap_or_default(),
+        Ok(lease) => lease,
         Err(error) => return vec![unreadable("controller", &format!("the Lease {system_namespace}/{LEASE}"), &error)],
     };
+    let now = Timestamp::now();
+    if let Some(absent) = controller_lease::absent(lease.as_ref(), system_namespace, Evidence::Unobserved, now) {
+        return vec![Finding::new("controller", State::Problem, one_line(&absent)).with(pods)];
+    }
+    let lease = lease.unwrap_or_default();
     let holder = dev_controller::holder(&lease).unwrap_or_default();
     let mut found = vec![Finding::new("controller", State::Ok, one_line(&format!("{holder} holds the Lease")))];
     let renewed = lease.spec.and_then(|spec| spec.renew_time).map(|time| time.0);
-    let ahead = renewed.map(|renewed| renewed.duration_since(Timestamp::now())).unwrap_or_default();
+    let ahead = renewed.map(|renewed| renewed.duration_since(now)).unwrap_or_default();
     if ahead > SKEW {
         let seconds = ahead.as_secs();
         let message =

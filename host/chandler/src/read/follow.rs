@@ -9,8 +9,7 @@ use kube::{Api, Client, ResourceExt as _, runtime::watcher};
 
 use super::{
     cluster,
-    controller_lease::{self, Evidence},
-    handled::PATIENCE,
+    controller_lease::{self, Evidence, PATIENCE},
 };
 use crate::view::{
     overview::Decision,

@@ -10,14 +10,11 @@ use k8s_openapi::ClusterResourceScope;
 use kube::{Api, Client, Resource, runtime::wait::await_condition};
 use serde::de::DeserializeOwned;
 
-use super::controller_lease::{self, Evidence};
+use super::controller_lease::{self, Evidence, PATIENCE};
 use crate::{
     CommandError, signals,
     view::{progress::seconds, subject::Subject, terminal::Terminal},
 };
-
-/// How long a request may stay unhandled before the command looks whether a controller runs.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A kind whose status says which request was handled last.
 pub trait Requested:

@@ -9,10 +9,7 @@ use k8s_openapi::ClusterResourceScope;
 use kube::{Api, Client, Resource, runtime::watcher};
 use serde::de::DeserializeOwned;
 
-use super::{
-    controller_lease::{self, Evidence},
-    handled::PATIENCE,
-};
+use super::controller_lease::{self, Evidence, PATIENCE};
 use crate::{
     CommandError, signals,
     view::{

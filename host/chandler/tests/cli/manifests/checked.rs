@@ -106,8 +106,8 @@ async fn the_doctor_finds_what_is_missing_or_different() {
     }
 
     // A user without permissions sees what cannot be read, and no false alarm.
-    kubeconfig(dev, &client, "chandler-system/default", &place("nobody")).await;
-    let nobody = doctor("nobody", "json");
-    assert_eq!(nobody.code, Some(0), "{}{}", nobody.stdout, nobody.stderr);
-    assert_eq!(states(&json(&nobody), "permissions"), ["Unknown"; 4], "{}", nobody.stdout);
+    kubeconfig(dev, &client, "chandler-system/default", &place("unprivileged")).await;
+    let unprivileged = doctor("unprivileged", "json");
+    assert_eq!(unprivileged.code, Some(0), "{}{}", unprivileged.stdout, unprivileged.stderr);
+    assert_eq!(states(&json(&unprivileged), "permissions"), ["Unknown"; 4], "{}", unprivileged.stdout);
 }
