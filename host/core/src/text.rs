@@ -31,7 +31,7 @@ pub fn count(number: usize, noun: &str) -> String {
 /// Whether a character must be escaped.
 ///
 /// These are control characters, line and paragraph separators, Unicode's `Default_Ignorable_Code_Point`s (including unassigned
-/// ones), and annotation characters.
+/// ones), annotation characters, and the empty pattern of Braille, which looks like a space in a name.
 pub fn is_deceptive(c: char) -> bool {
     match c {
         '\n' | '\t' | ' '..='~' => false,
@@ -48,6 +48,8 @@ pub fn is_deceptive(c: char) -> bool {
                     | '\u{200b}'..='\u{200f}'
                     // Separators of lines and paragraphs, embeddings and overrides of direction.
                     | '\u{2028}'..='\u{202e}'
+                    // The pattern of Braille without a dot.
+                    | '\u{2800}'
                     // Word joiner, invisible operators, isolates, deprecated format characters.
                     | '\u{2060}'..='\u{206f}'
                     // Variation selectors, byte order mark, annotations.
@@ -125,6 +127,7 @@ mod tests {
             ("\u{2066}\u{2067}\u{2068}\u{2069}", "\\u{2066}\\u{2067}\\u{2068}\\u{2069}"),
             ("\u{feff}x\u{fe0f}", "\\u{FEFF}x\\u{FE0F}"),
             ("pay\u{e0061}\u{e007f}\u{e0100}", "pay\\u{E0061}\\u{E007F}\\u{E0100}"),
+            ("\u{2800}⠁", "\\u{2800}⠁"),
             ("\u{3164}\u{ffa0}\u{fff9}", "\\u{3164}\\u{FFA0}\\u{FFF9}"),
         ] {
             assert_eq!(printable(text), want, "{text:?}");

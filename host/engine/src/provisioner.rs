@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use chandler_core::{Content, Diagnostic, Digest, RecordedFacts, Release, Request, text::is_deceptive};
+use chandler_core::{Content, Diagnostic, Digest, RecordedFacts, Release, Request, Severity, text::is_deceptive};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use wasmtime::Store;
@@ -266,18 +266,11 @@ fn combine_findings(
 /// findings: if the content cannot be installed with any configuration, that reason is more useful. Any other outcome
 /// is ignored, since a provisioner need not handle an invalid configuration.
 fn configuration_error(mismatch: Vec<Diagnostic>, refusal: Option<CallError>) -> CallError {
+    // A provisioner that validates the configuration itself reports the same fields, often with a better location and a
+    // help text.
     let with = |mut findings: Vec<Diagnostic>| {
-        // A provisioner that validates the configuration itself reports the same findings, often with a better location
-        // and a help text.
-        let same = |new: &Diagnostic, known: &Diagnostic| {
-            let path = |finding: &Diagnostic| finding.location.as_ref().map(|place| place.path.clone());
-            new.message == known.message && path(new) == path(known)
-        };
-        for new in &mismatch {
-            if !findings.iter().any(|known| same(new, known)) {
-                findings.push(new.clone());
-            }
-        }
+        let new: Vec<_> = mismatch.iter().filter(|new| !findings.iter().any(|known| same_field(known, new))).collect();
+        findings.extend(new.into_iter().cloned());
         findings
     };
     match refusal {
@@ -285,5 +278,52 @@ fn configuration_error(mismatch: Vec<Diagnostic>, refusal: Option<CallError>) ->
         Some(CallError::UnsupportedContent(findings)) => CallError::UnsupportedContent(with(findings)),
         Some(CallError::InvalidConfiguration(findings)) => CallError::InvalidConfiguration(with(findings)),
         _ => CallError::InvalidConfiguration(mismatch),
+    }
+}
+
+/// Whether two findings are errors about the same field of the configuration.
+fn same_field(known: &Diagnostic, new: &Diagnostic) -> bool {
+    let field = |finding: &Diagnostic| {
+        finding.location.as_ref().map(|place| (place.path.clone(), place.pointer.clone().unwrap_or_default()))
+    };
+    known.severity == Severity::Error && field(known) == field(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_core::{Diagnostic, Location, Severity};
+
+    use super::{CallError, configuration_error};
+
+    fn finding(severity: Severity, pointer: &str, message: &str) -> Diagnostic {
+        let place = Location { path: "config".into(), pointer: Some(pointer.to_owned()), ..Location::default() };
+        Diagnostic { location: Some(place), ..Diagnostic::new(severity, "InvalidConfiguration", message.to_owned()) }
+    }
+
+    #[test]
+    fn a_field_that_the_provisioner_refuses_is_reported_once() {
+        let mismatch = vec![
+            finding(Severity::Error, "/replicas", "got number, want string"),
+            finding(Severity::Error, "/image", "got number, want string"),
+            finding(Severity::Error, "/other", "unknown field"),
+        ];
+        let refusal = CallError::InvalidConfiguration(vec![
+            finding(Severity::Error, "/replicas", "put the number of replicas into quotes"),
+            finding(Severity::Warning, "/image", "the image has no digest"),
+        ]);
+        let findings = match configuration_error(mismatch, Some(refusal)) {
+            CallError::InvalidConfiguration(findings) => findings,
+            _ => Vec::new(),
+        };
+        let messages: Vec<_> = findings.iter().map(|finding| finding.message.as_str()).collect();
+        assert_eq!(
+            messages,
+            [
+                "put the number of replicas into quotes",
+                "the image has no digest",
+                "got number, want string",
+                "unknown field"
+            ]
+        );
     }
 }

@@ -251,10 +251,13 @@ async fn a_release_whose_conversion_webhook_is_broken_can_be_replaced() {
         })
         .await;
     }
-    let deployment = world.deployments().get(&world.name()).await.expect("the BundleDeployment");
-    let warnings = deployment.status.and_then(|status| status.release).map(|release| release.warnings);
-    let is_named = |message: &str| message.contains("existing custom resources were not checked");
-    assert!(warnings.iter().flatten().any(|warning| is_named(&warning.message)), "{warnings:?}");
+    // The status says so a moment after the CRD was written.
+    wait::until(&world.deployments(), &world.name(), "a release with a warning", |found| {
+        let release = found.and_then(|found| found.status.as_ref()?.release.as_ref());
+        let mut warnings = release.into_iter().flat_map(|release| &release.warnings);
+        warnings.any(|warning| warning.message.contains("existing custom resources were not checked"))
+    })
+    .await;
 
     // Nothing can read or delete the object until the webhook is repaired, or gone as here.
     let mut crd = converted_crd(&world, &json!({"type": "string", "maxLength": 63}));

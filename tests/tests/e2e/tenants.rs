@@ -150,12 +150,26 @@ fn everything_for(tenant: &str) -> Value {
 }
 
 async fn create(client: &Client, object: Value) -> kube::Result<()> {
+    create_with(&PostParams::default(), client, object).await
+}
+
+async fn create_with(parameters: &PostParams, client: &Client, object: Value) -> kube::Result<()> {
     if object["kind"] == "Resolution" {
         let object: Resolution = serde_json::from_value(object).expect("a Resolution");
-        return Api::all(client.clone()).create(&PostParams::default(), &object).await.map(drop);
+        return Api::all(client.clone()).create(parameters, &object).await.map(drop);
     }
     let object: BundleDeployment = serde_json::from_value(object).expect("a BundleDeployment");
-    Api::all(client.clone()).create(&PostParams::default(), &object).await.map(drop)
+    Api::all(client.clone()).create(parameters, &object).await.map(drop)
+}
+
+/// Waits until an admission policy denies this object: policies are in force one by one, a moment after they were applied.
+async fn in_force(client: &Client, object: &Value) {
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    wait::eventually("the policy is in force", || async {
+        let answer = create_with(&dry_run, client, object.clone()).await;
+        matches!(answer, Err(kube::Error::Api(status)) if status.code == 403)
+    })
+    .await;
 }
 
 /// The answer of an admission policy.
@@ -210,14 +224,11 @@ async fn a_tenant_gets_no_permission_of_others_from_the_api() {
     let image = world
         .push(&Bundle::empty().with("manifests/bell.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bell}\n"))
         .await;
-    // The admission policies may be in force a moment after they were applied.
-    let attempt = || tenants.resolution(&tenants.name("root"), "app", &tenants.output("platform"));
-    wait::eventually("the policies are in force", || async {
-        matches!(create(mallory, attempt()).await, Err(kube::Error::Api(status)) if status.code == 403)
-    })
-    .await;
     for (object, message) in [
-        (attempt(), "may not impersonate ServiceAccount"),
+        (
+            tenants.resolution(&tenants.name("root"), "app", &tenants.output("platform")),
+            "may not impersonate ServiceAccount",
+        ),
         (
             tenants.resolution(
                 &tenants.name("unnamed"),
@@ -235,6 +246,7 @@ async fn a_tenant_gets_no_permission_of_others_from_the_api() {
             "the controller creates the BundleDeployments resolveset-NAME",
         ),
     ] {
+        in_force(mallory, &object).await;
         let answer = denied(create(mallory, object.clone()).await);
         assert!(answer.contains(message), "{object}: {answer}");
     }
@@ -246,6 +258,11 @@ async fn a_tenant_gets_no_permission_of_others_from_the_api() {
     create(mallory, object).await.expect("it may be written");
     let resolutions = |client: &Client| Api::<Resolution>::all(client.clone());
     let off = Patch::Merge(json!({"spec": {"approval": null}}));
+    let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
+    wait::eventually("the policy of approvals is in force", || async {
+        resolutions(mallory).patch(&wish, &dry_run, &off).await.is_err()
+    })
+    .await;
     let patched = resolutions(mallory).patch(&wish, &PatchParams::default(), &off).await;
     assert!(denied(patched.map(drop)).contains("may not approve"));
     resolutions(&world.client).patch(&wish, &PatchParams::default(), &off).await.expect("administrators may approve");
