@@ -186,7 +186,7 @@ where
 }
 
 /// Describes a request for the record, and returns whether it is a write.
-fn describe(request: &Request<Body>) -> (String, bool) {
+pub(crate) fn describe(request: &Request<Body>) -> (String, bool) {
     let (method, uri) = (request.method(), request.uri());
     let dry_run = uri.query().is_some_and(|query| query.contains("dryRun"));
     let writes = *method != Method::GET && !dry_run && !uri.path().starts_with("/apis/authorization.k8s.io/");

@@ -17,6 +17,7 @@
 //! | [`archive_server`] | an HTTP server of one archive |
 //! | [`content_service`] | a client of the content service |
 //! | [`controller_thread`], [`crash_point`] | crash injection: a controller that crashes at a chosen point |
+//! | [`former_leader`] | a leader that stops for longer than its Lease lasts, and continues |
 //! | [`state`] | a BundleDeployment and its objects, normalized so that runs compare equal |
 //! | [`renders`] | counts how often bundles were rendered |
 //! | [`tls`] | checks whether a TLS client accepts a server |
@@ -44,6 +45,7 @@ pub mod content_service;
 pub mod controller_thread;
 pub mod crash_point;
 pub mod envtest;
+pub mod former_leader;
 pub mod hostile_registry;
 pub mod interruption;
 pub mod large;

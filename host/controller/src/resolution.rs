@@ -10,6 +10,7 @@
 //! | `handover` | members that pass from one set to another | no |
 //! | `handovers` | what is known about such members | no |
 //! | `membership` | which BundleDeployments belong to the set, by its record | yes |
+//! | `missing` | the catalogs that are not ready, and what is not decided without them | no |
 //! | `observed` | what is known about the BundleDeployments: records, and the bundles of their packages in catalogs | disk |
 //! | `preflight` | checks all members of a decision before it is installed, and remembers what was refused | yes |
 //! | `member_checks` | renders and previews the members of a decision | yes |
@@ -28,6 +29,7 @@ mod handover;
 mod handovers;
 mod member_checks;
 mod membership;
+mod missing;
 mod observed;
 mod preflight;
 mod reconciler;

@@ -44,6 +44,7 @@ mod failing_status;
 mod finalizer;
 mod foreign_classes;
 mod forged_managed_fields;
+mod former_leaders;
 mod generated_secrets;
 mod git_source;
 mod gitops;

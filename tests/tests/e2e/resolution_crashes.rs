@@ -3,7 +3,7 @@
 //!
 //! Each step runs once without a crash, then with crashes at evenly spaced points. `CHANDLER_CRASH_POINTS` sets their number, or `all`.
 
-use std::{collections::BTreeMap, env};
+use std::{collections::BTreeMap, env, fmt};
 
 use chandler_api::{BundleDeployment, ConditionType, PlatformOperator, Resolution, find_condition};
 use chandler_tests::{Cluster, ControllerThread, CrashPoint, World, crash_point::Activity, wait};
@@ -20,7 +20,7 @@ use crate::shop::{Shop, catalog};
 const POINTS: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+pub(crate) enum Step {
     Install,
     /// What is wanted changes: one package goes, one comes, one stays.
     Pivot,
@@ -70,9 +70,9 @@ impl Step {
 }
 
 /// The packages, and the names of what the steps create.
-struct Scenario<'a> {
-    shop: &'a Shop<'a>,
-    wish: String,
+pub(crate) struct Scenario<'a> {
+    pub(crate) shop: &'a Shop<'a>,
+    pub(crate) wish: String,
 }
 
 impl Scenario<'_> {
@@ -93,7 +93,7 @@ impl Scenario<'_> {
     }
 
     /// Makes the user's change that starts the step.
-    async fn begin(&self, step: Step) {
+    pub(crate) async fn begin(&self, step: Step) {
         let patch = async |spec: Value| {
             let patch = Patch::Merge(json!({"spec": spec}));
             self.resolutions().patch(&self.wish, &PatchParams::default(), &patch).await.expect("the spec is accepted");
@@ -131,7 +131,7 @@ impl Scenario<'_> {
     }
 
     /// Waits until the step is complete.
-    async fn finish(&self, step: Step) {
+    pub(crate) async fn finish(&self, step: Step) {
         let ready = |resolution: Option<&Resolution>| {
             let status = resolution.and_then(|resolution| {
                 let status = resolution.status.as_ref()?;
@@ -192,7 +192,7 @@ impl Scenario<'_> {
     }
 
     /// The UIDs of the members, by package.
-    async fn members(&self) -> BTreeMap<&'static str, String> {
+    pub(crate) async fn members(&self) -> BTreeMap<&'static str, String> {
         let all = self.world().deployments().list(&ListParams::default()).await.expect("an answer");
         let uid = |package: &'static str| {
             let name = self.shop.name(package);
@@ -202,7 +202,7 @@ impl Scenario<'_> {
         ["app", "base", "extra"].into_iter().filter_map(uid).collect()
     }
 
-    async fn check(&self, step: Step, point: CrashPoint, before: &BTreeMap<&'static str, String>) {
+    pub(crate) async fn check(&self, step: Step, point: impl fmt::Debug, before: &BTreeMap<&'static str, String>) {
         let after = self.members().await;
         let installed: Vec<&str> = after.keys().copied().collect();
         assert_eq!(installed, step.packages(), "{step:?} {point:?}");

@@ -76,7 +76,7 @@ impl Catalogs {
                 tracing::warn!(catalog = name, reason = %problem.reason, error = problem.message, "a catalog of OLM cannot be used");
                 again = again.min(AGAIN.max(problem.retry_after));
             }
-            let changed = self.states.set_stale(&name, failed.is_some());
+            let changed = self.states.set_stale(&name, failed.is_some()) | self.states.tried(&name);
             if changed || self.states.digest_in_use(&name) != before {
                 self.signals.send(Signal::CatalogsChanged);
             }

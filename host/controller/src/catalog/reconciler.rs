@@ -228,7 +228,8 @@ impl Reconciler for Catalogs {
             // Fetching files may take minutes. The watch has requested the reconcile of the newer spec, if there is one.
             () = self.generations.newer_than(catalog) => return Ok(self.superseded(catalog)),
         };
-        if self.states.digest_in_use(&name) != before {
+        let is_first = self.states.tried(&name);
+        if is_first || self.states.digest_in_use(&name) != before {
             self.signals.send(Signal::CatalogsChanged);
         }
         let status = status::derive(catalog, &outcome, self.states.in_use(&name).as_ref(), Timestamp::now());

@@ -53,6 +53,8 @@ pub(crate) struct KnownCatalog {
     pub(crate) digest: Option<Digest>,
     /// Whether that is earlier content.
     pub(crate) is_stale: bool,
+    /// Whether this process has tried to read it. What it offers becomes known a moment after a start without its index.
+    pub(crate) is_tried: bool,
 }
 
 /// What is known about one Catalog.
@@ -61,6 +63,8 @@ struct Known {
     in_use: Option<InUse>,
     /// What was found about the content that the source last resolved to, unless another attempt may have another result.
     verdict: Option<(Pinned, Result<(), Failed>)>,
+    /// Whether this process has tried to read it.
+    is_tried: bool,
 }
 
 fn is_stale(catalog: &Catalog) -> bool {
@@ -98,6 +102,7 @@ impl CatalogStates {
         KnownCatalog {
             digest: self.digest_in_use(&name),
             is_stale,
+            is_tried: self.lock().get(&name).is_some_and(|known| known.is_tried),
             source: chandler_resolver::Source {
                 name,
                 priority: catalog.spec.priority,
@@ -169,6 +174,11 @@ impl CatalogStates {
     /// The digest of the content that a Catalog uses.
     pub(crate) fn digest_in_use(&self, name: &str) -> Option<Digest> {
         self.lock().get(name)?.in_use.as_ref()?.digest.parse().ok()
+    }
+
+    /// Notes that this process has tried to read a Catalog. Returns whether that is new.
+    pub(super) fn tried(&self, name: &str) -> bool {
+        !std::mem::replace(&mut self.lock().entry(name.to_owned()).or_default().is_tried, true)
     }
 
     /// Puts content into use.

@@ -27,6 +27,7 @@ use kube::ResourceExt as _;
 use super::{
     decide::Round,
     decisions::{Decision, Decisions},
+    missing::Missing,
     observed::ObserveError,
     reconciler::{Resolutions, set_output},
 };
@@ -101,8 +102,7 @@ impl Resolutions {
         let known = self.catalogs.known();
         let selected: Vec<KnownCatalog> =
             known.into_iter().filter(|it| selects.matches(&it.source.name, &it.source.labels)).collect();
-        let missing: Vec<&str> =
-            selected.iter().filter(|it| it.digest.is_none()).map(|it| it.source.name.as_str()).collect();
+        let missing = Missing::among(&selected);
         let read: Vec<&KnownCatalog> = selected.iter().filter(|it| it.digest.is_some()).collect();
         let catalogs = read.iter().filter_map(|it| {
             let digest = it.digest.as_ref()?.to_string();
@@ -149,7 +149,7 @@ impl Resolutions {
             }
         };
         // It is unknown what a catalog offers that is not ready: nothing is removed because of that.
-        let may_remove = missing.is_empty();
+        let may_remove = missing.names.is_empty();
         let key = Key::of(&question, resolution.metadata.generation, may_remove, &catalogs);
         if let Some(answered) = memory {
             if let Some(again) = answered.stands_for(&key, Instant::now()) {
@@ -293,11 +293,11 @@ fn conclude(
     current: Option<&Decision>,
     (resolution, policy): (&Resolution, Option<&Policy>),
     answered: &Answered,
-    missing: &[&str],
+    missing: &Missing<'_>,
 ) -> Answer {
     let mut question = answered.settled.question(question);
-    if !missing.is_empty() {
-        let note = format!("catalogs that are not ready: {}", missing.join(", "));
+    if !missing.names.is_empty() {
+        let note = missing.to_string();
         for left_out in &mut question.left_out {
             left_out.explanation.truncate(LINES - 1);
             left_out.explanation.push(note.clone());
@@ -323,7 +323,7 @@ fn conclude(
                 Err(error) => Answer::Failed { reason: Reason::CatalogInvalid, message: error.to_string() },
             }
         }
-        Ok(Resolved::Refusal(explanation)) if !missing.is_empty() => not_ready(&explanation.message, missing),
+        Ok(Resolved::Refusal(explanation)) if !missing.names.is_empty() => not_ready(&explanation.message, missing),
         Ok(Resolved::Refusal(explanation)) => refused(explanation, observed, resolution),
         Err(error) => {
             let reason = match error {
@@ -343,14 +343,17 @@ fn planned(
     observed: &Observed,
     before: &[PlannedMember],
     resolution: &Resolution,
-    missing: &[&str],
+    missing: &Missing<'_>,
 ) -> Answer {
-    if !missing.is_empty() {
+    if !missing.names.is_empty() {
         let is_new = |package: &str| !before.iter().any(|member| member.package == package);
-        let mut new = plan.set().filter(|member| is_new(&member.package));
+        let claim = plan.set().filter(|it| is_new(&it.package)).find_map(|it| observed.claim(&it.package));
         // Whether it counts is known only when all catalogs are.
-        if let Some(claim) = new.find_map(|member| observed.claim(&member.package)) {
+        if let Some(claim) = claim {
             return not_ready(&claim.does_not_count(CATALOGS), missing);
+        }
+        if let Some(why) = missing.hold_back(&mut plan, before) {
+            return not_ready(&why, missing);
         }
     }
     let mut packages = requested(resolution);
@@ -365,8 +368,8 @@ fn requested(resolution: &Resolution) -> BTreeSet<&str> {
     resolution.spec.packages.iter().map(|request| request.name.as_str()).collect()
 }
 
-fn not_ready(message: &str, missing: &[&str]) -> Answer {
-    let message = format!("{message}; catalogs that are not ready: {}", missing.join(", "));
+fn not_ready(message: &str, missing: &Missing<'_>) -> Answer {
+    let message = format!("{message}; {missing}");
     Answer::Failed { reason: Reason::CatalogsNotReady, message }
 }
 
