@@ -6,15 +6,19 @@
 
 use std::{env, future::Future, time::Duration};
 
-use chandler_controller::{ControllerError, ElectionError, Timing};
+use chandler_api::{Catalog, ConditionType, Resolution, find_condition, names::REQUESTED_AT_ANNOTATION};
+use chandler_controller::{ControllerError, ElectionError, Options, Timing};
 use chandler_tests::{
     Cluster, ControllerThread, CrashPoint, World, buoys,
     former_leader::{FormerLeader, Sent, Stop, StopPoint},
     state::State,
     wait,
 };
-use kube::api::DeleteParams;
-use serde_json::Value;
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
@@ -186,6 +190,61 @@ async fn sets(how: Stop) {
         }
     }
     assert!(reached > steps.len(), "most points are reached: {reached}");
+    world.finish().await;
+}
+
+/// A replica that takes over has read no catalog and fetched no bundle.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_successor_with_an_empty_cache_changes_nothing() {
+    let mut world = World::without_controller(Cluster::acquire().await).await;
+    world.start_controller();
+    let shop = Shop::new(&world).with("app", "1.0.0", &["base"]).await.with("base", "1.0.0", &[]).await;
+    let shop = shop.with("extra", "1.0.0", &[]).await;
+    let name = catalog(&shop).await;
+    let Shop { packages, .. } = shop;
+    let shop = Shop::reopened(&world, packages);
+    let scenario = Scenario { shop: &shop, wish: format!("{}-wish", world.run()) };
+    for step in [resolution_crashes::Step::Install, resolution_crashes::Step::Platform] {
+        scenario.begin(step).await;
+        scenario.finish(step).await;
+    }
+    let resolutions: Api<Resolution> = Api::all(world.client.clone());
+    wait::until(&resolutions, &world.platform(), "ready", |found| {
+        let conditions = found.and_then(|found| Some(found.status.as_ref()?.conditions.as_slice()));
+        find_condition(conditions.unwrap_or_default(), ConditionType::Ready).is_some_and(|it| it.status == "True")
+    })
+    .await;
+    let wish = scenario.wish.clone();
+    let packages = shop.packages;
+    world.stop_controller().await;
+    let shop = Shop::reopened(&world, packages);
+    let scenario = Scenario { shop: &shop, wish };
+    let (members, decisions) = (scenario.members().await, scenario.decisions().await);
+    assert_eq!(decisions.len(), 2, "of the Resolution, and of the one for PlatformOperators");
+
+    let cache = cache(&world);
+    let options = Options { cache_directory: cache.path().to_owned(), ..world.options() };
+    let successor = ControllerThread::start(world.config(), options, CrashPoint::Never);
+    let catalogs: Api<Catalog> = Api::all(world.client.clone());
+    let request = Patch::Merge(json!({"metadata": {"annotations": {REQUESTED_AT_ANNOTATION: "now"}}}));
+    catalogs.patch(&name, &PatchParams::default(), &request).await.expect("the Catalog exists");
+    wait::until(&catalogs, &name, "read", |found| {
+        let status = found.and_then(|found| found.status.as_ref());
+        status.is_some_and(|status| status.last_handled_reconcile_at.as_deref() == Some("now"))
+    })
+    .await;
+    // A new generation with the same meaning: once it was observed, the Resolution was decided with all catalogs.
+    let spec = Patch::Merge(json!({"spec": {"prereleases": false}}));
+    resolutions.patch(&scenario.wish, &PatchParams::default(), &spec).await.expect("the Resolution exists");
+    scenario.finish(resolution_crashes::Step::Install).await;
+
+    assert_eq!((scenario.members().await, scenario.decisions().await), (members, decisions));
+    let mut writes = successor.stop().await.writes;
+    // The status of a Resolution names the catalogs that are in use.
+    writes.retain(|write| !["/catalogs/", "/resolutions/", "/events"].iter().any(|path| write.contains(path)));
+    let decision = format!("configmaps/resolveset-{}-1", scenario.wish);
+    let wanted = format!("PATCH /api/v1/namespaces/{}/{decision}", world.system_namespace);
+    assert_eq!(writes, [wanted], "the decision is of the new generation");
     world.finish().await;
 }
 

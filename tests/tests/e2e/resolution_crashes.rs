@@ -184,7 +184,7 @@ impl Scenario<'_> {
         activity
     }
 
-    async fn decisions(&self) -> Vec<String> {
+    pub(crate) async fn decisions(&self) -> Vec<String> {
         let maps: Api<ConfigMap> = Api::namespaced(self.world().client.clone(), &self.world().system_namespace);
         let selected = ListParams::default().labels("resolution.chandler.dev/name");
         let maps = maps.list(&selected).await.expect("the API server answers");
