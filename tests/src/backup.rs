@@ -137,7 +137,9 @@ impl Saved {
 fn is_of(world: &World, object: &DynamicObject) -> bool {
     let name = object.name_any();
     if let Some(namespace) = object.namespace() {
-        let is_ours = namespace == world.namespace || namespace == world.system_namespace;
+        let rest = namespace.strip_prefix(&world.namespace);
+        let is_ours =
+            namespace == world.system_namespace || rest.is_some_and(|it| it.is_empty() || it.starts_with('-'));
         return is_ours && name != "kube-root-ca.crt" && name != "default";
     }
     let owner = object.labels().get("core.rukpak.io/owner-name");

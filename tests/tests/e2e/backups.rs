@@ -50,7 +50,7 @@ async fn installed_twice() -> World {
 }
 
 /// Takes a backup, and deletes everything, while no controller runs.
-async fn lose_everything(world: &mut World) -> Backup {
+pub(crate) async fn lose_everything(world: &mut World) -> Backup {
     world.stop_controller().await;
     let backup = Backup::take(world).await;
     backup.delete_all(&world.client).await;
@@ -58,7 +58,7 @@ async fn lose_everything(world: &mut World) -> Backup {
     backup
 }
 
-fn is_any(_: &str, _: &str) -> bool {
+pub(crate) fn is_any(_: &str, _: &str) -> bool {
     true
 }
 

@@ -17,6 +17,7 @@ mod api_faults_in_sets;
 mod approval;
 mod approval_blockers;
 mod backups;
+mod backups_of_sets;
 mod catalogs;
 mod causes;
 mod certificates;
