@@ -70,7 +70,7 @@ metadata:
 spec:
   version: v{version}
   homepage: {repository}
-  shortDescription: Install software bundles with sandboxed provisioners
+  shortDescription: Install and inspect software bundles
   description: |
     Installs, upgrades and inspects software bundles on a cluster with the Chandler controller, renders and checks bundles
     without a cluster, and migrates from OLM and rukpak.

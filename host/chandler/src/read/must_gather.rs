@@ -30,7 +30,7 @@ const PODS: &str = "app=chandler";
 /// The port of the metrics.
 const METRICS_PORT: u16 = 9443;
 
-/// Reads everything. What cannot be read is noted.
+/// Reads everything, and notes what it cannot read.
 pub async fn gather(client: &Client, system_namespace: &str) -> Gathered {
     let mut gathered = Gathered::default();
     version(client, &mut gathered).await;

@@ -40,7 +40,7 @@ pub struct OwnObject {
     pub preview: Option<DeletionPreview>,
 }
 
-/// The objects, one per line; those of a BundleDeployment are below it.
+/// The objects, one per line, with the objects of a bundle below its BundleDeployment.
 pub fn text(all: &Uninstallation) -> String {
     let mut text = String::new();
     for OwnObject { key, preview } in &all.objects {

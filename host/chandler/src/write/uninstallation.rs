@@ -16,7 +16,7 @@ use crate::read::uninstallation::{Decision, Held, LOCK, Part, api, resource};
 /// The field manager of the patches.
 const FIELD_MANAGER: &str = "chandler-uninstall";
 
-/// Refuses new objects of the kinds of Chandler from now on, whoever creates them: they would have a finalizer that no controller removes.
+/// Refuses new objects of the kinds of Chandler from now on, of users and of the controller: they would have a finalizer that no controller removes.
 /// Returns whether the API server has such policies.
 pub async fn refuse_new_objects(client: &Client) -> Result<bool, kube::Error> {
     let parameters = PatchParams::apply(FIELD_MANAGER).force();

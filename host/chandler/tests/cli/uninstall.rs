@@ -215,7 +215,7 @@ async fn finalizers_of_a_controller_that_is_gone_have_a_way_out() {
     assert_eq!(installed.code, Some(0), "{}", installed.stderr);
     let before: Vec<_> = installation.installed().await.iter().map(kube::ResourceExt::uid).collect();
     installation.stop_controller().await;
-    // As an administrator would, who then waits in vain.
+    // It waits for the controller.
     let deployments = installation.session.world.deployments();
     deployments.delete(&name, &DeleteParams::background()).await.unwrap();
 
@@ -250,7 +250,8 @@ async fn an_interrupted_uninstallation_refuses_new_objects_and_continues() {
     };
     catalogs.create(&PostParams::default(), &catalog(json!(["example.com/mine"]))).await.unwrap();
     let arguments = ["uninstall", "--delete-installed", "--keep-namespace", "--yes"];
-    let rest = interrupted(&installation.session, &arguments, "waiting       Catalog").await;
+    let until = format!("waiting       Catalog {name}: held by");
+    let rest = interrupted(&installation.session, &arguments, &until).await;
     for part in [
         "the deletions that were requested continue in the cluster",
         "it was waiting for: Catalog",
