@@ -9,6 +9,7 @@ mod files;
 mod image;
 mod join;
 mod json;
+mod krew;
 mod materials;
 mod provenance;
 mod time;
@@ -60,7 +61,8 @@ impl Dist {
         let output = self.output.unwrap_or_else(|| cluster.clone());
         fs::create_dir_all(&output).with_context(|| format!("failed to create {}", output.display()))?;
         if !self.join.is_empty() {
-            return written(&join::joined(&self.join, BuildTime::from_environment()?)?, &output);
+            written(&join::joined(&self.join, BuildTime::from_environment()?)?, &output)?;
+            return krew::join(&self.join, &output);
         }
         let sources = Sources::of_checkout()?;
         if let Some(binary) = &self.binary {
@@ -121,9 +123,15 @@ fn documents(
         let path = output.join(name);
         fs::read(&path).with_context(|| format!("failed to read {}", path.display()))
     };
-    let mut files: Vec<(&str, Vec<u8>)> = vec![("chandler", read("chandler")?), ("image.tar", read("image.tar")?)];
+    let mut files: Vec<(String, Vec<u8>)> =
+        vec![("chandler".to_owned(), read("chandler")?), ("image.tar".to_owned(), read("image.tar")?)];
+    let architecture = krew::architecture(&target.triple);
+    let binary = files.first().map(|(_, bytes)| bytes.clone()).unwrap_or_default();
+    let (name, archive) = krew::archive(binary, architecture)?;
+    let plugin = krew::manifest(&[krew::Platform::of(architecture, &archive)]);
+    files.extend([(name, archive), (krew::MANIFEST.to_owned(), plugin.into_bytes())]);
     let mut products: Vec<provenance::Product> =
-        files.iter().map(|(name, bytes)| ((*name).to_owned(), digest::hexadecimal(bytes))).collect();
+        files.iter().map(|(name, bytes)| (name.clone(), digest::hexadecimal(bytes))).collect();
     let hash = products.first().map(|(_, hash)| hash.clone()).unwrap_or_default();
     products.push(("image".to_owned(), image.digest().trim_start_matches("sha256:").to_owned()));
     let glibc = binary::glibc(target)?;
@@ -134,15 +142,15 @@ fn documents(
         ("chandler.spdx.json", materials::spdx(crates, &subject)?),
         ("provenance.json", provenance::statement(&products, &target.triple, rustc, sources)),
     ] {
-        files.push((name, json::text(&document)?));
+        files.push((name.to_owned(), json::text(&document)?));
     }
-    let sums = digest::sums(files.iter().map(|(name, bytes)| (*name, bytes.as_slice())));
-    files.push(("SHA256SUMS", sums.into_bytes()));
+    let sums = digest::sums(files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())));
+    files.push(("SHA256SUMS".to_owned(), sums.into_bytes()));
     for (name, bytes) in &files {
         let path = output.join(name);
         fs::write(&path, bytes).with_context(|| format!("failed to write {}", path.display()))?;
     }
-    eprintln!("chandler.cdx.json, chandler.spdx.json, provenance.json and SHA256SUMS in {}", output.display());
+    eprintln!("the plugin for kubectl, bills of materials, provenance.json and SHA256SUMS in {}", output.display());
     Ok(())
 }
 
@@ -163,13 +171,19 @@ mod tests {
         documents(output, &crates::tests::small(), &image, &target, &rustc, &sources).unwrap();
         let sums = fs::read_to_string(output.join("SHA256SUMS")).unwrap();
         let names: Vec<&str> = sums.lines().map(|line| line.split_once("  ").unwrap().1).collect();
-        assert_eq!(names, ["chandler", "image.tar", "chandler.cdx.json", "chandler.spdx.json", "provenance.json"]);
+        let archive = format!("chandler-linux-{}.tar.gz", krew::architecture(&target.triple));
+        let documents = ["krew.yaml", "chandler.cdx.json", "chandler.spdx.json", "provenance.json"];
+        assert_eq!(names, [&["chandler", "image.tar", &archive][..], &documents].concat());
+        let plugin = fs::read_to_string(output.join("krew.yaml")).unwrap();
+        let sum = digest::hexadecimal(&fs::read(output.join(&archive)).unwrap());
+        assert!(plugin.contains(&format!("sha256: {sum}\n")), "{plugin}");
         let mut check = std::process::Command::new("sha256sum");
         command::run(check.current_dir(output).args(["--check", "--quiet", "SHA256SUMS"])).unwrap();
         let provenance: serde_json::Value =
             serde_json::from_slice(&fs::read(output.join("provenance.json")).unwrap()).unwrap();
         let products = provenance["subject"].as_array().unwrap();
-        assert_eq!(products[2]["digest"]["sha256"], image.digest().trim_start_matches("sha256:"));
+        let image_of = products.iter().find(|product| product["name"] == "image").unwrap();
+        assert_eq!(image_of["digest"]["sha256"], image.digest().trim_start_matches("sha256:"));
     }
 
     /// The crates of this repository that a build of the command links.

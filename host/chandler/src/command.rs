@@ -36,6 +36,7 @@ pub mod list;
 pub mod man;
 pub mod manifests;
 pub mod migrate;
+pub mod must_gather;
 #[cfg(test)]
 mod other_tools_tests;
 pub mod outdated;
@@ -50,6 +51,7 @@ pub mod rollback;
 pub mod status;
 pub mod suspend;
 pub mod tree;
+pub mod uninstall;
 pub mod upgrade;
 
 /// Install software bundles on Kubernetes with sandboxed provisioners
@@ -142,6 +144,8 @@ pub enum Command {
     Manifests(manifests::Manifests),
     Crds(crds::Crds),
     Doctor(doctor::Doctor),
+    MustGather(must_gather::MustGather),
+    Uninstall(Box<uninstall::Uninstall>),
     Completion(completion::Completion),
     Man(man::Man),
     /// Print the command-line reference as Markdown
@@ -184,6 +188,8 @@ impl Command {
             Self::Manifests(manifests) => manifests.run(terminal)?,
             Self::Crds(crds) => crds.run()?,
             Self::Doctor(doctor) => doctor.run().await?,
+            Self::MustGather(gather) => Box::pin(gather.run(terminal)).await?,
+            Self::Uninstall(uninstall) => Box::pin(uninstall.run(terminal)).await?,
             Self::Completion(completion) => completion.run()?,
             Self::Man(man) => man.run(terminal)?,
             Self::Reference => output::print(&reference::markdown())?,

@@ -25,6 +25,7 @@ pub mod lines;
 pub mod listing;
 pub mod log;
 pub mod manifest;
+pub mod must_gather;
 pub mod newest;
 pub mod olm_states;
 pub mod other_tools;
@@ -46,6 +47,7 @@ pub mod resolution_progress;
 pub mod resolution_status;
 pub mod revisions;
 pub mod sarif;
+pub mod scrubbed;
 pub mod secrets;
 #[cfg(test)]
 mod situations;
@@ -56,6 +58,7 @@ pub mod table;
 pub mod terminal;
 pub mod text;
 pub mod tree;
+pub mod uninstallation;
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 pub mod adoption;
 pub mod approval;
+pub mod archive;
 pub mod catalog;
 pub mod change;
 pub mod content;
@@ -23,4 +24,5 @@ pub mod migration;
 pub mod namespace;
 pub mod resolution;
 pub mod rollback;
+pub mod uninstallation;
 pub mod upload;

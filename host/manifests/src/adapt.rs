@@ -81,7 +81,7 @@ fn replace(object: &mut Value, pointer: &str, value: Value) -> Result<(), String
 }
 
 /// Replaces the namespace of the controller wherever it is named: in references, and in the expressions and messages of policies.
-fn rename(value: &mut Value, namespace: &str) {
+pub(crate) fn rename(value: &mut Value, namespace: &str) {
     match value {
         Value::String(text) if text.contains(NAMESPACE) => *text = text.replace(NAMESPACE, namespace),
         Value::Array(items) => items.iter_mut().for_each(|item| rename(item, namespace)),

@@ -5,6 +5,7 @@
 //! | [`Profile`] | what a cluster is for: decides the defaults |
 //! | [`Settings`], [`SETTINGS`] | what users choose: `KEY=VALUE`, checked |
 //! | [`objects`] | the objects, in an order that can be applied |
+//! | [`installation`] | the objects that any settings print, to remove them |
 //! | `files` | the files of `deploy/`, which are the only source of the objects |
 //! | `values` | the syntax of values |
 //! | `deployment`, `adapt` | what settings change in the files |
@@ -14,12 +15,14 @@
 mod adapt;
 mod deployment;
 mod files;
+mod installation;
 mod profile;
 mod render;
 mod settings;
 mod table;
 mod values;
 
+pub use installation::{TENANT_NAMESPACE, installation};
 pub use profile::Profile;
 pub use render::{ManifestsError, objects};
 pub use settings::{LogFormat, Permissions, Resources, SettingError, Settings};

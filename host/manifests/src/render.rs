@@ -64,7 +64,7 @@ pub fn objects(settings: &Settings) -> Result<Vec<Value>, ManifestsError> {
     Ok(objects)
 }
 
-fn rank(object: &Value) -> usize {
+pub(crate) fn rank(object: &Value) -> usize {
     let kind = object.get("kind").and_then(Value::as_str);
     ORDER.iter().position(|known| kind == Some(known)).unwrap_or(ORDER.len())
 }

@@ -19,7 +19,7 @@ pub async fn install(plane: &Plane, package: &str, directory: &Path) -> anyhow::
 pub(crate) async fn uninstall(plane: &Plane, before: &BTreeSet<String>, entry: &mut Entry) -> anyhow::Result<()> {
     let name = entry.package.as_str();
     if plane.deployment(name).await?.is_some() {
-        let output = plane.run_waiting(&["uninstall", name, "--yes"]).await?;
+        let output = plane.run_waiting(&["delete", name, "--yes"]).await?;
         if !output.is_success() {
             let error = output.text.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
             entry.leftovers.push(format!("uninstall: {error}"));

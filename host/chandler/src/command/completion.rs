@@ -38,7 +38,10 @@ Examples:
   In ~/.zshrc:
     source <(chandler completion zsh)
   For fish:
-    chandler completion fish > ~/.config/fish/completions/chandler.fish")]
+    chandler completion fish > ~/.config/fish/completions/chandler.fish
+  As a plugin of kubectl:
+    chandler completion kubectl > ~/.krew/bin/kubectl_complete-chandler
+    chmod +x ~/.krew/bin/kubectl_complete-chandler")]
 pub struct Completion {
     /// The shell
     #[arg(value_enum, value_name = "SHELL")]
@@ -59,6 +62,8 @@ pub enum Shell {
     /// PowerShell
     #[value(name = "powershell")]
     PowerShell,
+    /// kubectl, which completes its plugins: a program kubectl_complete-chandler on the PATH
+    Kubectl,
 }
 
 impl Shell {
@@ -70,6 +75,7 @@ impl Shell {
             Self::Fish => &Fish,
             Self::Elvish => &Elvish,
             Self::PowerShell => &Powershell,
+            Self::Kubectl => return Ok(KUBECTL.to_owned()),
         };
         let mut script = Vec::new();
         let name = "chandler";
@@ -80,6 +86,17 @@ impl Shell {
         Ok(if self == Self::Zsh { script.replace("\ncompdef ", ZSH) } else { script })
     }
 }
+
+/// The program that kubectl runs to complete `kubectl chandler`. Its last line tells kubectl not to complete file names.
+/// <https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/>
+const KUBECTL: &str = "\
+#!/bin/sh
+# Completes `kubectl chandler`: an executable file of the name kubectl_complete-chandler on the PATH, beside kubectl-chandler.
+newline='
+'
+CHANDLER_COMPLETE=bash _CLAP_COMPLETE_INDEX=$# _CLAP_IFS=$newline kubectl-chandler -- chandler \"$@\"
+printf '\\n:4\\n'
+";
 
 /// What loads the completion system of zsh, unless ~/.zshrc has, before the script registers itself.
 const ZSH: &str = "\nif (( ! $+functions[compdef] )); then\n    autoload -Uz compinit && compinit\nfi\ncompdef ";

@@ -36,7 +36,7 @@ pub(super) const TAKES: Takes = Takes::kinds(&[ReportingKind::BundleDeployment])
 /// Lists the objects that are deleted and the objects that are kept, and counts the custom resources that would be deleted with their
 /// CRDs. After confirmation it deletes the BundleDeployment, as `kubectl delete` does, and waits until it no longer exists.
 #[derive(Debug, clap::Args)]
-#[command(visible_alias = "uninstall", mut_arg("wait", |argument| argument.help("Wait until the BundleDeployment no longer exists")))]
+#[command(mut_arg("wait", |argument| argument.help("Wait until the BundleDeployment no longer exists")))]
 #[command(after_long_help = "\
 Output:
   The preview on standard output; with -o json, every field.

@@ -1,7 +1,10 @@
 //! The command line as the user writes it: options of a command may come before it, and an option that the command does not take is
 //! explained.
 
-use std::ffi::{OsStr, OsString};
+use std::{
+    ffi::{OsStr, OsString},
+    path::Path,
+};
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
@@ -38,7 +41,11 @@ pub struct Line {
 /// Parses a command line, which begins with the program.
 pub fn parse(words: Vec<OsString>) -> Result<Line, Mistake> {
     let words = ordered(words);
-    let parsed = Arguments::command().try_get_matches_from(&words).and_then(|matches| {
+    let command = match words.first().filter(|program| is_plugin(program)) {
+        Some(_) => Arguments::command().bin_name("kubectl chandler"),
+        None => Arguments::command(),
+    };
+    let parsed = command.try_get_matches_from(&words).and_then(|matches| {
         let arguments = Arguments::from_arg_matches(&matches)?;
         Ok((arguments, matches))
     });
@@ -57,6 +64,11 @@ pub fn parse(words: Vec<OsString>) -> Result<Line, Mistake> {
             }
         }
     }
+}
+
+/// Whether kubectl runs this program, as `kubectl chandler`: the usage names the command that the user wrote.
+fn is_plugin(program: &OsStr) -> bool {
+    Path::new(program).file_name().is_some_and(|name| name.to_string_lossy().starts_with("kubectl-"))
 }
 
 /// Moves the options of the command that come before it behind it. A line without a command stays as it is.

@@ -54,7 +54,7 @@ Examples:
   What has failed:
     chandler list -o json | jq -r '.[] | select(.state == \"Failed\") | .name + \": \" + .message'
   Delete all in a namespace:
-    chandler list -n tenant -o name | xargs -n 1 chandler uninstall --yes"
+    chandler list -n tenant -o name | xargs -n 1 chandler delete --yes"
 )]
 pub struct List {
     /// Only those that install into this namespace

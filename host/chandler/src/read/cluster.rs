@@ -139,7 +139,7 @@ pub(super) fn group_kind(kind: &str, group: &str) -> String {
 }
 
 /// An error in the words of the API server.
-pub(super) fn cause(error: &kube::Error) -> String {
+pub fn cause(error: &kube::Error) -> String {
     api_error::explain(error).map_or_else(|| error.to_string(), |explained| explained.cause)
 }
 

@@ -120,6 +120,15 @@ impl CommandError {
             .hint(format!("`chandler status {subject}` shows its progress; a deletion cannot be undone"))
     }
 
+    /// The command received a signal while it uninstalled the controller. `command` continues.
+    pub fn interrupted_uninstallation(command: &str, waiting: &str) -> Self {
+        let message = "interrupted; the deletions that were requested continue in the cluster, and new objects of Chandler are refused";
+        Self::interrupted_while(message.to_owned(), waiting).hint(format!("`{command}` continues")).hint(
+            "to keep Chandler, and accept new objects again: `kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy \
+             chandler-uninstall`",
+        )
+    }
+
     fn interrupted_while(message: String, waiting: &str) -> Self {
         let error = Self::new(FailureKind::Interrupted, message);
         if waiting.is_empty() { error } else { error.cause(format!("it was waiting for: {waiting}")) }

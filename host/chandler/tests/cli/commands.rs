@@ -1,4 +1,4 @@
-//! The commands of a day's work, from `install` to `uninstall`, on the API server that the environment selects.
+//! The commands of a day's work, from `install` to `delete`, on the API server that the environment selects.
 
 use std::{fs, path::PathBuf, process::Stdio, time::Duration};
 
@@ -26,7 +26,12 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) async fn start() -> Self {
-        let session = Self { world: World::new().await, directory: tempfile::tempdir().unwrap() };
+        Self::on(World::new().await)
+    }
+
+    /// A session on a world of the caller's.
+    pub(crate) fn on(world: World) -> Self {
+        let session = Self { world, directory: tempfile::tempdir().unwrap() };
         if let Some(kubeconfig) = session.world.kubeconfig() {
             let path = session.kubeconfig();
             fs::write(&path, kubeconfig).unwrap();
@@ -208,7 +213,7 @@ async fn a_directory_is_installed_upgraded_and_uninstalled() {
     assert!(upgraded.stderr.contains("the rollback to revision 1 has ended"), "{}", upgraded.stderr);
     assert_eq!(session.row(&name).await["installedVersion"], "0.2.0");
 
-    let gone = session.run(&["uninstall", &name, "--yes", "--wait"]).await;
+    let gone = session.run(&["delete", &name, "--yes", "--wait"]).await;
     assert_eq!(gone.code, Some(0), "{}", gone.stderr);
     assert!(session.world.deployments().get_opt(&name).await.unwrap().is_none());
     session.world.finish().await;
@@ -289,7 +294,7 @@ async fn what_is_invalid_is_refused_before_anything_is_written() {
     let namespaces: Api<Namespace> = Api::all(session.world.client.clone());
     let labels = namespaces.get(&missing).await.unwrap().metadata.labels.unwrap();
     assert_eq!(labels["pod-security.kubernetes.io/enforce"], "baseline");
-    session.data(&["uninstall", &name, "--yes"]).await;
+    session.data(&["delete", &name, "--yes"]).await;
     namespaces.delete(&missing, &DeleteParams::default()).await.unwrap();
     session.world.finish().await;
 }
@@ -311,7 +316,7 @@ async fn kinds_that_the_cluster_lacks_are_reported_before_the_command_waits_for_
     assert!(installed.stderr.contains(&expected), "{}", installed.stderr);
     let upgraded = session.run(&["upgrade", &name, path, "--wait=false"]).await;
     assert!(upgraded.stderr.contains("missing: the cluster does not serve Widget"), "{}", upgraded.stderr);
-    session.data(&["uninstall", &name, "--yes"]).await;
+    session.data(&["delete", &name, "--yes"]).await;
     session.world.finish().await;
 }
 
@@ -370,6 +375,33 @@ async fn the_list_and_the_completion_have_the_names() {
 fn a_completion_script_calls_the_program() {
     let script = support::chandler(["completion", "bash"], "").data();
     assert!(script.contains("CHANDLER_COMPLETE=") && script.contains("complete "), "{script}");
+}
+
+#[test]
+fn kubectl_runs_and_completes_the_plugin() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let directory = tempfile::tempdir().unwrap();
+    let place = |name: &str| directory.path().join(name);
+    symlink(env!("CARGO_BIN_EXE_chandler"), place("kubectl-chandler")).unwrap();
+    fs::write(place("kubectl_complete-chandler"), support::chandler(["completion", "kubectl"], "").data()).unwrap();
+    fs::set_permissions(place("kubectl_complete-chandler"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let run = |program: &str, arguments: &[&str]| {
+        let mut command = std::process::Command::new(program);
+        command.args(arguments).env("PATH", format!("{}:{path}", directory.path().display())).env_remove("KUBECONFIG");
+        let output = command.output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    };
+    let usage = run(&place("kubectl-chandler").display().to_string(), &["status", "--help"]);
+    assert!(usage.contains("Usage: kubectl chandler status"), "{usage}");
+    let completed = run(&place("kubectl_complete-chandler").display().to_string(), &["must"]);
+    assert_eq!(completed, "must-gather\n:4\n");
+    if chandler_test_support::needs::kubectl() {
+        let version = run("kubectl", &["chandler", "--version"]);
+        assert!(version.starts_with("chandler "), "{version}");
+        let completed = run("kubectl", &["__complete", "chandler", "uninst"]);
+        assert!(completed.starts_with("uninstall\n"), "{completed}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

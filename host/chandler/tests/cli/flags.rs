@@ -78,6 +78,8 @@ const TABLE: &[(&str, Prints, u8)] = &[
     ("manifests", Data, 0),
     ("crds", Data, 0),
     ("doctor", List, CLUSTER),
+    ("must-gather", Nothing, CLUSTER),
+    ("uninstall", Data, CLUSTER | WRITES),
     ("completion", Nothing, 0),
     ("man", Nothing, 0),
 ];
@@ -88,6 +90,8 @@ const ALONE: &[(&str, &str)] = &[
     ("dev", "timeout"),
     // --watch turns waiting on.
     ("status", "timeout"),
+    // Each step waits for the one before it.
+    ("uninstall", "timeout"),
     // A process in a cluster: it has a kubeconfig only on a workstation, with the context that is current.
     ("controller", "kubeconfig"),
 ];

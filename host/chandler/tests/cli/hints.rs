@@ -59,7 +59,7 @@ async fn an_operator_that_does_not_watch_all_namespaces_is_installed_by_the_prin
         if watched.is_some() {
             let installed = session.run(&printed).await;
             assert_eq!(installed.code, Some(0), "{}", installed.stderr);
-            let deleted = session.run(&["uninstall", &name, "--yes"]).await;
+            let deleted = session.run(&["delete", &name, "--yes"]).await;
             assert_eq!(deleted.code, Some(0), "{}", deleted.stderr);
         }
     }

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Runs a command until it prints a line that begins with `until`, and interrupts it. Returns what it printed from there on.
-async fn interrupted(session: &Session, arguments: &[&str], until: &str) -> String {
+pub(crate) async fn interrupted(session: &Session, arguments: &[&str], until: &str) -> String {
     let mut command = command(&cache());
     command.args(arguments).env("CHANDLER_SYSTEM_NAMESPACE", &session.world.system_namespace);
     command.arg("--kubeconfig").arg(session.kubeconfig());

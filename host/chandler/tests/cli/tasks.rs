@@ -160,8 +160,8 @@ async fn an_operator_is_installed_upgraded_rolled_back_configured_repaired_and_r
     create_custom_resource(&session).await;
     let mut removal = task("remove it with its custom resources", 2);
     let held = ["pelorus.charts.pelorus.konveyor.io", "north", "--crds Keep", "--crds Delete"];
-    removal.run(&["uninstall", &name, "--yes"], REFUSED, &held).await;
-    removal.run(&["uninstall", &name, "--yes", "--crds", "Delete"], SUCCESS, &[&format!("deleted: {name}")]).await;
+    removal.run(&["delete", &name, "--yes"], REFUSED, &held).await;
+    removal.run(&["delete", &name, "--yes", "--crds", "Delete"], SUCCESS, &[&format!("deleted: {name}")]).await;
     session.world.finish().await;
 }
 
@@ -189,7 +189,7 @@ async fn what_is_in_the_way_of_an_installation_is_found_and_fixed_as_printed() {
     let cause = "ImagePullBackOff: registry.invalid/pelorus-operator:0.0.1";
     let status = find.run(&["status", &name], FAILED, &[cause, "0.0.1 is being rolled out"]).await;
     assert!(!status.stdout.contains("is healthy"), "{}", status.stdout);
-    session.data(&["uninstall", &name, "--yes"]).await;
+    session.data(&["delete", &name, "--yes"]).await;
 
     let services: Api<Service> = Api::namespaced(session.world.client.clone(), &namespace);
     let service = json!({"metadata": {"name": METRICS}, "spec": {"ports": [{"port": 8443}]}});
@@ -204,7 +204,7 @@ async fn what_is_in_the_way_of_an_installation_is_found_and_fixed_as_printed() {
     adoption.run(&words(&install(&name, &first, &[])), REFUSED, &[&exists, &command]).await;
     adoption.run(&["adopt", &name, "--yes"], SUCCESS, &[METRICS]).await;
     adoption.run(&["status", &name, "--watch"], SUCCESS, &["\nhealthy\n"]).await;
-    session.data(&["uninstall", &name, "--yes"]).await;
+    session.data(&["delete", &name, "--yes"]).await;
 
     let accounts: Api<ServiceAccount> = Api::namespaced(session.world.client.clone(), &namespace);
     let account = json!({"metadata": {"name": "deployer"}});
@@ -224,7 +224,7 @@ async fn what_is_in_the_way_of_an_installation_is_found_and_fixed_as_printed() {
         apply(&session, role).await;
     }
     limited.run(&["status", &name, "--watch"], SUCCESS, &["\nhealthy\n"]).await;
-    session.data(&["uninstall", &name, "--yes"]).await;
+    session.data(&["delete", &name, "--yes"]).await;
     session.world.finish().await;
 }
 

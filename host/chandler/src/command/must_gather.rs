@@ -1,0 +1,58 @@
+//! `chandler must-gather`.
+
+use std::path::PathBuf;
+
+use crate::{
+    CommandError,
+    arguments::{connection::Connection, controller_namespace::ControllerNamespaceArguments},
+    read::{cluster, must_gather},
+    view::{self, output, terminal::Terminal, text::one_line},
+    write::archive,
+};
+
+/// Collect what support needs to see of an installation, without secrets, in one file
+///
+/// Reads the objects of Chandler with their status, their Events, the installation (Deployment, Pods, Leases, CRDs, policies, permissions), the
+/// logs and metrics of the controller, and the findings of `chandler doctor`. It reads no Secret and no ConfigMap. Values of configurations,
+/// environment variables and foreign annotations, credentials in URLs, tokens and private keys are hidden wherever they occur. Each file and the sum
+/// are limited; index.json in the archive lists the files, and what is missing and why. Nothing is written in the cluster. Read the archive
+/// before you pass it on: names of objects, images and hosts are in it.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Output:
+  The path of the archive on standard output; what is missing from it on standard error.
+
+Exit codes: 0 written, also if something could not be read; 1 failed, also if the file exists;
+  2 wrong usage
+
+Examples:
+  chandler must-gather
+  tar --list --file chandler-must-gather.tar.gz")]
+pub struct MustGather {
+    /// The archive to create, a .tar.gz. An existing file is not overwritten
+    #[arg(long, value_name = "FILE", default_value = "chandler-must-gather.tar.gz")]
+    pub file: PathBuf,
+
+    /// Where the controller is.
+    #[command(flatten)]
+    pub controller: ControllerNamespaceArguments,
+
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+impl MustGather {
+    /// Reads, hides and writes.
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        let client = cluster::client(&self.connection.options()).await?;
+        let gathered = must_gather::gather(&client, &self.controller.system_namespace).await;
+        let made = view::must_gather::files(gathered);
+        let files = made.files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
+        archive::write(&self.file, files)?;
+        for item in &made.left_out {
+            terminal.line(one_line(&format!("left out: {}: {}", item.what, item.why)));
+        }
+        output::print(&format!("{}\n", self.file.display()))
+    }
+}

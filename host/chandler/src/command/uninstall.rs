@@ -1,0 +1,331 @@
+//! `chandler uninstall`.
+
+use std::time::Duration;
+
+use chandler_api::{BundleDeployment, CrdDeletion, OwnKind};
+use chandler_core::ObjectKey;
+use chandler_manifests::TENANT_NAMESPACE;
+use chandler_rollout::deletion_plan;
+use kube::{Client, api::ApiResource};
+
+use self::plan::Mode;
+use super::delete::Crds;
+use crate::{
+    CommandError,
+    arguments::{
+        connection::Connection, controller_namespace::ControllerNamespaceArguments, format::DataFormat, values,
+    },
+    confirmation,
+    read::{
+        cluster, preview,
+        uninstallation::{self, Controller, Decision, Held, Part},
+    },
+    signals,
+    view::{
+        self, output,
+        progress::seconds,
+        terminal::Terminal,
+        uninstallation::{OwnObject, Uninstallation},
+    },
+};
+
+mod plan;
+mod steps;
+
+/// Remove the controller from the cluster, and keep or delete what it installed
+///
+/// Deletes all objects of the kinds of Chandler in the right order while the controller still works, so that no finalizer is left behind:
+/// what installs others first, sets before their members. Then it deletes the controller, its admission policies, CRDs, permissions and
+/// namespace. Choose what happens to the installed software. The preview lists every object, and the command asks before it changes
+/// anything. Run again, it continues where it stopped. To delete one bundle, use `chandler delete NAME`.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+#[command(group = clap::ArgGroup::new("installed").required(true).args(["keep_installed", "delete_installed"]))]
+#[command(after_long_help = "\
+Output:
+  The preview on standard output; with -o json, every object.
+  Progress and the result on standard error.
+
+Exit codes: 0 uninstalled, or not confirmed, or --dry-run; 1 failed; 2 wrong usage; 3 not uninstalled
+  before the timeout; 8 refused: no controller works, or custom resources exist that would be deleted;
+  130 interrupted. Run again, it continues
+
+Examples:
+  Preview:
+    chandler uninstall --delete-installed --dry-run
+  Remove Chandler, and keep what it installed:
+    chandler uninstall --keep-installed
+  Remove everything, but keep the CRDs of the bundles with all custom resources:
+    chandler uninstall --delete-installed --crds Keep
+  The controller is gone, and finalizers hold its objects:
+    chandler uninstall --keep-installed --without-controller")]
+pub struct Uninstall {
+    /// Not an argument: `chandler delete NAME` deletes a bundle
+    #[arg(hide = true, value_name = "BUNDLE_DEPLOYMENT")]
+    pub name: Option<String>,
+
+    /// Keep the objects of all bundles, without the owner references and labels of Chandler (sets spec.deletion.policy to Orphan)
+    #[arg(long)]
+    pub keep_installed: bool,
+
+    /// Delete the objects of all bundles, except for BundleDeployments whose spec.deletion.policy is Orphan
+    #[arg(long)]
+    pub delete_installed: bool,
+
+    /// Keep the CRDs of bundles, or delete them with all their custom resources (sets spec.deletion.crds)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "POLICY",
+        ignore_case = true,
+        requires = "delete_installed",
+        conflicts_with = "keep_installed"
+    )]
+    pub crds: Option<Crds>,
+
+    /// Remove the finalizers of Chandler without its controller. Everything that bundles installed stays, with its labels
+    #[arg(long, requires = "keep_installed", conflicts_with = "delete_installed")]
+    pub without_controller: bool,
+
+    /// Keep the namespace of the controller with its Secrets, ConfigMaps and volumes, including the records of Chandler: a later
+    /// installation then continues with objects that stayed
+    #[arg(long)]
+    pub keep_namespace: bool,
+
+    /// Print the preview, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Do not ask for confirmation
+    #[arg(short, long)]
+    pub yes: bool,
+
+    /// How long everything may take. Each step waits for the one before it
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = values::duration)]
+    pub timeout: Duration,
+
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
+    pub output: DataFormat,
+
+    /// Where the controller is.
+    #[command(flatten)]
+    pub controller: ControllerNamespaceArguments,
+
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// What was found.
+struct Found {
+    held: Vec<Held>,
+    decisions: Vec<Decision>,
+    parts: Vec<Part>,
+    is_locked: bool,
+    controller: Controller,
+}
+
+impl Uninstall {
+    /// Prints the preview, asks, and uninstalls.
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        if let Some(name) = &self.name {
+            return Err(CommandError::usage("`chandler uninstall` removes the controller, and takes no name")
+                .hint(format!("`chandler delete {name}` deletes a BundleDeployment")));
+        }
+        let client = cluster::client(&self.connection.options()).await?;
+        let found = self.find(&client).await?;
+        if found.held.is_empty() && found.parts.is_empty() && !found.is_locked {
+            output::print(&output::data(&Uninstallation::default(), self.output, String::new)?)?;
+            terminal.line("Chandler is not installed on this cluster: nothing to uninstall");
+            return Ok(());
+        }
+        self.check(&found)?;
+        let all = self.preview(&client, &found, terminal).await?;
+        output::print(&output::data(&all, self.output, || view::uninstallation::text(&all))?)?;
+        for line in view::uninstallation::summary(&all) {
+            terminal.line(line);
+        }
+        check_custom_resources(&all)?;
+        let question = if self.keep_installed {
+            "uninstall Chandler, and keep what it installed?"
+        } else {
+            "uninstall Chandler, and delete everything that it installed?"
+        };
+        if self.dry_run || !confirmation::confirmed(terminal, question, self.yes)? {
+            terminal.line("nothing was deleted");
+            return Ok(());
+        }
+        self.uninstall(client, terminal).await
+    }
+
+    async fn uninstall(&self, client: Client, terminal: &Terminal) -> Result<(), CommandError> {
+        let mut removal = steps::Removal::new(client, self, terminal);
+        let work = tokio::time::timeout(self.timeout, removal.run());
+        let done = signals::unless_interrupted(work).await;
+        let waiting = removal.ended();
+        match done {
+            Some(Ok(done)) => {
+                done?;
+                terminal.line("uninstalled");
+                Ok(())
+            }
+            Some(Err(_)) => {
+                let after = seconds(self.timeout);
+                let message = format!("Chandler is not uninstalled after {after}; waiting for: {waiting}");
+                Err(CommandError::timeout(message).hint(format!("`{}` continues", self.command())))
+            }
+            None => Err(CommandError::interrupted_uninstallation(&self.command(), &waiting)),
+        }
+    }
+
+    async fn find(&self, client: &Client) -> Result<Found, CommandError> {
+        let namespace = &self.controller.system_namespace;
+        Ok(Found {
+            held: uninstallation::held(client).await?,
+            decisions: uninstallation::decisions(client, namespace).await?,
+            parts: uninstallation::parts(client, namespace).await?,
+            is_locked: !uninstallation::lock(client).await?.is_empty(),
+            controller: uninstallation::controller(client, namespace).await?,
+        })
+    }
+
+    fn mode(&self) -> Mode {
+        match (self.keep_installed, self.without_controller) {
+            (true, true) => Mode::KeepWithoutController,
+            (true, false) => Mode::Keep,
+            (false, _) => Mode::Delete(self.crds.map(|crds| match crds {
+                Crds::Keep => CrdDeletion::Keep,
+                Crds::Delete => CrdDeletion::Delete,
+            })),
+        }
+    }
+
+    /// The command that continues after an interruption.
+    fn command(&self) -> String {
+        let mut words = vec!["chandler uninstall".to_owned()];
+        let flags = [
+            (self.keep_installed, "--keep-installed"),
+            (self.delete_installed, "--delete-installed"),
+            (self.crds == Some(Crds::Keep), "--crds Keep"),
+            (self.crds == Some(Crds::Delete), "--crds Delete"),
+            (self.without_controller, "--without-controller"),
+            (self.keep_namespace, "--keep-namespace"),
+        ];
+        words.extend(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| (*flag).to_owned()));
+        if self.controller.system_namespace != chandler_manifests::NAMESPACE {
+            words.push(format!("--system-namespace {}", self.controller.system_namespace));
+        }
+        words.join(" ")
+    }
+
+    /// Refuses to work without a controller that removes the finalizers, or beside one that does.
+    fn check(&self, found: &Found) -> Result<(), CommandError> {
+        let needs_controller = found.held.iter().any(plan::is_finalized);
+        match &found.controller {
+            Controller::Holds(holder) if self.without_controller => Err(CommandError::refused(format!(
+                "a controller works here: {holder} holds the Lease"
+            ))
+            .hint(format!("`{}` lets it remove its finalizers", self.command().replace(" --without-controller", "")))),
+            Controller::Absent(message) if needs_controller && !self.without_controller => {
+                let error = CommandError::refused("no controller removes the finalizers of the objects of Chandler")
+                    .cause(message)
+                    .hint("start the controller again: `chandler manifests` with your settings, and `kubectl apply`");
+                Err(error.hint(
+                    "or keep everything that bundles installed, and remove the finalizers without it: `chandler uninstall \
+                     --keep-installed --without-controller`",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn preview(
+        &self,
+        client: &Client,
+        found: &Found,
+        terminal: &Terminal,
+    ) -> Result<Uninstallation, CommandError> {
+        let (mode, namespace) = (self.mode(), &self.controller.system_namespace);
+        let mut all = Uninstallation {
+            keeps_installed: self.keep_installed,
+            controller: matches!(found.controller, Controller::Holds(_)),
+            ..Uninstallation::default()
+        };
+        for held in &found.held {
+            all.objects.push(own_object(client, held, mode, terminal).await?);
+        }
+        let decision = |decision: &Decision| namespaced("ConfigMap", &decision.namespace, &decision.name);
+        all.decisions = found.decisions.iter().map(decision).collect();
+        let mut parts: Vec<&Part> = found.parts.iter().collect();
+        parts.sort_by_key(|part| steps::stage(part));
+        for part in parts {
+            let is_kept = self.keep_namespace && steps::is_of_namespace(part, namespace);
+            let keys = if is_kept { &mut all.kept } else { &mut all.installation };
+            keys.push(part.key.clone());
+        }
+        if found.parts.iter().any(|part| steps::is_namespace(part, namespace)) {
+            let content = uninstallation::namespace_content(client, namespace).await?;
+            let keys = if self.keep_namespace { &mut all.kept } else { &mut all.with_namespace };
+            for (kind, names) in [
+                ("Secret", content.secrets),
+                ("ConfigMap", content.config_maps),
+                ("ServiceAccount", content.service_accounts),
+                ("PersistentVolumeClaim", content.persistent_volume_claims),
+            ] {
+                keys.extend(names.iter().map(|name| namespaced(kind, namespace, name)));
+            }
+            keys.retain(|key| !all.decisions.contains(key) && !all.installation.contains(key));
+        }
+        let tenants = ObjectKey { namespace: None, ..namespaced("Namespace", "", TENANT_NAMESPACE) };
+        if uninstallation::part(client, tenants.clone()).await?.is_some() {
+            all.kept.push(tenants);
+        }
+        Ok(all)
+    }
+}
+
+/// Refuses while custom resources exist whose CRDs would be deleted, without a decision of the user.
+fn check_custom_resources(all: &Uninstallation) -> Result<(), CommandError> {
+    let previews = all.objects.iter().filter_map(|object| object.preview.as_ref()).filter(|preview| preview.held);
+    let in_use: Vec<_> = previews.flat_map(|preview| preview.in_use.iter().cloned()).collect();
+    if in_use.is_empty() {
+        return Ok(());
+    }
+    Err(CommandError::refused(deletion_plan::held(&in_use)).hint(
+        "keep the CRDs of bundles with `--crds Keep`, or delete them and all custom resources with `--crds Delete`",
+    ))
+}
+
+/// An object with the preview of its deletion. Without a controller, a preview that fails does not prevent the way out.
+async fn own_object(client: &Client, held: &Held, mode: Mode, terminal: &Terminal) -> Result<OwnObject, CommandError> {
+    let ApiResource { group, version, kind, .. } = uninstallation::resource(held.kind);
+    let key = ObjectKey { group, version, kind, namespace: None, name: held.name.clone() };
+    if held.kind != OwnKind::BundleDeployment {
+        return Ok(OwnObject { key, preview: None });
+    }
+    let options = if held.is_deleting && mode == Mode::Keep { held.deletion } else { plan::wanted(held, mode) };
+    let decoded: Result<BundleDeployment, _> = serde_json::from_value(held.object.clone());
+    let preview = match decoded {
+        Ok(deployment) => preview::deletion(client.clone(), &deployment, options).await,
+        Err(error) => Err(CommandError::failed(format!("failed to decode {key}")).because(&error)),
+    };
+    match preview {
+        Ok(preview) => Ok(OwnObject { key, preview: Some(preview) }),
+        Err(error) if mode == Mode::KeepWithoutController => {
+            terminal.line(error.explained());
+            Ok(OwnObject { key, preview: None })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn namespaced(kind: &str, namespace: &str, name: &str) -> ObjectKey {
+    ObjectKey {
+        group: String::new(),
+        version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        namespace: Some(namespace.to_owned()),
+        name: name.to_owned(),
+    }
+}
