@@ -40,7 +40,8 @@ mod steps;
 /// anything. Run again, it continues where it stopped. To delete one bundle, use `chandler delete NAME`.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
-#[command(group = clap::ArgGroup::new("installed").required(true).args(["keep_installed", "delete_installed"]))]
+#[command(group = clap::ArgGroup::new("installed").required(true).multiple(true).args(["keep_installed", "delete_installed", "name"]))]
+#[command(override_usage = "chandler uninstall <--keep-installed|--delete-installed> [OPTIONS]")]
 #[command(after_long_help = "\
 Output:
   The preview on standard output; with -o json, every object.
@@ -69,18 +70,11 @@ pub struct Uninstall {
     pub keep_installed: bool,
 
     /// Delete the objects of all bundles, except for BundleDeployments whose spec.deletion.policy is Orphan
-    #[arg(long)]
+    #[arg(long, conflicts_with = "keep_installed")]
     pub delete_installed: bool,
 
     /// Keep the CRDs of bundles, or delete them with all their custom resources (sets spec.deletion.crds)
-    #[arg(
-        long,
-        value_enum,
-        value_name = "POLICY",
-        ignore_case = true,
-        requires = "delete_installed",
-        conflicts_with = "keep_installed"
-    )]
+    #[arg(long, value_enum, value_name = "POLICY", ignore_case = true, conflicts_with = "keep_installed")]
     pub crds: Option<Crds>,
 
     /// Remove the finalizers of Chandler without its controller. Everything that bundles installed stays, with its labels

@@ -1,7 +1,7 @@
 //! Removes what may be secret from objects and logs before they leave the cluster: `chandler must-gather`.
 //!
 //! A value is hidden for where it is (a configuration, an environment variable), for its name, or for its look (credentials in a URL, tokens,
-//! private keys). What was hidden once is hidden everywhere, by [`Redactor`].
+//! private keys). The caller hides the same values everywhere else, with [`chandler_values::Redactor`].
 
 use chandler_values::redaction::HIDDEN;
 use serde_json::{Map, Value};

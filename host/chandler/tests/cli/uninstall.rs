@@ -154,6 +154,8 @@ async fn everything_is_deleted_while_the_controller_works_and_then_the_controlle
 
     for (arguments, code, words) in [
         (&["uninstall", "--yes"][..], 2, "--keep-installed"),
+        (&["uninstall", "--keep-installed", "--delete-installed"], 2, "cannot be used with"),
+        (&["uninstall", &name, "--crds", "Delete", "--yes"], 2, &*format!("`chandler delete {name}`")),
         (&["uninstall", &name, "--keep-installed"], 2, &*format!("`chandler delete {name}`")),
         (&["uninstall", "--delete-installed", "--without-controller"], 2, "cannot be used with"),
         (&["uninstall", "--keep-installed", "--without-controller", "--yes"], 8, "chandler-0 holds the Lease"),
