@@ -22,6 +22,7 @@ use chandler_runtime::{
 };
 use chandler_serve::{Listener, ServeError, Served};
 use chandler_source::{Sources, SystemNamespace};
+use futures::future::BoxFuture;
 use kube::{Client, api::ListParams};
 use serde::Deserialize as _;
 use tokio::time::{Instant, sleep_until};
@@ -90,22 +91,28 @@ pub enum ControllerError {
 
 /// Runs until `shutdown` completes, and then finishes the reconciles in progress. With [`Options::leader_election`] it first waits until
 /// it is the leader.
-pub async fn run(
+pub fn run(
     client: Client,
     options: Options,
     shutdown: impl Future<Output = ()> + Send + 'static,
-) -> Result<(), ControllerError> {
-    let shutdown = leadership::shutdown(shutdown);
-    let monitoring = Monitoring::default();
-    let serving = Listeners::bind(&options)?.serve(client.clone(), monitoring.clone());
-    let (client, health) = (monitoring.measured(&client), monitoring.health.clone());
-    let stopping = shutdown.clone();
-    let working = Box::pin(lead(client, options, monitoring, shutdown));
-    tokio::select! {
-        ended = working => ended,
-        Err(error) = serving => Err(error.into()),
-        () = note_shutdown(health, stopping) => Ok(()),
-    }
+) -> BoxFuture<'static, Result<(), ControllerError>> {
+    run_until(client, options, leadership::shutdown(shutdown))
+}
+
+/// Not generic and not `async`, so that the controller is compiled to machine code with this crate, and not with each crate that runs one.
+fn run_until(client: Client, options: Options, shutdown: Shutdown) -> BoxFuture<'static, Result<(), ControllerError>> {
+    Box::pin(async move {
+        let monitoring = Monitoring::default();
+        let serving = Listeners::bind(&options)?.serve(client.clone(), monitoring.clone());
+        let (client, health) = (monitoring.measured(&client), monitoring.health.clone());
+        let stopping = shutdown.clone();
+        let working = Box::pin(lead(client, options, monitoring, shutdown));
+        tokio::select! {
+            ended = working => ended,
+            Err(error) = serving => Err(error.into()),
+            () = note_shutdown(health, stopping) => Ok(()),
+        }
+    })
 }
 
 /// Reconciles while this process is the leader, if there is an election.
