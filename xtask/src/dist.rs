@@ -1,6 +1,7 @@
 //! `cargo xtask dist`: the binary and the image that run in a cluster, and what they consist of.
 
 mod binary;
+mod chart;
 #[cfg(test)]
 mod container;
 mod crates;
@@ -80,6 +81,14 @@ impl Dist {
         let binary = output.join("chandler");
         binary::add_crates(&built, &binary, &materials::auditable(&crates)?)?;
         let image = packed(&binary, sources.revision(), &output)?;
+        if target.triple == rustc.host {
+            let chart = output.join(chart::NAME);
+            let packed = chart::package(&binary, BuildTime::from_environment()?)?;
+            fs::write(&chart, packed).with_context(|| format!("failed to write {}", chart.display()))?;
+            eprintln!("{}", chart.display());
+        } else {
+            eprintln!("no chart, which is for all architectures: a build for this machine makes it");
+        }
         documents(&output, &crates, &image, &target, &rustc, &sources)
     }
 }
@@ -126,6 +135,11 @@ fn documents(
         files.iter().map(|(name, bytes)| ((*name).to_owned(), digest::hexadecimal(bytes))).collect();
     let hash = products.first().map(|(_, hash)| hash.clone()).unwrap_or_default();
     products.push(("image".to_owned(), image.digest().trim_start_matches("sha256:").to_owned()));
+    if target.triple == rustc.host {
+        let chart = read(chart::NAME)?;
+        products.push((chart::NAME.to_owned(), digest::hexadecimal(&chart)));
+        files.push((chart::NAME, chart));
+    }
     let glibc = binary::glibc(target)?;
     let time = BuildTime::from_environment()?;
     let subject = Subject { hash: &hash, rustc: &rustc.version, glibc: glibc.as_deref(), time };
@@ -155,6 +169,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let output = directory.path();
         fs::write(output.join("chandler"), "a small binary").unwrap();
+        fs::write(output.join(chart::NAME), "a small chart").unwrap();
         let image = Image::of_binary(b"a small binary".to_vec(), About::of_test("amd64")).unwrap();
         written(&image, output).unwrap();
         let rustc = command::rustc_version().unwrap();
@@ -163,7 +178,8 @@ mod tests {
         documents(output, &crates::tests::small(), &image, &target, &rustc, &sources).unwrap();
         let sums = fs::read_to_string(output.join("SHA256SUMS")).unwrap();
         let names: Vec<&str> = sums.lines().map(|line| line.split_once("  ").unwrap().1).collect();
-        assert_eq!(names, ["chandler", "image.tar", "chandler.cdx.json", "chandler.spdx.json", "provenance.json"]);
+        let documents = ["chandler.cdx.json", "chandler.spdx.json", "provenance.json"];
+        assert_eq!(names, [["chandler", "image.tar", chart::NAME].as_slice(), &documents].concat());
         let mut check = std::process::Command::new("sha256sum");
         command::run(check.current_dir(output).args(["--check", "--quiet", "SHA256SUMS"])).unwrap();
         let provenance: serde_json::Value =

@@ -190,7 +190,7 @@ fn add(blobs: &mut BTreeMap<String, Vec<u8>>, media_type: &str, bytes: Vec<u8>) 
 }
 
 /// A tar archive of these entries in this order.
-fn archive(entries: &[Entry], time: BuildTime) -> anyhow::Result<Vec<u8>> {
+pub(super) fn archive(entries: &[Entry], time: BuildTime) -> anyhow::Result<Vec<u8>> {
     let mut archive = tar::Builder::new(Vec::new());
     for entry in entries {
         let mut header = tar::Header::new_ustar();
@@ -207,7 +207,7 @@ fn archive(entries: &[Entry], time: BuildTime) -> anyhow::Result<Vec<u8>> {
 }
 
 /// With a header that has no time, no name and no system.
-fn compressed(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
+pub(super) fn compressed(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
     let mut compressed: GzEncoder<Vec<u8>> =
         GzBuilder::new().mtime(0).operating_system(255).write(Vec::new(), Compression::best());
     compressed.write_all(bytes)?;
