@@ -8,8 +8,8 @@
 //! | `files` | the files of `deploy/`, which are the only source of the objects |
 //! | `values` | the syntax of values |
 //! | `deployment`, `adapt`, `condition` | what settings change in the files, and which they select |
-//! | [`plain`], [`registry`] | bundles of Chandler, for another Chandler and for OLM |
-//! | [`chart`] | a Helm chart of the same files, whose values are the settings |
+//! | [`plain()`], [`registry()`] | bundles of Chandler, for another Chandler and for OLM |
+//! | [`chart()`] | a Helm chart of the same files, whose values are the settings |
 //!
 //! `deploy/` is what the default settings print; tests compare the two, and `deploy/kustomization.yaml`.
 

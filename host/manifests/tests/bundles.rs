@@ -1,7 +1,5 @@
 //! The bundles of Chandler have the objects that `chandler manifests` prints, or name what they lack.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "test helpers may panic, too")]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_api::BundleDeployment;

@@ -62,7 +62,7 @@ mod tests {
         }
         let (path, text) = &files[0];
         assert_eq!(path, "chandler/Chart.yaml");
-        assert!(text.contains(concat!("version: ", env!("CARGO_PKG_VERSION"))), "{text}");
+        assert!(text.contains("\nname: chandler\n") && text.contains(env!("CARGO_PKG_VERSION")), "{text}");
         for wanted in ["chandler/values.yaml", "chandler/templates/crds/bundledeployments.core.rukpak.io.yaml"] {
             assert!(files.iter().any(|(path, _)| path == wanted), "{wanted}");
         }

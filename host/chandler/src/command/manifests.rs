@@ -85,8 +85,9 @@ impl From<ProfileArgument> for Profile {
 fn help() -> String {
     let mut text = "\
 Output:
-  Kubernetes objects on standard output, as YAML or JSON for `kubectl apply --server-side -f -`; notes on standard error. With --to,
-  files in its directory, and nothing on standard output.
+  Kubernetes objects on standard output, as YAML or JSON for `kubectl apply --server-side -f -`; notes on standard error.
+
+  With --to, files in a directory, and nothing on standard output.
 
 Settings:
 "

@@ -7,7 +7,7 @@ use chandler_test_support::needs;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::{EXAMPLES, defaults, helm, settings};
+use super::{EXAMPLES, defaults, helm, settings};
 
 /// The annotation with which Helm keeps an object when its release is removed.
 const KEEP: &str = "helm.sh/resource-policy";

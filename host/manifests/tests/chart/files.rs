@@ -3,7 +3,7 @@
 use chandler_manifests::{Profile, SETTINGS, VERSION, chart, values};
 use serde_json::{Value, json};
 
-use crate::{defaults, helm, settings};
+use super::{defaults, helm, settings};
 
 #[test]
 fn every_file_has_a_purpose() {

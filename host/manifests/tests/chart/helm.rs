@@ -10,11 +10,11 @@ use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 /// The files of a chart by path.
-pub(crate) type Chart = BTreeMap<String, String>;
+pub(super) type Chart = BTreeMap<String, String>;
 
 /// The schema of the values, which every chart has.
-pub(crate) static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
-    let schema: Value = serde_json::from_str(&crate::defaults()["values.schema.json"]).unwrap();
+pub(super) static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
+    let schema: Value = serde_json::from_str(&super::defaults()["values.schema.json"]).unwrap();
     jsonschema::validator_for(&schema).unwrap()
 });
 
@@ -22,7 +22,7 @@ pub(crate) static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
 ///
 /// # Errors
 /// The values do not fit the schema, or a template refuses them.
-pub(crate) fn template(chart: &Chart, namespace: &str, values: &Value) -> Result<Vec<Value>, String> {
+pub(super) fn template(chart: &Chart, namespace: &str, values: &Value) -> Result<Vec<Value>, String> {
     let mut merged: Value = serde_saphyr::from_str(&chart["values.yaml"]).unwrap();
     merge(&mut merged, values);
     SCHEMA.validate(&merged).map_err(|error| format!("{}: {error}", error.instance_path()))?;
@@ -59,7 +59,7 @@ fn merge(defaults: &mut Value, values: &Value) {
 }
 
 /// The text of a template.
-pub(crate) fn execute(text: &str, data: &Value) -> Result<String, String> {
+pub(super) fn execute(text: &str, data: &Value) -> Result<String, String> {
     let template = Template::new("chart")
         .func("contains", |args| Ok(Data::Bool(string(args, 1)?.contains(string(args, 0)?))))
         .func("fail", |args| Err(TemplateError::Exec(string(args, 0)?.to_owned())))
@@ -69,7 +69,7 @@ pub(crate) fn execute(text: &str, data: &Value) -> Result<String, String> {
             Ok(Data::Int(number.unwrap_or_default()))
         })
         .func("join", |args| {
-            let Some(Data::List(items)) = args.get(1) else { return Err(TemplateError::Exec("no list".to_owned())) };
+            let Some(Data::List(items)) = args.get(1) else { return Err(TemplateError::Exec("not a list".to_owned())) };
             let items: Vec<String> = items.iter().map(ToString::to_string).collect();
             Ok(Data::String(items.join(string(args, 0)?).into()))
         })
@@ -100,7 +100,7 @@ fn indented(text: &str, spaces: usize) -> String {
 }
 
 fn string(args: &[Data], index: usize) -> Result<&str, TemplateError> {
-    args.get(index).and_then(Data::as_str).ok_or_else(|| TemplateError::Exec(format!("argument {index} is no text")))
+    args.get(index).and_then(Data::as_str).ok_or_else(|| TemplateError::Exec(format!("argument {index} is not text")))
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "as Helm does")]

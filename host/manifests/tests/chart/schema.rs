@@ -4,7 +4,7 @@ use chandler_manifests::{Profile, SETTINGS, Settings};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::{defaults, helm};
+use super::{defaults, helm};
 
 /// The value at a path with dots.
 fn at(path: &str, value: Value) -> Value {

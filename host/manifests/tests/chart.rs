@@ -1,7 +1,5 @@
 //! The chart makes the objects that `chandler manifests` prints, for every profile and setting, and refuses the same values.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "test helpers may panic, too")]
-
 mod equality;
 mod files;
 mod helm;
