@@ -101,3 +101,10 @@ pub(crate) fn rustc_version() -> anyhow::Result<Rustc> {
         host: field("host")?,
     })
 }
+/// A program of this workspace for a test. Cargo builds it before it runs the tests of the workspace; built by a test, it would be compiled
+/// again, since cargo sets other variables there.
+#[cfg(test)]
+pub(crate) fn tested(name: &str) -> PathBuf {
+    let built = target_directory().join("debug").join(name);
+    if built.is_file() { built } else { PathBuf::from(program(name).unwrap().get_program()) }
+}

@@ -1,6 +1,7 @@
 //! `cargo xtask dist`: the binary and the image that run in a cluster, and what they consist of.
 
 mod binary;
+mod chart;
 #[cfg(test)]
 mod container;
 mod crates;
@@ -82,6 +83,14 @@ impl Dist {
         let binary = output.join("chandler");
         binary::add_crates(&built, &binary, &materials::auditable(&crates)?)?;
         let image = packed(&binary, sources.revision(), &output)?;
+        if target.triple == rustc.host {
+            let chart = output.join(chart::NAME);
+            let packed = chart::package(&binary, BuildTime::from_environment()?)?;
+            fs::write(&chart, packed).with_context(|| format!("failed to write {}", chart.display()))?;
+            eprintln!("{}", chart.display());
+        } else {
+            eprintln!("no chart, which is for all architectures: a build for this machine makes it");
+        }
         documents(&output, &crates, &image, &target, &rustc, &sources)
     }
 }
@@ -134,6 +143,11 @@ fn documents(
         files.iter().map(|(name, bytes)| (name.clone(), digest::hexadecimal(bytes))).collect();
     let hash = products.first().map(|(_, hash)| hash.clone()).unwrap_or_default();
     products.push(("image".to_owned(), image.digest().trim_start_matches("sha256:").to_owned()));
+    if target.triple == rustc.host {
+        let chart = read(chart::NAME)?;
+        products.push((chart::NAME.to_owned(), digest::hexadecimal(&chart)));
+        files.push((chart::NAME.to_owned(), chart));
+    }
     let glibc = binary::glibc(target)?;
     let time = BuildTime::from_environment()?;
     let subject = Subject { hash: &hash, rustc: &rustc.version, glibc: glibc.as_deref(), time };
@@ -163,6 +177,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let output = directory.path();
         fs::write(output.join("chandler"), "a small binary").unwrap();
+        fs::write(output.join(chart::NAME), "a small chart").unwrap();
         let image = Image::of_binary(b"a small binary".to_vec(), About::of_test("amd64")).unwrap();
         written(&image, output).unwrap();
         let rustc = command::rustc_version().unwrap();
@@ -172,8 +187,8 @@ mod tests {
         let sums = fs::read_to_string(output.join("SHA256SUMS")).unwrap();
         let names: Vec<&str> = sums.lines().map(|line| line.split_once("  ").unwrap().1).collect();
         let archive = format!("chandler-linux-{}.tar.gz", krew::architecture(&target.triple));
-        let documents = ["krew.yaml", "chandler.cdx.json", "chandler.spdx.json", "provenance.json"];
-        assert_eq!(names, [&["chandler", "image.tar", &archive][..], &documents].concat());
+        let documents = ["chandler.cdx.json", "chandler.spdx.json", "provenance.json"];
+        assert_eq!(names, [&["chandler", "image.tar", &archive, "krew.yaml", chart::NAME][..], &documents].concat());
         let plugin = fs::read_to_string(output.join("krew.yaml")).unwrap();
         let sum = digest::hexadecimal(&fs::read(output.join(&archive)).unwrap());
         assert!(plugin.contains(&format!("sha256: {sum}\n")), "{plugin}");

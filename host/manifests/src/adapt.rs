@@ -7,7 +7,11 @@ use k8s_openapi::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::{NAMESPACE, Settings, deployment};
+use crate::{
+    NAMESPACE, Settings,
+    condition::{self, Condition},
+    deployment,
+};
 
 /// The object as the settings want it; `None` if they do not want it.
 ///
@@ -16,18 +20,15 @@ use crate::{NAMESPACE, Settings, deployment};
 pub(crate) fn adapt(mut object: Value, settings: &Settings) -> Result<Option<Value>, String> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (kind, name) = (text("/kind"), text("/metadata/name"));
+    if !(condition(&kind, &name).holds)(settings) {
+        return Ok(None);
+    }
     match kind.as_str() {
-        "ClusterRole"
-            if ["chandler-edit", "chandler-admin"].contains(&name.as_str()) && !settings.users_may_write() =>
-        {
-            return Ok(None);
-        }
         "Deployment" => object = typed(object, |object| deployment::adapt(object, settings))?,
         "NetworkPolicy" => object = typed(object, |policy| ports(policy, settings))?,
         "ResourceQuota" if name == "chandler-critical-pods" => {
             replace(&mut object, "/spec/scopeSelector/matchExpressions/0/values", json!([settings.priority_class]))?;
         }
-        "Role" | "RoleBinding" if name == "chandler-pull-secrets" && !uses_pull_secrets(settings) => return Ok(None),
         "ServiceMonitor" => authority(&mut object, settings)?,
         _ => {}
     }
@@ -35,6 +36,15 @@ pub(crate) fn adapt(mut object: Value, settings: &Settings) -> Result<Option<Val
         rename(&mut object, &settings.namespace);
     }
     Ok(Some(object))
+}
+
+/// The settings that select an object of a file that is selected.
+pub(crate) fn condition(kind: &str, name: &str) -> Condition {
+    match (kind, name) {
+        ("ClusterRole", "chandler-edit" | "chandler-admin") => condition::USERS_MAY_WRITE,
+        ("Role" | "RoleBinding", "chandler-pull-secrets") => condition::PULL_SECRETS,
+        _ => condition::ALWAYS,
+    }
 }
 
 /// Changes an object as its type.
@@ -69,13 +79,8 @@ fn authority(monitor: &mut Value, settings: &Settings) -> Result<(), String> {
     replace(monitor, "/spec/endpoints/0/tlsConfig", tls)
 }
 
-/// Whether the controller reads its own ServiceAccount, to pull images with its pull secrets.
-fn uses_pull_secrets(settings: &Settings) -> bool {
-    settings.arguments.iter().any(|argument| argument.starts_with("--pull-secrets-of"))
-}
-
 /// Replaces a value that the file has.
-fn replace(object: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
+pub(crate) fn replace(object: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
     *object.pointer_mut(pointer).ok_or_else(|| format!("there is nothing at {pointer}"))? = value;
     Ok(())
 }

@@ -10,16 +10,24 @@ use k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity,
 };
 
-use crate::{LogFormat, NAMESPACE, Profile, Settings};
+use crate::{NAMESPACE, Profile, Settings};
 
 /// The port of the metrics.
 pub(crate) const METRICS_PORT: i32 = 9443;
 /// The port of the content service.
 pub(crate) const CONTENT_PORT: i32 = 8443;
 /// The name of the port of the metrics.
-const METRICS: &str = "https-metrics";
+pub(crate) const METRICS: &str = "https-metrics";
+/// The name of the port of the content service.
+pub(crate) const CONTENT: &str = "https-content";
+/// The label that nodes have in the file.
+pub(crate) const LINUX: (&str, &str) = ("kubernetes.io/os", "linux");
+/// The name of the volume of the caches.
+pub(crate) const CACHE: &str = "cache";
+/// The option with the address of the probes.
+pub(crate) const PROBES: &str = "--probe-address=0.0.0.0:8081";
 /// The SCC of OpenShift that gives Pods a user of the namespace's range.
-const SCC: (&str, &str) = ("openshift.io/required-scc", "restricted-v2");
+pub(crate) const SCC: (&str, &str) = ("openshift.io/required-scc", "restricted-v2");
 
 /// Changes the Deployment of the file.
 pub(crate) fn adapt(deployment: &mut Deployment, settings: &Settings) {
@@ -48,7 +56,7 @@ fn adapt_pod(pod: &mut PodSpec, settings: &Settings) {
     pod.node_selector.get_or_insert_default().extend(settings.node_selector.clone());
     pod.tolerations = (!settings.tolerations.is_empty()).then(|| settings.tolerations.clone());
     if let Some(claim) = &settings.cache_claim {
-        for volume in pod.volumes.iter_mut().flatten().filter(|volume| volume.name == "cache") {
+        for volume in pod.volumes.iter_mut().flatten().filter(|volume| volume.name == CACHE) {
             let source = PersistentVolumeClaimVolumeSource { claim_name: claim.clone(), read_only: None };
             *volume = Volume { name: volume.name.clone(), persistent_volume_claim: Some(source), ..Volume::default() };
         }
@@ -69,7 +77,7 @@ fn adapt_container(container: &mut Container, settings: &Settings) {
         ports.retain(|port| port.name.as_deref() != Some(METRICS));
     }
     if settings.content {
-        let name = Some("https-content".to_owned());
+        let name = Some(CONTENT.to_owned());
         ports.push(ContainerPort { name, container_port: CONTENT_PORT, ..ContainerPort::default() });
     }
     let quantity = |text: &String| Quantity(text.clone());
@@ -91,11 +99,8 @@ fn adapt_container(container: &mut Container, settings: &Settings) {
 /// The arguments of the container.
 fn arguments(settings: &Settings) -> Vec<String> {
     let mut arguments = vec!["controller".to_owned()];
-    arguments.push(match settings.log_format {
-        LogFormat::Json => "--log-format=json".to_owned(),
-        LogFormat::Text => "--log-format=text".to_owned(),
-    });
-    arguments.push("--probe-address=0.0.0.0:8081".to_owned());
+    arguments.push(format!("--log-format={}", settings.log_format.name()));
+    arguments.push(PROBES.to_owned());
     if settings.metrics {
         arguments.push(format!("--metrics-address=0.0.0.0:{METRICS_PORT}"));
     }

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::{Permissions, Profile, Settings, render::ManifestsError};
+use crate::{
+    condition::{self, Condition},
+    render::ManifestsError,
+};
 
 /// A file of `deploy/`.
 #[derive(Clone, Copy, Debug)]
@@ -18,35 +21,28 @@ macro_rules! file {
     };
 }
 
-/// The files that settings select, with the condition.
-type Selected = (File, fn(&Settings) -> bool);
-
-/// All files that `chandler manifests` prints. The CRDs come from `chandler_api`, which also generates `deploy/crds.yaml`.
-pub(crate) const FILES: &[Selected] = &[
-    (file!("rbac.yaml"), |_| true),
-    (file!("rbac-users.yaml"), |_| true),
-    (file!("rbac-cluster-admin.yaml"), |settings| settings.permissions == Permissions::ClusterAdmin),
-    (file!("rbac-watch.yaml"), |settings| settings.watch),
-    (file!("rbac-openshift.yaml"), |settings| settings.profile == Profile::OpenShift),
-    (file!("rbac-registries.yaml"), |settings| settings.profile == Profile::OpenShift),
-    (file!("tenants.yaml"), |settings| settings.profile == Profile::MultiTenant),
-    (file!("critical-pods.yaml"), |settings| settings.priority_class.as_deref().is_some_and(is_system)),
-    (file!("flow-schemas.yaml"), |_| true),
-    (file!("admission-policies.yaml"), |settings| settings.admission_policies),
-    (file!("metrics.yaml"), |settings| settings.metrics),
-    (file!("content.yaml"), |settings| settings.content),
-    (file!("network-policy.yaml"), |settings| settings.network_policy),
-    (file!("disruption-budget.yaml"), |_| true),
-    (file!("controller.yaml"), |_| true),
-    (file!("monitoring-service-monitor.yaml"), |settings| settings.service_monitor),
-    (file!("monitoring-rules.yaml"), |settings| settings.rules),
-    (file!("monitoring-dashboard.yaml"), |settings| settings.dashboard),
+/// All files that `chandler manifests` prints, with the settings that select each. The CRDs come from `chandler_api`, which also generates
+/// `deploy/crds.yaml`.
+pub(crate) const FILES: &[(File, Condition)] = &[
+    (file!("rbac.yaml"), condition::ALWAYS),
+    (file!("rbac-users.yaml"), condition::ALWAYS),
+    (file!("rbac-cluster-admin.yaml"), condition::CLUSTER_ADMIN),
+    (file!("rbac-watch.yaml"), condition::WATCH),
+    (file!("rbac-openshift.yaml"), condition::OPENSHIFT),
+    (file!("rbac-registries.yaml"), condition::OPENSHIFT),
+    (file!("tenants.yaml"), condition::MULTI_TENANT),
+    (file!("critical-pods.yaml"), condition::SYSTEM_PRIORITY),
+    (file!("flow-schemas.yaml"), condition::ALWAYS),
+    (file!("admission-policies.yaml"), condition::ADMISSION_POLICIES),
+    (file!("metrics.yaml"), condition::METRICS),
+    (file!("content.yaml"), condition::CONTENT),
+    (file!("network-policy.yaml"), condition::NETWORK_POLICY),
+    (file!("disruption-budget.yaml"), condition::ALWAYS),
+    (file!("controller.yaml"), condition::ALWAYS),
+    (file!("monitoring-service-monitor.yaml"), condition::SERVICE_MONITOR),
+    (file!("monitoring-rules.yaml"), condition::RULES),
+    (file!("monitoring-dashboard.yaml"), condition::DASHBOARD),
 ];
-
-/// Whether a priority class is one of Kubernetes itself, which providers may restrict to kube-system.
-fn is_system(class: &str) -> bool {
-    class.starts_with("system-")
-}
 
 impl File {
     /// The objects in the file.

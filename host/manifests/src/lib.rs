@@ -8,20 +8,30 @@
 //! | [`installation`] | the objects that any settings print, to remove them |
 //! | `files` | the files of `deploy/`, which are the only source of the objects |
 //! | `values` | the syntax of values |
-//! | `deployment`, `adapt` | what settings change in the files |
+//! | `deployment`, `adapt`, `condition` | what settings change in the files, and which they select |
+//! | [`plain()`], [`registry()`] | bundles of Chandler, for another Chandler and for OLM |
+//! | [`chart()`] | a Helm chart of the same files, whose values are the settings |
 //!
 //! `deploy/` is what the default settings print; tests compare the two, and `deploy/kustomization.yaml`.
 
+mod about;
 mod adapt;
+mod bundle;
+mod chart;
+mod condition;
 mod deployment;
 mod files;
+mod form;
 mod installation;
 mod profile;
 mod render;
 mod settings;
 mod table;
 mod values;
+mod yaml;
 
+pub use bundle::{Bundle, plain, registry};
+pub use chart::{chart, values};
 pub use installation::{TENANT_NAMESPACE, installation};
 pub use profile::Profile;
 pub use render::{ManifestsError, objects};

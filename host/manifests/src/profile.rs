@@ -25,6 +25,11 @@ impl Profile {
         }
     }
 
+    /// Whether a cluster has the kinds of the Prometheus Operator: OpenShift always serves them.
+    pub(crate) const fn is_monitored(self) -> bool {
+        matches!(self, Self::OpenShift)
+    }
+
     /// The options of the controller that only this profile has.
     pub(crate) const fn arguments(self) -> &'static [&'static str] {
         match self {

@@ -18,13 +18,25 @@ pub enum ManifestsError {
         /// What is wrong.
         message: String,
     },
+    /// The chart cannot be written, which is a bug.
+    #[error("the chart cannot be written: {message}")]
+    Chart {
+        /// What is wrong.
+        message: String,
+    },
+    /// YAML cannot be written, which is a bug.
+    #[error("YAML cannot be written: {message}")]
+    Yaml {
+        /// What is wrong.
+        message: String,
+    },
     /// The CRDs cannot be written as JSON, which is a bug.
     #[error("a CRD cannot be written")]
     Crd(#[source] serde_json::Error),
 }
 
 /// The kinds in the order in which they are applied: what others refer to comes first, and what an API server may not serve comes last.
-const ORDER: &[&str] = &[
+pub(crate) const ORDER: &[&str] = &[
     "Namespace",
     "CustomResourceDefinition",
     "ResourceQuota",
@@ -53,7 +65,7 @@ pub fn objects(settings: &Settings) -> Result<Vec<Value>, ManifestsError> {
     settings.check()?;
     let crds: Result<Vec<Value>, _> = chandler_api::crds().iter().map(serde_json::to_value).collect();
     let mut objects = crds.map_err(ManifestsError::Crd)?;
-    for (file, _) in FILES.iter().filter(|(_, is_selected)| is_selected(settings)) {
+    for (file, _) in FILES.iter().filter(|(_, selected)| (selected.holds)(settings)) {
         for object in file.objects()? {
             let adapted = adapt(object, settings);
             let adapted = adapted.map_err(|message| ManifestsError::File { name: file.name, message })?;
@@ -64,6 +76,7 @@ pub fn objects(settings: &Settings) -> Result<Vec<Value>, ManifestsError> {
     Ok(objects)
 }
 
+/// The place of an object in [`ORDER`].
 pub(crate) fn rank(object: &Value) -> usize {
     let kind = object.get("kind").and_then(Value::as_str);
     ORDER.iter().position(|known| kind == Some(known)).unwrap_or(ORDER.len())

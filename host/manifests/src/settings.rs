@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
 
-use crate::{NAMESPACE, PLACEHOLDER, Profile, VERSION, table::SETTINGS};
+use crate::{NAMESPACE, PLACEHOLDER, Profile, VERSION, condition::CONTRADICTIONS, table::SETTINGS};
 
 /// A setting is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +40,16 @@ pub enum Permissions {
     ClusterAdmin,
 }
 
+impl Permissions {
+    /// The value of the setting.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::ServiceAccounts => "service-accounts",
+            Self::ClusterAdmin => "cluster-admin",
+        }
+    }
+}
+
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
@@ -48,6 +58,16 @@ pub enum LogFormat {
     Json,
     /// Human-readable text.
     Text,
+}
+
+impl LogFormat {
+    /// The value of the setting.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Text => "text",
+        }
+    }
 }
 
 /// Requests and limits of the container, as quantities.
@@ -127,8 +147,7 @@ pub struct Settings {
 impl Settings {
     /// The defaults of a profile.
     pub fn of(profile: Profile) -> Self {
-        // OpenShift always serves the kinds of the Prometheus Operator.
-        let monitored = profile == Profile::OpenShift;
+        let monitored = profile.is_monitored();
         Self {
             profile,
             image: None,
@@ -172,30 +191,8 @@ impl Settings {
     /// # Errors
     /// [`SettingError::Contradiction`].
     pub fn check(&self) -> Result<(), SettingError> {
-        let clustered = self.permissions == Permissions::ClusterAdmin;
-        let several = self.replicas.is_some_and(|replicas| replicas > 1);
-        let contradictions = [
-            (
-                clustered && self.profile == Profile::MultiTenant,
-                "permissions=cluster-admin contradicts the profile multi-tenant, in which every bundle is installed with the permissions \
-                 of an account: omit one of them",
-            ),
-            (
-                self.content && several && self.cache_claim.is_none(),
-                "content=true with several replicas needs cache.claim=NAME, the claim of a ReadWriteMany volume: uploads are in the \
-                 cache of one replica, and another one that becomes the leader would lack them. Omit replicas to run one",
-            ),
-            (
-                !self.metrics && self.metrics_tls_secret.is_some(),
-                "metrics.tlsSecret has no effect with metrics=false: omit one of them",
-            ),
-            (
-                !self.metrics && self.service_monitor,
-                "monitoring.serviceMonitor=true needs the metrics, and metrics is false: omit one of them",
-            ),
-        ];
-        let found = contradictions.into_iter().find(|(contradicts, _)| *contradicts);
-        found.map_or(Ok(()), |(_, what)| Err(SettingError::Contradiction(what)))
+        let found = CONTRADICTIONS.iter().find(|found| (found.condition.holds)(self));
+        found.map_or(Ok(()), |found| Err(SettingError::Contradiction(found.message)))
     }
 
     /// The image: the one that was chosen, or the placeholder with the version of this build.
@@ -207,11 +204,5 @@ impl Settings {
     /// usable on several nodes.
     pub fn replicas(&self) -> u8 {
         self.replicas.unwrap_or(if self.content || self.cache_claim.is_some() { 1 } else { 2 })
-    }
-
-    /// Whether the roles `edit` and `admin` may write BundleDeployments. Their users may name only accounts that they may impersonate, if
-    /// the admission policies apply, and nothing is installed without an account.
-    pub fn users_may_write(&self) -> bool {
-        self.admission_policies && self.permissions == Permissions::ServiceAccounts
     }
 }

@@ -1,7 +1,11 @@
 //! All settings: their keys, their values, what they mean, and how they change [`Settings`].
 
+use serde_json::{Value, json};
+
 use crate::{
     LogFormat, Permissions, Settings,
+    deployment::LINUX,
+    form::Form,
     values::{self, Refused},
 };
 
@@ -16,8 +20,21 @@ pub struct Setting {
     pub default: &'static str,
     /// What it does, in one line.
     pub what: &'static str,
+    /// Where the value is in the values of the chart; empty for the one that the release of a chart has.
+    pub chart: &'static str,
+    /// Which values there are in the values of the chart.
+    pub(crate) form: Form,
+    /// The value in the values of the chart.
+    pub(crate) read: fn(&Settings) -> Value,
     /// Changes the settings.
     pub(crate) change: fn(&mut Settings, &str) -> Result<(), Refused>,
+}
+
+impl Setting {
+    /// What it does in the chart, in one line.
+    pub(crate) fn chart_what(&self) -> &'static str {
+        self.form.what().unwrap_or(self.what)
+    }
 }
 
 /// Sets a field to the parsed value.
@@ -47,6 +64,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "IMAGE",
         default: "a placeholder, with the version of this command as its tag",
         what: "the image of the controller",
+        chart: "image",
+        form: Form::Image,
+        read: |settings| json!(settings.image()),
         change: optional!(image, values::image),
     },
     Setting {
@@ -54,6 +74,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "SECRET",
         default: "none",
         what: "Secret that the kubelet pulls the image with",
+        chart: "imagePullSecret",
+        form: Form::Name,
+        read: |settings| json!(settings.image_pull_secret.as_deref().unwrap_or_default()),
         change: optional!(image_pull_secret, values::name),
     },
     Setting {
@@ -61,6 +84,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "NAMESPACE",
         default: "chandler-system",
         what: "namespace of the controller; the policies follow. Cluster-scoped objects have fixed names: one installation per cluster",
+        chart: "",
+        form: Form::Release,
+        read: |_| Value::Null,
         change: field!(namespace, values::label),
     },
     Setting {
@@ -68,6 +94,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "NUMBER",
         default: "2; 1 with content or cache.claim",
         what: "one replica works, the others wait for the Lease",
+        chart: "replicas",
+        form: Form::Replicas,
+        read: |settings| json!(settings.replicas),
         change: optional!(replicas, values::replicas),
     },
     Setting {
@@ -75,6 +104,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "service-accounts|cluster-admin",
         default: "service-accounts",
         what: "cluster-admin installs bundles without an account: every user who may create a BundleDeployment is an administrator",
+        chart: "permissions",
+        form: Form::Choice(&["service-accounts", "cluster-admin"]),
+        read: |settings| json!(settings.permissions.name()),
         change: field!(permissions, permissions),
     },
     Setting {
@@ -82,6 +114,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "true|false",
         default: "true",
         what: "the ValidatingAdmissionPolicies (Kubernetes 1.30 and later)",
+        chart: "admissionPolicies",
+        form: Form::Boolean,
+        read: |settings| json!(settings.admission_policies),
         change: field!(admission_policies, values::boolean),
     },
     Setting {
@@ -89,6 +124,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "true|false",
         default: "false",
         what: "permission to list and watch the kinds of most bundles: fewer watches",
+        chart: "watch",
+        form: Form::Boolean,
+        read: |settings| json!(settings.watch),
         change: field!(watch, values::boolean),
     },
     Setting {
@@ -96,6 +134,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "true|false",
         default: "true",
         what: "serve metrics on port 9443",
+        chart: "metrics.enabled",
+        form: Form::Boolean,
+        read: |settings| json!(settings.metrics),
         change: field!(metrics, values::boolean),
     },
     Setting {
@@ -103,6 +144,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "SECRET",
         default: "the controller makes a certificate",
         what: "Secret of type kubernetes.io/tls for the metrics, with the authority in ca.crt",
+        chart: "metrics.tlsSecret",
+        form: Form::Name,
+        read: |settings| json!(settings.metrics_tls_secret.as_deref().unwrap_or_default()),
         change: optional!(metrics_tls_secret, values::name),
     },
     Setting {
@@ -110,6 +154,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "true|false",
         default: "false",
         what: "serve content and accept uploads on port 8443: one replica, since only the one with the Lease serves",
+        chart: "content",
+        form: Form::Boolean,
+        read: |settings| json!(settings.content),
         change: field!(content, values::boolean),
     },
     Setting {
@@ -117,6 +164,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "CLAIM",
         default: "a volume that ends with the Pod",
         what: "PersistentVolumeClaim of the caches and uploads; several replicas need a ReadWriteMany volume",
+        chart: "cache.claim",
+        form: Form::Name,
+        read: |settings| json!(settings.cache_claim.as_deref().unwrap_or_default()),
         change: optional!(cache_claim, values::name),
     },
     Setting {
@@ -124,6 +174,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "json|text",
         default: "json",
         what: "format of log lines",
+        chart: "logFormat",
+        form: Form::Choice(&["json", "text"]),
+        read: |settings| json!(settings.log_format.name()),
         change: field!(log_format, log_format),
     },
     Setting {
@@ -131,6 +184,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "CLASS",
         default: "system-cluster-critical",
         what: "priority class of the Pods; empty for none",
+        chart: "priorityClass",
+        form: Form::Name,
+        read: |settings| json!(settings.priority_class.as_deref().unwrap_or_default()),
         change: |settings, text| {
             settings.priority_class = if text.is_empty() { None } else { Some(values::name(text)?) };
             Ok(())
@@ -141,6 +197,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "QUANTITY",
         default: "100m",
         what: "requested processor time",
+        chart: "resources.requests.cpu",
+        form: Form::Quantity,
+        read: |settings| json!(settings.resources.requests_cpu),
         change: field!(resources.requests_cpu, values::quantity),
     },
     Setting {
@@ -148,6 +207,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "QUANTITY",
         default: "256Mi",
         what: "requested memory",
+        chart: "resources.requests.memory",
+        form: Form::Quantity,
+        read: |settings| json!(settings.resources.requests_memory),
         change: field!(resources.requests_memory, values::quantity),
     },
     Setting {
@@ -155,6 +217,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "QUANTITY",
         default: "unlimited",
         what: "limit of processor time",
+        chart: "resources.limits.cpu",
+        form: Form::OptionalQuantity,
+        read: |settings| json!(settings.resources.limits_cpu.as_deref().unwrap_or_default()),
         change: optional!(resources.limits_cpu, values::quantity),
     },
     Setting {
@@ -162,6 +227,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "QUANTITY",
         default: "1Gi",
         what: "limit of memory; leave room for the calls of two provisioners",
+        chart: "resources.limits.memory",
+        form: Form::Quantity,
+        read: |settings| json!(settings.resources.limits_memory),
         change: field!(resources.limits_memory, values::quantity),
     },
     Setting {
@@ -169,6 +237,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "KEY=VALUE,...",
         default: "kubernetes.io/os=linux",
         what: "further labels of the nodes",
+        chart: "nodeSelector",
+        form: Form::Labels,
+        read: labels,
         change: field!(node_selector, values::labels),
     },
     Setting {
@@ -176,6 +247,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "KEY=VALUE:EFFECT,...",
         default: "none",
         what: "taints of nodes that do not matter, as kubectl taint writes them; * for all",
+        chart: "tolerations",
+        form: Form::Tolerations,
+        read: |settings| json!(settings.tolerations),
         change: field!(tolerations, values::tolerations),
     },
     Setting {
@@ -183,6 +257,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "true|false",
         default: "true",
         what: "a NetworkPolicy that admits connections for metrics and content only",
+        chart: "networkPolicy",
+        form: Form::Boolean,
+        read: |settings| json!(settings.network_policy),
         change: field!(network_policy, values::boolean),
     },
     Setting {
@@ -190,6 +267,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "true|false",
         default: "false; true on openshift",
         what: "a ServiceMonitor (Prometheus Operator)",
+        chart: "monitoring.serviceMonitor",
+        form: Form::BooleanOfProfile,
+        read: |settings| unless(settings.service_monitor, settings.profile.is_monitored()),
         change: field!(service_monitor, values::boolean),
     },
     Setting {
@@ -197,6 +277,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "true|false",
         default: "false; true on openshift",
         what: "a PrometheusRule with the alerts of docs/monitoring.md",
+        chart: "monitoring.rules",
+        form: Form::BooleanOfProfile,
+        read: |settings| unless(settings.rules, settings.profile.is_monitored()),
         change: field!(rules, values::boolean),
     },
     Setting {
@@ -204,6 +287,9 @@ pub const SETTINGS: &[Setting] = &[
         value: "true|false",
         default: "false",
         what: "a ConfigMap with a dashboard for Grafana",
+        chart: "monitoring.dashboard",
+        form: Form::Boolean,
+        read: |settings| json!(settings.dashboard),
         change: field!(dashboard, values::boolean),
     },
     Setting {
@@ -211,8 +297,11 @@ pub const SETTINGS: &[Setting] = &[
         value: "OPTION",
         default: "none",
         what: "a further option of `chandler controller`, such as arg=--concurrency=16. Repeatable",
+        chart: "args",
+        form: Form::Options,
+        read: |settings| json!(settings.arguments),
         change: |settings, text| {
-            if !text.starts_with("--") {
+            if !text.starts_with("--") || text.contains(char::is_control) {
                 return Err(
                     "write an option of `chandler controller` with its value, such as --concurrency=16".to_owned()
                 );
@@ -237,4 +326,16 @@ fn log_format(text: &str) -> Result<LogFormat, Refused> {
         "text" => Ok(LogFormat::Text),
         _ => Err("write json or text".to_owned()),
     }
+}
+
+/// Labels of nodes, with the one that the Deployment has anyway: values of a chart are merged.
+fn labels(settings: &Settings) -> Value {
+    let mut labels = settings.node_selector.clone();
+    labels.entry(LINUX.0.to_owned()).or_insert_with(|| LINUX.1.to_owned());
+    json!(labels)
+}
+
+/// A value that is not the default, or null: the profile decides.
+fn unless(value: bool, default: bool) -> Value {
+    if value == default { Value::Null } else { json!(value) }
 }

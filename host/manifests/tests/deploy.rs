@@ -1,7 +1,5 @@
 //! `deploy/` is what `chandler manifests` prints without options, for people who apply files and for kustomize.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "test helpers may panic, too")]
-
 use std::{collections::BTreeMap, fs, path::PathBuf, process::Command};
 
 use chandler_manifests::{PLACEHOLDER, Profile, Settings, VERSION, objects};

@@ -1,7 +1,5 @@
 //! The alerts and the dashboard use metrics that exist, and docs/monitoring.md says for each alert what to do.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "test helpers may panic, too")]
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

@@ -105,6 +105,23 @@ pub fn promtool() -> Option<PathBuf> {
     works.then(|| PathBuf::from("promtool"))
 }
 
+/// The program helm. Prints the reason for skipping if there is none, also where tests may not be skipped if `CHANDLER_TESTS_WITHOUT` lists it:
+/// the chart is also rendered without it.
+///
+/// # Panics
+///
+/// If there is none and tests may not be skipped.
+pub fn helm() -> Option<PathBuf> {
+    if is_waived("helm") {
+        return None;
+    }
+    let works = Command::new("helm").arg("version").output().is_ok_and(|output| output.status.success());
+    if !works {
+        skip("there is no helm on the PATH (https://helm.sh/docs/intro/install)");
+    }
+    works.then(|| PathBuf::from("helm"))
+}
+
 /// The program runc, if this process may run containers with it. Prints the reason for skipping if not, also where tests may not be skipped
 /// if `CHANDLER_TESTS_WITHOUT` lists it: a machine need not have it.
 ///

@@ -30,11 +30,9 @@ fn rootfs(chandler: &Path) -> RootFileSystem {
     }
 }
 
-/// The `chandler` of the tests. Cargo builds it before it runs the tests of the workspace; built by a test, it would be compiled again, since
-/// cargo sets other variables there.
+/// The `chandler` of the tests.
 fn chandler() -> PathBuf {
-    let built = command::target_directory().join("debug").join("chandler");
-    if built.is_file() { built } else { PathBuf::from(command::program("chandler").unwrap().get_program()) }
+    command::tested("chandler")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,6 +12,7 @@ const RECIPES: &[&str] = &[
     "To add a metric",
     "To add a built-in provisioner",
     "To add a setting",
+    "To add a setting of the installation",
     "To add a command",
     "To add a field of our API",
     "To add a kind",

@@ -1,9 +1,9 @@
 //! `chandler manifests`.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, path::PathBuf};
 
 use chandler_catalog::names::similar;
-use chandler_manifests::{ManifestsError, Permissions, Profile, SETTINGS, SettingError, Settings};
+use chandler_manifests::{Bundle, ManifestsError, Permissions, Profile, SETTINGS, SettingError, Settings};
 use clap::Parser as _;
 use serde_json::Value;
 
@@ -13,7 +13,9 @@ use crate::{
     view::{
         output::{self, Format},
         terminal::Terminal,
+        text::count,
     },
+    write::files::write_texts,
 };
 
 /// Print everything that a cluster needs to run the controller
@@ -31,9 +33,30 @@ pub struct Manifests {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
 
-    /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
+    /// What is made of them. All except objects are files: --to names their directory
+    #[arg(long, value_enum, value_name = "PACKAGING", default_value_t = Packaging::Objects)]
+    pub format: Packaging,
+
+    /// Directory for the files. It must not exist, or be empty
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+
+    /// Output format of the objects
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml, conflicts_with = "to")]
     pub output: Format,
+}
+
+/// What is made of the objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Packaging {
+    /// Objects on standard output
+    Objects,
+    /// A Helm chart whose values are the settings
+    Chart,
+    /// A plain+v0 bundle, for another Chandler or a release of OpenShift
+    Plain,
+    /// A registry+v1 bundle, for OLM or another Chandler
+    Registry,
 }
 
 /// What a cluster is for.
@@ -64,6 +87,8 @@ fn help() -> String {
 Output:
   Kubernetes objects on standard output, as YAML or JSON for `kubectl apply --server-side -f -`; notes on standard error.
 
+  With --to, files in a directory, and nothing on standard output.
+
 Settings:
 "
     .to_owned();
@@ -85,6 +110,10 @@ Examples:
   On OpenShift, on the nodes for infrastructure:
     chandler manifests --profile openshift --set image=registry.corp.example/chandler:v0.1.0 \\
       --set nodeSelector=node-role.kubernetes.io/infra= --set tolerations=node-role.kubernetes.io/infra:NoSchedule
+  Write a Helm chart whose default values are these settings:
+    chandler manifests --format chart --to ./chart --set image=registry.corp.example/chandler:v0.1.0
+  Write a bundle for OLM:
+    chandler manifests --format registry --to ./bundle --set image=registry.corp.example/chandler:v0.1.0
   Show what would change:
     chandler manifests --set image=registry.corp.example/chandler:v0.2.0 | kubectl diff --server-side -f -",
     );
@@ -98,16 +127,71 @@ impl Manifests {
         for setting in &self.settings {
             settings.set(setting).map_err(refused)?;
         }
-        let objects = chandler_manifests::objects(&settings).map_err(|error| match error {
-            ManifestsError::Setting(error) => refused(error),
-            other => CommandError::failed("failed to make the manifests").because(&other),
-        })?;
+        let objects = chandler_manifests::objects(&settings).map_err(failed)?;
         check_arguments(&objects)?;
-        output::print(&output::write(&objects, self.output)?)?;
+        match (self.files(&settings)?, &self.to) {
+            (None, None) => output::print(&output::write(&objects, self.output)?)?,
+            (Some(bundle), Some(directory)) => {
+                write_texts(&bundle.files, directory)?;
+                terminal.line(format!("wrote {} into {}", count(bundle.files.len(), "file"), directory.display()));
+                if !bundle.omitted.is_empty() {
+                    terminal.line(format!("note: the bundle lacks what its format cannot hold: {}", omitted(&bundle)));
+                }
+            }
+            (Some(_), None) => {
+                return Err(CommandError::usage("this format consists of files: name their directory with --to DIR"));
+            }
+            (None, Some(_)) => {
+                return Err(CommandError::usage(
+                    "--to needs a --format that consists of files: chart, plain or registry",
+                ));
+            }
+        }
         for note in notes(&settings) {
             terminal.line(format!("note: {note}"));
         }
+        if self.format == Packaging::Registry && settings.admission_policies {
+            terminal.line(
+                "note: apply deploy/admission-policies.yaml beside the bundle: without it, every user who may write a BundleDeployment may \
+                 name every account",
+            );
+        }
         Ok(())
+    }
+
+    /// The files of the format; `None` if it is printed.
+    fn files(&self, settings: &Settings) -> Result<Option<Bundle>, CommandError> {
+        let files = match self.format {
+            Packaging::Objects => return Ok(None),
+            Packaging::Chart => chandler_manifests::chart(settings).map(|files| Bundle { files, omitted: Vec::new() }),
+            Packaging::Plain => chandler_manifests::plain(settings),
+            Packaging::Registry => chandler_manifests::registry(settings),
+        };
+        files.map(Some).map_err(failed)
+    }
+}
+
+/// What a bundle lacks, by kind: names, or a number if there are many.
+fn omitted(bundle: &Bundle) -> String {
+    let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (kind, name) in bundle.omitted.iter().filter_map(|object| object.split_once(' ')) {
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, names)) => names.push(name),
+            None => kinds.push((kind, vec![name])),
+        }
+    }
+    let kinds = kinds.into_iter().map(|(kind, names)| match names.len() {
+        1 | 2 => format!("{kind} {}", names.join(" and ")),
+        number => format!("{number} objects of kind {kind}"),
+    });
+    kinds.collect::<Vec<_>>().join(", ")
+}
+
+/// The settings contradict each other, or something that is a bug.
+fn failed(error: ManifestsError) -> CommandError {
+    match error {
+        ManifestsError::Setting(error) => refused(error),
+        other => CommandError::failed("failed to make the manifests").because(&other),
     }
 }
 
@@ -215,6 +299,8 @@ mod tests {
             let manifests = Manifests {
                 profile: ProfileArgument::Standalone,
                 settings: vec![setting.to_owned()],
+                format: Packaging::Objects,
+                to: None,
                 output: Format::Json,
             };
             let error = manifests.run(&Terminal::output()).unwrap_err();

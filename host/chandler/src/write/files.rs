@@ -1,6 +1,7 @@
 //! The files of a bundle on the disk.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io::{self, Write as _},
     path::Path,
@@ -28,21 +29,38 @@ pub fn entries(content: &dyn Content) -> Vec<Entry> {
 
 /// Writes the files of a bundle into a directory, which must be empty if it exists.
 pub fn unpack(content: &dyn Content, directory: &Path) -> Result<(), CommandError> {
-    let failed = |error: &io::Error, path: &Path| {
-        CommandError::failed(format!("failed to write {}", path.display())).because(error)
-    };
-    fs::create_dir_all(directory).map_err(|error| failed(&error, directory))?;
-    let mut found = fs::read_dir(directory).map_err(|error| failed(&error, directory))?;
-    if found.next().is_some() {
-        return Err(CommandError::usage(format!("{} is not empty", directory.display()))
-            .hint("name a directory that does not exist: nothing is overwritten"));
-    }
+    create_empty(directory)?;
     for entry in entries(content) {
         // The path of an entry has no `..` and no leading slash: content with such paths does not exist.
         let path = directory.join(&entry.path);
         write(content, &entry, &path).map_err(|error| failed(&error, &path))?;
     }
     Ok(())
+}
+
+/// Writes texts by path into a directory, which must be empty if it exists. The paths are relative and have no `..`.
+pub fn write_texts(files: &BTreeMap<String, String>, directory: &Path) -> Result<(), CommandError> {
+    create_empty(directory)?;
+    for (path, text) in files {
+        let path = directory.join(path);
+        let parents = path.parent().map_or(Ok(()), fs::create_dir_all);
+        parents.and_then(|()| fs::write(&path, text)).map_err(|error| failed(&error, &path))?;
+    }
+    Ok(())
+}
+
+fn create_empty(directory: &Path) -> Result<(), CommandError> {
+    fs::create_dir_all(directory).map_err(|error| failed(&error, directory))?;
+    let mut found = fs::read_dir(directory).map_err(|error| failed(&error, directory))?;
+    if found.next().is_some() {
+        return Err(CommandError::usage(format!("{} is not empty", directory.display()))
+            .hint("name a directory that does not exist: nothing is overwritten"));
+    }
+    Ok(())
+}
+
+fn failed(error: &io::Error, path: &Path) -> CommandError {
+    CommandError::failed(format!("failed to write {}", path.display())).because(error)
 }
 
 fn write(content: &dyn Content, entry: &Entry, path: &Path) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! `chandler manifests`, and the Deployment in deploy/controller.yaml: it fits the command and the Pod Security Standard that its namespace
 //! enforces.
 
+mod bundles;
 mod checked;
 mod installed;
 
@@ -48,6 +49,33 @@ fn both_formats_have_the_same_objects() {
         assert_eq!(shown(item), shown(document));
     }
     assert_eq!((&list["kind"], &list["apiVersion"]), (&json!("List"), &json!("v1")));
+}
+
+#[test]
+fn files_are_written_into_a_directory_that_is_empty() {
+    let directory = tempfile::tempdir().unwrap();
+    let chart = directory.path().join("chart");
+    let chart = chart.to_str().unwrap();
+    let line = ["manifests", "--format", "chart", "--to", chart, "--set", "image=registry.corp.example/chandler:v1"];
+    let written = chandler(line, "");
+    assert_eq!((written.code, written.stdout.as_str()), (Some(0), ""), "{}", written.stderr);
+    insta::assert_snapshot!(written.stderr.replace(chart, "DIR"), @"wrote 31 files into DIR");
+    let values = fs::read_to_string(directory.path().join("chart/values.yaml")).unwrap();
+    assert!(values.contains("\nimage: registry.corp.example/chandler:v1\n"), "{values}");
+    assert!(directory.path().join("chart/templates/controller.yaml").is_file());
+    for (line, words) in [
+        (line.as_slice(), "is not empty"),
+        (&["manifests", "--format", "plain"], "name their directory with --to DIR"),
+        (&["manifests", "--to", "/nonexistent"], "chart, plain or registry"),
+        (
+            &["manifests", "--format", "chart", "--to", "/nonexistent", "--set", "replicas=9"],
+            "is not a value of replicas",
+        ),
+    ] {
+        let refused = chandler(line, "");
+        assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{line:?}");
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    }
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub(super) async fn apply(client: &Client, objects: &[Value], dry_run: bool) -> 
     unserved
 }
 
-async fn cluster() -> Cluster {
+pub(super) async fn cluster() -> Cluster {
     Cluster::embedded(Options::default()).await
 }
 
@@ -82,7 +82,7 @@ async fn a_control_plane_accepts_every_object_twice_and_a_dry_run() {
 }
 
 /// The process of the controller, which ends with the test.
-struct Controller(Child);
+pub(super) struct Controller(Child);
 
 impl Drop for Controller {
     fn drop(&mut self) {
@@ -109,7 +109,7 @@ pub(super) fn write(path: &Path, text: &str) {
 }
 
 /// Starts the controller with the arguments of the Deployment, on ports that are free.
-fn start(objects: &[Value], kubeconfig: &Path, cache: &Path, log: &Path) -> Controller {
+pub(super) fn start(objects: &[Value], kubeconfig: &Path, cache: &Path, log: &Path) -> Controller {
     let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
     let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
     let mut command: Command = command(cache);
@@ -124,33 +124,37 @@ fn start(objects: &[Value], kubeconfig: &Path, cache: &Path, log: &Path) -> Cont
     Controller(command.spawn().unwrap())
 }
 
+/// The account `deployer` in the namespace `shop`, which installs the bundle `bell`, and which the controller of a namespace may impersonate.
+pub(super) fn tenant(controller: &str) -> Vec<Value> {
+    let tenant = fs::read_to_string(crate::support::root().join("deploy/rbac-service-account.yaml")).unwrap();
+    let tenant = tenant.replace("chandler-system", controller);
+    let mut tenant: Vec<Value> = serde_saphyr::from_multiple(&tenant).unwrap();
+    tenant[0]["metadata"]["annotations"] = json!({"chandler.dev/bundledeployments": "bell"});
+    tenant.insert(0, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
+    let group = "rbac.authorization.k8s.io";
+    tenant.push(json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
+        "metadata": {"name": "deployer-installs", "namespace": "shop"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "shop"}]}));
+    // The account writes an owner reference to the BundleDeployment: `chandler rbac` prints this, too.
+    tenant.push(json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "owns-bell"},
+        "rules": [{"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments/finalizers"],
+                   "resourceNames": ["bell"], "verbs": ["update"]}]}));
+    tenant.push(
+        json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "owns-bell"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "owns-bell"},
+        "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "shop"}]}),
+    );
+    tenant
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_replicas_with_the_printed_options_and_permissions_install_a_bundle() {
     for profile in ["standalone", "multi-tenant"] {
         let (cluster, objects) = (cluster().await, objects(&["--profile", profile]));
         let (client, dev) = (cluster.client(), cluster.devcluster().unwrap());
         apply(&client, &objects, false).await;
-        let tenant = fs::read_to_string(crate::support::root().join("deploy/rbac-service-account.yaml")).unwrap();
-        let mut tenant: Vec<Value> = serde_saphyr::from_multiple(&tenant).unwrap();
-        tenant[0]["metadata"]["annotations"] = json!({"chandler.dev/bundledeployments": "bell"});
-        tenant.insert(0, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
-        let group = "rbac.authorization.k8s.io";
-        tenant.push(json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
-            "metadata": {"name": "deployer-installs", "namespace": "shop"},
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "admin"},
-            "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "shop"}]}));
-        // The account writes an owner reference to the BundleDeployment: `chandler rbac` prints this, too.
-        tenant.push(
-            json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "owns-bell"},
-            "rules": [{"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments/finalizers"],
-                       "resourceNames": ["bell"], "verbs": ["update"]}]}),
-        );
-        tenant.push(
-            json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "owns-bell"},
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "owns-bell"},
-            "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "shop"}]}),
-        );
-        apply(&client, &tenant, false).await;
+        apply(&client, &tenant("chandler-system"), false).await;
 
         let directory = tempfile::tempdir().unwrap();
         let place = |name: &str| directory.path().join(name);

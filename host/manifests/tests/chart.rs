@@ -1,0 +1,53 @@
+//! The chart makes the objects that `chandler manifests` prints, for every profile and setting, and refuses the same values.
+
+mod equality;
+mod files;
+mod helm;
+mod schema;
+
+use std::sync::LazyLock;
+
+use chandler_manifests::{Profile, Settings, chart};
+
+/// The chart of the defaults.
+fn defaults() -> &'static helm::Chart {
+    static DEFAULTS: LazyLock<helm::Chart> = LazyLock::new(|| chart(&Settings::of(Profile::Standalone)).unwrap());
+    &DEFAULTS
+}
+
+/// An example of each setting, in the order of the table.
+const EXAMPLES: [(&str, &str); 24] = [
+    ("image", "registry.corp.example:5000/platform/chandler:v1"),
+    ("imagePullSecret", "pull.secret"),
+    ("namespace", "123"),
+    ("replicas", "3"),
+    ("permissions", "cluster-admin"),
+    ("admissionPolicies", "false"),
+    ("watch", "true"),
+    ("metrics", "false"),
+    ("metrics.tlsSecret", "metrics"),
+    ("content", "true"),
+    ("cache.claim", "cache"),
+    ("logFormat", "text"),
+    ("priorityClass", "platform"),
+    ("resources.requests.cpu", "1"),
+    ("resources.requests.memory", "1Gi"),
+    ("resources.limits.cpu", "2"),
+    ("resources.limits.memory", "2Gi"),
+    ("nodeSelector", "node-role.kubernetes.io/infra=,kubernetes.io/os=true"),
+    ("tolerations", "node-role.kubernetes.io/infra,dedicated=true:NoExecute"),
+    ("networkPolicy", "false"),
+    ("monitoring.serviceMonitor", "true"),
+    ("monitoring.rules", "true"),
+    ("monitoring.dashboard", "true"),
+    ("arg", "--pull-secrets-of=chandler"),
+];
+
+/// Settings of a profile with examples of some.
+fn settings(profile: Profile, chosen: impl IntoIterator<Item = (&'static str, &'static str)>) -> Settings {
+    let mut settings = Settings::of(profile);
+    for (key, value) in chosen {
+        settings.set(&format!("{key}={value}")).unwrap();
+    }
+    settings
+}
