@@ -64,11 +64,11 @@ fn one_by_one(text: &str) -> String {
     shown
 }
 
-/// Characters that hide, reorder or control text, by their Unicode properties, and the annotation characters.
+/// Characters that hide, reorder or control text, by their Unicode properties, the empty pattern of Braille, and the annotation characters.
 fn is_hidden() -> &'static Regex {
     static HIDDEN: OnceLock<Regex> = OnceLock::new();
     HIDDEN.get_or_init(|| {
-        let class = r"[[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\x{FFF0}-\x{FFFB}]--[\n\t]]";
+        let class = r"[[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\x{2800}\x{FFF0}-\x{FFFB}]--[\n\t]]";
         Regex::new(class).expect("a class")
     })
 }
