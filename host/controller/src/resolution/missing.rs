@@ -1,7 +1,7 @@
 //! The selected catalogs that are not ready, and what is not decided without them.
 //!
 //! A controller that starts with an empty cache, such as the other replica, knows for a moment only some of the catalogs, or none. A registry may
-//! also be away for long. What is installed stays as it is meanwhile, although other catalogs may offer something else.
+//! also be away for long. Installed packages stay as they are meanwhile, although other catalogs may offer something else.
 
 use std::fmt;
 
