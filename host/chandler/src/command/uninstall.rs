@@ -17,7 +17,9 @@ use crate::{
     },
     confirmation,
     read::{
-        cluster, preview,
+        cluster,
+        installation_evidence::{self, InstallationEvidence},
+        preview,
         uninstallation::{self, Controller, Decision, Held, Part},
     },
     signals,
@@ -30,6 +32,7 @@ use crate::{
 };
 
 mod plan;
+mod refusals;
 mod steps;
 
 /// Remove the controller from the cluster, and keep or delete what it installed
@@ -118,6 +121,18 @@ struct Found {
     parts: Vec<Part>,
     is_locked: bool,
     controller: Controller,
+    evidence: InstallationEvidence,
+}
+
+impl Found {
+    /// Whether nothing of Chandler is on the cluster. A namespace in which it is not installed does not count, nor does what is in it.
+    fn is_nothing(&self, namespace: &str) -> bool {
+        let is_in_namespace = |part: &Part| {
+            steps::is_namespace(part, namespace) || part.key.namespace.as_deref() == Some(namespace)
+        };
+        let has_parts = self.parts.iter().any(|part| self.evidence.is_installed || !is_in_namespace(part));
+        self.held.is_empty() && !has_parts && !self.is_locked
+    }
 }
 
 impl Uninstall {
@@ -129,7 +144,7 @@ impl Uninstall {
         }
         let client = cluster::client(&self.connection.options()).await?;
         let found = self.find(&client).await?;
-        if found.held.is_empty() && found.parts.is_empty() && !found.is_locked {
+        if found.is_nothing(&self.controller.system_namespace) {
             output::print(&output::data(&Uninstallation::default(), self.output, String::new)?)?;
             terminal.line("Chandler is not installed on this cluster: nothing to uninstall");
             return Ok(());
@@ -181,6 +196,7 @@ impl Uninstall {
             parts: uninstallation::parts(client, namespace).await?,
             is_locked: !uninstallation::lock(client).await?.is_empty(),
             controller: uninstallation::controller(client, namespace).await?,
+            evidence: installation_evidence::evidence(client, namespace).await?,
         })
     }
 
@@ -215,6 +231,7 @@ impl Uninstall {
 
     /// Refuses to work without a controller that removes the finalizers, or beside one that does.
     fn check(&self, found: &Found) -> Result<(), CommandError> {
+        refusals::check_place(&found.evidence, &self.controller.system_namespace, self.keep_namespace)?;
         let needs_controller = found.held.iter().any(plan::is_finalized);
         match &found.controller {
             Controller::Holds(holder) if self.without_controller => Err(CommandError::refused(format!(

@@ -13,6 +13,7 @@ use crate::{
     CommandError,
     read::{
         cluster,
+        installation_evidence::CONTROLLER,
         uninstallation::{self, Controller, Held, Part},
     },
     view::{progress::Progress, terminal::Terminal, text::count},
@@ -34,6 +35,7 @@ pub(super) enum Stage {
     Crds,
     /// Permissions, Services and the rest.
     Rest,
+    /// The account of the controller, which shows a second run where Chandler is installed, and the namespace.
     Namespace,
 }
 
@@ -45,6 +47,7 @@ pub(super) fn stage(part: &Part) -> Stage {
         "ValidatingAdmissionPolicy" => Stage::Policies,
         "CustomResourceDefinition" => Stage::Crds,
         "Namespace" => Stage::Namespace,
+        "ServiceAccount" if part.key.name == CONTROLLER => Stage::Namespace,
         _ => Stage::Rest,
     }
 }
@@ -105,9 +108,7 @@ impl<'a> Removal<'a> {
         }
         self.delete(Stage::Crds).await?;
         self.delete(Stage::Rest).await?;
-        if !self.options.keep_namespace {
-            self.delete(Stage::Namespace).await?;
-        }
+        self.delete(Stage::Namespace).await?;
         self.unlock().await
     }
 

@@ -1,0 +1,77 @@
+//! When nothing is uninstalled: pure decisions on what was found, before anything is written.
+
+use crate::{
+    CommandError,
+    read::installation_evidence::{InstallationEvidence, NamespaceState},
+    view::text::one_line,
+};
+
+/// Namespaces that are never deleted: every cluster has them.
+fn is_of_cluster(namespace: &str) -> bool {
+    namespace == "default" || namespace.starts_with("kube-")
+}
+
+/// Refuses to delete a namespace that is not Chandler's, and to uninstall the installation of another system namespace.
+pub(super) fn check_place(
+    evidence: &InstallationEvidence,
+    namespace: &str,
+    keeps_namespace: bool,
+) -> Result<(), CommandError> {
+    if is_of_cluster(namespace) && !keeps_namespace {
+        return Err(CommandError::refused(format!("the namespace {namespace} belongs to the cluster, and is not deleted"))
+            .hint("`--keep-namespace` keeps it with everything that is not Chandler's"));
+    }
+    let other = evidence.shared.as_ref().filter(|lease| lease.holder != namespace);
+    if evidence.namespace == NamespaceState::Active && !evidence.is_installed {
+        let error = CommandError::refused(format!("Chandler is not installed in namespace {namespace}"));
+        return Err(match other {
+            Some(lease) => error.hint(elsewhere(&lease.holder)),
+            None => error.hint("`--system-namespace` names the namespace of the controller"),
+        });
+    }
+    Ok(())
+}
+
+fn elsewhere(holder: &str) -> String {
+    let holder = one_line(holder);
+    format!("the installation in namespace {holder} holds the Lease of the cluster: `--system-namespace {holder}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{read::installation_evidence::SharedLease, view::failure::FailureKind};
+
+    fn evidence(is_installed: bool, shared: Option<(&str, bool)>) -> InstallationEvidence {
+        let shared = shared.map(|(holder, is_live)| SharedLease { holder: holder.into(), is_live });
+        InstallationEvidence { namespace: NamespaceState::Active, is_installed, shared }
+    }
+
+    fn text<T: std::fmt::Debug>(done: Result<T, CommandError>) -> String {
+        let error = done.unwrap_err();
+        assert_eq!(error.kind(), FailureKind::Refused);
+        error.explained()
+    }
+
+    #[test]
+    fn a_namespace_in_which_chandler_is_not_installed_is_not_touched() {
+        let refused = text(check_place(&evidence(false, None), "shop", false));
+        assert!(refused.contains("Chandler is not installed in namespace shop"), "{refused}");
+        let refused = text(check_place(&evidence(false, Some(("chandler-system", false))), "shop", true));
+        assert!(refused.contains("--system-namespace chandler-system"), "{refused}");
+        check_place(&evidence(true, None), "shop", false).unwrap();
+        check_place(&evidence(true, Some(("shop", true))), "shop", false).unwrap();
+        for namespace in [NamespaceState::Absent, NamespaceState::Terminating] {
+            check_place(&InstallationEvidence { namespace, ..evidence(false, None) }, "shop", false).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_namespaces_of_the_cluster_are_never_deleted() {
+        for namespace in ["default", "kube-system", "kube-node-lease"] {
+            let refused = text(check_place(&evidence(true, None), namespace, false));
+            assert!(refused.contains("--keep-namespace"), "{refused}");
+            check_place(&evidence(true, None), namespace, true).unwrap();
+        }
+    }
+}
