@@ -127,9 +127,8 @@ struct Found {
 impl Found {
     /// Whether nothing of Chandler is on the cluster. A namespace in which it is not installed does not count, nor does what is in it.
     fn is_nothing(&self, namespace: &str) -> bool {
-        let is_in_namespace = |part: &Part| {
-            steps::is_namespace(part, namespace) || part.key.namespace.as_deref() == Some(namespace)
-        };
+        let is_in_namespace =
+            |part: &Part| steps::is_namespace(part, namespace) || part.key.namespace.as_deref() == Some(namespace);
         let has_parts = self.parts.iter().any(|part| self.evidence.is_installed || !is_in_namespace(part));
         self.held.is_empty() && !has_parts && !self.is_locked
     }
@@ -232,6 +231,9 @@ impl Uninstall {
     /// Refuses to work without a controller that removes the finalizers, or beside one that does.
     fn check(&self, found: &Found) -> Result<(), CommandError> {
         refusals::check_place(&found.evidence, &self.controller.system_namespace, self.keep_namespace)?;
+        if self.without_controller {
+            refusals::check_no_controller(&found.evidence)?;
+        }
         let needs_controller = found.held.iter().any(plan::is_finalized);
         match &found.controller {
             Controller::Holds(holder) if self.without_controller => Err(CommandError::refused(format!(

@@ -78,8 +78,7 @@ async fn has_controller(client: &Client, namespace: &str) -> Result<bool, Comman
     }
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
     let deployment = deployments.get_opt(CONTROLLER).await;
-    let deployment =
-        deployment.map_err(|error| not_read(&format!("Deployment {namespace}/{CONTROLLER}"), &error))?;
+    let deployment = deployment.map_err(|error| not_read(&format!("Deployment {namespace}/{CONTROLLER}"), &error))?;
     Ok(deployment.as_ref().is_some_and(runs_controller) || !leases(client, namespace).await?.is_empty())
 }
 

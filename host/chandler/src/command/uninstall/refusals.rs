@@ -18,8 +18,10 @@ pub(super) fn check_place(
     keeps_namespace: bool,
 ) -> Result<(), CommandError> {
     if is_of_cluster(namespace) && !keeps_namespace {
-        return Err(CommandError::refused(format!("the namespace {namespace} belongs to the cluster, and is not deleted"))
-            .hint("`--keep-namespace` keeps it with everything that is not Chandler's"));
+        return Err(CommandError::refused(format!(
+            "the namespace {namespace} belongs to the cluster, and is not deleted"
+        ))
+        .hint("`--keep-namespace` keeps it with everything that is not Chandler's"));
     }
     let other = evidence.shared.as_ref().filter(|lease| lease.holder != namespace);
     if evidence.namespace == NamespaceState::Active && !evidence.is_installed {
@@ -29,7 +31,27 @@ pub(super) fn check_place(
             None => error.hint("`--system-namespace` names the namespace of the controller"),
         });
     }
-    Ok(())
+    match other {
+        Some(lease) => Err(CommandError::refused(format!(
+            "another installation uses the CRDs of this cluster: namespace {} holds the Lease of the cluster",
+            one_line(&lease.holder)
+        ))
+        .hint(elsewhere(&lease.holder))
+        .hint("if it is gone, delete its Lease: `kubectl delete lease --namespace kube-system chandler-controller`")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses `--without-controller` beside a controller that works, also if only the Lease of the cluster shows it.
+pub(super) fn check_no_controller(evidence: &InstallationEvidence) -> Result<(), CommandError> {
+    match evidence.shared.as_ref().filter(|lease| lease.is_live) {
+        Some(lease) => Err(CommandError::refused(format!(
+            "a controller works here: namespace {} holds the Lease kube-system/chandler-controller",
+            one_line(&lease.holder)
+        ))
+        .hint("if it was just stopped, run this command again in a minute: its Lease expires")),
+        None => Ok(()),
+    }
 }
 
 fn elsewhere(holder: &str) -> String {
@@ -64,6 +86,20 @@ mod tests {
         for namespace in [NamespaceState::Absent, NamespaceState::Terminating] {
             check_place(&InstallationEvidence { namespace, ..evidence(false, None) }, "shop", false).unwrap();
         }
+    }
+
+    #[test]
+    fn another_installation_and_a_live_lease_of_the_cluster_count() {
+        for (is_installed, is_live) in [(true, true), (true, false)] {
+            let refused = text(check_place(&evidence(is_installed, Some(("other", is_live))), "shop", false));
+            assert!(refused.contains("--system-namespace other"), "{refused}");
+        }
+        let gone = InstallationEvidence { namespace: NamespaceState::Absent, ..evidence(false, Some(("other", true))) };
+        assert!(text(check_place(&gone, "typo", false)).contains("--system-namespace other"));
+        let refused = text(check_no_controller(&evidence(true, Some(("shop", true)))));
+        assert!(refused.contains("a controller works here: namespace shop"), "{refused}");
+        check_no_controller(&evidence(true, Some(("shop", false)))).unwrap();
+        check_no_controller(&evidence(true, None)).unwrap();
     }
 
     #[test]
