@@ -154,7 +154,7 @@ impl Uninstall {
         for line in view::uninstallation::summary(&all) {
             terminal.line(line);
         }
-        check_custom_resources(&all)?;
+        self.check_preview(&found, &all)?;
         let question = if self.keep_installed {
             "uninstall Chandler, and keep what it installed?"
         } else {
@@ -253,6 +253,16 @@ impl Uninstall {
         }
     }
 
+    /// Refuses what the preview shows and nobody decided.
+    fn check_preview(&self, found: &Found, all: &Uninstallation) -> Result<(), CommandError> {
+        let namespace = &self.controller.system_namespace;
+        check_custom_resources(all)?;
+        if !self.keep_namespace && found.parts.iter().any(|part| steps::is_namespace(part, namespace)) {
+            refusals::check_kept(all, namespace)?;
+        }
+        Ok(())
+    }
+
     async fn preview(
         &self,
         client: &Client,
@@ -288,7 +298,7 @@ impl Uninstall {
             ] {
                 keys.extend(names.iter().map(|name| namespaced(kind, namespace, name)));
             }
-            keys.retain(|key| !all.decisions.contains(key) && !all.installation.contains(key));
+            refusals::list_once(&mut all);
         }
         let tenants = ObjectKey { namespace: None, ..namespaced("Namespace", "", TENANT_NAMESPACE) };
         if uninstallation::part(client, tenants.clone()).await?.is_some() {

@@ -1,9 +1,14 @@
 //! When nothing is uninstalled: pure decisions on what was found, before anything is written.
 
+use chandler_core::ObjectKey;
+
 use crate::{
     CommandError,
     read::installation_evidence::{InstallationEvidence, NamespaceState},
-    view::text::one_line,
+    view::{
+        text::one_line,
+        uninstallation::{OwnObject, Uninstallation},
+    },
 };
 
 /// Namespaces that are never deleted: every cluster has them.
@@ -54,6 +59,53 @@ pub(super) fn check_no_controller(evidence: &InstallationEvidence) -> Result<(),
     }
 }
 
+/// The objects of bundles that stay, and are in this namespace.
+fn kept_in<'a>(all: &'a Uninstallation, namespace: &str) -> Vec<&'a ObjectKey> {
+    let previews = all.objects.iter().filter_map(|object| object.preview.as_ref());
+    let kept = previews.flat_map(|preview| &preview.orphaned);
+    kept.filter(|key| key.namespace.as_deref() == Some(namespace)).collect()
+}
+
+/// Refuses to delete a namespace with objects of bundles that stay.
+pub(super) fn check_kept(all: &Uninstallation, namespace: &str) -> Result<(), CommandError> {
+    let kept = kept_in(all, namespace);
+    let is_unknown = |object: &OwnObject| object.key.kind == "BundleDeployment" && object.preview.is_none();
+    let message = if !kept.is_empty() {
+        format!("objects of bundles that stay are in the namespace {namespace}, which is deleted: {}", names(&kept))
+    } else if let Some(object) = all.objects.iter().find(|object| is_unknown(object)) {
+        format!("it is not known which objects of {} are in the namespace {namespace}, which is deleted", object.key)
+    } else {
+        return Ok(());
+    };
+    Err(CommandError::refused(one_line(&message)).hint("`--keep-namespace` keeps the namespace, and everything in it"))
+}
+
+/// Leaves each object in one list: what a bundle keeps or deletes is listed below it.
+pub(super) fn list_once(all: &mut Uninstallation) {
+    let previews = all.objects.iter().filter_map(|object| object.preview.as_ref());
+    let of_bundles: Vec<ObjectKey> =
+        previews.flat_map(|preview| preview.orphaned.iter().chain(&preview.deleted)).cloned().collect();
+    let installation = all.installation.clone();
+    let decisions = all.decisions.clone();
+    let is_listed = |key: &ObjectKey| {
+        [&of_bundles, &installation, &decisions].into_iter().flatten().any(|other| is_same(other, key))
+    };
+    all.with_namespace.retain(|key| !is_listed(key));
+    all.kept.retain(|key| !is_listed(key));
+}
+
+fn is_same(a: &ObjectKey, b: &ObjectKey) -> bool {
+    (&a.group, &a.kind, &a.namespace, &a.name) == (&b.group, &b.kind, &b.namespace, &b.name)
+}
+
+/// The first of these objects, and how many more there are.
+fn names(keys: &[&ObjectKey]) -> String {
+    let shown: Vec<String> = keys.iter().take(5).map(ToString::to_string).collect();
+    let more = keys.len().saturating_sub(shown.len());
+    let and_more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{}{and_more}", shown.join(", "))
+}
+
 fn elsewhere(holder: &str) -> String {
     let holder = one_line(holder);
     format!("the installation in namespace {holder} holds the Lease of the cluster: `--system-namespace {holder}`")
@@ -61,6 +113,8 @@ fn elsewhere(holder: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use chandler_rollout::DeletionPreview;
+
     use super::*;
     use crate::{read::installation_evidence::SharedLease, view::failure::FailureKind};
 
@@ -100,6 +154,32 @@ mod tests {
         assert!(refused.contains("a controller works here: namespace shop"), "{refused}");
         check_no_controller(&evidence(true, Some(("shop", false)))).unwrap();
         check_no_controller(&evidence(true, None)).unwrap();
+    }
+
+    fn key(group: &str, kind: &str, namespace: &str, name: &str) -> ObjectKey {
+        let namespace = (!namespace.is_empty()).then(|| namespace.to_owned());
+        ObjectKey { group: group.into(), version: "v1".into(), kind: kind.into(), namespace, name: name.into() }
+    }
+
+    fn bundle(preview: Option<DeletionPreview>) -> OwnObject {
+        OwnObject { key: key("core.rukpak.io", "BundleDeployment", "", "harbour"), preview }
+    }
+
+    #[test]
+    fn the_namespace_stays_with_the_objects_that_bundles_keep_in_it() {
+        let map = key("", "ConfigMap", "chandler-system", "tides");
+        let preview = DeletionPreview { orphaned: vec![map.clone()], ..DeletionPreview::default() };
+        let mut all = Uninstallation { objects: vec![bundle(Some(preview))], ..Uninstallation::default() };
+        let refused = text(check_kept(&all, "chandler-system"));
+        assert!(refused.contains("ConfigMap chandler-system/tides"), "{refused}");
+        assert!(refused.contains("--keep-namespace"), "{refused}");
+        check_kept(&all, "other").unwrap();
+        all.with_namespace = vec![map.clone(), key("", "Secret", "chandler-system", "a")];
+        all.kept = vec![map];
+        list_once(&mut all);
+        assert_eq!((all.with_namespace.len(), all.kept.len()), (1, 0));
+        all.objects = vec![bundle(None)];
+        assert!(text(check_kept(&all, "chandler-system")).contains("it is not known"));
     }
 
     #[test]
