@@ -107,7 +107,13 @@ pub async fn leases(client: &Client, namespace: &str) -> Result<Vec<Lease>, Comm
 }
 
 fn is_of_controller(name: &str) -> bool {
-    name == LEASE
+    name.strip_prefix(LEASE).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+/// The holder of a Lease that is renewed: controllers with `--watch-selector` have a Lease each.
+pub fn live_holder(leases: &[Lease], system_namespace: &str, now: Timestamp) -> Option<String> {
+    let is_live = |lease: &&Lease| absent(Some(*lease), system_namespace, Evidence::Unobserved, now).is_none();
+    leases.iter().find(is_live).and_then(dev_controller::holder).map(str::to_owned)
 }
 
 fn shared_lease(lease: &Lease, now: Timestamp) -> Option<SharedLease> {
@@ -138,6 +144,22 @@ mod tests {
         assert!(!runs_controller(&deployment("chandler", &json!(["serve"]))));
         assert!(!runs_controller(&deployment("default", &json!(["controller"]))));
         assert!(!runs_controller(&Deployment::default()));
+    }
+
+    #[test]
+    fn the_leases_of_controllers_with_a_selector_count() {
+        let lease = |name: &str, holder: &str| -> Lease {
+            serde_json::from_value(json!({"metadata": {"name": name}, "spec": {
+                "holderIdentity": holder, "renewTime": "2026-01-01T00:00:00.000000Z", "leaseDurationSeconds": 15,
+            }}))
+            .unwrap()
+        };
+        assert!(is_of_controller("chandler-controller-3f2a") && is_of_controller("chandler-controller"));
+        assert!(!is_of_controller("chandler-controllers") && !is_of_controller("other"));
+        let all = [lease("chandler-controller", ""), lease("chandler-controller-3f2a", "shard-0")];
+        let at = |time: &str| -> Timestamp { time.parse().unwrap() };
+        assert_eq!(live_holder(&all, "a", at("2026-01-01T00:00:10Z")).as_deref(), Some("shard-0"));
+        assert_eq!(live_holder(&all, "a", at("2026-01-01T00:00:20Z")), None);
     }
 
     #[test]
