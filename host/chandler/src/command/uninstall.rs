@@ -8,7 +8,7 @@ use chandler_manifests::TENANT_NAMESPACE;
 use chandler_rollout::deletion_plan;
 use kube::{Client, api::ApiResource};
 
-use self::plan::Mode;
+use self::{plan::Mode, refusals::Agreed};
 use super::delete::Crds;
 use crate::{
     CommandError,
@@ -164,11 +164,27 @@ impl Uninstall {
             terminal.line("nothing was deleted");
             return Ok(());
         }
-        self.uninstall(client, terminal).await
+        let agreed = refusals::agreed(&all, &found.held, &found.parts);
+        self.uninstall(client, terminal, agreed, found.is_locked).await
     }
 
-    async fn uninstall(&self, client: Client, terminal: &Terminal) -> Result<(), CommandError> {
-        let mut removal = steps::Removal::new(client, self, terminal);
+    /// Checks everything again once no new object is accepted: time has passed since the preview.
+    async fn check_again(&self, client: &Client, agreed: &Agreed, terminal: &Terminal) -> Result<(), CommandError> {
+        let found = self.find(client).await?;
+        self.check(&found)?;
+        let all = self.preview(client, &found, terminal).await?;
+        self.check_preview(&found, &all)?;
+        refusals::check_nothing_new(agreed, &refusals::agreed(&all, &found.held, &found.parts))
+    }
+
+    async fn uninstall(
+        &self,
+        client: Client,
+        terminal: &Terminal,
+        agreed: Agreed,
+        was_locked: bool,
+    ) -> Result<(), CommandError> {
+        let mut removal = steps::Removal::new(client, self, terminal, agreed, was_locked);
         let work = tokio::time::timeout(self.timeout, removal.run());
         let done = signals::unless_interrupted(work).await;
         let waiting = removal.ended();

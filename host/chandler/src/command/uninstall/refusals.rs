@@ -1,10 +1,15 @@
 //! When nothing is uninstalled: pure decisions on what was found, before anything is written.
 
+use std::collections::BTreeSet;
+
 use chandler_core::ObjectKey;
 
 use crate::{
     CommandError,
-    read::installation_evidence::{InstallationEvidence, NamespaceState},
+    read::{
+        installation_evidence::{InstallationEvidence, NamespaceState},
+        uninstallation::{Held, Part},
+    },
     view::{
         text::one_line,
         uninstallation::{OwnObject, Uninstallation},
@@ -78,6 +83,29 @@ pub(super) fn check_kept(all: &Uninstallation, namespace: &str) -> Result<(), Co
         return Ok(());
     };
     Err(CommandError::refused(one_line(&message)).hint("`--keep-namespace` keeps the namespace, and everything in it"))
+}
+
+/// What the user agreed to: names and, where they are known, UIDs.
+pub(super) type Agreed = BTreeSet<(String, String)>;
+
+/// What the preview deletes.
+pub(super) fn agreed(all: &Uninstallation, held: &[Held], parts: &[Part]) -> Agreed {
+    let previews = all.objects.iter().filter_map(|object| object.preview.as_ref());
+    let deleted = previews.flat_map(|preview| &preview.deleted);
+    let listed = deleted.chain(&all.decisions).chain(&all.installation).chain(&all.with_namespace);
+    let held = held.iter().map(|held| (format!("{} {}", held.kind.kind(), held.name), held.uid.clone()));
+    let parts = parts.iter().map(|part| (part.key.to_string(), part.uid.clone()));
+    listed.map(|key| (key.to_string(), String::new())).chain(held).chain(parts).collect()
+}
+
+/// Refuses to delete what the user has not seen.
+pub(super) fn check_nothing_new(before: &Agreed, after: &Agreed) -> Result<(), CommandError> {
+    let added: BTreeSet<&str> = after.difference(before).map(|(name, _)| name.as_str()).collect();
+    let Some(first) = added.first() else { return Ok(()) };
+    let more = added.len() - 1;
+    let and_more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    Err(CommandError::refused(format!("new since the preview: {}{and_more}; nothing was deleted", one_line(first)))
+        .hint("run the command again: its preview lists everything"))
 }
 
 /// Leaves each object in one list: what a bundle keeps or deletes is listed below it.
@@ -180,6 +208,20 @@ mod tests {
         assert_eq!((all.with_namespace.len(), all.kept.len()), (1, 0));
         all.objects = vec![bundle(None)];
         assert!(text(check_kept(&all, "chandler-system")).contains("it is not known"));
+    }
+
+    #[test]
+    fn what_appears_after_the_preview_is_not_deleted() {
+        let entry = |name: &str, uid: &str| (name.to_owned(), uid.to_owned());
+        let before = Agreed::from([entry("Catalog a", "1"), entry("Secret shop/a", "")]);
+        check_nothing_new(&before, &before).unwrap();
+        check_nothing_new(&before, &Agreed::from([entry("Catalog a", "1")])).unwrap();
+        for (name, uid) in [("Catalog b", "2"), ("Catalog a", "2"), ("Secret shop/b", "")] {
+            let mut after = before.clone();
+            after.insert(entry(name, uid));
+            let refused = text(check_nothing_new(&before, &after));
+            assert!(refused.contains(&format!("new since the preview: {name}")), "{refused}");
+        }
     }
 
     #[test]

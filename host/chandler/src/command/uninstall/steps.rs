@@ -8,6 +8,7 @@ use kube::Client;
 use super::{
     Uninstall,
     plan::{self, Action, Asked, Mode},
+    refusals::Agreed,
 };
 use crate::{
     CommandError,
@@ -66,15 +67,26 @@ pub(super) fn is_of_namespace(part: &Part, namespace: &str) -> bool {
 pub(super) struct Removal<'a> {
     client: Client,
     options: &'a Uninstall,
+    terminal: &'a Terminal,
+    agreed: Agreed,
+    /// Whether the policy that refuses new objects was there before.
+    was_locked: bool,
     mode: Mode,
     progress: Progress,
     waiting: String,
 }
 
 impl<'a> Removal<'a> {
-    pub(super) fn new(client: Client, options: &'a Uninstall, terminal: &Terminal) -> Self {
+    pub(super) fn new(
+        client: Client,
+        options: &'a Uninstall,
+        terminal: &'a Terminal,
+        agreed: Agreed,
+        was_locked: bool,
+    ) -> Self {
         let progress = Progress::new(terminal);
-        Self { client, options, mode: options.mode(), progress, waiting: String::new() }
+        let mode = options.mode();
+        Self { client, options, terminal, agreed, was_locked, mode, progress, waiting: String::new() }
     }
 
     /// Removes the status line, and returns what was waited for last.
@@ -91,6 +103,12 @@ impl<'a> Removal<'a> {
         })?;
         if !locked {
             self.progress.report("policy", "the API server has no admission policies: new objects are not refused");
+        }
+        if let Err(error) = self.options.check_again(&self.client, &self.agreed, self.terminal).await {
+            if !self.was_locked {
+                self.unlock().await?;
+            }
+            return Err(error);
         }
         if self.mode == Mode::KeepWithoutController {
             // The controller does not return halfway, and its policies do not let others remove finalizers.
@@ -118,6 +136,11 @@ impl<'a> Removal<'a> {
         let namespace = self.options.controller.system_namespace.as_str();
         loop {
             let held = uninstallation::held(&self.client).await?;
+            let is_new = |held: &&Held| !self.agreed.iter().any(|(_, uid)| *uid == held.uid);
+            if let Some(new) = held.iter().find(is_new) {
+                return Err(CommandError::failed(format!("{} was created meanwhile, and is not deleted", name(new)))
+                    .hint(format!("`{}` shows and deletes it too", self.options.command())));
+            }
             let decisions = uninstallation::decisions(&self.client, namespace).await?;
             let Some(step) = plan::next(&held, &decisions, self.mode, &asked) else { return Ok(()) };
             let mut waits = !step.waiting.is_empty();
