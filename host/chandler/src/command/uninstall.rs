@@ -331,7 +331,14 @@ fn check_custom_resources(all: &Uninstallation) -> Result<(), CommandError> {
     if in_use.is_empty() {
         return Ok(());
     }
-    Err(CommandError::refused(deletion_plan::held(&in_use)).hint(
+    let refused = CommandError::refused(deletion_plan::held(&in_use));
+    if all.keeps_installed {
+        return Err(refused.hint(
+            "its deletion was requested before; keep its objects, and run this command again: `kubectl patch bundledeployment NAME \
+             --type=merge --patch '{\"spec\":{\"deletion\":{\"policy\":\"Orphan\"}}}'`",
+        ));
+    }
+    Err(refused.hint(
         "keep the CRDs of bundles with `--crds Keep`, or delete them and all custom resources with `--crds Delete`",
     ))
 }
