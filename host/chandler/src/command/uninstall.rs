@@ -190,14 +190,14 @@ impl Uninstall {
         let waiting = removal.ended();
         match done {
             Some(Ok(done)) => {
-                done?;
+                done.map_err(|error| if removal.is_locked() { error.with_lock_hint() } else { error })?;
                 terminal.line("uninstalled");
                 Ok(())
             }
             Some(Err(_)) => {
                 let after = seconds(self.timeout);
                 let message = format!("Chandler is not uninstalled after {after}; waiting for: {waiting}");
-                Err(CommandError::timeout(message).hint(format!("`{}` continues", self.command())))
+                Err(CommandError::timeout(message).hint(format!("`{}` continues", self.command())).with_lock_hint())
             }
             None => Err(CommandError::interrupted_uninstallation(&self.command(), &waiting)),
         }
@@ -250,7 +250,7 @@ impl Uninstall {
         if self.without_controller {
             refusals::check_no_controller(&found.evidence)?;
         }
-        let needs_controller = found.held.iter().any(plan::is_finalized);
+        let needs_controller = refusals::needs_controller(&found.held, self.mode());
         match &found.controller {
             Controller::Holds(holder) if self.without_controller => Err(CommandError::refused(format!(
                 "a controller works here: {holder} holds the Lease"

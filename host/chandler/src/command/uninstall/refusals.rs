@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use chandler_api::{DeletionPolicy, OwnKind};
 use chandler_core::ObjectKey;
 
+use super::plan::{self, Mode};
 use crate::{
     CommandError,
     read::{
@@ -50,6 +52,15 @@ pub(super) fn check_place(
         .hint("if it is gone, delete its Lease: `kubectl delete lease --namespace kube-system chandler-controller`")),
         None => Ok(()),
     }
+}
+
+/// Whether a controller has to work: for finalizers, and for objects that stay, since the garbage collector deletes them with their owner.
+pub(super) fn needs_controller(held: &[Held], mode: Mode) -> bool {
+    let keeps = |held: &Held| {
+        let stays = plan::wanted(held, mode).policy == Some(DeletionPolicy::Orphan);
+        held.kind == OwnKind::BundleDeployment && stays
+    };
+    held.iter().any(|held| plan::is_finalized(held) || keeps(held))
 }
 
 /// Refuses `--without-controller` beside a controller that works, also if only the Lease of the cluster shows it.
@@ -222,6 +233,24 @@ mod tests {
             let refused = text(check_nothing_new(&before, &after));
             assert!(refused.contains(&format!("new since the preview: {name}")), "{refused}");
         }
+    }
+
+    #[test]
+    fn objects_that_stay_need_a_controller_also_without_a_finalizer() {
+        let held = [Held {
+            kind: OwnKind::BundleDeployment,
+            name: "harbour".into(),
+            uid: "1".into(),
+            is_deleting: false,
+            finalizers: Vec::new(),
+            owners: Vec::new(),
+            deletion: chandler_api::Deletion::default(),
+            reason: None,
+            message: None,
+            object: serde_json::Value::Null,
+        }];
+        assert!(needs_controller(&held, Mode::Keep));
+        assert!(!needs_controller(&held, Mode::Delete(None)));
     }
 
     #[test]

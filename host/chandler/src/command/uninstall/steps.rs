@@ -71,6 +71,7 @@ pub(super) struct Removal<'a> {
     agreed: Agreed,
     /// Whether the policy that refuses new objects was there before.
     was_locked: bool,
+    is_locked: bool,
     mode: Mode,
     progress: Progress,
     waiting: String,
@@ -86,7 +87,17 @@ impl<'a> Removal<'a> {
     ) -> Self {
         let progress = Progress::new(terminal);
         let mode = options.mode();
-        Self { client, options, terminal, agreed, was_locked, mode, progress, waiting: String::new() }
+        Self {
+            client,
+            options,
+            terminal,
+            agreed,
+            was_locked,
+            is_locked: was_locked,
+            mode,
+            progress,
+            waiting: String::new(),
+        }
     }
 
     /// Removes the status line, and returns what was waited for last.
@@ -95,8 +106,14 @@ impl<'a> Removal<'a> {
         self.waiting.clone()
     }
 
+    /// Whether new objects of Chandler are refused.
+    pub(super) fn is_locked(&self) -> bool {
+        self.is_locked
+    }
+
     /// Uninstalls everything.
     pub(super) async fn run(&mut self) -> Result<(), CommandError> {
+        self.is_locked = true;
         let locked = write::refuse_new_objects(&self.client).await;
         let locked = locked.map_err(|error| {
             CommandError::failed("failed to create the admission policy that refuses new objects").because(&error)
@@ -241,11 +258,12 @@ impl<'a> Removal<'a> {
     }
 
     /// Accepts objects again, of which there are no kinds any more.
-    async fn unlock(&self) -> Result<(), CommandError> {
+    async fn unlock(&mut self) -> Result<(), CommandError> {
         for part in uninstallation::lock(&self.client).await? {
             let done = write::delete_part(&self.client, &part).await;
             done.map_err(|error| self.failed(&part.key.to_string(), &error))?;
         }
+        self.is_locked = false;
         Ok(())
     }
 
