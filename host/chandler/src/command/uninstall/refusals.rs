@@ -165,7 +165,7 @@ mod tests {
     fn text<T: std::fmt::Debug>(done: Result<T, CommandError>) -> String {
         let error = done.unwrap_err();
         assert_eq!(error.kind(), FailureKind::Refused);
-        error.explained()
+        format!("{error:?}")
     }
 
     #[test]
