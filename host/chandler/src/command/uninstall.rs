@@ -185,7 +185,7 @@ impl Uninstall {
         was_locked: bool,
     ) -> Result<(), CommandError> {
         let mut removal = steps::Removal::new(client, self, terminal, agreed, was_locked);
-        let work = tokio::time::timeout(self.timeout, removal.run());
+        let work = tokio::time::timeout(self.timeout, Box::pin(removal.run()));
         let done = signals::unless_interrupted(work).await;
         let waiting = removal.ended();
         match done {

@@ -121,7 +121,7 @@ impl<'a> Removal<'a> {
         if !locked {
             self.progress.report("policy", "the API server has no admission policies: new objects are not refused");
         }
-        if let Err(error) = self.options.check_again(&self.client, &self.agreed, self.terminal).await {
+        if let Err(error) = Box::pin(self.options.check_again(&self.client, &self.agreed, self.terminal)).await {
             if !self.was_locked {
                 self.unlock().await?;
             }
