@@ -26,6 +26,7 @@ pub mod foreign_catalogs;
 pub mod handled;
 pub mod image_layout;
 pub mod image_rules;
+pub mod installation_evidence;
 pub mod installations;
 pub mod kubeconfig;
 pub mod missing_kinds;

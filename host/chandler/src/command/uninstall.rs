@@ -8,7 +8,7 @@ use chandler_manifests::TENANT_NAMESPACE;
 use chandler_rollout::deletion_plan;
 use kube::{Client, api::ApiResource};
 
-use self::plan::Mode;
+use self::{plan::Mode, refusals::Agreed};
 use super::delete::Crds;
 use crate::{
     CommandError,
@@ -17,7 +17,9 @@ use crate::{
     },
     confirmation,
     read::{
-        cluster, preview,
+        cluster,
+        installation_evidence::{self, InstallationEvidence},
+        preview,
         uninstallation::{self, Controller, Decision, Held, Part},
     },
     signals,
@@ -30,6 +32,7 @@ use crate::{
 };
 
 mod plan;
+mod refusals;
 mod steps;
 
 /// Remove the controller from the cluster, and keep or delete what it installed
@@ -118,6 +121,17 @@ struct Found {
     parts: Vec<Part>,
     is_locked: bool,
     controller: Controller,
+    evidence: InstallationEvidence,
+}
+
+impl Found {
+    /// Whether nothing of Chandler is on the cluster. A namespace in which it is not installed does not count, nor does what is in it.
+    fn is_nothing(&self, namespace: &str) -> bool {
+        let is_in_namespace =
+            |part: &Part| steps::is_namespace(part, namespace) || part.key.namespace.as_deref() == Some(namespace);
+        let has_parts = self.parts.iter().any(|part| self.evidence.is_installed || !is_in_namespace(part));
+        self.held.is_empty() && !has_parts && !self.is_locked
+    }
 }
 
 impl Uninstall {
@@ -129,7 +143,7 @@ impl Uninstall {
         }
         let client = cluster::client(&self.connection.options()).await?;
         let found = self.find(&client).await?;
-        if found.held.is_empty() && found.parts.is_empty() && !found.is_locked {
+        if found.is_nothing(&self.controller.system_namespace) {
             output::print(&output::data(&Uninstallation::default(), self.output, String::new)?)?;
             terminal.line("Chandler is not installed on this cluster: nothing to uninstall");
             return Ok(());
@@ -140,7 +154,7 @@ impl Uninstall {
         for line in view::uninstallation::summary(&all) {
             terminal.line(line);
         }
-        check_custom_resources(&all)?;
+        self.check_preview(&found, &all)?;
         let question = if self.keep_installed {
             "uninstall Chandler, and keep what it installed?"
         } else {
@@ -150,24 +164,40 @@ impl Uninstall {
             terminal.line("nothing was deleted");
             return Ok(());
         }
-        self.uninstall(client, terminal).await
+        let agreed = refusals::agreed(&all, &found.held, &found.parts);
+        self.uninstall(client, terminal, agreed, found.is_locked).await
     }
 
-    async fn uninstall(&self, client: Client, terminal: &Terminal) -> Result<(), CommandError> {
-        let mut removal = steps::Removal::new(client, self, terminal);
-        let work = tokio::time::timeout(self.timeout, removal.run());
+    /// Checks everything again once no new object is accepted: time has passed since the preview.
+    async fn check_again(&self, client: &Client, agreed: &Agreed, terminal: &Terminal) -> Result<(), CommandError> {
+        let found = self.find(client).await?;
+        self.check(&found)?;
+        let all = self.preview(client, &found, terminal).await?;
+        self.check_preview(&found, &all)?;
+        refusals::check_nothing_new(agreed, &refusals::agreed(&all, &found.held, &found.parts))
+    }
+
+    async fn uninstall(
+        &self,
+        client: Client,
+        terminal: &Terminal,
+        agreed: Agreed,
+        was_locked: bool,
+    ) -> Result<(), CommandError> {
+        let mut removal = steps::Removal::new(client, self, terminal, agreed, was_locked);
+        let work = tokio::time::timeout(self.timeout, Box::pin(removal.run()));
         let done = signals::unless_interrupted(work).await;
         let waiting = removal.ended();
         match done {
             Some(Ok(done)) => {
-                done?;
+                done.map_err(|error| if removal.is_locked() { error.with_lock_hint() } else { error })?;
                 terminal.line("uninstalled");
                 Ok(())
             }
             Some(Err(_)) => {
                 let after = seconds(self.timeout);
                 let message = format!("Chandler is not uninstalled after {after}; waiting for: {waiting}");
-                Err(CommandError::timeout(message).hint(format!("`{}` continues", self.command())))
+                Err(CommandError::timeout(message).hint(format!("`{}` continues", self.command())).with_lock_hint())
             }
             None => Err(CommandError::interrupted_uninstallation(&self.command(), &waiting)),
         }
@@ -181,6 +211,7 @@ impl Uninstall {
             parts: uninstallation::parts(client, namespace).await?,
             is_locked: !uninstallation::lock(client).await?.is_empty(),
             controller: uninstallation::controller(client, namespace).await?,
+            evidence: installation_evidence::evidence(client, namespace).await?,
         })
     }
 
@@ -215,7 +246,11 @@ impl Uninstall {
 
     /// Refuses to work without a controller that removes the finalizers, or beside one that does.
     fn check(&self, found: &Found) -> Result<(), CommandError> {
-        let needs_controller = found.held.iter().any(plan::is_finalized);
+        refusals::check_place(&found.evidence, &self.controller.system_namespace, self.keep_namespace)?;
+        if self.without_controller {
+            refusals::check_no_controller(&found.evidence)?;
+        }
+        let needs_controller = refusals::needs_controller(&found.held, self.mode());
         match &found.controller {
             Controller::Holds(holder) if self.without_controller => Err(CommandError::refused(format!(
                 "a controller works here: {holder} holds the Lease"
@@ -232,6 +267,16 @@ impl Uninstall {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses what the preview shows and nobody decided.
+    fn check_preview(&self, found: &Found, all: &Uninstallation) -> Result<(), CommandError> {
+        let namespace = &self.controller.system_namespace;
+        check_custom_resources(all)?;
+        if !self.keep_namespace && found.parts.iter().any(|part| steps::is_namespace(part, namespace)) {
+            refusals::check_kept(all, namespace)?;
+        }
+        Ok(())
     }
 
     async fn preview(
@@ -269,7 +314,7 @@ impl Uninstall {
             ] {
                 keys.extend(names.iter().map(|name| namespaced(kind, namespace, name)));
             }
-            keys.retain(|key| !all.decisions.contains(key) && !all.installation.contains(key));
+            refusals::list_once(&mut all);
         }
         let tenants = ObjectKey { namespace: None, ..namespaced("Namespace", "", TENANT_NAMESPACE) };
         if uninstallation::part(client, tenants.clone()).await?.is_some() {
@@ -286,7 +331,14 @@ fn check_custom_resources(all: &Uninstallation) -> Result<(), CommandError> {
     if in_use.is_empty() {
         return Ok(());
     }
-    Err(CommandError::refused(deletion_plan::held(&in_use)).hint(
+    let refused = CommandError::refused(deletion_plan::held(&in_use));
+    if all.keeps_installed {
+        return Err(refused.hint(
+            "its deletion was requested before; keep its objects, and run this command again: `kubectl patch bundledeployment NAME \
+             --type=merge --patch '{\"spec\":{\"deletion\":{\"policy\":\"Orphan\"}}}'`",
+        ));
+    }
+    Err(refused.hint(
         "keep the CRDs of bundles with `--crds Keep`, or delete them and all custom resources with `--crds Delete`",
     ))
 }

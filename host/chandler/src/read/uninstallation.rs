@@ -9,10 +9,7 @@ use chandler_core::ObjectKey;
 use chandler_manifests::installation;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::{
-    api::{
-        coordination::v1::Lease,
-        core::v1::{ConfigMap, PersistentVolumeClaim, Secret, ServiceAccount},
-    },
+    api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, ServiceAccount},
     apimachinery::pkg::apis::meta::v1::Condition,
     jiff::Timestamp,
 };
@@ -27,7 +24,7 @@ use serde_json::Value;
 use super::{
     cluster::PAGE,
     controller_lease::{Evidence, absent},
-    dev_controller,
+    installation_evidence,
 };
 use crate::CommandError;
 
@@ -162,7 +159,9 @@ pub async fn parts(client: &Client, system_namespace: &str) -> Result<Vec<Part>,
     let wanted = installation(system_namespace)
         .map_err(|error| CommandError::failed("failed to list the objects of an installation").because(&error))?;
     let mut keys: Vec<ObjectKey> = wanted.iter().filter_map(key).collect();
-    keys.extend([system_namespace, INSTALLATIONS_NAMESPACE].map(lease));
+    let leases = installation_evidence::leases(client, system_namespace).await?;
+    keys.extend(leases.iter().map(|found| lease(system_namespace, &found.name_any())));
+    keys.push(lease(INSTALLATIONS_NAMESPACE, LEASE));
     let found = stream::iter(keys.into_iter().map(|key| part(client, key)));
     let found: Vec<Option<Part>> = found.buffered(AT_ONCE).try_collect().await?;
     let mut found: Vec<Part> = found.into_iter().flatten().collect();
@@ -193,13 +192,13 @@ fn key(object: &Value) -> Option<ObjectKey> {
     Some(ObjectKey { group, version, kind, namespace: text("/metadata/namespace"), name: text("/metadata/name")? })
 }
 
-fn lease(namespace: &str) -> ObjectKey {
+fn lease(namespace: &str, name: &str) -> ObjectKey {
     ObjectKey {
         group: "coordination.k8s.io".to_owned(),
         version: "v1".to_owned(),
         kind: "Lease".to_owned(),
         namespace: Some(namespace.to_owned()),
-        name: LEASE.to_owned(),
+        name: name.to_owned(),
     }
 }
 
@@ -320,14 +319,12 @@ pub enum Controller {
 
 /// Reads the Lease of the controller.
 pub async fn controller(client: &Client, system_namespace: &str) -> Result<Controller, CommandError> {
-    let leases: Api<Lease> = Api::namespaced(client.clone(), system_namespace);
-    let read = leases.get_opt(LEASE).await;
-    let lease = read.map_err(|error| not_read(&format!("Lease {system_namespace}/{LEASE}"), &error))?;
-    if let Some(message) = absent(lease.as_ref(), system_namespace, Evidence::Unobserved, Timestamp::now()) {
-        return Ok(Controller::Absent(message));
+    let (leases, now) = (installation_evidence::leases(client, system_namespace).await?, Timestamp::now());
+    if let Some(holder) = installation_evidence::live_holder(&leases, system_namespace, now) {
+        return Ok(Controller::Holds(holder));
     }
-    let holder = lease.as_ref().and_then(dev_controller::holder).unwrap_or_default();
-    Ok(Controller::Holds(holder.to_owned()))
+    let lease = leases.iter().find(|lease| lease.name_any() == LEASE);
+    Ok(Controller::Absent(absent(lease, system_namespace, Evidence::Unobserved, now).unwrap_or_default()))
 }
 
 fn not_read(what: &str, error: &kube::Error) -> CommandError {

@@ -123,7 +123,13 @@ impl CommandError {
     /// The command received a signal while it uninstalled the controller. `command` continues.
     pub fn interrupted_uninstallation(command: &str, waiting: &str) -> Self {
         let message = "interrupted; the deletions that were requested continue in the cluster, and new objects of Chandler are refused";
-        Self::interrupted_while(message.to_owned(), waiting).hint(format!("`{command}` continues")).hint(
+        Self::interrupted_while(message.to_owned(), waiting).hint(format!("`{command}` continues")).with_lock_hint()
+    }
+
+    /// Adds how to keep Chandler after an uninstallation that has not ended: new objects are still refused.
+    #[must_use]
+    pub fn with_lock_hint(self) -> Self {
+        self.hint(
             "to keep Chandler, and accept new objects again: `kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy \
              chandler-uninstall`",
         )

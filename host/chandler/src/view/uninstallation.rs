@@ -78,7 +78,7 @@ pub fn summary(all: &Uninstallation) -> Vec<String> {
         count(all.installation.len() + all.with_namespace.len(), "object"),
         count(kept, "object"),
     )];
-    if !all.controller && !all.objects.is_empty() {
+    if !all.controller && all.keeps_installed && !all.objects.is_empty() {
         lines.push(
             "no controller works: the objects of bundles stay with the labels of Chandler, and the command removes the finalizers"
                 .to_owned(),
@@ -126,6 +126,12 @@ mod tests {
             with_namespace: vec![key("", "Secret", Some("chandler-system"), "record-harbour")],
             kept: vec![key("", "Namespace", None, "chandler-accounts")],
         }
+    }
+
+    #[test]
+    fn a_deletion_without_a_controller_keeps_nothing() {
+        let deletes = Uninstallation { keeps_installed: false, ..found() };
+        assert!(!summary(&deletes).iter().any(|line| line.contains("no controller works")));
     }
 
     #[test]

@@ -107,9 +107,10 @@ pub(super) fn next<'a>(held: &'a [Held], decisions: &'a [Decision], mode: Mode, 
 }
 
 /// Whether `spec.deletion` of a BundleDeployment has to change before anything is deleted: the controller deletes the members of a set with
-/// the set. A deletion that the user requested before keeps its settings.
+/// the set. A deletion that the user requested before keeps its settings, unless this command has one for CRDs: custom resources may block it.
 fn sets_deletion(held: &Held, mode: Mode, asked: &Asked) -> bool {
-    let is_open = held.kind == OwnKind::BundleDeployment && !held.is_deleting && !asked.deletion.contains(&held.uid);
+    let is_decided = held.is_deleting && !matches!(mode, Mode::Delete(Some(_)));
+    let is_open = held.kind == OwnKind::BundleDeployment && !is_decided && !asked.deletion.contains(&held.uid);
     is_open && wanted(held, mode) != held.deletion
 }
 
@@ -290,6 +291,9 @@ mod tests {
         let mode = Mode::Delete(Some(CrdDeletion::Delete));
         assert_eq!(text(&all, &[], mode, &Asked::default()), "set a | ");
         assert_eq!(text(&all[1..], &[], mode, &Asked::default()), "delete b | b");
+        let blocked = [deleting(held(OwnKind::BundleDeployment, "a"))];
+        assert_eq!(text(&blocked, &[], mode, &Asked::default()), "set a | ", "custom resources may block it");
+        assert_eq!(text(&blocked, &[], Mode::Delete(None), &Asked::default()), " | a");
     }
 
     #[test]

@@ -8,11 +8,13 @@ use kube::Client;
 use super::{
     Uninstall,
     plan::{self, Action, Asked, Mode},
+    refusals::Agreed,
 };
 use crate::{
     CommandError,
     read::{
         cluster,
+        installation_evidence::CONTROLLER,
         uninstallation::{self, Controller, Held, Part},
     },
     view::{progress::Progress, terminal::Terminal, text::count},
@@ -34,6 +36,7 @@ pub(super) enum Stage {
     Crds,
     /// Permissions, Services and the rest.
     Rest,
+    /// The account of the controller, which shows a second run where Chandler is installed, and the namespace.
     Namespace,
 }
 
@@ -45,6 +48,7 @@ pub(super) fn stage(part: &Part) -> Stage {
         "ValidatingAdmissionPolicy" => Stage::Policies,
         "CustomResourceDefinition" => Stage::Crds,
         "Namespace" => Stage::Namespace,
+        "ServiceAccount" if part.key.name == CONTROLLER => Stage::Namespace,
         _ => Stage::Rest,
     }
 }
@@ -63,15 +67,37 @@ pub(super) fn is_of_namespace(part: &Part, namespace: &str) -> bool {
 pub(super) struct Removal<'a> {
     client: Client,
     options: &'a Uninstall,
+    terminal: &'a Terminal,
+    agreed: Agreed,
+    /// Whether the policy that refuses new objects was there before.
+    was_locked: bool,
+    is_locked: bool,
     mode: Mode,
     progress: Progress,
     waiting: String,
 }
 
 impl<'a> Removal<'a> {
-    pub(super) fn new(client: Client, options: &'a Uninstall, terminal: &Terminal) -> Self {
+    pub(super) fn new(
+        client: Client,
+        options: &'a Uninstall,
+        terminal: &'a Terminal,
+        agreed: Agreed,
+        was_locked: bool,
+    ) -> Self {
         let progress = Progress::new(terminal);
-        Self { client, options, mode: options.mode(), progress, waiting: String::new() }
+        let mode = options.mode();
+        Self {
+            client,
+            options,
+            terminal,
+            agreed,
+            was_locked,
+            is_locked: was_locked,
+            mode,
+            progress,
+            waiting: String::new(),
+        }
     }
 
     /// Removes the status line, and returns what was waited for last.
@@ -80,14 +106,26 @@ impl<'a> Removal<'a> {
         self.waiting.clone()
     }
 
+    /// Whether new objects of Chandler are refused.
+    pub(super) fn is_locked(&self) -> bool {
+        self.is_locked
+    }
+
     /// Uninstalls everything.
     pub(super) async fn run(&mut self) -> Result<(), CommandError> {
+        self.is_locked = true;
         let locked = write::refuse_new_objects(&self.client).await;
         let locked = locked.map_err(|error| {
             CommandError::failed("failed to create the admission policy that refuses new objects").because(&error)
         })?;
         if !locked {
             self.progress.report("policy", "the API server has no admission policies: new objects are not refused");
+        }
+        if let Err(error) = Box::pin(self.options.check_again(&self.client, &self.agreed, self.terminal)).await {
+            if !self.was_locked {
+                self.unlock().await?;
+            }
+            return Err(error);
         }
         if self.mode == Mode::KeepWithoutController {
             // The controller does not return halfway, and its policies do not let others remove finalizers.
@@ -105,9 +143,7 @@ impl<'a> Removal<'a> {
         }
         self.delete(Stage::Crds).await?;
         self.delete(Stage::Rest).await?;
-        if !self.options.keep_namespace {
-            self.delete(Stage::Namespace).await?;
-        }
+        self.delete(Stage::Namespace).await?;
         self.unlock().await
     }
 
@@ -117,6 +153,11 @@ impl<'a> Removal<'a> {
         let namespace = self.options.controller.system_namespace.as_str();
         loop {
             let held = uninstallation::held(&self.client).await?;
+            let is_new = |held: &&Held| !self.agreed.iter().any(|(_, uid)| *uid == held.uid);
+            if let Some(new) = held.iter().find(is_new) {
+                return Err(CommandError::failed(format!("{} was created meanwhile, and is not deleted", name(new)))
+                    .hint(format!("`{}` shows and deletes it too", self.options.command())));
+            }
             let decisions = uninstallation::decisions(&self.client, namespace).await?;
             let Some(step) = plan::next(&held, &decisions, self.mode, &asked) else { return Ok(()) };
             let mut waits = !step.waiting.is_empty();
@@ -217,11 +258,12 @@ impl<'a> Removal<'a> {
     }
 
     /// Accepts objects again, of which there are no kinds any more.
-    async fn unlock(&self) -> Result<(), CommandError> {
+    async fn unlock(&mut self) -> Result<(), CommandError> {
         for part in uninstallation::lock(&self.client).await? {
             let done = write::delete_part(&self.client, &part).await;
             done.map_err(|error| self.failed(&part.key.to_string(), &error))?;
         }
+        self.is_locked = false;
         Ok(())
     }
 

@@ -1,0 +1,179 @@
+//! Where Chandler is installed: what shows it in a namespace, and which installation the Lease of the cluster names.
+
+use chandler_controller::options::{INSTALLATIONS_NAMESPACE, LEASE};
+use k8s_openapi::{
+    api::{
+        apps::v1::Deployment,
+        coordination::v1::Lease,
+        core::v1::{Namespace, ServiceAccount},
+    },
+    jiff::Timestamp,
+};
+use kube::{Api, Client, ResourceExt as _, api::ListParams};
+
+use super::{
+    cluster::PAGE,
+    controller_lease::{Evidence, absent},
+    dev_controller,
+};
+use crate::CommandError;
+
+/// The name of the Deployment and of the ServiceAccount of the controller.
+pub const CONTROLLER: &str = "chandler";
+
+/// What a system namespace is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamespaceState {
+    /// It does not exist.
+    Absent,
+    /// It is being deleted.
+    Terminating,
+    /// It exists.
+    Active,
+}
+
+/// The Lease that all installations of a cluster share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedLease {
+    /// The system namespace of the installation that holds it.
+    pub holder: String,
+    /// Whether it is renewed.
+    pub is_live: bool,
+}
+
+/// What shows where Chandler is installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstallationEvidence {
+    /// The system namespace.
+    pub namespace: NamespaceState,
+    /// Whether something in the system namespace belongs to a controller: its account, its Deployment or a Lease.
+    pub is_installed: bool,
+    /// The Lease of the cluster, if an installation holds it.
+    pub shared: Option<SharedLease>,
+}
+
+/// Reads what shows where Chandler is installed.
+pub async fn evidence(client: &Client, system_namespace: &str) -> Result<InstallationEvidence, CommandError> {
+    let found = Api::<Namespace>::all(client.clone()).get_opt(system_namespace).await;
+    let namespace = match found.map_err(|error| not_read(&format!("Namespace {system_namespace}"), &error))? {
+        None => NamespaceState::Absent,
+        Some(found) if found.metadata.deletion_timestamp.is_some() => NamespaceState::Terminating,
+        Some(_) => NamespaceState::Active,
+    };
+    let shared: Api<Lease> = Api::namespaced(client.clone(), INSTALLATIONS_NAMESPACE);
+    let shared = shared.get_opt(LEASE).await;
+    let shared = shared.map_err(|error| not_read(&format!("Lease {INSTALLATIONS_NAMESPACE}/{LEASE}"), &error))?;
+    Ok(InstallationEvidence {
+        namespace,
+        is_installed: has_controller(client, system_namespace).await?,
+        shared: shared.as_ref().and_then(|lease| shared_lease(lease, Timestamp::now())),
+    })
+}
+
+async fn has_controller(client: &Client, namespace: &str) -> Result<bool, CommandError> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let account = accounts.get_metadata_opt(CONTROLLER).await;
+    if account.map_err(|error| not_read(&format!("ServiceAccount {namespace}/{CONTROLLER}"), &error))?.is_some() {
+        return Ok(true);
+    }
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+    let deployment = deployments.get_opt(CONTROLLER).await;
+    let deployment = deployment.map_err(|error| not_read(&format!("Deployment {namespace}/{CONTROLLER}"), &error))?;
+    Ok(deployment.as_ref().is_some_and(runs_controller) || !leases(client, namespace).await?.is_empty())
+}
+
+/// Whether a Deployment runs `chandler controller` with the account of the controller.
+pub fn runs_controller(deployment: &Deployment) -> bool {
+    let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    pod.is_some_and(|pod| {
+        let mut words = pod.containers.iter().flat_map(|it| it.command.iter().chain(&it.args).flatten());
+        pod.service_account_name.as_deref() == Some(CONTROLLER) && words.any(|word| word == "controller")
+    })
+}
+
+/// The Leases of the controllers in a namespace.
+pub async fn leases(client: &Client, namespace: &str) -> Result<Vec<Lease>, CommandError> {
+    let api: Api<Lease> = Api::namespaced(client.clone(), namespace);
+    let (mut all, mut page) = (Vec::new(), ListParams::default().limit(PAGE));
+    loop {
+        let list = api.list(&page).await;
+        let list = list.map_err(|error| not_read(&format!("the leases of {namespace}"), &error))?;
+        all.extend(list.items.into_iter().filter(|lease| is_of_controller(&lease.name_any())));
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(all),
+        }
+    }
+}
+
+fn is_of_controller(name: &str) -> bool {
+    name.strip_prefix(LEASE).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+/// The holder of a Lease that is renewed: controllers with `--watch-selector` have a Lease each.
+pub fn live_holder(leases: &[Lease], system_namespace: &str, now: Timestamp) -> Option<String> {
+    let is_live = |lease: &&Lease| absent(Some(*lease), system_namespace, Evidence::Unobserved, now).is_none();
+    leases.iter().find(is_live).and_then(dev_controller::holder).map(str::to_owned)
+}
+
+fn shared_lease(lease: &Lease, now: Timestamp) -> Option<SharedLease> {
+    let holder = dev_controller::holder(lease).filter(|holder| !holder.is_empty())?.to_owned();
+    let is_live = absent(Some(lease), INSTALLATIONS_NAMESPACE, Evidence::Unobserved, now).is_none();
+    Some(SharedLease { holder, is_live })
+}
+
+fn not_read(what: &str, error: &kube::Error) -> CommandError {
+    CommandError::failed(format!("failed to read {what}")).because(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn deployment(account: &str, args: &Value) -> Deployment {
+        let pod = json!({"serviceAccountName": account, "containers": [{"name": "a", "args": args}]});
+        let spec = json!({"selector": {}, "template": {"spec": pod}});
+        serde_json::from_value(json!({"metadata": {"name": CONTROLLER}, "spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn a_deployment_of_the_name_is_not_enough() {
+        assert!(runs_controller(&deployment("chandler", &json!(["controller", "--log-format=json"]))));
+        assert!(!runs_controller(&deployment("chandler", &json!(["serve"]))));
+        assert!(!runs_controller(&deployment("default", &json!(["controller"]))));
+        assert!(!runs_controller(&Deployment::default()));
+    }
+
+    #[test]
+    fn the_leases_of_controllers_with_a_selector_count() {
+        let lease = |name: &str, holder: &str| -> Lease {
+            serde_json::from_value(json!({"metadata": {"name": name}, "spec": {
+                "holderIdentity": holder, "renewTime": "2026-01-01T00:00:00.000000Z", "leaseDurationSeconds": 15,
+            }}))
+            .unwrap()
+        };
+        assert!(is_of_controller("chandler-controller-3f2a") && is_of_controller("chandler-controller"));
+        assert!(!is_of_controller("chandler-controllers") && !is_of_controller("other"));
+        let all = [lease("chandler-controller", ""), lease("chandler-controller-3f2a", "shard-0")];
+        let at = |time: &str| -> Timestamp { time.parse().unwrap() };
+        assert_eq!(live_holder(&all, "a", at("2026-01-01T00:00:10Z")).as_deref(), Some("shard-0"));
+        assert_eq!(live_holder(&all, "a", at("2026-01-01T00:00:20Z")), None);
+    }
+
+    #[test]
+    fn the_lease_of_the_cluster_names_the_installation() {
+        let lease = |holder: &str| -> Lease {
+            serde_json::from_value(json!({"spec": {
+                "holderIdentity": holder, "renewTime": "2026-01-01T00:00:00.000000Z", "leaseDurationSeconds": 60,
+            }}))
+            .unwrap()
+        };
+        let at = |time: &str| -> Timestamp { time.parse().unwrap() };
+        let held = |is_live| Some(SharedLease { holder: "a".into(), is_live });
+        assert_eq!(shared_lease(&lease("a"), at("2026-01-01T00:00:50Z")), held(true));
+        assert_eq!(shared_lease(&lease("a"), at("2026-01-01T00:01:10Z")), held(false));
+        assert_eq!(shared_lease(&lease(""), at("2026-01-01T00:00:50Z")), None);
+    }
+}
