@@ -17,6 +17,8 @@ use names::is_telling;
 const OPAQUE: [&str; 5] = ["config", "values", "data", "stringData", "binaryData"];
 /// Members that are left out: a copy of the object, or of its field names.
 const LEFT_OUT: [&str; 1] = ["managedFields"];
+/// A kind whose objects are printed by `chandler manifests`, with examples of URLs: only its metadata may hold a secret.
+const PUBLIC: &str = "CustomResourceDefinition";
 /// An annotation with a copy of the object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The domains whose annotations are shown, also those of subdomains. Values of others may be anything.
@@ -49,6 +51,9 @@ impl Scrubber {
     fn members(&mut self, members: &mut Map<String, Value>) {
         for name in LEFT_OUT {
             members.remove(name);
+        }
+        if members.get("kind").and_then(Value::as_str) == Some(PUBLIC) {
+            return members.get_mut("metadata").into_iter().for_each(|metadata| self.object(metadata));
         }
         // An environment variable, a header of a probe, or any other pair.
         let is_named =

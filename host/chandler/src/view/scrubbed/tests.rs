@@ -212,6 +212,21 @@ fn everything_below_a_telling_name_is_hidden() {
 }
 
 #[test]
+fn a_definition_stays_and_no_user_name_is_remembered() {
+    let mut definition = json!({
+        "kind": "CustomResourceDefinition", "metadata": {"annotations": {"example.com/a": "x"}, "managedFields": []},
+        "spec": {"properties": {"token": {"type": "string", "description": "ssh://administrator@host"}}},
+    });
+    let mut expected = definition.clone();
+    expected["metadata"] = json!({"annotations": {"example.com/a": HIDDEN}});
+    let mut scrubber = Scrubber::default();
+    scrubber.object(&mut definition);
+    assert_eq!(definition, expected);
+    scrubber.text("ssh://administrator@host, https://administrator:x@host");
+    assert!(scrubber.found().is_empty(), "{:?}", scrubber.found());
+}
+
+#[test]
 fn what_was_hidden_is_hidden_elsewhere() {
     let mut scrubber = Scrubber::default();
     scrubber.object(&mut json!({"config": {"greeting": "a long greeting", "password": "abc12345"}}));
