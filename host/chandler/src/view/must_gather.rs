@@ -69,7 +69,7 @@ pub fn files(gathered: Gathered) -> Files {
     for content in files.values_mut() {
         match content {
             Content::Json(value) => scrubber.object(value),
-            Content::Text(text) => *text = scrubber.lines(text),
+            Content::Text(text) => *text = scrubber.text(text),
         }
     }
     for item in &mut left_out {
@@ -169,8 +169,10 @@ mod tests {
     #[test]
     fn a_secret_of_one_file_is_hidden_in_all() {
         let mut gathered = Gathered::default();
-        gathered.files.insert("z.json".into(), Content::Json(json!({"spec": {"config": {"password": "hunter2"}}})));
-        gathered.files.insert("a.log".into(), Content::Text("level=info it was hunter2\n".into()));
+        gathered
+            .files
+            .insert("z.json".into(), Content::Json(json!({"spec": {"config": {"password": "hunter2-hunter2"}}})));
+        gathered.files.insert("a.log".into(), Content::Text("level=info it was hunter2-hunter2\n".into()));
         let files = files(gathered).files;
         assert_eq!(files["chandler-must-gather/a.log"], b"level=info it was (hidden)\n");
     }

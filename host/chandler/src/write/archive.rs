@@ -1,29 +1,33 @@
 //! Writes files into a compressed archive.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
     path::Path,
 };
 
 use flate2::{Compression, GzBuilder};
 use tar::{Builder, Header};
+use tempfile::NamedTempFile;
 
 use crate::CommandError;
 
 /// Writes a `.tar.gz` with these files, by path, that only the user may read. The same files make the same bytes. An existing file is not
-/// overwritten.
+/// overwritten, and a failure leaves no file.
 pub fn write<'a>(path: &Path, files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<(), CommandError> {
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(|error| {
-        let failed = CommandError::failed(format!("failed to create {}", path.display())).because(&error);
+    let failed = |error: io::Error| {
+        let failed = CommandError::failed(format!("failed to write {}", path.display())).because(&error);
         if error.kind() == io::ErrorKind::AlreadyExists { failed.hint("name another file with --file") } else { failed }
-    })?;
-    pack(file, files)
-        .map_err(|error| CommandError::failed(format!("failed to write {}", path.display())).because(&error))
+    };
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Its mode is 0600.
+    let file = NamedTempFile::new_in(directory).map_err(failed)?;
+    pack(file.as_file(), files).map_err(failed)?;
+    file.persist_noclobber(path).map_err(|error| failed(error.error))?;
+    Ok(())
 }
 
-fn pack<'a>(file: File, files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> io::Result<()> {
+fn pack<'a>(file: &File, files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> io::Result<()> {
     let mut archive = Builder::new(GzBuilder::new().mtime(0).write(file, Compression::default()));
     for (name, bytes) in files {
         let mut header = Header::new_gnu();
@@ -57,5 +61,14 @@ mod tests {
         let names: Vec<String> =
             archive.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().display().to_string()).collect();
         assert_eq!(names, ["a/b.json".to_owned(), long]);
+    }
+
+    #[test]
+    fn a_failure_leaves_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("one.tar.gz");
+        // An archive cannot hold such a name.
+        assert!(write(&path, [("a", b"1".as_slice()), ("../b", b"2")]).is_err());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }
