@@ -68,7 +68,8 @@ fn one_by_one(text: &str) -> String {
 fn is_hidden() -> &'static Regex {
     static HIDDEN: OnceLock<Regex> = OnceLock::new();
     HIDDEN.get_or_init(|| {
-        let class = r"[[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\x{2800}\x{FFF0}-\x{FFFB}]--[\n\t]]";
+        let class =
+            r"[[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\x{2800}\x{FFF0}-\x{FFFB}]--[\n\t]]";
         Regex::new(class).expect("a class")
     })
 }
