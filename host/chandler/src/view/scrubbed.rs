@@ -21,7 +21,7 @@ const LEFT_OUT: [&str; 1] = ["managedFields"];
 const PUBLIC: &str = "CustomResourceDefinition";
 /// An annotation with a copy of the object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// The domains whose annotations are shown, also those of subdomains. Values of others may be anything.
+/// The domains whose annotations are shown, with their subdomains. Values of others may be anything.
 const OURS: [&str; 5] = ["chandler.dev", "rukpak.io", "deppy.io", "applyset.kubernetes.io", "deployment.kubernetes.io"];
 /// The least length in bytes of a hidden value that is hidden everywhere. A shorter one occurs in any text.
 const DISTINCT: usize = 8;

@@ -77,9 +77,22 @@ pub(super) fn check_no_controller(evidence: &InstallationEvidence) -> Result<(),
 
 /// The objects of bundles that stay, and are in this namespace.
 fn kept_in<'a>(all: &'a Uninstallation, namespace: &str) -> Vec<&'a ObjectKey> {
-    let previews = all.objects.iter().filter_map(|object| object.preview.as_ref());
-    let kept = previews.flat_map(|preview| &preview.orphaned);
+    let previews = all.objects.iter().filter_map(|object| Some((object, object.preview.as_ref()?)));
+    let kept =
+        previews.flat_map(|(object, preview)| preview.orphaned.iter().filter(|key| !is_content(key, &object.key.name)));
     kept.filter(|key| key.namespace.as_deref() == Some(namespace)).collect()
+}
+
+/// Whether an object is a ConfigMap with files of a bundle, which `chandler install DIR` writes: nothing needs it without the BundleDeployment.
+/// Its name is the BundleDeployment's, 12 digits of a digest, and a number.
+fn is_content(key: &ObjectKey, deployment: &str) -> bool {
+    let rest = key.name.strip_prefix(deployment).and_then(|rest| rest.strip_prefix('-'));
+    let parts = rest.and_then(|rest| rest.split_once('-'));
+    key.kind == "ConfigMap"
+        && parts.is_some_and(|(digest, number)| {
+            let is_digest = digest.len() == 12 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+            is_digest && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
 }
 
 /// Refuses to delete a namespace with objects of bundles that stay.
@@ -213,6 +226,15 @@ mod tests {
         assert!(refused.contains("ConfigMap chandler-system/tides"), "{refused}");
         assert!(refused.contains("--keep-namespace"), "{refused}");
         check_kept(&all, "other").unwrap();
+        let content = DeletionPreview {
+            orphaned: vec![key("", "ConfigMap", "chandler-system", "harbour-9ed957fbcb71-0")],
+            ..DeletionPreview::default()
+        };
+        check_kept(
+            &Uninstallation { objects: vec![bundle(Some(content))], ..Uninstallation::default() },
+            "chandler-system",
+        )
+        .unwrap();
         all.with_namespace = vec![map.clone(), key("", "Secret", "chandler-system", "a")];
         all.kept = vec![map];
         list_once(&mut all);
