@@ -39,8 +39,9 @@ mod steps;
 ///
 /// Deletes all objects of the kinds of Chandler in the right order while the controller still works, so that no finalizer is left behind:
 /// what installs others first, sets before their members. Then it deletes the controller, its admission policies, CRDs, permissions and
-/// namespace. Choose what happens to the installed software. The preview lists every object, and the command asks before it changes
-/// anything. Run again, it continues where it stopped. To delete one bundle, use `chandler delete NAME`.
+/// namespace. Choose what happens to the installed software. The preview lists these objects, and the command asks before it changes
+/// anything. Other software in the namespace of the controller is deleted with the namespace. Run again, it continues where it stopped.
+/// To delete one bundle, use `chandler delete NAME`.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(group = clap::ArgGroup::new("installed").required(true).multiple(true).args(["keep_installed", "delete_installed", "name"]))]
@@ -51,8 +52,8 @@ Output:
   Progress and the result on standard error.
 
 Exit codes: 0 uninstalled, or not confirmed, or --dry-run; 1 failed; 2 wrong usage; 3 not uninstalled
-  before the timeout; 8 refused: no controller works, or custom resources exist that would be deleted;
-  130 interrupted. Run again, it continues
+  before the timeout; 8 refused: no controller works, custom resources exist that would be deleted, or
+  Chandler is not in this namespace; 130 interrupted. Run again, it continues
 
 Examples:
   Preview:
