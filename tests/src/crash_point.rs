@@ -1,6 +1,7 @@
 //! Where a controller crashes: a client layer that counts requests, and lets none through after the crash.
 
 use std::{
+    env,
     future::pending,
     sync::{
         Arc,
@@ -27,6 +28,15 @@ pub enum CrashPoint {
     AfterRequest(u64),
     /// When the controller's thread becomes idle for this time: every task is at an await point.
     Idle(u64),
+}
+
+/// How many of all points a test visits: as many as `CHANDLER_CRASH_POINTS` says, which may be `all`.
+pub fn count(default: usize, all: usize) -> usize {
+    match env::var("CHANDLER_CRASH_POINTS").ok().as_deref() {
+        Some("all") => all,
+        Some(number) => number.parse().unwrap_or(default).min(all),
+        None => default.min(all),
+    }
 }
 
 /// What a controller did until it ended.

@@ -7,7 +7,7 @@
 use std::{
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
 use chandler_controller::{ControllerError, Election, Options, Timing, options::LEASE};
@@ -284,8 +284,7 @@ impl<B: HttpBody + Unpin> HttpBody for Held<B> {
                 return Poll::Pending;
             }
         }
-        let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
-        Poll::Ready(frame)
+        Pin::new(&mut self.inner).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -48,9 +48,9 @@ struct Controller {
     running: JoinHandle<()>,
 }
 
-/// An empty cache directory, but for the compiled code. All worlds share that: compiling the provisioners for each of them took a third of
+/// Another empty cache directory, but for the compiled code. All worlds share that: compiling the provisioners for each of them took a third of
 /// the time of all tests. It is in the target directory, so that later runs have it too; code of another engine is never used.
-fn cache() -> TempDir {
+pub fn empty_cache() -> TempDir {
     let cache = tempfile::tempdir().expect("a temporary directory");
     let program = env::current_exe().expect("the path of this program");
     let code = program.parent().expect("its directory").join("code-of-tests");
@@ -83,7 +83,7 @@ impl World {
             system_namespace: run.system_namespace(),
             run,
             finished: false,
-            cache: cache(),
+            cache: empty_cache(),
             controller: None,
             cluster,
             client,

@@ -101,6 +101,7 @@ pub(crate) fn rustc_version() -> anyhow::Result<Rustc> {
         host: field("host")?,
     })
 }
+
 /// A program of this workspace for a test. Cargo builds it before it runs the tests of the workspace; built by a test, it would be compiled
 /// again, since cargo sets other variables there.
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::{
     NAMESPACE,
     adapt::rename,
     files::FILES,
-    render::{ManifestsError, rank},
+    render::{ManifestsError, crds, rank},
 };
 
 /// The namespace of the accounts of tenants, which the profile `multi-tenant` creates. An administrator creates the accounts in it.
@@ -19,8 +19,7 @@ pub const TENANT_NAMESPACE: &str = "chandler-accounts";
 /// # Errors
 /// A file in this program is wrong, which is a bug.
 pub fn installation(namespace: &str) -> Result<Vec<Value>, ManifestsError> {
-    let crds: Result<Vec<Value>, _> = chandler_api::crds().iter().map(serde_json::to_value).collect();
-    let mut objects = crds.map_err(ManifestsError::Crd)?;
+    let mut objects = crds()?;
     for (file, _) in FILES {
         objects.extend(file.objects()?.into_iter().filter(|object| !is_of_tenants(object)));
     }

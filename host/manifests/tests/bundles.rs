@@ -3,35 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_api::BundleDeployment;
-use chandler_manifests::{Bundle, Profile, Settings, objects, plain, registry};
+use chandler_manifests::{Bundle, Profile, objects, plain, registry};
 use serde_json::{Value, json};
 
-fn settings(profile: Profile, chosen: &[&str]) -> Settings {
-    let mut settings = Settings::of(profile);
-    for setting in chosen {
-        settings.set(setting).unwrap();
-    }
-    settings
-}
+use crate::{canonical, chosen};
 
 /// The objects of a bundle in the order of its files.
 fn contents(bundle: &Bundle) -> Vec<Value> {
     let files = bundle.files.iter().filter(|(path, _)| path.starts_with("manifests/"));
     files.flat_map(|(_, text)| serde_saphyr::from_multiple::<Value>(text).unwrap()).collect()
-}
-
-/// Numbers as floats: the parser reads `1.0` as `1`.
-fn canonical(mut value: Value) -> Value {
-    fn change(value: &mut Value) {
-        match value {
-            Value::Number(number) => *value = number.as_f64().unwrap().into(),
-            Value::Array(items) => items.iter_mut().for_each(change),
-            Value::Object(members) => members.values_mut().for_each(change),
-            _ => {}
-        }
-    }
-    change(&mut value);
-    value
 }
 
 fn named(object: &Value) -> String {
@@ -41,12 +21,12 @@ fn named(object: &Value) -> String {
 #[test]
 fn a_plain_bundle_has_the_printed_objects_in_their_order() {
     const INCLUDE: &str = "include.release.openshift.io/self-managed-high-availability";
-    for (profile, chosen) in [
+    for (profile, options) in [
         (Profile::Standalone, vec!["namespace=platform", "content=true"]),
         (Profile::OpenShift, vec!["permissions=cluster-admin"]),
         (Profile::MultiTenant, vec![]),
     ] {
-        let settings = settings(profile, &chosen);
+        let settings = chosen(profile, &options);
         let bundle = plain(&settings).unwrap();
         let found = contents(&bundle).into_iter().map(|mut object| {
             let annotations = object["metadata"].get_mut("annotations").and_then(Value::as_object_mut);
@@ -55,24 +35,30 @@ fn a_plain_bundle_has_the_printed_objects_in_their_order() {
             if object["metadata"]["annotations"] == json!({}) {
                 object["metadata"].as_object_mut().unwrap().remove("annotations");
             }
-            canonical(object)
+            canonical(&mut object);
+            object
         });
-        let wanted: Vec<Value> = objects(&settings).unwrap().into_iter().map(canonical).collect();
-        assert_eq!(found.map(|it| named(&it)).collect::<Vec<_>>(), wanted.iter().map(named).collect::<Vec<_>>());
+        let mut wanted = objects(&settings).unwrap();
+        wanted.iter_mut().for_each(canonical);
+        let found: Vec<Value> = found.collect();
+        assert_eq!(found.iter().map(named).collect::<Vec<_>>(), wanted.iter().map(named).collect::<Vec<_>>());
+        for (found, wanted) in found.iter().zip(&wanted) {
+            assert_eq!(found, wanted, "{}", named(wanted));
+        }
         assert_eq!(bundle.omitted, [""; 0]);
     }
 }
 
 #[test]
 fn the_files_of_a_plain_bundle_have_a_run_level() {
-    let bundle = plain(&settings(Profile::Standalone, &[])).unwrap();
+    let bundle = plain(&chosen(Profile::Standalone, &[])).unwrap();
     insta::assert_snapshot!("plain-files", bundle.files.keys().map(String::as_str).collect::<Vec<_>>().join("\n"));
 }
 
 /// What a registry+v1 bundle makes of the objects: files, or a part of the ClusterServiceVersion, or nothing.
 #[test]
 fn a_registry_bundle_names_what_it_lacks() {
-    let bundle = registry(&settings(Profile::MultiTenant, &["content=true"])).unwrap();
+    let bundle = registry(&chosen(Profile::MultiTenant, &["content=true"])).unwrap();
     insta::assert_snapshot!("registry-files", bundle.files.keys().map(String::as_str).collect::<Vec<_>>().join("\n"));
     insta::assert_snapshot!("registry-omitted", bundle.omitted.join("\n"));
 }
@@ -102,7 +88,7 @@ fn granted(objects: &[Value]) -> BTreeSet<String> {
 #[test]
 fn the_permissions_of_a_registry_bundle_are_the_printed_ones() {
     for profile in [Profile::Standalone, Profile::OpenShift] {
-        let settings = settings(profile, &["content=true"]);
+        let settings = chosen(profile, &["content=true"]);
         let wanted = granted(&objects(&settings).unwrap());
         let bundle = registry(&settings).unwrap();
         let mut contents = contents(&bundle);
@@ -124,14 +110,14 @@ fn the_permissions_of_a_registry_bundle_are_the_printed_ones() {
         };
         assert_eq!(found, wanted.iter().map(widened).collect());
     }
-    let all = registry(&settings(Profile::Standalone, &["permissions=cluster-admin"])).unwrap();
+    let all = registry(&chosen(Profile::Standalone, &["permissions=cluster-admin"])).unwrap();
     let rules = csv(&all)["spec"]["install"]["spec"]["clusterPermissions"][0]["rules"].clone();
     assert!(rules.as_array().unwrap().contains(&json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]})));
 }
 
 #[test]
 fn without_the_policies_users_may_not_write() {
-    let bundle = registry(&settings(Profile::Standalone, &[])).unwrap();
+    let bundle = registry(&chosen(Profile::Standalone, &[])).unwrap();
     let names: Vec<String> = contents(&bundle).iter().map(named).collect();
     assert!(names.iter().any(|name| name == "ClusterRole chandler-view"), "{names:#?}");
     for name in ["ClusterRole chandler-edit", "ClusterRole chandler-admin"] {
@@ -141,7 +127,7 @@ fn without_the_policies_users_may_not_write() {
 
 #[test]
 fn the_cluster_service_version_describes_the_bundle() {
-    let settings = settings(Profile::Standalone, &["image=registry.corp.example/chandler:v1", "namespace=platform"]);
+    let settings = chosen(Profile::Standalone, &["image=registry.corp.example/chandler:v1", "namespace=platform"]);
     let bundle = registry(&settings).unwrap();
     let csv = csv(&bundle);
     let annotations = &csv["metadata"]["annotations"];

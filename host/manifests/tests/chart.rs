@@ -16,7 +16,7 @@ fn defaults() -> &'static helm::Chart {
 }
 
 /// An example of each setting, in the order of the table.
-const EXAMPLES: [(&str, &str); 24] = [
+pub(super) const EXAMPLES: [(&str, &str); 24] = [
     ("image", "registry.corp.example:5000/platform/chandler:v1"),
     ("imagePullSecret", "pull.secret"),
     ("namespace", "123"),

@@ -2,9 +2,11 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf, process::Command};
 
-use chandler_manifests::{PLACEHOLDER, Profile, Settings, VERSION, objects};
+use chandler_manifests::{PLACEHOLDER, Profile, SETTINGS, Settings, VERSION, objects};
 use chandler_test_support::needs;
 use serde_json::Value;
+
+use crate::{canonical, chart::EXAMPLES, chosen};
 
 fn deploy() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy"))
@@ -16,26 +18,12 @@ fn read(name: &str) -> String {
 
 /// What these settings print.
 fn printed(profile: Profile, settings: &[&str]) -> Vec<Value> {
-    let mut chosen = Settings::of(profile);
-    for setting in settings {
-        chosen.set(setting).unwrap();
-    }
-    objects(&chosen).unwrap()
+    objects(&chosen(profile, settings)).unwrap()
 }
 
 fn resources() -> Vec<String> {
     let kustomization: Value = serde_saphyr::from_str(&read("kustomization.yaml")).unwrap();
     kustomization["resources"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
-}
-
-/// Numbers as floats: kustomize writes `1` where we write `1.0`.
-fn canonical(value: &mut Value) {
-    match value {
-        Value::Number(number) => *value = number.as_f64().unwrap().into(),
-        Value::Array(items) => items.iter_mut().for_each(canonical),
-        Value::Object(members) => members.values_mut().for_each(canonical),
-        _ => {}
-    }
 }
 
 /// The objects by kind and name.
@@ -88,6 +76,16 @@ fn the_kustomization_names_every_file() {
             name == "kustomization.yaml" || kustomization.contains(&name),
             "deploy/kustomization.yaml lacks {name}"
         );
+    }
+}
+
+#[test]
+fn every_setting_changes_something() {
+    let keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
+    assert_eq!(keys, EXAMPLES.map(|(key, _)| key));
+    let before = objects(&Settings::of(Profile::Standalone)).unwrap();
+    for (key, value) in EXAMPLES {
+        assert_ne!(printed(Profile::Standalone, &[&format!("{key}={value}")]), before, "{key}");
     }
 }
 

@@ -117,7 +117,7 @@ pub fn helm() -> Option<PathBuf> {
     }
     let works = Command::new("helm").arg("version").output().is_ok_and(|output| output.status.success());
     if !works {
-        skip("there is no helm on the PATH (https://helm.sh/docs/intro/install)");
+        skip("helm is not on the PATH (https://helm.sh/docs/intro/install)");
     }
     works.then(|| PathBuf::from("helm"))
 }

@@ -58,6 +58,11 @@ pub(crate) async fn lose_everything(world: &mut World) -> Backup {
     backup
 }
 
+/// Without the releases that are no longer needed, which are deleted at some time.
+pub(crate) fn lasting(uids: Uids) -> Uids {
+    uids.into_iter().filter(|(key, _)| !key.starts_with("Secret release-")).collect()
+}
+
 pub(crate) fn is_any(_: &str, _: &str) -> bool {
     true
 }
@@ -250,9 +255,6 @@ async fn a_restored_set_has_its_members() {
     world.start_controller();
     let shop = Shop::new(&world);
     installed(&shop, &name, &members).await;
-    // Releases that are no longer needed are deleted at some time.
-    let lasting =
-        |uids: Uids| -> Uids { uids.into_iter().filter(|(key, _)| !key.starts_with("Secret release-")).collect() };
     assert_eq!(lasting(backup.uids(&world.client).await), lasting(restored), "nothing was created again");
     for (member, _) in members {
         world.ready(&shop.name(member)).await;

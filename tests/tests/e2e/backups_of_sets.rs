@@ -4,14 +4,13 @@ use std::env;
 
 use chandler_tests::{
     Cluster, World,
-    backup::Uids,
     bundles::{Bundle, config_map},
 };
 use kube::api::DeleteParams;
 
 use crate::{
     PLAIN,
-    backups::{is_any, lose_everything},
+    backups::{is_any, lasting, lose_everything},
     decision_maps::{Resolver, namespaces},
     platform_operators::{INSTALLED, create_here, operators, until},
     shop::{Shop, catalog},
@@ -19,11 +18,6 @@ use crate::{
 
 /// How many BundleDeployments are restored at once by default; `CHANDLER_RESTORED` is another number.
 const MANY: usize = 20;
-
-/// Without the releases that are no longer needed, which are deleted at some time.
-fn lasting(uids: Uids) -> Uids {
-    uids.into_iter().filter(|(key, _)| !key.starts_with("Secret release-")).collect()
-}
 
 #[tokio::test]
 async fn restored_platform_operators_have_their_packages() {

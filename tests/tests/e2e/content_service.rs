@@ -6,8 +6,13 @@ use chandler_api::BundleDeploymentStatus;
 use chandler_certificates::{Policy, ServingCertificate};
 use chandler_controller::{ContentOptions, Timing};
 use chandler_tests::{
-    ContentClient, World, bundles::Bundle, content_service, controller_thread::ControllerThread,
-    crash_point::CrashPoint, wait, world::condition,
+    ContentClient, World,
+    bundles::Bundle,
+    content_service,
+    controller_thread::ControllerThread,
+    crash_point::CrashPoint,
+    wait,
+    world::{condition, empty_cache},
 };
 use http::{Method, StatusCode};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
@@ -357,8 +362,7 @@ async fn uploaded_content_is_installed_and_stays() {
 async fn the_leader_serves_content_and_the_next_one_lacks_uploads_in_the_cache_of_the_first() {
     let world = leader_election::world().await;
     let replica = |identity: &str| {
-        let cache = tempfile::tempdir().expect("a directory");
-        std::os::unix::fs::symlink(world.cache().join("code"), cache.path().join("code")).expect("a link");
+        let cache = empty_cache();
         let mut options = leader_election::candidate(&world, world.client.clone(), identity, Timing::default());
         options.cache_directory = cache.path().to_owned();
         options.content = Some(ContentOptions::at((Ipv4Addr::LOCALHOST, 0).into()));

@@ -4,22 +4,22 @@
 //! Each step runs once without a stop, then with stops before and after evenly spaced writes. `CHANDLER_CRASH_POINTS` sets their number, or
 //! `all`.
 
-use std::{env, future::Future, time::Duration};
+use std::{future::Future, time::Duration};
 
 use chandler_api::{Catalog, ConditionType, Resolution, find_condition, names::REQUESTED_AT_ANNOTATION};
 use chandler_controller::{ControllerError, ElectionError, Options, Timing};
 use chandler_tests::{
-    Cluster, ControllerThread, CrashPoint, World, buoys,
+    Cluster, ControllerThread, CrashPoint, World, buoys, crash_point,
     former_leader::{FormerLeader, Sent, Stop, StopPoint},
     state::State,
     wait,
+    world::empty_cache,
 };
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
 };
-use serde_json::{Value, json};
-use tempfile::TempDir;
+use serde_json::json;
 
 use crate::{
     PLAIN, leader_election,
@@ -56,7 +56,7 @@ async fn run(
         former.shut_down().await.result.expect("it works until it is shut down");
         return (requests, false);
     }
-    let cache = cache(world);
+    let cache = empty_cache();
     let mut options = leader_election::candidate(world, world.client.clone(), "successor", BRIEF);
     options.cache_directory = cache.path().to_owned();
     let successor = ControllerThread::start(world.config(), options, CrashPoint::Never);
@@ -74,13 +74,6 @@ async fn run(
     (requests, true)
 }
 
-/// A cache of its own, with the compiled code of the others.
-fn cache(world: &World) -> TempDir {
-    let cache = tempfile::tempdir().expect("a directory");
-    std::os::unix::fs::symlink(world.cache().join("code"), cache.path().join("code")).expect("a link");
-    cache
-}
-
 /// Some points before and after writes.
 fn points(requests: &[Sent]) -> Vec<StopPoint> {
     let writes: Vec<usize> = (0..requests.len()).filter(|number| requests[*number].writes).collect();
@@ -88,12 +81,7 @@ fn points(requests: &[Sent]) -> Vec<StopPoint> {
         .iter()
         .flat_map(|number| [StopPoint::BeforeRequest(*number), StopPoint::AfterRequest(*number)])
         .collect();
-    let count = match env::var("CHANDLER_CRASH_POINTS").ok().as_deref() {
-        Some("all") => all.len(),
-        Some(number) => number.parse().unwrap_or(POINTS),
-        None => POINTS,
-    };
-    let count = count.min(all.len());
+    let count = crash_point::count(POINTS, all.len());
     // Numbers of both kinds, whatever the count is.
     (0..count).map(|index| all[((index * all.len() / count) & !1) + index % 2]).collect()
 }
@@ -126,9 +114,7 @@ async fn deployments(stop: Stop) {
     };
     let run = async |step: Step, point: StopPoint| {
         let (requests, stopped) = run(&world, (stop, point), begin(step), async || finish(step).await).await;
-        let mut state = State::of(&world, &name).await;
-        remove_times(&mut state.deployment);
-        (requests, stopped, state)
+        (requests, stopped, State::of(&world, &name).await)
     };
     let mut references = Vec::new();
     for step in STEPS {
@@ -154,13 +140,6 @@ async fn deployments(stop: Stop) {
     }
     assert!(reached > references.len(), "most points are reached: {reached}");
     world.finish().await;
-}
-
-/// Removes what depends on how long something took.
-fn remove_times(deployment: &mut Value) {
-    if let Some(status) = deployment.pointer_mut("/status").and_then(Value::as_object_mut) {
-        status.remove("observedStateTime");
-    }
 }
 
 async fn sets(how: Stop) {
@@ -222,7 +201,7 @@ async fn a_successor_with_an_empty_cache_changes_nothing() {
     let (members, decisions) = (scenario.members().await, scenario.decisions().await);
     assert_eq!(decisions.len(), 2, "of the Resolution, and of the one for PlatformOperators");
 
-    let cache = cache(&world);
+    let cache = empty_cache();
     let options = Options { cache_directory: cache.path().to_owned(), ..world.options() };
     let successor = ControllerThread::start(world.config(), options, CrashPoint::Never);
     let catalogs: Api<Catalog> = Api::all(world.client.clone());

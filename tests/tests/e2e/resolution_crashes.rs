@@ -3,10 +3,14 @@
 //!
 //! Each step runs once without a crash, then with crashes at evenly spaced points. `CHANDLER_CRASH_POINTS` sets their number, or `all`.
 
-use std::{collections::BTreeMap, env, fmt};
+use std::{collections::BTreeMap, fmt};
 
 use chandler_api::{BundleDeployment, ConditionType, PlatformOperator, Resolution, find_condition};
-use chandler_tests::{Cluster, ControllerThread, CrashPoint, World, crash_point::Activity, wait};
+use chandler_tests::{
+    Cluster, ControllerThread, CrashPoint, World,
+    crash_point::{self, Activity},
+    wait,
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, ResourceExt as _,
@@ -220,13 +224,7 @@ fn points(activity: &Activity) -> Vec<CrashPoint> {
     let before = (0..requests).map(CrashPoint::BeforeRequest);
     let after = (0..requests).map(CrashPoint::AfterRequest);
     let all: Vec<CrashPoint> = before.chain(after).collect();
-    let wanted = env::var("CHANDLER_CRASH_POINTS").ok();
-    let count = match wanted.as_deref() {
-        Some("all") => all.len(),
-        Some(number) => number.parse().unwrap_or(POINTS),
-        None => POINTS,
-    };
-    let count = count.min(all.len());
+    let count = crash_point::count(POINTS, all.len());
     (0..count).map(|index| all[index * all.len() / count]).collect()
 }
 

@@ -270,7 +270,7 @@ impl Uninstall {
         }
     }
 
-    /// Refuses what the preview shows and nobody decided.
+    /// Refuses what the preview shows, and what needs a decision of the user.
     fn check_preview(&self, found: &Found, all: &Uninstallation) -> Result<(), CommandError> {
         let namespace = &self.controller.system_namespace;
         check_custom_resources(all)?;

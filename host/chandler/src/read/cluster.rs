@@ -12,6 +12,7 @@ use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::{
     Api, Client, Config, ResourceExt as _,
     api::{ApiResource, DynamicObject, ListParams, PostParams, TypeMeta},
+    core::ObjectList,
     discovery,
 };
 use serde_json::Value;
@@ -143,28 +144,39 @@ pub fn cause(error: &kube::Error) -> String {
     api_error::explain(error).map_or_else(|| error.to_string(), |explained| explained.cause)
 }
 
+/// Everything that is selected, read page by page with `list`.
+pub(super) async fn pages<K: Clone>(
+    mut selected: ListParams,
+    list: impl AsyncFn(&ListParams) -> kube::Result<ObjectList<K>>,
+) -> kube::Result<Vec<K>> {
+    selected.limit = Some(PAGE);
+    let mut all = Vec::new();
+    loop {
+        let page = list(&selected).await?;
+        all.extend(page.items);
+        match page.metadata.continue_ {
+            Some(token) if !token.is_empty() => selected.continue_token = Some(token),
+            _ => return Ok(all),
+        }
+    }
+}
+
 async fn list(
     api: &Api<DynamicObject>,
     resource: &ApiResource,
     id: &str,
     members: &mut Members,
 ) -> Result<(), kube::Error> {
-    let mut parameters = ListParams::default().labels(&format!("{PART_OF}={id}")).limit(PAGE);
-    loop {
-        let page = api.list(&parameters).await?;
-        for object in page.items {
-            let object = typed(object, resource);
-            let status = object_status(&object);
-            if below::has_dependents(&status.key) {
-                members.workloads.push((status.key.clone(), object));
-            }
-            members.objects.push(status);
+    let selected = ListParams::default().labels(&format!("{PART_OF}={id}"));
+    for object in pages(selected, async |page: &ListParams| api.list(page).await).await? {
+        let object = typed(object, resource);
+        let status = object_status(&object);
+        if below::has_dependents(&status.key) {
+            members.workloads.push((status.key.clone(), object));
         }
-        match page.metadata.continue_ {
-            Some(token) if !token.is_empty() => parameters.continue_token = Some(token),
-            _ => return Ok(()),
-        }
+        members.objects.push(status);
     }
+    Ok(())
 }
 
 /// An item of a list, which has neither apiVersion nor kind.

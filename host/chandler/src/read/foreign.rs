@@ -8,7 +8,7 @@ use kube::{
 };
 use serde_json::Value;
 
-use super::cluster::PAGE;
+use super::cluster;
 use crate::CommandError;
 
 /// A kind of another installer.
@@ -72,16 +72,8 @@ pub(super) async fn pages(
     api: &Api<DynamicObject>,
     selected: ListParams,
 ) -> Result<Option<Vec<DynamicObject>>, kube::Error> {
-    let (mut objects, mut selected) = (Vec::new(), selected.limit(PAGE));
-    loop {
-        let page = match api.list(&selected).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
-            page => page?,
-        };
-        objects.extend(page.items);
-        match page.metadata.continue_ {
-            Some(token) if !token.is_empty() => selected.continue_token = Some(token),
-            _ => return Ok(Some(objects)),
-        }
+    match cluster::pages(selected, async |page: &ListParams| api.list(page).await).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        objects => objects.map(Some),
     }
 }

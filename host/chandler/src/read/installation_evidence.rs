@@ -12,7 +12,7 @@ use k8s_openapi::{
 use kube::{Api, Client, ResourceExt as _, api::ListParams};
 
 use super::{
-    cluster::PAGE,
+    cluster::pages,
     controller_lease::{Evidence, absent},
     dev_controller,
 };
@@ -94,16 +94,9 @@ pub fn runs_controller(deployment: &Deployment) -> bool {
 /// The Leases of the controllers in a namespace.
 pub async fn leases(client: &Client, namespace: &str) -> Result<Vec<Lease>, CommandError> {
     let api: Api<Lease> = Api::namespaced(client.clone(), namespace);
-    let (mut all, mut page) = (Vec::new(), ListParams::default().limit(PAGE));
-    loop {
-        let list = api.list(&page).await;
-        let list = list.map_err(|error| not_read(&format!("the leases of {namespace}"), &error))?;
-        all.extend(list.items.into_iter().filter(|lease| is_of_controller(&lease.name_any())));
-        match list.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => page = page.continue_token(&token),
-            None => return Ok(all),
-        }
-    }
+    let all = pages(ListParams::default(), async |page: &ListParams| api.list(page).await).await;
+    let all = all.map_err(|error| not_read(&format!("the leases of {namespace}"), &error))?;
+    Ok(all.into_iter().filter(|lease| is_of_controller(&lease.name_any())).collect())
 }
 
 fn is_of_controller(name: &str) -> bool {
@@ -122,7 +115,7 @@ fn shared_lease(lease: &Lease, now: Timestamp) -> Option<SharedLease> {
     Some(SharedLease { holder, is_live })
 }
 
-fn not_read(what: &str, error: &kube::Error) -> CommandError {
+pub(super) fn not_read(what: &str, error: &kube::Error) -> CommandError {
     CommandError::failed(format!("failed to read {what}")).because(error)
 }
 

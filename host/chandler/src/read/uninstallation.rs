@@ -22,9 +22,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{
-    cluster::PAGE,
+    cluster::{PAGE, pages},
     controller_lease::{Evidence, absent},
-    installation_evidence,
+    foreign,
+    installation_evidence::{self, not_read},
 };
 use crate::CommandError;
 
@@ -111,7 +112,8 @@ pub async fn held(client: &Client) -> Result<Vec<Held>, CommandError> {
     let mut all = Vec::new();
     for kind in OwnKind::ALL {
         let api = Api::<DynamicObject>::all_with(client.clone(), &resource(*kind));
-        let objects = pages(&api, &kind.plural()).await?;
+        let objects = foreign::pages(&api, ListParams::default()).await;
+        let objects = objects.map_err(|error| not_read(&format!("the {}", kind.plural()), &error))?.unwrap_or_default();
         all.extend(objects.into_iter().filter_map(|object| held_object(*kind, object)));
     }
     Ok(all)
@@ -237,7 +239,7 @@ async fn cluster_operators(client: &Client) -> Result<Vec<Part>, CommandError> {
     Ok(found.into_iter().filter_map(part).collect())
 }
 
-/// What the namespace of the controller holds and the manifests do not print: it is deleted with the namespace.
+/// What the namespace of the controller holds: it is deleted with the namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NamespaceContent {
@@ -245,7 +247,7 @@ pub struct NamespaceContent {
     pub secrets: Vec<String>,
     /// ConfigMaps: uploads, and those that users created.
     pub config_maps: Vec<String>,
-    /// ServiceAccounts that the manifests do not print.
+    /// ServiceAccounts, the one of the controller included.
     pub service_accounts: Vec<String>,
     /// Volumes.
     pub persistent_volume_claims: Vec<String>,
@@ -269,7 +271,7 @@ where
         + std::fmt::Debug,
 {
     let found = metadata::<K>(client, namespace).await?.into_iter().map(|object| object.name_any());
-    Ok(found.filter(|name| !OF_KUBERNETES.contains(&name.as_str()) && name != "chandler").collect())
+    Ok(found.filter(|name| !OF_KUBERNETES.contains(&name.as_str())).collect())
 }
 
 async fn metadata<K>(client: &Client, namespace: &str) -> Result<Vec<PartialObjectMeta<K>>, CommandError>
@@ -280,32 +282,8 @@ where
         + std::fmt::Debug,
 {
     let api: Api<K> = Api::namespaced(client.clone(), namespace);
-    let (mut all, mut page) = (Vec::new(), ListParams::default().limit(PAGE));
-    loop {
-        let list = api.list_metadata(&page).await;
-        let list = list.map_err(|error| not_read(&format!("the {} of {namespace}", K::plural(&())), &error))?;
-        all.extend(list.items);
-        match list.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => page = page.continue_token(&token),
-            None => return Ok(all),
-        }
-    }
-}
-
-async fn pages(api: &Api<DynamicObject>, plural: &str) -> Result<Vec<DynamicObject>, CommandError> {
-    let (mut all, mut page) = (Vec::new(), ListParams::default().limit(PAGE));
-    loop {
-        let list = match api.list(&page).await {
-            Ok(list) => list,
-            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Vec::new()),
-            Err(error) => return Err(not_read(&format!("the {plural}"), &error)),
-        };
-        all.extend(list.items);
-        match list.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => page = page.continue_token(&token),
-            None => return Ok(all),
-        }
-    }
+    let all = pages(ListParams::default(), async |page: &ListParams| api.list_metadata(page).await).await;
+    all.map_err(|error| not_read(&format!("the {} of {namespace}", K::plural(&())), &error))
 }
 
 /// Who holds the Lease of the controller, or why that is none.
@@ -325,10 +303,6 @@ pub async fn controller(client: &Client, system_namespace: &str) -> Result<Contr
     }
     let lease = leases.iter().find(|lease| lease.name_any() == LEASE);
     Ok(Controller::Absent(absent(lease, system_namespace, Evidence::Unobserved, now).unwrap_or_default()))
-}
-
-fn not_read(what: &str, error: &kube::Error) -> CommandError {
-    CommandError::failed(format!("failed to read {what}")).because(error)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! A value is hidden for where it is (a configuration, an environment variable), for its name, or for its look (credentials in a URL, tokens,
 //! private keys). Rather too much is hidden than too little: in a text, everything behind a telling name to the end of the line. The caller hides
-//! the same values elsewhere.
+//! these values in all other files.
 
 use chandler_values::redaction::HIDDEN;
 use serde_json::{Map, Value};

@@ -72,7 +72,7 @@ fn key(object: &Value) -> (String, String, String) {
 /// The ClusterServiceVersion.
 pub(super) fn csv(settings: &Settings, objects: &[Value], permissions: &Permissions) -> Result<Value, ManifestsError> {
     let deployment = objects.iter().find(|object| text(object, "/kind") == "Deployment");
-    let missing = || ManifestsError::File { name: "controller.yaml", message: "there is no Deployment".to_owned() };
+    let missing = || ManifestsError::File { name: "controller.yaml", message: "it has no Deployment".to_owned() };
     let deployment = deployment.ok_or_else(missing)?;
     let name = text(deployment, "/metadata/name");
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {

@@ -8,19 +8,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{EXAMPLES, defaults, helm, settings};
+use crate::canonical;
 
 /// The annotation with which Helm keeps an object when its release is removed.
 const KEEP: &str = "helm.sh/resource-policy";
-
-/// Numbers as floats: Helm writes `1` where we write `1.0`.
-fn canonical(value: &mut Value) {
-    match value {
-        Value::Number(number) => *value = number.as_f64().unwrap().into(),
-        Value::Array(items) => items.iter_mut().for_each(canonical),
-        Value::Object(members) => members.values_mut().for_each(canonical),
-        _ => {}
-    }
-}
 
 /// The objects by kind and name, and the kinds that Helm keeps.
 fn by_name(objects: Vec<Value>) -> (BTreeMap<String, Value>, Vec<String>) {
