@@ -20,6 +20,7 @@
 //! | [`former_leader`] | a leader that stops for longer than its Lease lasts, and continues |
 //! | [`state`] | a BundleDeployment and its objects, normalized so that runs compare equal |
 //! | [`renders`] | counts how often bundles were rendered |
+//! | [`collector`] | a collector of traces, which keeps what it receives |
 //! | [`tls`] | checks whether a TLS client accepts a server |
 //! | [`wait`] | waits for conditions, never for a fixed time |
 //! | [`approvals`] | pending changes, and approving them |
@@ -41,6 +42,7 @@ pub mod bundles;
 pub mod buoys;
 pub mod cleanup;
 pub mod cluster;
+pub mod collector;
 pub mod content_service;
 pub mod controller_thread;
 pub mod crash_point;

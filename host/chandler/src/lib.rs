@@ -9,7 +9,7 @@
 //! | [`write`](mod@write) | every change that a command makes in the cluster |
 //! | [`confirmation`] | asks the user at the terminal before a change |
 //! | [`migrate`] | translates objects of other installers; it has no client and changes nothing |
-//! | [`signals`] | SIGINT and SIGTERM |
+//! | [`signals`] | SIGINT and SIGTERM; SIGUSR1 and SIGUSR2 |
 //!
 //! Dependencies point in one direction: `command` uses `arguments` and `write`, `write` uses `read`, and `read` uses `migrate`,
 //! `signals` and `view`. What clap parses stays in `command` and `arguments`, whose `options` methods convert it: `read` and `write` take structs of
@@ -27,6 +27,7 @@ pub mod signals;
 pub mod view;
 pub mod write;
 
+mod logging;
 mod start;
 
 pub use command::Arguments;

@@ -1,4 +1,4 @@
-//! The signals that stop a command.
+//! The signals that stop a command, or change the level of its log.
 
 use std::io;
 
@@ -23,6 +23,36 @@ impl StopSignals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// SIGUSR1 and SIGUSR2, which change the level of the log.
+pub struct LevelSignals {
+    raise: Signal,
+    restore: Signal,
+}
+
+/// What a signal asks of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LevelChange {
+    /// More lines.
+    Raise,
+    /// The lines of the start.
+    Restore,
+}
+
+impl LevelSignals {
+    /// Starts to listen. From now on these signals no longer end the process.
+    pub fn listen() -> io::Result<Self> {
+        Ok(Self { raise: signal(SignalKind::user_defined1())?, restore: signal(SignalKind::user_defined2())? })
+    }
+
+    /// Waits for the next signal.
+    pub async fn received(&mut self) -> LevelChange {
+        tokio::select! {
+            _ = self.raise.recv() => LevelChange::Raise,
+            _ = self.restore.recv() => LevelChange::Restore,
         }
     }
 }

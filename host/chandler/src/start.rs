@@ -4,21 +4,18 @@ use std::process::ExitCode;
 
 use chandler_turns::yield_thread;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tracing_subscriber::EnvFilter;
 
 use crate::{
     Arguments, CommandError,
     command::{
         Command, completion,
-        controller::LogFormat,
         line::{self, Line, Mistake},
     },
+    logging::Logging,
     read::provisioner,
     view::{
-        log::{Lines, Printable},
         output,
-        spinner::StandardError,
-        terminal::{self, Look, Terminal},
+        terminal::{self, Terminal},
     },
 };
 
@@ -72,7 +69,6 @@ fn raise_file_limit() {
 }
 
 fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandError> {
-    log_to_standard_error(arguments, terminal)?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if matches!(arguments.command, Command::Controller(_)) {
         // The thread that holds the Lease is not one of these. The main thread hardly works.
@@ -82,43 +78,8 @@ fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandEr
         .enable_all()
         .build()
         .map_err(|error| CommandError::failed("failed to start the runtime").because(&error))?;
-    runtime.block_on(arguments.command.run(terminal))
-}
-
-fn log_to_standard_error(arguments: &Arguments, terminal: &Terminal) -> Result<(), CommandError> {
-    let (default, format) = match &arguments.command {
-        Command::Controller(controller) => ("info", controller.log_format),
-        _ => ("error", LogFormat::Text),
-    };
-    let directives = arguments.log_level.as_deref().filter(|text| !text.is_empty()).unwrap_or(default);
-    let filter = EnvFilter::try_new(directives).map_err(|error| {
-        CommandError::usage(format!("{directives:?} is not a log level")).because(&error).hint(
-            "write `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,chandler_controller=debug`",
-        )
-    })?;
-    // kube logs responses that it cannot parse, including Secrets, and reports as errors and warnings what is retried: the caller logs
-    // what the user should know of it. The verifier of certificates logs what is also the cause of an error.
-    let silenced = [
-        "kube_client::client=error",
-        "kube_client::client::builder=off",
-        "kube_runtime::watcher=error",
-        "rustls_platform_verifier=off",
-    ];
-    let named = |directive: &str| directives.contains(directive.split(':').next().unwrap_or_default());
-    let silenced = silenced.into_iter().filter(|directive| !named(directive));
-    let filter = silenced.filter_map(|directive| directive.parse().ok()).fold(filter, EnvFilter::add_directive);
-    let lines = match format {
-        LogFormat::Json => Lines::Json,
-        LogFormat::Text if terminal.look() == Look::Colour => Lines::Coloured,
-        LogFormat::Text => Lines::Text,
-    };
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(move || Printable(StandardError, lines))
-        .with_ansi(lines == Lines::Coloured);
-    match format {
-        LogFormat::Json => builder.json().flatten_event(true).init(),
-        LogFormat::Text => builder.init(),
-    }
-    Ok(())
+    let logging = Logging::install(arguments, terminal, runtime.handle())?;
+    let ended = runtime.block_on(arguments.command.run(terminal));
+    logging.end();
+    ended
 }

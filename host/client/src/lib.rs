@@ -12,6 +12,7 @@
 //! - [`monitored`] and [`Availability`]: whether the API server answers, and when it answers again.
 //! - [`fenced`]: writes that wait while a [`Fence`] is closed.
 //! - [`measured`](fn@measured): reports each request, its answer and its duration, as [`RequestAttributes`] describe it.
+//! - [`traced`](fn@traced): makes each request a span of the trace of its caller.
 //! - [`insistent`]: sends a write again that met another one.
 //! - [`kinds`](fn@kinds): the kinds that an API server serves.
 //! - `body`: the body of a response, whose end frees a stream.
@@ -27,6 +28,7 @@ mod insistence;
 mod kinds;
 mod measured;
 mod pool;
+mod traced;
 mod transport;
 
 pub use availability::{Availability, monitored};
@@ -38,3 +40,4 @@ pub use insistence::insistent;
 pub use kinds::kinds;
 pub use measured::{Observer, RequestAttributes, measured};
 pub use pool::MAX_STREAMS;
+pub use traced::traced;

@@ -6,7 +6,7 @@ use chandler_api::{
     BundleDeployment, Catalog, ConditionStatus, ConditionType, PlatformOperator, PlatformPolicy, ProvisionerClass,
     Resolution,
 };
-use chandler_client::{Observer, measured};
+use chandler_client::{Observer, measured, traced};
 use chandler_core::Reason;
 use chandler_engine::Engine;
 use chandler_monitoring::{ConditionCount, Health, Metrics, Phase, State, bounded::OTHER};
@@ -68,13 +68,13 @@ impl Default for Monitoring {
 }
 
 impl Monitoring {
-    /// This client, with its requests measured.
+    /// This client, with its requests measured, and traced where a reconcile makes them.
     pub(crate) fn measured(&self, client: &Client) -> Client {
         let metrics = Arc::clone(&self.metrics);
         let observer: Observer = Arc::new(move |request, code, duration| {
             metrics.requested(request.verb, request.resource, code, duration);
         });
-        measured(client, observer)
+        measured(&traced(client, chandler_traces::inject), observer)
     }
 }
 

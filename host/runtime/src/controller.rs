@@ -23,6 +23,7 @@ use kube::{
     },
 };
 use serde::{Serialize, de::DeserializeOwned};
+use tracing::{Instrument as _, Span, field::Empty};
 
 use crate::{
     Backoff, Cache, Guarded, Metrics, Outcome, OwnWrites, Reflector, Report, Shutdown, Triggers, cache::Filler, decode,
@@ -263,9 +264,27 @@ impl<R: Reconciler> Watched<R> {
     }
 }
 
+/// The root of a trace.
 async fn reconcile<R: Reconciler>(
     guarded: Arc<Guarded<R::Object>>,
     context: Arc<Context<R>>,
+) -> Result<Action, R::Error> {
+    let span = tracing::info_span!(
+        target: "chandler::trace",
+        "reconcile",
+        kind = %R::Object::kind(&()),
+        name = guarded.meta().name,
+        generation = guarded.meta().generation,
+        outcome = Empty,
+        otel.status_code = Empty,
+    );
+    reconcile_in_span(guarded, context, span.clone()).instrument(span).await
+}
+
+async fn reconcile_in_span<R: Reconciler>(
+    guarded: Arc<Guarded<R::Object>>,
+    context: Arc<Context<R>>,
+    span: Span,
 ) -> Result<Action, R::Error> {
     let started = Instant::now();
     let guarded = context.own_writes.newest(guarded);
@@ -281,6 +300,11 @@ async fn reconcile<R: Reconciler>(
         Err(error) if error.is_conflict() => Outcome::Conflict,
         Err(_) => Outcome::Failed,
     };
+    span.record("outcome", outcome.as_str());
+    if outcome == Outcome::Failed {
+        // Messages may have text from plugins and registries; the status and the log have them.
+        span.record("otel.status_code", "ERROR");
+    }
     context.metrics.reconciled(&R::Object::kind(&()), outcome, started.elapsed());
     result
 }
@@ -317,6 +341,7 @@ impl<R: Reconciler> Context<R> {
     }
 
     /// Writes a status if it differs from the stored one.
+    #[tracing::instrument(target = "chandler::trace", name = "status", skip_all)]
     async fn write(&self, object: &R::Object, status: &R::Status) -> Result<(), kube::Error> {
         let stored = R::status(object);
         if let Some(written) = status_patch::write(&self.api, &object.name_any(), stored, status).await? {

@@ -5,7 +5,11 @@
 
 mod series;
 
-use std::{collections::BTreeSet, fmt::Debug, time::Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+    time::Instant,
+};
 
 use chandler_core::{Digest, text::printable};
 use k8s_openapi::{
@@ -34,6 +38,9 @@ const NAME_BYTES: usize = 220;
 
 /// The namespace of Events about cluster-scoped objects.
 const CLUSTER_NAMESPACE: &str = "default";
+
+/// The annotation of a new Event with the ID of the trace in which it was published, while traces are exported.
+pub const TRACE_ID: &str = "chandler.dev/trace-id";
 
 /// Publishes Events in the name of one reporter.
 pub struct Events {
@@ -103,6 +110,7 @@ impl Events {
             metadata: ObjectMeta {
                 name: Some(format!("{}.{:x}", object.trim_end_matches(['.', '-']), now.as_nanosecond())),
                 namespace: Some(namespace.to_owned()),
+                annotations: chandler_traces::trace_id().map(|id| BTreeMap::from([(TRACE_ID.to_owned(), id)])),
                 ..ObjectMeta::default()
             },
             type_: Some(type_.to_owned()),

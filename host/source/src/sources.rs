@@ -6,6 +6,7 @@ use std::{pin::Pin, time::Duration};
 use chandler_api::BundleSource;
 use chandler_content::{FailureClass, ImageAccess, ImageReference, Images, Tree};
 use chandler_turns::Requester;
+use tracing::{Instrument as _, Span};
 
 use crate::{
     Environment, Grantee, ImageRules, Pinned, Resolution, Resolutions, Source, SourceError, SourceKind,
@@ -102,7 +103,10 @@ impl Sources {
     /// A source that can move is resolved at most once in an interval. While its server is unreachable, the content of the
     /// release in use is fetched instead.
     pub async fn obtain(&self, wanted: &Wanted<'_>) -> Result<Obtained, NotObtained> {
-        wanted.source.obtain(wanted, self.environment(wanted.grantee)).await
+        // Boxed, since its type is so long that compilers give up on the types of its callers.
+        let obtained: Pin<Box<dyn Future<Output = _> + Send + '_>> =
+            Box::pin(wanted.source.obtain(wanted, self.environment(wanted.grantee)));
+        obtained.await
     }
 
     /// Whether the content of a source is used only if it is signed, so that a copy of it in the store alone does not count.
@@ -178,10 +182,11 @@ impl Sources {
         let pin = if kind.can_move() {
             resolve_moving(kind, &access, wanted, environment).await.map_err(failed(false))?
         } else {
-            kind.resolve(&access, environment).await.map_err(failed(false))?
+            kind.resolve(&access, environment).instrument(digest()).await.map_err(failed(false))?
         };
         let pinned = K::to_api(&pin);
-        let tree = K::fetch(pin, &access, environment).await.map_err(failed(true))?;
+        let tree = tracing::info_span!(target: "chandler::trace", "tree", source = K::TYPE);
+        let tree = K::fetch(pin, &access, environment).instrument(tree).await.map_err(failed(true))?;
         Ok(Obtained { pinned, tree, is_verified: kind.is_verified(environment.rules) })
     }
 
@@ -196,6 +201,11 @@ impl Sources {
     }
 }
 
+/// The span of resolving a source.
+fn digest() -> Span {
+    tracing::info_span!(target: "chandler::trace", "digest")
+}
+
 async fn resolve_moving<K: SourceKind>(
     kind: &K,
     access: &K::Access,
@@ -207,7 +217,7 @@ async fn resolve_moving<K: SourceKind>(
     if let Some(pin) = recent.and_then(|pinned| K::Pin::try_from(pinned).ok()) {
         return Ok(pin);
     }
-    match kind.resolve(access, environment).await {
+    match kind.resolve(access, environment).instrument(digest()).await {
         Ok(pin) => {
             resolutions.remember(grantee.name().to_owned(), source.clone(), pin.clone().into());
             Ok(pin)

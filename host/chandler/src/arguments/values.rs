@@ -126,6 +126,12 @@ fn name(text: &str, longest: usize) -> Result<String, String> {
     }
 }
 
+/// A number from 0 to 1.
+pub fn ratio(text: &str) -> Result<f64, String> {
+    let ratio = text.parse::<f64>().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
+    ratio.ok_or_else(|| "write a number from 0 to 1, such as 0.1".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

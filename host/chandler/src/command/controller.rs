@@ -15,7 +15,9 @@ use tokio::sync::oneshot;
 
 use crate::{
     CommandError,
-    arguments::{content_service::ContentServiceArguments, monitoring::MonitoringArguments, values},
+    arguments::{
+        content_service::ContentServiceArguments, monitoring::MonitoringArguments, traces::TracesArguments, values,
+    },
     read::{
         cluster::{self, ConnectionOptions},
         dev_controller, image_rules, provisioner,
@@ -104,6 +106,10 @@ pub struct Controller {
     /// Where it answers probes and serves metrics.
     #[command(flatten)]
     pub monitoring: MonitoringArguments,
+
+    /// Where it exports traces.
+    #[command(flatten)]
+    pub traces: TracesArguments,
 
     /// File with mirrors, blocked and insecure registries: a registries.conf of version 2. It is read at the start [default: none]
     #[arg(long, value_name = "FILE")]

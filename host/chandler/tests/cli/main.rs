@@ -42,5 +42,6 @@ mod status_watch;
 mod support;
 mod targets;
 mod tasks;
+mod traces;
 mod uninstall;
 mod values;

@@ -10,6 +10,7 @@ use crate::{
 };
 
 /// The unhealthy objects. Rules in CEL about large objects take seconds, and are then evaluated on a thread of their own.
+#[tracing::instrument(target = "chandler::trace", name = "probes", skip_all)]
 pub(crate) async fn unhealthy(
     probes: Probes,
     dependencies: ReleaseDependencies,

@@ -60,6 +60,7 @@ pub(super) struct Survey {
 
 impl Rollout {
     /// Compares the release with the cluster. `parent` is the parent of the owner's ApplySet.
+    #[tracing::instrument(target = "chandler::trace", name = "plan", skip_all)]
     pub(super) async fn survey(
         &self,
         actor: &Cluster,

@@ -27,6 +27,7 @@ impl Rollout {
         self.with_missing_permissions(result, &actor, owner, None).await
     }
 
+    #[tracing::instrument(target = "chandler::trace", name = "teardown", skip_all)]
     async fn teardown_as(&self, actor: &Cluster, owner: &Owner) -> Result<Teardown, RolloutError> {
         let parent = self.parent_or_none(owner).await?;
         teardown::teardown(parent, actor, &self.discovery, owner).await

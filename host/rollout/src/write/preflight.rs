@@ -31,6 +31,7 @@ pub(crate) struct Passed {
 
 /// Runs all checks before a rollout writes. With `created`, the answers to dry runs that were made already, every object is
 /// checked by a dry run, and the field managers of `live` are prepared for the apply.
+#[tracing::instrument(target = "chandler::trace", name = "preflights", skip_all)]
 pub(crate) async fn before_writing(
     checks: &Checks<'_>,
     live: &mut [Option<Value>],

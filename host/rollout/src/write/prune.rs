@@ -31,6 +31,7 @@ pub(crate) struct Pruned {
 const EXPLAINED: usize = 5;
 
 /// Deletes these objects, the first list first. The next list begins when the objects of the previous one are gone.
+#[tracing::instrument(target = "chandler::trace", name = "prune", skip_all)]
 pub(crate) async fn delete_in_order(
     cluster: &Cluster,
     owner: &Owner,

@@ -87,6 +87,7 @@ impl<'a> Stages<'a> {
     }
 
     /// Writes as many objects as possible now.
+    #[tracing::instrument(target = "chandler::trace", name = "stages", skip_all)]
     pub(crate) async fn run(&mut self) -> Result<StageProgress, RolloutError> {
         // Objects of this release are repaired in every stage, regardless of what earlier stages wait for.
         let changed = self.indices(0..self.items.len(), Action::Recover);
@@ -331,6 +332,7 @@ impl<'a> Stages<'a> {
     }
 
     /// The objects that a stage waits for: its own, and the objects of earlier stages whose Services start only in this one.
+    #[tracing::instrument(target = "chandler::trace", name = "probes", skip_all)]
     fn gate(&self, range: Range<usize>) -> Vec<Unhealthy> {
         let stage = self.context.desired.get(range.start).map_or(0, |first| first.stage);
         let dependencies = self.context.dependencies.at(stage);

@@ -21,6 +21,7 @@ use chandler_releases::{Made, Releases as ReleaseCache};
 use chandler_runtime::{Capacity, Jobs, NotFree, Panicked, Share, Slot};
 use chandler_values::Values;
 use kube::ResourceExt as _;
+use tracing::{Instrument as _, Span};
 
 use super::{
     super::{
@@ -146,6 +147,7 @@ pub(super) async fn described(
             let capacity = preparer.capacities.preparations.clone();
             Box::pin(describe(deployment, preparer, &capacity)).await
         }
+        .instrument(preparation())
     };
     let on_behalf = requester(deployment, &handles.preparer.cluster.options.accounts);
     let outcome = jobs.outcome(&on_behalf, &name, &requested, work, wake(&name, handles.preparer));
@@ -174,6 +176,7 @@ pub(super) async fn rerendered(
             let share = preparer.capacities.preparations.acquire(&requester, size).await;
             (rerender::rerender(&preparer, &deployment, &revision).await, share)
         }
+        .instrument(preparation())
     };
     let (name, number) = (deployment.name_any(), revision.number);
     let requested = revisions::requested(deployment);
@@ -187,6 +190,11 @@ pub(super) async fn rerendered(
     }
     drop(share);
     Some(Ok(rerendered))
+}
+
+/// The span of a preparation, which may outlive the reconcile that began it.
+fn preparation() -> Span {
+    chandler_traces::detached(tracing::info_span!(target: "chandler::trace", parent: None, "prepare"))
 }
 
 /// Triggers a reconcile of a BundleDeployment, later.

@@ -43,6 +43,7 @@ pub(crate) struct Rendered {
 pub(crate) struct RenderError(#[from] pub(crate) CallError);
 
 /// Renders a release, or takes it from the cache.
+#[tracing::instrument(target = "chandler::trace", name = "release", skip_all)]
 pub(in super::super) async fn render(
     handles: &RenderHandles<'_>,
     input: RenderInput<'_>,

@@ -28,6 +28,7 @@ use crate::{
 };
 
 /// Writes what a reconcile found: first the record, then the status, which is a copy for users.
+#[tracing::instrument(target = "chandler::trace", name = "status", skip_all)]
 pub(in super::super) async fn report(
     handles: StatusHandles<'_>,
     subject: &mut Subject,

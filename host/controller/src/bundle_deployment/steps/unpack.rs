@@ -45,6 +45,7 @@ impl<'a> SourceHandles<'a> {
 }
 
 /// Fetches the content that the spec names, or reads it from the cache.
+#[tracing::instrument(target = "chandler::trace", name = "source", skip_all)]
 pub(super) async fn unpack(
     handles: &SourceHandles<'_>,
     deployment: &BundleDeployment,
