@@ -20,5 +20,6 @@ pub mod monitoring;
 pub mod registry;
 pub mod system_namespace;
 pub mod target;
+pub mod tls;
 pub mod values;
 pub mod wait;

@@ -95,6 +95,7 @@ mod starvation;
 mod tenancy;
 mod tenants;
 mod test_isolation;
+mod tls_profile;
 mod uninstall;
 mod untrusted_metadata;
 mod upgrade;
