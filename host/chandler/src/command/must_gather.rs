@@ -47,7 +47,7 @@ impl MustGather {
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let client = cluster::client(&self.connection.options()).await?;
         let gathered = must_gather::gather(&client, &self.controller.system_namespace).await;
-        let made = view::must_gather::files(gathered);
+        let made = view::must_gather::files(gathered, &self.controller.system_namespace);
         let files = made.files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
         archive::write(&self.file, files)?;
         for item in &made.left_out {
