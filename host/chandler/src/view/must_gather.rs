@@ -123,7 +123,7 @@ fn files_within(gathered: Gathered, mut vocabulary: Vocabulary, limits: Limits) 
         match &finder {
             Some(finder) => item.why = finder.text(&item.why).into_owned(),
             None if item.why.starts_with(TOO_MANY) => {}
-            None => item.why = HIDDEN.to_owned(),
+            None => HIDDEN.clone_into(&mut item.why),
         }
     }
     if finder.is_none() {
