@@ -60,16 +60,15 @@ pub async fn place(
     system_namespace: &str,
     lease_namespace: Option<&str>,
 ) -> Result<Place, CommandError> {
-    let lease_namespace = match lease_namespace {
-        Some(named) => named.to_owned(),
-        None => {
-            let deployments: Api<Deployment> = Api::namespaced(client.clone(), system_namespace);
-            let deployment = deployments.get_opt(CONTROLLER).await;
-            let deployment =
-                deployment.map_err(|error| not_read(&format!("Deployment {system_namespace}/{CONTROLLER}"), &error))?;
-            let named = deployment.as_ref().filter(|it| runs_controller(it)).and_then(lease_namespace_of);
-            named.unwrap_or_else(|| INSTALLATIONS_NAMESPACE.to_owned())
-        }
+    let lease_namespace = if let Some(named) = lease_namespace {
+        named.to_owned()
+    } else {
+        let deployments: Api<Deployment> = Api::namespaced(client.clone(), system_namespace);
+        let deployment = deployments.get_opt(CONTROLLER).await;
+        let deployment =
+            deployment.map_err(|error| not_read(&format!("Deployment {system_namespace}/{CONTROLLER}"), &error))?;
+        let named = deployment.as_ref().filter(|it| runs_controller(it)).and_then(lease_namespace_of);
+        named.unwrap_or_else(|| INSTALLATIONS_NAMESPACE.to_owned())
     };
     Ok(Place { system_namespace: system_namespace.to_owned(), lease_namespace })
 }
@@ -117,7 +116,7 @@ pub async fn read(client: &Client, place: &Place) -> Parts {
     });
     for (key, found) in stream::iter(found).buffered(AT_ONCE).collect::<Vec<_>>().await {
         match found {
-            Ok(Some(Found::Ours(part))) => parts.ours.push(part),
+            Ok(Some(Found::Ours(part))) => parts.ours.push(*part),
             Ok(Some(Found::Foreign)) => parts.foreign.push(key),
             Ok(None) => {}
             Err(error) => parts.unread.push((key.to_string(), error)),
@@ -131,7 +130,7 @@ pub async fn read(client: &Client, place: &Place) -> Parts {
 }
 
 enum Found {
-    Ours(Part),
+    Ours(Box<Part>),
     Foreign,
 }
 
@@ -142,7 +141,7 @@ fn is_compared(key: &ObjectKey, namespace: &str) -> bool {
 }
 
 async fn find(client: &Client, key: ObjectKey, printed: Option<&Value>) -> Result<Option<Found>, CommandError> {
-    let Some(printed) = printed else { return Ok(part(client, key).await?.map(Found::Ours)) };
+    let Some(printed) = printed else { return Ok(part(client, key).await?.map(|part| Found::Ours(Box::new(part)))) };
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(&key.group, &key.version, &key.kind));
     let object = match api(client, &resource, key.namespace.as_deref()).get_opt(&key.name).await {
         Ok(object) => object,
@@ -152,7 +151,7 @@ async fn find(client: &Client, key: ObjectKey, printed: Option<&Value>) -> Resul
     Ok(object.and_then(|object| {
         let uid = object.uid()?;
         let live = serde_json::to_value(object).ok()?;
-        Some(if is_ours(printed, &live) { Found::Ours(Part { key, uid, resource }) } else { Found::Foreign })
+        Some(if is_ours(printed, &live) { Found::Ours(Box::new(Part { key, uid, resource })) } else { Found::Foreign })
     }))
 }
 

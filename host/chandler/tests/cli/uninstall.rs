@@ -211,8 +211,8 @@ async fn what_belongs_to_others_is_refused_or_stays() {
     // A role of another product with the name of one of Chandler's.
     let roles: Api<ClusterRole> = Api::all(client.clone());
     roles.delete("chandler-view", &DeleteParams::background()).await.unwrap();
-    let rules = json!([{"apiGroups": ["candles.example.com"], "resources": ["candles"], "verbs": ["get"]}]);
-    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "chandler-view"}, "rules": rules});
+    let candles = json!([{"apiGroups": ["candles.example.com"], "resources": ["candles"], "verbs": ["get"]}]);
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "chandler-view"}, "rules": candles});
     apply(&client, &role).await;
     // Other software beside the controller.
     let template = json!({"metadata": {"labels": {"app": "quay"}}, "spec": {"containers": [{"name": "quay", "image": "registry.invalid/quay:v1"}]}});
