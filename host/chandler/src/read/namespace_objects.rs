@@ -28,7 +28,7 @@ pub struct NamespaceObject {
     pub is_copy: bool,
 }
 
-/// Lists the metadata of all objects in a namespace. What has no UID is computed by an API server, such as metrics, and not in the list.
+/// Lists the metadata of all objects in a namespace. Objects without a UID, such as metrics, are computed by an API server and left out.
 pub async fn namespace_objects(client: &Client, namespace: &str) -> Result<Vec<NamespaceObject>, CommandError> {
     let served =
         Discovery::new(client.clone()).run().await.map_err(|error| not_read("the kinds of the API server", &error))?;

@@ -115,7 +115,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// What may follow a value that was cut off.
+/// Whether a text may follow a value that was cut off.
 fn ends(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with(['\n', '\r', '…', '"', '\'', '`', '\\']) || rest.starts_with("...")
 }
