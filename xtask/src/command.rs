@@ -20,11 +20,21 @@ pub(crate) fn target_directory() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |directory| root().join(directory))
 }
 
-/// `cargo` with these arguments, in the root of the workspace.
+/// `cargo` with these arguments, in the root of the workspace, and with the environment of a shell.
 pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root()).args(arguments);
+    for (name, _) in env::vars_os().filter(|(name, _)| describes_package(name)) {
+        command.env_remove(name);
+    }
     command
+}
+
+/// Whether cargo sets this variable for the program of a package that it runs, here xtask. The build script of ring runs again when one of them
+/// changes, and then most crates are compiled again: `cargo xtask test` and `cargo test` would compile the same crates in turn.
+fn describes_package(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// What the demo and the tests are built with, as arguments of cargo. All use these, so that shared crates are compiled once: the features
@@ -108,4 +118,19 @@ pub(crate) fn rustc_version() -> anyhow::Result<Rustc> {
 pub(crate) fn tested(name: &str) -> PathBuf {
     let built = target_directory().join("debug").join(name);
     if built.is_file() { built } else { PathBuf::from(program(name).unwrap().get_program()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_runs_with_the_environment_of_a_shell() {
+        assert!(env::var_os("CARGO_PKG_NAME").is_some(), "cargo sets it for this test");
+        let command = cargo(["build"]);
+        for name in ["CARGO_PKG_NAME", "CARGO_PKG_VERSION_PRE", "CARGO_MANIFEST_DIR"] {
+            assert!(command.get_envs().any(|(removed, value)| removed == name && value.is_none()), "{name}");
+        }
+        assert!(!describes_package("CARGO_TARGET_DIR".as_ref()));
+    }
 }

@@ -21,5 +21,6 @@ pub mod registry;
 pub mod system_namespace;
 pub mod target;
 pub mod traces;
+pub mod tls;
 pub mod values;
 pub mod wait;

@@ -17,7 +17,6 @@ use hyper_util::{
     },
     rt::TokioIo,
 };
-use rustls::crypto::ring;
 use tokio::net::TcpStream;
 use tower::{BoxError, Service};
 
@@ -70,7 +69,8 @@ impl Connector {
             })
         } else if proxy.is_secure() {
             // The proxy is not the cluster: its certificate is signed by an authority of the system.
-            let tls = HttpsConnectorBuilder::new().with_provider_and_native_roots(ring::default_provider())?;
+            let tls = HttpsConnectorBuilder::new()
+                .with_provider_and_native_roots(Arc::unwrap_or_clone(chandler_tls::provider()))?;
             Way::SecureTunnel(tunnel(&proxy, tls.https_only().enable_http1().wrap_connector(tcp())))
         } else {
             Way::Tunnel(tunnel(&proxy, tcp()))

@@ -18,6 +18,7 @@
 //! | `cluster_operator` | the ClusterOperators that report PlatformOperators and the controller to OpenShift |
 //! | `cluster` | the API server and the options, which all reconcilers share |
 //! | `deployments` | the BundleDeployments as their watch last delivered them |
+//! | `tls_profile` | the TLS profile of an OpenShift cluster |
 //! | `signals` | how reconcilers learn of changes that another one noticed |
 //! | `capacities` | how much memory releases in progress may take |
 //! | `memory` | state between reconciles that may be lost |
@@ -66,6 +67,7 @@ mod resolution;
 pub mod run;
 mod sealed_files;
 mod signals;
+mod tls_profile;
 mod values;
 
 pub use chandler_resolution::cluster_operators::{

@@ -12,8 +12,10 @@ use chandler_engine::Engine;
 use chandler_monitoring::{ConditionCount, Health, Metrics, Phase, State, bounded::OTHER};
 use chandler_runtime::{Cache, Guarded, LogMetrics, Outcome, Shutdown};
 use chandler_serve::{MetricsListener, ProbeListener, ServeError};
+use chandler_tls::TlsSettings;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Client, Resource};
+use tokio::sync::watch;
 
 use crate::Options;
 
@@ -41,7 +43,12 @@ impl Listeners {
     }
 
     /// Answers probes and scrapes. Completes only with a failure: a controller that stops is alive until it has ended.
-    pub(crate) async fn serve(self, client: Client, monitoring: Monitoring) -> Result<Infallible, ServeError> {
+    pub(crate) async fn serve(
+        self,
+        client: Client,
+        monitoring: Monitoring,
+        tls: watch::Receiver<TlsSettings>,
+    ) -> Result<Infallible, ServeError> {
         let Monitoring { health, metrics } = monitoring;
         let probes = async {
             match self.probes {
@@ -51,7 +58,7 @@ impl Listeners {
         };
         let scrapes = async {
             match self.scrapes {
-                Some(listener) => listener.serve(client, metrics, std::future::pending()).await,
+                Some(listener) => listener.serve(client, metrics, tls, std::future::pending()).await,
                 None => Ok(()),
             }
         };

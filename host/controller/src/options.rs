@@ -11,6 +11,7 @@ use chandler_registries::Registries;
 use chandler_releases::Budget;
 use chandler_runtime::{Election, WatchSelector};
 use chandler_source::ImageRules;
+use chandler_tls::TlsSettings;
 
 use crate::{ClusterOperatorSettings, MirrorSets};
 
@@ -47,6 +48,11 @@ pub struct Options {
     pub probe_address: Option<SocketAddr>,
     /// Where metrics are served. Default: nowhere.
     pub metrics: Option<chandler_serve::MetricsOptions>,
+    /// What TLS connections may negotiate: those that this controller accepts, and those to registries and web servers. Default: TLS 1.2 and
+    /// 1.3. Connections to the API server use the process-wide default of rustls ([`TlsSettings::install`]).
+    pub tls: TlsSettings,
+    /// Whether accepted connections follow the TLS profile of an OpenShift cluster instead of [`tls`](Self::tls). Default: no.
+    pub follow_tls_profile: bool,
     /// Registries, as `host` or `host:port`, that are accessed without TLS. Registries on loopback always may be.
     pub plain_http_registries: Vec<String>,
     /// Mirrors, blocked and insecure registries. Default none.
@@ -128,6 +134,8 @@ impl Default for Options {
             content: None,
             probe_address: None,
             metrics: None,
+            tls: TlsSettings::default(),
+            follow_tls_profile: false,
             plain_http_registries: Vec::new(),
             registries: Registries::default(),
             registry_certificates: Vec::new(),

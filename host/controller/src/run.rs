@@ -22,10 +22,14 @@ use chandler_runtime::{
 };
 use chandler_serve::{Listener, ServeError, Served};
 use chandler_source::{Sources, SystemNamespace};
+use chandler_tls::TlsSettings;
 use futures::future::BoxFuture;
 use kube::{Client, api::ListParams};
 use serde::Deserialize as _;
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
 
 use crate::{
     Options,
@@ -50,6 +54,7 @@ use crate::{
     registries,
     resolution::{ResolutionStates, Resolutions, Sets},
     signals::{Signal, Signals},
+    tls_profile::TlsProfile,
 };
 
 /// The controller could not start.
@@ -103,14 +108,16 @@ pub fn run(
 fn run_until(client: Client, options: Options, shutdown: Shutdown) -> BoxFuture<'static, Result<(), ControllerError>> {
     Box::pin(async move {
         let monitoring = Monitoring::default();
-        let serving = Listeners::bind(&options)?.serve(client.clone(), monitoring.clone());
+        let (profile, tls) = TlsProfile::new(&client, &options);
+        let serving = Listeners::bind(&options)?.serve(client.clone(), monitoring.clone(), tls.clone());
         let (client, health) = (monitoring.measured(&client), monitoring.health.clone());
         let stopping = shutdown.clone();
-        let working = Box::pin(lead(client, options, monitoring, shutdown));
+        let working = Box::pin(lead(client, options, (monitoring, tls), shutdown));
         tokio::select! {
             ended = working => ended,
             Err(error) = serving => Err(error.into()),
             () = note_shutdown(health, stopping) => Ok(()),
+            () = Box::pin(profile.follow()) => Ok(()),
         }
     })
 }
@@ -119,16 +126,16 @@ fn run_until(client: Client, options: Options, shutdown: Shutdown) -> BoxFuture<
 async fn lead(
     client: Client,
     options: Options,
-    monitoring: Monitoring,
+    (monitoring, tls): (Monitoring, watch::Receiver<TlsSettings>),
     shutdown: Shutdown,
 ) -> Result<(), ControllerError> {
     let Some(election) = options.leader_election.clone() else {
-        return Box::pin(reconcile(client, options, monitoring, shutdown)).await;
+        return Box::pin(reconcile(client, options, (monitoring, tls), shutdown)).await;
     };
     let standby = monitoring.health.clone();
     let election = election.when_waiting(move || standby.note(Phase::Standby));
     let ran = while_leader(&election, shutdown, |shutdown, fence| {
-        reconcile(fenced(&client, fence), options, monitoring, shutdown)
+        reconcile(fenced(&client, fence), options, (monitoring, tls), shutdown)
     });
     Box::pin(ran).await?.unwrap_or(Ok(()))
 }
@@ -146,14 +153,14 @@ enum Ended {
 async fn reconcile(
     client: Client,
     options: Options,
-    monitoring: Monitoring,
+    (monitoring, tls): (Monitoring, watch::Receiver<TlsSettings>),
     shutdown: Shutdown,
 ) -> Result<(), ControllerError> {
     let mut not_before = Instant::now();
     loop {
         monitoring.health.note(Phase::Listing);
-        let ended =
-            reconcile_until_rewind(client.clone(), options.clone(), monitoring.clone(), shutdown.clone(), not_before);
+        let watched = (monitoring.clone(), tls.clone());
+        let ended = reconcile_until_rewind(client.clone(), options.clone(), watched, shutdown.clone(), not_before);
         match Box::pin(ended).await? {
             Ended::Shutdown => return Ok(()),
             Ended::Rewound(object) => tracing::warn!(
@@ -178,7 +185,7 @@ async fn rewound(availability: &Availability, not_before: Instant) -> String {
 async fn reconcile_until_rewind(
     client: Client,
     options: Options,
-    monitoring: Monitoring,
+    (monitoring, tls): (Monitoring, watch::Receiver<TlsSettings>),
     shutdown: Shutdown,
     not_before: Instant,
 ) -> Result<Ended, ControllerError> {
@@ -260,7 +267,7 @@ async fn reconcile_until_rewind(
 
     let indexes = catalog_reconciler.indexes();
     let held = Held { installer: Arc::clone(&installer), catalogs: Arc::clone(&catalog_states) };
-    let serving = serve(listener, held, indexes, shutdown.clone());
+    let serving = serve(listener, held, (indexes, tls), shutdown.clone());
 
     let metrics: Arc<dyn Metrics> = Arc::new(Reconciles(Arc::clone(&monitoring.metrics)));
     let objects = Arc::new(Objects {
@@ -355,7 +362,7 @@ fn listing(what: &'static str) -> impl FnOnce(kube::Error) -> ControllerError {
 fn serve(
     listener: Option<Listener>,
     held: Held,
-    indexes: &Indexes,
+    (indexes, tls): (&Indexes, watch::Receiver<TlsSettings>),
     shutdown: Shutdown,
 ) -> impl Future<Output = Result<Infallible, ServeError>> + use<> {
     let installer = Arc::clone(&held.installer);
@@ -364,6 +371,7 @@ fn serve(
         holdings: Arc::new(held),
         store: installer.preparer.components.images.store().clone(),
         indexes: indexes.clone(),
+        tls,
     };
     let deployments = installer.deployments.clone();
     async move {
@@ -412,7 +420,8 @@ pub(crate) fn pulls(cluster: &Cluster) -> Result<Pulls, ControllerError> {
     let plain_http_registries = options.plain_http_registries.clone();
     let registries = RegistrySettings::new(options.registries.clone(), options.registry_certificates.clone());
     let proxies = Proxies::from_environment();
-    let images = ImageOptions { plain_http_registries, registries, proxies, ..ImageOptions::default() };
+    let tls = options.tls.clone();
+    let images = ImageOptions { plain_http_registries, registries, proxies, tls, ..ImageOptions::default() };
     let engine = Engine::new(EngineOptions {
         cache_directory: Some(options.cache_directory.join("code")),
         compiler: options.compiler.clone(),

@@ -13,7 +13,7 @@ use crate::{
 pub const TENANT_NAMESPACE: &str = "chandler-accounts";
 
 /// The objects that [`objects`](crate::objects()) prints with any settings for a controller in this namespace, in an order that can be
-/// applied: an installation has some of them. Only their types and names are meant to be used. The CRDs are among them; the
+/// applied: an installation has some of them, and its settings change their content. The CRDs are among them; the
 /// [namespace of tenants](TENANT_NAMESPACE) and what is in it are not.
 ///
 /// # Errors

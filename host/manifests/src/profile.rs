@@ -34,9 +34,11 @@ impl Profile {
     pub(crate) const fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Standalone => &[],
-            Self::OpenShift => {
-                &["--cluster-operators=aggregated", "--mirrors-from=imagedigestmirrorsets,imagetagmirrorsets"]
-            }
+            Self::OpenShift => &[
+                "--cluster-operators=aggregated",
+                "--mirrors-from=imagedigestmirrorsets,imagetagmirrorsets",
+                "--tls-profile-from=apiservers",
+            ],
             Self::MultiTenant => {
                 &["--require-service-account", "--require-service-account-grant", "--require-pull-secret-grant"]
             }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use chandler_certificates::{Policy, ServingCertificate};
+use chandler_tls::TlsSettings;
 use futures::{
     Stream, StreamExt as _,
     stream::{self, BoxStream},
@@ -14,7 +15,6 @@ use kube::{
 };
 use rustls::{
     ServerConfig,
-    crypto::ring::default_provider,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
 use time::OffsetDateTime;
@@ -24,9 +24,34 @@ const RETRY: Duration = Duration::from_mins(1);
 
 /// A certificate to serve.
 pub(crate) struct Served {
-    pub(crate) config: Arc<ServerConfig>,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
     /// The authority by which clients trust it, if it is not one of the system.
     pub(crate) authority: Option<String>,
+}
+
+impl Served {
+    /// The certificates of a chain and their key, both in PEM.
+    fn new(certificate: &[u8], key: &[u8], authority: Option<String>) -> Result<Self, Unusable> {
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
+        let chain = chain.map_err(|_| Unusable::Pem("tls.crt"))?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| Unusable::Pem("tls.key"))?;
+        let served = Self { chain, key, authority };
+        // A key of another certificate is found here, and not when it is served.
+        served.config(&TlsSettings::default())?;
+        Ok(served)
+    }
+
+    /// How connections with this certificate are served.
+    ///
+    /// # Errors
+    /// The key does not belong to the certificate.
+    pub(crate) fn config(&self, tls: &TlsSettings) -> Result<Arc<ServerConfig>, rustls::Error> {
+        let builder = ServerConfig::builder_with_provider(tls.provider()).with_safe_default_protocol_versions()?;
+        let mut config = builder.with_no_client_auth().with_single_cert(self.chain.clone(), self.key.clone_key())?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
 }
 
 /// A certificate cannot be served.
@@ -72,8 +97,7 @@ fn made(names: BTreeSet<String>) -> impl Stream<Item = Served> + Send {
 
 fn make(names: &BTreeSet<String>) -> Result<(Served, OffsetDateTime), Unusable> {
     let made = ServingCertificate::issue(names, OffsetDateTime::now_utc(), &Policy::default())?;
-    let config = config(made.certificate.as_bytes(), made.key.as_bytes())?;
-    Ok((Served { config, authority: Some(made.authority) }, made.renewal))
+    Ok((Served::new(made.certificate.as_bytes(), made.key.as_bytes(), Some(made.authority))?, made.renewal))
 }
 
 /// The certificates of a Secret of type `kubernetes.io/tls`, as it changes. Its key `ca.crt` has the authority, if the system does not
@@ -102,18 +126,7 @@ fn read(secret: &Secret) -> Result<Served, Unusable> {
     let certificate = value("tls.crt").ok_or(Unusable::Missing("tls.crt"))?;
     let key = value("tls.key").ok_or(Unusable::Missing("tls.key"))?;
     let authority = value("ca.crt").map(|text| String::from_utf8(text.to_vec()).map_err(|_| Unusable::Pem("ca.crt")));
-    Ok(Served { config: config(certificate, key)?, authority: authority.transpose()? })
-}
-
-fn config(certificate: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, Unusable> {
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
-    let chain = chain.map_err(|_| Unusable::Pem("tls.crt"))?;
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| Unusable::Pem("tls.key"))?;
-    let builder =
-        ServerConfig::builder_with_provider(Arc::new(default_provider())).with_safe_default_protocol_versions()?;
-    let mut config = builder.with_no_client_auth().with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    Served::new(certificate, key, authority.transpose()?)
 }
 
 #[cfg(test)]

@@ -4,8 +4,10 @@ use std::{collections::BTreeSet, io, net::TcpListener, pin::pin, time::Duration}
 
 use axum::Router;
 use axum_server::{Handle, tls_rustls::RustlsConfig};
+use chandler_tls::TlsSettings;
 use futures::{Stream, StreamExt as _};
 use hyper_util::rt::TokioTimer;
+use tokio::sync::watch;
 
 use crate::{announcement::Announcement, certificate};
 
@@ -20,6 +22,8 @@ pub(crate) struct Serving {
     /// What is served, for the log.
     pub(crate) what: &'static str,
     pub(crate) url: String,
+    /// What connections may negotiate. A change affects new connections.
+    pub(crate) tls: watch::Receiver<TlsSettings>,
 }
 
 impl Serving {
@@ -32,14 +36,15 @@ impl Serving {
         announcement: Option<Announcement>,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let mut certificates = certificates;
+        let (mut certificates, mut tls) = (certificates, self.tls);
         let mut shutdown = pin!(shutdown);
         let first = tokio::select! {
             first = certificates.next() => first,
             () = &mut shutdown => None,
         };
         let Some(first) = first else { return Ok(()) };
-        let config = RustlsConfig::from_config(first.config);
+        let config = first.config(&tls.borrow_and_update()).map_err(io::Error::other)?;
+        let config = RustlsConfig::from_config(config);
         let handle = Handle::new();
         let mut https = axum_server::from_tcp_rustls(self.socket, config.clone())?;
         https.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
@@ -48,7 +53,7 @@ impl Serving {
         let mut serving = pin!(https.handle(handle.clone()).serve(router.into_make_service()));
         tokio::select! {
             ended = &mut serving => return ended,
-            () = renew(certificates, &config, announcement, first.authority) => {}
+            () = renew(certificates, tls, &config, announcement, first) => {}
             () = shutdown => {}
         }
         handle.graceful_shutdown(Some(GRACE));
@@ -63,24 +68,37 @@ pub(crate) fn names(service: &str, namespace: &str) -> BTreeSet<String> {
     names
 }
 
-/// Announces the service, if there is an announcement, and serves each further certificate. Never returns.
+/// Announces the service, if there is an announcement, and serves each further certificate, with the settings of TLS as they change. Never
+/// returns.
 async fn renew(
     mut certificates: impl Stream<Item = certificate::Served> + Unpin,
+    mut tls: watch::Receiver<TlsSettings>,
     config: &RustlsConfig,
     announcement: Option<Announcement>,
-    mut authority: Option<String>,
+    mut served: certificate::Served,
 ) {
-    loop {
+    let announce = async |served: &certificate::Served| {
         if let Some(announcement) = &announcement {
-            announcement.publish(authority.as_deref()).await;
+            announcement.publish(served.authority.as_deref()).await;
         }
-        match certificates.next().await {
-            Some(next) => {
-                config.reload_from_config(next.config);
-                authority = next.authority;
-                tracing::info!("the served certificate was replaced");
+    };
+    announce(&served).await;
+    loop {
+        let what = tokio::select! {
+            Some(next) = certificates.next() => {
+                served = next;
+                announce(&served).await;
+                "certificate was"
             }
-            None => std::future::pending().await,
+            Ok(()) = tls.changed() => "TLS settings were",
+            else => std::future::pending().await,
+        };
+        match served.config(&tls.borrow_and_update()) {
+            Ok(next) => {
+                config.reload_from_config(next);
+                tracing::info!("the served {what} replaced");
+            }
+            Err(error) => tracing::warn!(%error, "the certificate cannot be served"),
         }
     }
 }

@@ -10,8 +10,10 @@ use axum::{
     routing::get,
 };
 use chandler_monitoring::{Metrics, metrics::MEDIA_TYPE};
+use chandler_tls::TlsSettings;
 use http::header::CONTENT_TYPE;
 use kube::Client;
+use tokio::sync::watch;
 
 use crate::{MetricsOptions, ServeError, callers::Callers, certificate, https, refusal::Refusal, server};
 
@@ -32,7 +34,7 @@ impl MetricsListener {
         Ok(Self { socket: server::bind("metrics", options.address)?, options, namespace: namespace.to_owned() })
     }
 
-    /// Serves `/metrics` until `shutdown` completes. `client` reviews callers.
+    /// Serves `/metrics` until `shutdown` completes. `client` reviews callers, and `tls` is what connections may negotiate.
     ///
     /// # Errors
     /// Connections cannot be accepted.
@@ -40,6 +42,7 @@ impl MetricsListener {
         self,
         client: Client,
         metrics: Arc<Metrics>,
+        tls: watch::Receiver<TlsSettings>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
         let (secret, names) =
@@ -47,7 +50,7 @@ impl MetricsListener {
         let certificates = certificate::of_service(&client, &self.namespace, secret, names);
         let url = format!("https://{}/metrics", self.options.address);
         let router = router(Arc::new(Service { callers: Callers::new(client), metrics }));
-        let serving = https::Serving { socket: self.socket, what: "metrics", url };
+        let serving = https::Serving { socket: self.socket, what: "metrics", url, tls };
         serving
             .run(router, certificates, None, shutdown)
             .await

@@ -11,7 +11,9 @@ use std::{
 use chandler_catalog::Indexes;
 use chandler_content::Store;
 use chandler_core::Digest;
+use chandler_tls::TlsSettings;
 use kube::Client;
+use tokio::sync::watch;
 
 use crate::{
     announcement::Announcement,
@@ -136,6 +138,8 @@ pub struct Served {
     pub store: Store,
     /// Where the indexes of catalogs are.
     pub indexes: Indexes,
+    /// What connections may negotiate. A change affects new connections.
+    pub tls: watch::Receiver<TlsSettings>,
 }
 
 impl Listener {
@@ -173,8 +177,9 @@ impl Listener {
             name: self.options.service.clone(),
             url: self.url.clone(),
         };
+        let tls = served.tls.clone();
         let router = routes::router(service(served));
-        let serving = https::Serving { socket: self.socket, what: "content", url: self.url };
+        let serving = https::Serving { socket: self.socket, what: "content", url: self.url, tls };
         serving
             .run(router, certificates, Some(announcement), shutdown)
             .await
@@ -199,7 +204,7 @@ pub(crate) fn bind(what: &'static str, address: SocketAddr) -> Result<TcpListene
 }
 
 fn service(served: Served) -> Arc<Service> {
-    let Served { client, holdings, store, indexes } = served;
+    let Served { client, holdings, store, indexes, tls: _ } = served;
     Arc::new(Service {
         callers: Callers::new(client),
         bundles: Bundles::new(store.clone()),

@@ -96,6 +96,7 @@ mod tenancy;
 mod tenants;
 mod test_isolation;
 mod traces;
+mod tls_profile;
 mod uninstall;
 mod untrusted_metadata;
 mod upgrade;

@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::{PLAIN, content_service::user, leader_election};
 
 /// A free address on loopback.
-fn address() -> SocketAddr {
+pub(crate) fn address() -> SocketAddr {
     let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
     socket.local_addr().expect("an address")
 }
@@ -47,7 +47,7 @@ async fn answers(address: SocketAddr, path: &str, status: u16, text: &str) {
 }
 
 /// A Secret with a certificate for loopback, and its authority.
-async fn certificate(world: &World) -> String {
+pub(crate) async fn certificate(world: &World) -> String {
     let names = ["127.0.0.1".to_owned()].into();
     let serving = ServingCertificate::issue(&names, time::OffsetDateTime::now_utc(), &Policy::default());
     let serving = serving.expect("a certificate");

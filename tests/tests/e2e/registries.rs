@@ -10,7 +10,7 @@ use chandler_tests::{World, bundles::Bundle, wait, world::condition};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api,
-    api::{ApiResource, DynamicObject, PostParams},
+    api::{ApiResource, DynamicObject, GroupVersionKind, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -37,15 +37,15 @@ async fn resolved(world: &World, name: &str) -> String {
     status.resolved_source.expect("a source").image.expect("an image").reference
 }
 
-/// Defines the kind as OpenShift does, without its schema.
-async fn define_mirror_sets(world: &World) -> Api<DynamicObject> {
+/// Defines a kind of OpenShift, without its schema.
+pub(crate) async fn define(world: &World, kind: &str, plural: &str) -> Api<DynamicObject> {
+    let name = format!("{plural}.config.openshift.io");
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "imagedigestmirrorsets.config.openshift.io"},
+        "metadata": {"name": name},
         "spec": {
             "group": "config.openshift.io", "scope": "Cluster",
-            "names": {"kind": "ImageDigestMirrorSet", "listKind": "ImageDigestMirrorSetList",
-                      "plural": "imagedigestmirrorsets", "singular": "imagedigestmirrorset"},
+            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
                 "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
         },
@@ -53,17 +53,13 @@ async fn define_mirror_sets(world: &World) -> Api<DynamicObject> {
     let definition: CustomResourceDefinition = serde_json::from_value(definition).expect("a CRD");
     let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
     crds.create(&PostParams::default(), &definition).await.expect("the CRD is accepted");
-    wait::until(&crds, "imagedigestmirrorsets.config.openshift.io", "established", |crd| {
+    wait::until(&crds, &name, "established", |crd| {
         let conditions = crd.and_then(|crd| crd.status.as_ref()?.conditions.as_ref());
         conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Established" && one.status == "True"))
     })
     .await;
-    Api::all_with(world.client.clone(), &mirror_set_kind())
-}
-
-fn mirror_set_kind() -> ApiResource {
-    let kind = kube::api::GroupVersionKind::gvk("config.openshift.io", "v1", "ImageDigestMirrorSet");
-    ApiResource::from_gvk_with_plural(&kind, "imagedigestmirrorsets")
+    let kind = GroupVersionKind::gvk("config.openshift.io", "v1", kind);
+    Api::all_with(world.client.clone(), &ApiResource::from_gvk_with_plural(&kind, plural))
 }
 
 fn mirror_set(world: &World, mirror: &str) -> DynamicObject {
@@ -88,7 +84,7 @@ async fn a_mirror_set_of_the_cluster_counts_at_once_and_the_status_names_the_sou
     }
     let everything = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
     apply(&world, &tenant(&world, &everything)).await;
-    let sets = define_mirror_sets(&world).await;
+    let sets = define(&world, "ImageDigestMirrorSet", "imagedigestmirrorsets").await;
     sets.create(&PostParams::default(), &mirror_set(&world, "gone.invalid/bundles")).await.expect("accepted");
     let image = world.push(&bell()).await;
     let (_, pinned) = image.split_once("/bundles/").expect("a repository");

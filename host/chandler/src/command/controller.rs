@@ -16,7 +16,8 @@ use tokio::sync::oneshot;
 use crate::{
     CommandError,
     arguments::{
-        content_service::ContentServiceArguments, monitoring::MonitoringArguments, traces::TracesArguments, values,
+        content_service::ContentServiceArguments, monitoring::MonitoringArguments, tls::TlsArguments,
+        traces::TracesArguments, values,
     },
     read::{
         cluster::{self, ConnectionOptions},
@@ -106,6 +107,10 @@ pub struct Controller {
     /// Where it answers probes and serves metrics.
     #[command(flatten)]
     pub monitoring: MonitoringArguments,
+
+    /// What TLS connections may negotiate.
+    #[command(flatten)]
+    pub tls: TlsArguments,
 
     /// Where it exports traces.
     #[command(flatten)]
@@ -284,6 +289,12 @@ impl Controller {
             options = ?self,
             "the controller starts"
         );
+        let tls = self
+            .tls
+            .settings()
+            .map_err(|error| CommandError::usage("the TLS settings are not usable").because(&error))?;
+        // Before the first connection to the API server.
+        tls.install();
         let mut signals = StopSignals::listen()
             .map_err(|error| CommandError::failed("failed to listen for signals").because(&error))?;
         let (client, config) =
@@ -301,6 +312,8 @@ impl Controller {
             content: self.content.options(),
             probe_address: self.monitoring.probe_address,
             metrics: self.monitoring.metrics(),
+            tls,
+            follow_tls_profile: self.tls.tls_profile_from.is_some(),
             registries: self.registries()?,
             registry_certificates: self.registry_certs.clone(),
             mirrors_from: self.mirrors_from.clone(),

@@ -1,8 +1,9 @@
 //! `chandler uninstall`.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use chandler_api::{BundleDeployment, CrdDeletion, OwnKind};
+use chandler_controller::options::INSTALLATIONS_NAMESPACE;
 use chandler_core::ObjectKey;
 use chandler_manifests::TENANT_NAMESPACE;
 use chandler_rollout::deletion_plan;
@@ -19,6 +20,8 @@ use crate::{
     read::{
         cluster,
         installation_evidence::{self, InstallationEvidence},
+        installation_parts::{self, Parts, Place},
+        namespace_objects::namespace_objects,
         preview,
         uninstallation::{self, Controller, Decision, Held, Part},
     },
@@ -31,6 +34,7 @@ use crate::{
     },
 };
 
+mod namespace;
 mod plan;
 mod refusals;
 mod steps;
@@ -40,7 +44,7 @@ mod steps;
 /// Deletes all objects of the kinds of Chandler in the right order while the controller still works, so that no finalizer is left behind:
 /// what installs others first, sets before their members. Then it deletes the controller, its admission policies, CRDs, permissions and
 /// namespace. Choose what happens to the installed software. The preview lists these objects, and the command asks before it changes
-/// anything. Other software in the namespace of the controller is deleted with the namespace. Run again, it continues where it stopped.
+/// anything. It refuses to delete a namespace with other software: `--keep-namespace` keeps it. Run again, it continues where it stopped.
 /// To delete one bundle, use `chandler delete NAME`.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -51,9 +55,10 @@ Output:
   The preview on standard output; with -o json, every object.
   Progress and the result on standard error.
 
-Exit codes: 0 uninstalled, or not confirmed, or --dry-run; 1 failed; 2 wrong usage; 3 not uninstalled
-  before the timeout; 8 refused: no controller works, custom resources exist that would be deleted, or
-  Chandler is not in this namespace; 130 interrupted. Run again, it continues
+Exit codes: 0 uninstalled, not confirmed or --dry-run; 1 failed; 2 wrong usage; 3 not uninstalled
+  before the timeout; 8 refused: no controller works, custom resources exist that would be
+  deleted, Chandler is not in this namespace, or other software is in it; 130 interrupted. Run
+  again, it continues
 
 Examples:
   Preview:
@@ -90,6 +95,10 @@ pub struct Uninstall {
     #[arg(long)]
     pub keep_namespace: bool,
 
+    /// Namespace of the Lease that all controllers on the cluster have in common; by default, the one that the Deployment names, or kube-system
+    #[arg(long, value_name = "NAMESPACE", value_parser = values::dns_label)]
+    pub cluster_lease_namespace: Option<String>,
+
     /// Print the preview, and change nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -119,7 +128,7 @@ pub struct Uninstall {
 struct Found {
     held: Vec<Held>,
     decisions: Vec<Decision>,
-    parts: Vec<Part>,
+    parts: Parts,
     is_locked: bool,
     controller: Controller,
     evidence: InstallationEvidence,
@@ -130,7 +139,7 @@ impl Found {
     fn is_nothing(&self, namespace: &str) -> bool {
         let is_in_namespace =
             |part: &Part| steps::is_namespace(part, namespace) || part.key.namespace.as_deref() == Some(namespace);
-        let has_parts = self.parts.iter().any(|part| self.evidence.is_installed || !is_in_namespace(part));
+        let has_parts = self.parts.ours.iter().any(|part| self.evidence.is_installed || !is_in_namespace(part));
         self.held.is_empty() && !has_parts && !self.is_locked
     }
 }
@@ -143,19 +152,22 @@ impl Uninstall {
                 .hint(format!("`chandler delete {name}` deletes a BundleDeployment")));
         }
         let client = cluster::client(&self.connection.options()).await?;
-        let found = self.find(&client).await?;
+        let system_namespace = &self.controller.system_namespace;
+        let place =
+            installation_parts::place(&client, system_namespace, self.cluster_lease_namespace.as_deref()).await?;
+        let found = self.find(&client, &place).await?;
         if found.is_nothing(&self.controller.system_namespace) {
             output::print(&output::data(&Uninstallation::default(), self.output, String::new)?)?;
             terminal.line("Chandler is not installed on this cluster: nothing to uninstall");
             return Ok(());
         }
-        self.check(&found)?;
+        self.check(&found, &place)?;
         let all = self.preview(&client, &found, terminal).await?;
         output::print(&output::data(&all, self.output, || view::uninstallation::text(&all))?)?;
         for line in view::uninstallation::summary(&all) {
             terminal.line(line);
         }
-        self.check_preview(&found, &all)?;
+        self.check_preview(&client, &found, &all).await?;
         let question = if self.keep_installed {
             "uninstall Chandler, and keep what it installed?"
         } else {
@@ -165,27 +177,37 @@ impl Uninstall {
             terminal.line("nothing was deleted");
             return Ok(());
         }
-        let agreed = refusals::agreed(&all, &found.held, &found.parts);
-        self.uninstall(client, terminal, agreed, found.is_locked).await
+        let agreed = refusals::agreed(&all, &found.held, &found.parts.ours);
+        self.uninstall(client, terminal, place, agreed, found.is_locked).await
     }
 
-    /// Checks everything again once no new object is accepted: time has passed since the preview.
-    async fn check_again(&self, client: &Client, agreed: &Agreed, terminal: &Terminal) -> Result<(), CommandError> {
-        let found = self.find(client).await?;
-        self.check(&found)?;
+    /// Checks everything again once no new object is accepted: time has passed since the preview. Returns the UIDs of what may be in the
+    /// namespace when it is deleted.
+    async fn check_again(
+        &self,
+        client: &Client,
+        place: &Place,
+        agreed: &Agreed,
+        terminal: &Terminal,
+    ) -> Result<BTreeSet<String>, CommandError> {
+        let found = self.find(client, place).await?;
+        self.check(&found, place)?;
         let all = self.preview(client, &found, terminal).await?;
-        self.check_preview(&found, &all)?;
-        refusals::check_nothing_new(agreed, &refusals::agreed(&all, &found.held, &found.parts))
+        let expected = self.check_preview(client, &found, &all).await?;
+        refusals::check_nothing_new(agreed, &refusals::agreed(&all, &found.held, &found.parts.ours))?;
+        Ok(expected)
     }
 
     async fn uninstall(
         &self,
         client: Client,
         terminal: &Terminal,
+        place: Place,
         agreed: Agreed,
         was_locked: bool,
     ) -> Result<(), CommandError> {
-        let mut removal = steps::Removal::new(client, self, terminal, agreed, was_locked);
+        let command = self.command(&place);
+        let mut removal = steps::Removal::new(client, self, terminal, place, agreed, was_locked);
         let work = tokio::time::timeout(self.timeout, Box::pin(removal.run()));
         let done = signals::unless_interrupted(work).await;
         let waiting = removal.ended();
@@ -198,21 +220,22 @@ impl Uninstall {
             Some(Err(_)) => {
                 let after = seconds(self.timeout);
                 let message = format!("Chandler is not uninstalled after {after}; waiting for: {waiting}");
-                Err(CommandError::timeout(message).hint(format!("`{}` continues", self.command())).with_lock_hint())
+                Err(CommandError::timeout(message).hint(format!("`{command}` continues")).with_lock_hint())
             }
-            None => Err(CommandError::interrupted_uninstallation(&self.command(), &waiting)),
+            None => Err(CommandError::interrupted_uninstallation(&command, &waiting)),
         }
     }
 
-    async fn find(&self, client: &Client) -> Result<Found, CommandError> {
-        let namespace = &self.controller.system_namespace;
+    async fn find(&self, client: &Client, place: &Place) -> Result<Found, CommandError> {
+        let namespace = &place.system_namespace;
+        let parts = installation_parts::parts(client, place).await?;
         Ok(Found {
             held: uninstallation::held(client).await?,
             decisions: uninstallation::decisions(client, namespace).await?,
-            parts: uninstallation::parts(client, namespace).await?,
             is_locked: !uninstallation::lock(client).await?.is_empty(),
             controller: uninstallation::controller(client, namespace).await?,
-            evidence: installation_evidence::evidence(client, namespace).await?,
+            evidence: installation_evidence::evidence(client, place, &parts).await?,
+            parts,
         })
     }
 
@@ -228,7 +251,7 @@ impl Uninstall {
     }
 
     /// The command that continues after an interruption.
-    fn command(&self) -> String {
+    fn command(&self, place: &Place) -> String {
         let mut words = vec!["chandler uninstall".to_owned()];
         let flags = [
             (self.keep_installed, "--keep-installed"),
@@ -239,24 +262,31 @@ impl Uninstall {
             (self.keep_namespace, "--keep-namespace"),
         ];
         words.extend(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| (*flag).to_owned()));
-        if self.controller.system_namespace != chandler_manifests::NAMESPACE {
-            words.push(format!("--system-namespace {}", self.controller.system_namespace));
+        if place.system_namespace != chandler_manifests::NAMESPACE {
+            words.push(format!("--system-namespace {}", place.system_namespace));
+        }
+        // The Deployment, which names it, may be deleted.
+        if place.lease_namespace != INSTALLATIONS_NAMESPACE {
+            words.push(format!("--cluster-lease-namespace {}", place.lease_namespace));
         }
         words.join(" ")
     }
 
     /// Refuses to work without a controller that removes the finalizers, or beside one that does.
-    fn check(&self, found: &Found) -> Result<(), CommandError> {
-        refusals::check_place(&found.evidence, &self.controller.system_namespace, self.keep_namespace)?;
+    fn check(&self, found: &Found, place: &Place) -> Result<(), CommandError> {
+        let Place { system_namespace, lease_namespace } = place;
+        refusals::check_place(&found.evidence, system_namespace, lease_namespace, self.keep_namespace)?;
         if self.without_controller {
-            refusals::check_no_controller(&found.evidence)?;
+            refusals::check_no_controller(&found.evidence, lease_namespace)?;
         }
         let needs_controller = refusals::needs_controller(&found.held, self.mode());
         match &found.controller {
-            Controller::Holds(holder) if self.without_controller => Err(CommandError::refused(format!(
-                "a controller works here: {holder} holds the Lease"
-            ))
-            .hint(format!("`{}` lets it remove its finalizers", self.command().replace(" --without-controller", "")))),
+            Controller::Holds(holder) if self.without_controller => {
+                Err(CommandError::refused(format!("a controller works here: {holder} holds the Lease")).hint(format!(
+                    "`{}` lets it remove its finalizers",
+                    self.command(place).replace(" --without-controller", "")
+                )))
+            }
             Controller::Absent(message) if needs_controller && !self.without_controller => {
                 let error = CommandError::refused("no controller removes the finalizers of the objects of Chandler")
                     .cause(message)
@@ -270,14 +300,27 @@ impl Uninstall {
         }
     }
 
-    /// Refuses what the preview shows, and what needs a decision of the user.
-    fn check_preview(&self, found: &Found, all: &Uninstallation) -> Result<(), CommandError> {
+    /// Refuses what the preview shows, and what needs a decision of the user. Returns the UIDs of the objects in the namespace that are of
+    /// Chandler and of bundles.
+    async fn check_preview(
+        &self,
+        client: &Client,
+        found: &Found,
+        all: &Uninstallation,
+    ) -> Result<BTreeSet<String>, CommandError> {
         let namespace = &self.controller.system_namespace;
         check_custom_resources(all)?;
-        if !self.keep_namespace && found.parts.iter().any(|part| steps::is_namespace(part, namespace)) {
-            refusals::check_kept(all, namespace)?;
+        if self.keep_namespace || !found.parts.ours.iter().any(|part| steps::is_namespace(part, namespace)) {
+            return Ok(BTreeSet::new());
         }
-        Ok(())
+        refusals::check_kept(all, namespace)?;
+        let objects = namespace_objects(client, namespace).await?;
+        let ours = found.parts.ours.iter().map(|part| part.uid.clone()).collect();
+        let previews = all.objects.iter().filter_map(|object| object.preview.as_ref());
+        let of_bundles: Vec<&ObjectKey> = previews.flat_map(|it| it.deleted.iter().chain(&it.orphaned)).collect();
+        let sorted = namespace::sort(&objects, &ours, &of_bundles);
+        namespace::check(&sorted, namespace)?;
+        Ok(sorted.expected)
     }
 
     async fn preview(
@@ -297,14 +340,15 @@ impl Uninstall {
         }
         let decision = |decision: &Decision| namespaced("ConfigMap", &decision.namespace, &decision.name);
         all.decisions = found.decisions.iter().map(decision).collect();
-        let mut parts: Vec<&Part> = found.parts.iter().collect();
+        all.foreign.clone_from(&found.parts.foreign);
+        let mut parts: Vec<&Part> = found.parts.ours.iter().collect();
         parts.sort_by_key(|part| steps::stage(part));
         for part in parts {
             let is_kept = self.keep_namespace && steps::is_of_namespace(part, namespace);
             let keys = if is_kept { &mut all.kept } else { &mut all.installation };
             keys.push(part.key.clone());
         }
-        if found.parts.iter().any(|part| steps::is_namespace(part, namespace)) {
+        if found.parts.ours.iter().any(|part| steps::is_namespace(part, namespace)) {
             let content = uninstallation::namespace_content(client, namespace).await?;
             let keys = if self.keep_namespace { &mut all.kept } else { &mut all.with_namespace };
             for (kind, names) in [

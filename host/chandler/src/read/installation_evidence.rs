@@ -1,12 +1,9 @@
 //! Where Chandler is installed: what shows it in a namespace, and which installation the Lease of the cluster names.
 
-use chandler_controller::options::{INSTALLATIONS_NAMESPACE, LEASE};
+use chandler_controller::options::LEASE;
+use chandler_core::ObjectKey;
 use k8s_openapi::{
-    api::{
-        apps::v1::Deployment,
-        coordination::v1::Lease,
-        core::v1::{Namespace, ServiceAccount},
-    },
+    api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::Namespace},
     jiff::Timestamp,
 };
 use kube::{Api, Client, ResourceExt as _, api::ListParams};
@@ -15,10 +12,11 @@ use super::{
     cluster::pages,
     controller_lease::{Evidence, absent},
     dev_controller,
+    installation_parts::{Parts, Place},
 };
 use crate::CommandError;
 
-/// The name of the Deployment and of the ServiceAccount of the controller.
+/// The name of the Deployment and of the ServiceAccount of the controller, and of its ClusterRole and the binding.
 pub const CONTROLLER: &str = "chandler";
 
 /// What a system namespace is.
@@ -46,36 +44,44 @@ pub struct SharedLease {
 pub struct InstallationEvidence {
     /// The system namespace.
     pub namespace: NamespaceState,
-    /// Whether something in the system namespace belongs to a controller: its account, its Deployment or a Lease.
+    /// Whether something belongs to a controller in the system namespace: its Deployment, a Lease, or the binding of its account. An account
+    /// with its name is not enough.
     pub is_installed: bool,
     /// The Lease of the cluster, if an installation holds it.
     pub shared: Option<SharedLease>,
 }
 
 /// Reads what shows where Chandler is installed.
-pub async fn evidence(client: &Client, system_namespace: &str) -> Result<InstallationEvidence, CommandError> {
+pub async fn evidence(client: &Client, place: &Place, parts: &Parts) -> Result<InstallationEvidence, CommandError> {
+    let Place { system_namespace, lease_namespace } = place;
     let found = Api::<Namespace>::all(client.clone()).get_opt(system_namespace).await;
     let namespace = match found.map_err(|error| not_read(&format!("Namespace {system_namespace}"), &error))? {
         None => NamespaceState::Absent,
         Some(found) if found.metadata.deletion_timestamp.is_some() => NamespaceState::Terminating,
         Some(_) => NamespaceState::Active,
     };
-    let shared: Api<Lease> = Api::namespaced(client.clone(), INSTALLATIONS_NAMESPACE);
+    let shared: Api<Lease> = Api::namespaced(client.clone(), lease_namespace);
     let shared = shared.get_opt(LEASE).await;
-    let shared = shared.map_err(|error| not_read(&format!("Lease {INSTALLATIONS_NAMESPACE}/{LEASE}"), &error))?;
+    let shared = shared.map_err(|error| not_read(&format!("Lease {lease_namespace}/{LEASE}"), &error))?;
     Ok(InstallationEvidence {
         namespace,
-        is_installed: has_controller(client, system_namespace).await?,
-        shared: shared.as_ref().and_then(|lease| shared_lease(lease, Timestamp::now())),
+        is_installed: is_bound(parts) || has_controller(client, system_namespace).await?,
+        shared: shared.as_ref().and_then(|lease| shared_lease(lease, lease_namespace, Timestamp::now())),
     })
 }
 
+/// Whether the account of the controller is bound to its ClusterRole. The binding is deleted last, so it shows a second run where Chandler is.
+fn is_bound(parts: &Parts) -> bool {
+    let has_binding = parts.ours.iter().any(|part| is_binding(&part.key));
+    has_binding && !parts.foreign.iter().any(|key| key.kind == "ClusterRole" && key.name == CONTROLLER)
+}
+
+/// Whether it is the binding of the account of the controller.
+pub fn is_binding(key: &ObjectKey) -> bool {
+    key.kind == "ClusterRoleBinding" && key.name == CONTROLLER
+}
+
 async fn has_controller(client: &Client, namespace: &str) -> Result<bool, CommandError> {
-    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
-    let account = accounts.get_metadata_opt(CONTROLLER).await;
-    if account.map_err(|error| not_read(&format!("ServiceAccount {namespace}/{CONTROLLER}"), &error))?.is_some() {
-        return Ok(true);
-    }
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
     let deployment = deployments.get_opt(CONTROLLER).await;
     let deployment = deployment.map_err(|error| not_read(&format!("Deployment {namespace}/{CONTROLLER}"), &error))?;
@@ -109,9 +115,9 @@ pub fn live_holder(leases: &[Lease], system_namespace: &str, now: Timestamp) -> 
     leases.iter().find(is_live).and_then(dev_controller::holder).map(str::to_owned)
 }
 
-fn shared_lease(lease: &Lease, now: Timestamp) -> Option<SharedLease> {
+fn shared_lease(lease: &Lease, namespace: &str, now: Timestamp) -> Option<SharedLease> {
     let holder = dev_controller::holder(lease).filter(|holder| !holder.is_empty())?.to_owned();
-    let is_live = absent(Some(lease), INSTALLATIONS_NAMESPACE, Evidence::Unobserved, now).is_none();
+    let is_live = absent(Some(lease), namespace, Evidence::Unobserved, now).is_none();
     Some(SharedLease { holder, is_live })
 }
 
@@ -121,9 +127,11 @@ pub(super) fn not_read(what: &str, error: &kube::Error) -> CommandError {
 
 #[cfg(test)]
 mod tests {
+    use kube::{api::ApiResource, core::GroupVersionKind};
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::read::uninstallation::Part;
 
     fn deployment(account: &str, args: &Value) -> Deployment {
         let pod = json!({"serviceAccountName": account, "containers": [{"name": "a", "args": args}]});
@@ -137,6 +145,25 @@ mod tests {
         assert!(!runs_controller(&deployment("chandler", &json!(["serve"]))));
         assert!(!runs_controller(&deployment("default", &json!(["controller"]))));
         assert!(!runs_controller(&Deployment::default()));
+    }
+
+    #[test]
+    fn an_account_of_the_name_is_not_enough() {
+        let key = |kind: &str| ObjectKey {
+            group: "rbac.authorization.k8s.io".into(),
+            version: "v1".into(),
+            kind: kind.into(),
+            namespace: None,
+            name: CONTROLLER.into(),
+        };
+        let part = |kind: &str| {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", kind));
+            Part { key: key(kind), uid: "1".into(), resource }
+        };
+        assert!(!is_bound(&Parts { ours: vec![part("ServiceAccount")], ..Parts::default() }));
+        assert!(is_bound(&Parts { ours: vec![part("ClusterRoleBinding")], ..Parts::default() }));
+        let foreign = vec![key("ClusterRole")];
+        assert!(!is_bound(&Parts { ours: vec![part("ClusterRoleBinding")], foreign, ..Parts::default() }));
     }
 
     #[test]
@@ -165,8 +192,8 @@ mod tests {
         };
         let at = |time: &str| -> Timestamp { time.parse().unwrap() };
         let held = |is_live| Some(SharedLease { holder: "a".into(), is_live });
-        assert_eq!(shared_lease(&lease("a"), at("2026-01-01T00:00:50Z")), held(true));
-        assert_eq!(shared_lease(&lease("a"), at("2026-01-01T00:01:10Z")), held(false));
-        assert_eq!(shared_lease(&lease(""), at("2026-01-01T00:00:50Z")), None);
+        assert_eq!(shared_lease(&lease("a"), "kube-system", at("2026-01-01T00:00:50Z")), held(true));
+        assert_eq!(shared_lease(&lease("a"), "kube-system", at("2026-01-01T00:01:10Z")), held(false));
+        assert_eq!(shared_lease(&lease(""), "kube-system", at("2026-01-01T00:00:50Z")), None);
     }
 }

@@ -1,10 +1,11 @@
 //! Reads what support needs to see of an installation. Never a Secret, and never a ConfigMap.
 
 use chandler_api::OwnKind;
+use chandler_controller::options::INSTALLATIONS_NAMESPACE;
 use chandler_core::ObjectKey;
 use http::Request;
 use http_body_util::{BodyExt as _, Limited};
-use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::core::v1::{Event, Namespace, Pod};
 use kube::{
     Api, Client, ResourceExt as _,
     api::{DynamicObject, ListParams, LogParams, TypeMeta},
@@ -15,9 +16,13 @@ use serde_json::{Value, json};
 use super::{
     cluster::{cause, group_kind},
     doctor,
-    uninstallation::{api, parts, resource},
+    installation_parts::{self, Place},
+    uninstallation::{api, resource},
 };
-use crate::view::must_gather::{Content, Gathered, KIND, LOG, OBJECT, part};
+use crate::{
+    CommandError,
+    view::must_gather::{Content, Gathered, KIND, LOG, OBJECT, part},
+};
 
 /// The page size, in objects: a page of the largest objects of etcd has 75 MiB.
 const PAGE: u32 = 50;
@@ -29,6 +34,17 @@ const LINES: i64 = 20_000;
 const PODS: &str = "app=chandler";
 /// The port of the metrics.
 const METRICS_PORT: u16 = 9443;
+
+/// Checks that the namespace of the controller exists. A caller who may not read namespaces gets what may be read.
+pub async fn check_namespace(client: &Client, system_namespace: &str) -> Result<(), CommandError> {
+    match Api::<Namespace>::all(client.clone()).get_metadata(system_namespace).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            Err(CommandError::not_found(format!("the namespace {system_namespace} does not exist"))
+                .hint("`--system-namespace` names the namespace of the controller"))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Reads everything, and notes what it cannot read.
 pub async fn gather(client: &Client, system_namespace: &str) -> Gathered {
@@ -125,11 +141,21 @@ async fn list_events(events: &Api<Event>, fields: &str, path: &str, gathered: &m
 /// The objects that `chandler manifests` prints: the Deployment, CRDs, policies, permissions, and the Leases. None of them is a Secret, and a
 /// ConfigMap of a dashboard is left out.
 async fn installation(client: &Client, system_namespace: &str, gathered: &mut Gathered) {
-    let parts = match parts(client, system_namespace).await {
-        Ok(parts) => parts,
-        Err(error) => return gathered.leave_out("the objects of the installation", error.explained()),
+    let place = match installation_parts::place(client, system_namespace, None).await {
+        Ok(place) => place,
+        Err(error) => {
+            gathered.leave_out("the namespace of the Lease of the cluster", error.explained());
+            Place { system_namespace: system_namespace.to_owned(), lease_namespace: INSTALLATIONS_NAMESPACE.to_owned() }
+        }
     };
-    for found in parts {
+    let parts = installation_parts::read(client, &place).await;
+    for (what, error) in parts.unread {
+        gathered.leave_out(format!("installation: {what}"), error.explained());
+    }
+    for key in parts.foreign {
+        gathered.leave_out(format!("installation: {key}"), "this object is not Chandler's");
+    }
+    for found in parts.ours {
         let ObjectKey { group, kind, namespace, name, .. } = &found.key;
         if group.is_empty() && (kind == "ConfigMap" || kind == "Secret") {
             continue;

@@ -4,10 +4,8 @@ use chandler_api::{
     BundleDeployment, Catalog, ChangeApproval, ConditionType, Deletion, OwnKind, PlatformOperator, PlatformPolicy,
     ProvisionerClass, Resolution, find_condition,
 };
-use chandler_controller::options::{INSTALLATIONS_NAMESPACE, LEASE};
+use chandler_controller::options::LEASE;
 use chandler_core::ObjectKey;
-use chandler_manifests::installation;
-use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::{
     api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, ServiceAccount},
     apimachinery::pkg::apis::meta::v1::Condition,
@@ -16,7 +14,7 @@ use k8s_openapi::{
 use kube::{
     Api, Client, Resource, ResourceExt as _,
     api::{ApiResource, DynamicObject, ListParams},
-    core::{GroupVersionKind, PartialObjectMeta, TypeMeta},
+    core::{GroupVersionKind, PartialObjectMeta},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -29,8 +27,6 @@ use super::{
 };
 use crate::CommandError;
 
-/// How many objects are read at once.
-const AT_ONCE: usize = 8;
 /// The annotation of a ConfigMap that decides a set.
 const DECIDES: &str = "resolveset.chandler.dev/set";
 /// The label of the ClusterOperators that the controller writes.
@@ -155,22 +151,6 @@ pub async fn decisions(client: &Client, system_namespace: &str) -> Result<Vec<De
     Ok(decides.filter_map(decision).collect())
 }
 
-/// The objects of the installation that exist, in the order in which they are applied. The Leases and ClusterOperators of the controller are
-/// among them.
-pub async fn parts(client: &Client, system_namespace: &str) -> Result<Vec<Part>, CommandError> {
-    let wanted = installation(system_namespace)
-        .map_err(|error| CommandError::failed("failed to list the objects of an installation").because(&error))?;
-    let mut keys: Vec<ObjectKey> = wanted.iter().filter_map(key).collect();
-    let leases = installation_evidence::leases(client, system_namespace).await?;
-    keys.extend(leases.iter().map(|found| lease(system_namespace, &found.name_any())));
-    keys.push(lease(INSTALLATIONS_NAMESPACE, LEASE));
-    let found = stream::iter(keys.into_iter().map(|key| part(client, key)));
-    let found: Vec<Option<Part>> = found.buffered(AT_ONCE).try_collect().await?;
-    let mut found: Vec<Part> = found.into_iter().flatten().collect();
-    found.extend(cluster_operators(client).await?);
-    Ok(found)
-}
-
 /// The policy that refuses new objects, and its binding, if they exist.
 pub async fn lock(client: &Client) -> Result<Vec<Part>, CommandError> {
     let mut found = Vec::new();
@@ -185,23 +165,6 @@ pub async fn lock(client: &Client) -> Result<Vec<Part>, CommandError> {
         found.extend(part(client, key).await?);
     }
     Ok(found)
-}
-
-fn key(object: &Value) -> Option<ObjectKey> {
-    let types: TypeMeta = serde_json::from_value(object.clone()).ok()?;
-    let GroupVersionKind { group, version, kind } = GroupVersionKind::try_from(&types).ok()?;
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-    Some(ObjectKey { group, version, kind, namespace: text("/metadata/namespace"), name: text("/metadata/name")? })
-}
-
-fn lease(namespace: &str, name: &str) -> ObjectKey {
-    ObjectKey {
-        group: "coordination.k8s.io".to_owned(),
-        version: "v1".to_owned(),
-        kind: "Lease".to_owned(),
-        namespace: Some(namespace.to_owned()),
-        name: name.to_owned(),
-    }
 }
 
 /// An object of the installation; `None` if it does not exist, or its kind does not.
@@ -222,7 +185,7 @@ pub fn api(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> 
     }
 }
 
-async fn cluster_operators(client: &Client) -> Result<Vec<Part>, CommandError> {
+pub(super) async fn cluster_operators(client: &Client) -> Result<Vec<Part>, CommandError> {
     let (group, version, kind) = ("config.openshift.io", "v1", "ClusterOperator");
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     let selected = ListParams::default().labels(CLUSTER_OPERATOR_OF).limit(PAGE);

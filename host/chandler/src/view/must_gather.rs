@@ -2,11 +2,14 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use chandler_values::Redactor;
+use chandler_values::redaction::HIDDEN;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::scrubbed::Scrubber;
+use super::{
+    scrubbed::{Finder, MemoryLimits, Scrubber, Vocabulary},
+    text::count,
+};
 
 /// The directory in the archive.
 pub const DIRECTORY: &str = "chandler-must-gather";
@@ -18,6 +21,8 @@ pub const KIND: usize = 8 << 20;
 pub const LOG: usize = 2 << 20;
 /// All files together, in bytes.
 pub const SUM: usize = 64 << 20;
+/// Why texts are missing, if not all values can be looked for.
+const TOO_MANY: &str = "more values are hidden than can be looked for in every file; the limits are";
 
 /// What was read.
 #[derive(Clone, Debug)]
@@ -62,10 +67,33 @@ pub struct Files {
     pub left_out: Vec<LeftOut>,
 }
 
+/// The limits of the archive.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// A file of JSON, in bytes.
+    json: usize,
+    /// A file of text, in bytes. A hidden value may be shorter than what is in its place.
+    text: usize,
+    /// All files together, in bytes.
+    sum: usize,
+    /// The values that are hidden in all files.
+    memory: MemoryLimits,
+}
+
 /// Hides secrets, applies the limits and writes the index.
-pub fn files(gathered: Gathered) -> Files {
+pub fn files(gathered: Gathered, system_namespace: &str) -> Files {
+    let limits = Limits { json: KIND, text: 2 * LOG, sum: SUM, memory: MemoryLimits::default() };
+    files_within(gathered, Vocabulary::published(system_namespace), limits)
+}
+
+fn files_within(gathered: Gathered, mut vocabulary: Vocabulary, limits: Limits) -> Files {
     let Gathered { mut files, mut left_out } = gathered;
-    let mut scrubber = Scrubber::default();
+    for content in files.values() {
+        if let Content::Json(value) = content {
+            vocabulary.add_names(value);
+        }
+    }
+    let mut scrubber = Scrubber::new(vocabulary, limits.memory);
     for content in files.values_mut() {
         match content {
             Content::Json(value) => scrubber.object(value),
@@ -75,13 +103,15 @@ pub fn files(gathered: Gathered) -> Files {
     for item in &mut left_out {
         item.why = scrubber.text(&item.why);
     }
-    let redactor = Redactor::of(scrubber.found());
+    let finder = scrubber.finder();
     let (mut written, mut sum) = (BTreeMap::new(), 0_usize);
     for (path, content) in files {
-        // A hidden value may be shorter than what is in its place.
-        let limit = if matches!(content, Content::Json(_)) { KIND } else { 2 * LOG };
-        let bytes = bytes(content, &redactor);
-        if bytes.len() > limit || sum.saturating_add(bytes.len()) > SUM {
+        let limit = if matches!(content, Content::Json(_)) { limits.json } else { limits.text };
+        let Some(bytes) = bytes(content, finder.as_ref(), &scrubber) else {
+            left_out.push(LeftOut { what: path, why: too_many_values(limits.memory) });
+            continue;
+        };
+        if bytes.len() > limit || sum.saturating_add(bytes.len()) > limits.sum {
             let why = format!("{} bytes are more than the limit of one file or of all files", bytes.len());
             left_out.push(LeftOut { what: path, why });
             continue;
@@ -90,7 +120,15 @@ pub fn files(gathered: Gathered) -> Files {
         written.insert(format!("{DIRECTORY}/{path}"), bytes);
     }
     for item in &mut left_out {
-        redactor.hide(&mut item.why);
+        match &finder {
+            Some(finder) => item.why = finder.text(&item.why).into_owned(),
+            None if item.why.starts_with(TOO_MANY) => {}
+            None => HIDDEN.clone_into(&mut item.why),
+        }
+    }
+    if finder.is_none() {
+        let what = "every text in objects and Events that is not public".to_owned();
+        left_out.push(LeftOut { what, why: too_many_values(limits.memory) });
     }
     left_out.extend([
         LeftOut { what: "Secrets".to_owned(), why: "they are never read".to_owned() },
@@ -101,24 +139,36 @@ pub fn files(gathered: Gathered) -> Files {
         LeftOut {
             what: "values of configurations, annotations and environment variables, and what looks like a secret"
                 .to_owned(),
-            why: format!("hidden: {} values", scrubber.found().len()),
+            why: format!("hidden; {} of them also in the other files", count(scrubber.remembered(), "value")),
         },
     ]);
     left_out.sort();
     let index: Vec<Value> = written.iter().map(|(path, bytes)| json!({"path": path, "bytes": bytes.len()})).collect();
-    let limits = json!({"object": OBJECT, "kind": KIND, "log": LOG, "sum": SUM});
+    let MemoryLimits { values, value, sum } = limits.memory;
+    let hidden = json!({"values": values, "value": value, "sum": sum});
+    let limits = json!({"object": OBJECT, "kind": KIND, "log": LOG, "sum": SUM, "hidden": hidden});
     let index = json!({"files": index, "leftOut": left_out, "limits": limits});
     written.insert(format!("{DIRECTORY}/index.json"), pretty(&index));
     Files { files: written, left_out }
 }
 
-fn bytes(content: Content, redactor: &Redactor) -> Vec<u8> {
-    match content {
-        Content::Json(mut value) => {
-            redactor.hide_in(&mut value);
-            pretty(&value)
+fn too_many_values(MemoryLimits { values, value, sum }: MemoryLimits) -> String {
+    format!("{TOO_MANY} {values} values, {value} bytes of one or {sum} bytes together")
+}
+
+/// Without a finder, a text is left out, since it may repeat any value.
+fn bytes(content: Content, finder: Option<&Finder<'_>>, scrubber: &Scrubber) -> Option<Vec<u8>> {
+    match (content, finder) {
+        (Content::Json(mut value), Some(finder)) => {
+            finder.hide_in(&mut value);
+            Some(pretty(&value))
         }
-        Content::Text(text) => redactor.text(&text).into_owned().into_bytes(),
+        (Content::Json(mut value), None) => {
+            scrubber.hide_all(&mut value);
+            Some(pretty(&value))
+        }
+        (Content::Text(text), Some(finder)) => Some(finder.text(&text).into_owned().into_bytes()),
+        (Content::Text(_), None) => None,
     }
 }
 
@@ -148,22 +198,30 @@ pub fn part(name: &str) -> String {
 mod tests {
     use super::*;
 
+    const SMALL: Limits =
+        Limits { json: 800, text: 400, sum: 3000, memory: MemoryLimits { values: 3, value: 100, sum: 200 } };
+
+    fn file<'a>(files: &'a Files, path: &str) -> Option<&'a str> {
+        files.files.get(&format!("{DIRECTORY}/{path}")).map(|bytes| std::str::from_utf8(bytes).unwrap())
+    }
+
     #[test]
     fn files_have_limits_and_the_index_names_what_is_missing() {
         let mut gathered = Gathered::default();
-        gathered.files.insert("a.log".into(), Content::Text("x".repeat(2 * LOG + 1)));
+        gathered.files.insert("a.log".into(), Content::Text("x".repeat(401)));
         for number in 0..10 {
-            gathered.files.insert(format!("b{number}.json"), Content::Json(vec!["y".repeat(1 << 20); 7].into()));
+            gathered.files.insert(format!("b{number}.json"), Content::Json(vec!["y".repeat(100); 7].into()));
         }
         gathered.leave_out("metrics", "https://u:hunter22@example.com refused");
-        let files = files(gathered);
+        let files = files_within(gathered, Vocabulary::default(), SMALL);
+        let index = file(&files, "index.json").unwrap();
         let sum: usize = files.files.values().map(Vec::len).sum();
-        assert!(sum < SUM + (1 << 20), "{sum}");
-        let index = String::from_utf8(files.files["chandler-must-gather/index.json"].clone()).unwrap();
+        assert!(sum - index.len() <= SMALL.sum, "{sum}");
         for part in ["a.log", "b9.json", "metrics", "https://(hidden)@example.com refused", "they are never read"] {
             assert!(index.contains(part), "no {part} in {index}");
         }
-        assert!(!files.files.contains_key("chandler-must-gather/a.log"));
+        assert_eq!(file(&files, "a.log"), None);
+        assert!(file(&files, "b0.json").is_some());
     }
 
     #[test]
@@ -173,8 +231,52 @@ mod tests {
             .files
             .insert("z.json".into(), Content::Json(json!({"spec": {"config": {"password": "hunter2-hunter2"}}})));
         gathered.files.insert("a.log".into(), Content::Text("level=info it was hunter2-hunter2\n".into()));
-        let files = files(gathered).files;
-        assert_eq!(files["chandler-must-gather/a.log"], b"level=info it was (hidden)\n");
+        let files = files(gathered, "chandler-system");
+        assert_eq!(file(&files, "a.log"), Some("level=info it was (hidden)\n"));
+    }
+
+    #[test]
+    fn a_value_that_is_a_public_word_is_hidden_only_where_it_is() {
+        let words = ["true", "chandler", "Ready", "Progressing", "reconciled", "chandler-system", "harbour-operator"];
+        let log = words.join(" ");
+        let mut gathered = Gathered::default();
+        let config: BTreeMap<&str, &str> = words.iter().map(|word| (*word, *word)).collect();
+        let object =
+            json!({"metadata": {"name": "harbour-operator"}, "spec": {"config": config, "password": "Progressing"}});
+        gathered.files.insert("z.json".into(), Content::Json(object));
+        gathered.files.insert("a.log".into(), Content::Text(log.clone()));
+        let files = files(gathered, "chandler-system");
+        assert_eq!(file(&files, "a.log"), Some(log.as_str()));
+        let object: Value = serde_json::from_str(file(&files, "z.json").unwrap()).unwrap();
+        let shown = |value: &Value| value != HIDDEN;
+        assert!(
+            !object["spec"]["config"].as_object().unwrap().values().any(shown) && !shown(&object["spec"]["password"])
+        );
+    }
+
+    #[test]
+    fn with_more_values_than_can_be_looked_for_no_text_is_shown() {
+        let mut gathered = Gathered::default();
+        let values: Vec<String> = (0..4).map(|number| format!("pl4nted-s3cret-{number}")).collect();
+        let mut object = json!({"kind": "Catalog", "metadata": {"name": "quay-side"}, "spec": {"config": values}});
+        object["status"] =
+            json!({"message": format!("it was {}", values[3]), "time": "2026-01-01T00:00:00Z", "word": values[3]});
+        gathered.files.insert("z.json".into(), Content::Json(object));
+        gathered.files.insert("a.log".into(), Content::Text(format!("it was {}", values[3])));
+        gathered.leave_out("metrics", format!("refused: {}", values[3]));
+        let files = files_within(gathered, Vocabulary::default(), SMALL);
+        for (path, bytes) in &files.files {
+            let text = std::str::from_utf8(bytes).unwrap();
+            assert!(!text.contains("pl4nted"), "{path}: {text}");
+        }
+        assert_eq!(file(&files, "a.log"), None);
+        let object = file(&files, "z.json").unwrap();
+        assert!(object.contains("quay-side") && object.contains("2026-01-01T00:00:00Z"), "{object}");
+        let index = file(&files, "index.json").unwrap();
+        assert!(
+            index.contains("more values are hidden than can be looked for in every file; the limits are 3 values"),
+            "{index}"
+        );
     }
 
     #[test]

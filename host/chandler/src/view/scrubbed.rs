@@ -1,17 +1,24 @@
 //! Removes what may be secret from objects and logs before they leave the cluster: `chandler must-gather`.
 //!
 //! A value is hidden for where it is (a configuration, an environment variable), for its name, or for its look (credentials in a URL, tokens,
-//! private keys). Rather too much is hidden than too little: in a text, everything behind a telling name to the end of the line. The caller hides
-//! these values in all other files.
+//! private keys). Rather too much is hidden than too little: in a text, everything behind a telling name to the end of the line. [`Finder`] hides
+//! these values in all other files, unless they are short, a plain word, or public ([`Vocabulary`]).
 
 use chandler_values::redaction::HIDDEN;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value};
 
+mod finder;
 mod keys;
+mod memory;
 mod names;
 mod text;
+mod vocabulary;
 
+use memory::Memory;
 use names::is_telling;
+
+pub use self::{finder::Finder, memory::MemoryLimits, vocabulary::Vocabulary};
 
 /// Members whose values are chosen by users: only the names in them are shown.
 const OPAQUE: [&str; 5] = ["config", "values", "data", "stringData", "binaryData"];
@@ -23,19 +30,43 @@ const PUBLIC: &str = "CustomResourceDefinition";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The domains whose annotations are shown, with their subdomains. Values of others may be anything.
 const OURS: [&str; 5] = ["chandler.dev", "rukpak.io", "deppy.io", "applyset.kubernetes.io", "deployment.kubernetes.io"];
-/// The least length in bytes of a hidden value that is hidden everywhere. A shorter one occurs in any text.
+/// The least length in bytes of a word that is a credential behind the name of a scheme.
 const DISTINCT: usize = 8;
 
 /// Hides what may be secret, and remembers what was hidden.
 #[derive(Debug, Default)]
 pub struct Scrubber {
-    found: Vec<Value>,
+    memory: Memory,
 }
 
 impl Scrubber {
-    /// What was hidden, to hide it elsewhere.
-    pub fn found(&self) -> &[Value] {
-        &self.found
+    /// Values that are in the vocabulary are not remembered, nor more than the limits allow.
+    pub fn new(vocabulary: Vocabulary, limits: MemoryLimits) -> Self {
+        Self { memory: Memory::new(vocabulary, limits) }
+    }
+
+    /// How many values are remembered.
+    pub fn remembered(&self) -> usize {
+        self.memory.values().len()
+    }
+
+    /// Finds what was hidden, to hide it elsewhere; `None` if there were more values than the limits allow: then others may be anywhere.
+    pub fn finder(&self) -> Option<Finder<'_>> {
+        if self.memory.is_full() { None } else { Finder::new(&self.memory).ok() }
+    }
+
+    /// Hides every string and number that may repeat a value, without knowing the values: all but short and public ones, and times.
+    pub fn hide_all(&self, value: &mut Value) {
+        let is_shown = |text: &str| {
+            !memory::is_distinct(text) || self.memory.vocabulary().contains(text) || text.parse::<Timestamp>().is_ok()
+        };
+        match value {
+            Value::String(text) if !is_shown(text.trim()) => *value = HIDDEN.into(),
+            Value::Number(number) if !is_shown(&number.to_string()) => *value = HIDDEN.into(),
+            Value::Array(elements) => elements.iter_mut().for_each(|element| self.hide_all(element)),
+            Value::Object(members) => members.values_mut().for_each(|member| self.hide_all(member)),
+            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
 
     /// Hides values in an object.
@@ -113,9 +144,8 @@ impl Scrubber {
     }
 
     fn remember(&mut self, text: &str) {
-        let text = text.trim();
-        if text.len() >= DISTINCT && !text.contains(HIDDEN) {
-            self.found.push(text.into());
+        if !text.contains(HIDDEN) {
+            self.memory.add(text);
         }
     }
 }

@@ -27,6 +27,8 @@ pub struct Uninstallation {
     pub with_namespace: Vec<ObjectKey>,
     /// What stays.
     pub kept: Vec<ObjectKey>,
+    /// Objects of others that have the name of an object of the installation, and stay.
+    pub foreign: Vec<ObjectKey>,
 }
 
 /// An object of a kind of Chandler.
@@ -57,6 +59,10 @@ pub fn text(all: &Uninstallation) -> String {
         for key in keys {
             line(&mut text, sign, key);
         }
+    }
+    for key in &all.foreign {
+        let key = one_line(&key.to_string());
+        text.extend(["  keep ", &key, ", which is not Chandler's\n"]);
     }
     text
 }
@@ -125,6 +131,7 @@ mod tests {
             installation: vec![key("apps", "Deployment", Some("chandler-system"), "chandler")],
             with_namespace: vec![key("", "Secret", Some("chandler-system"), "record-harbour")],
             kept: vec![key("", "Namespace", None, "chandler-accounts")],
+            foreign: vec![key("rbac.authorization.k8s.io", "ClusterRole", None, "chandler-view")],
         }
     }
 
@@ -143,6 +150,7 @@ mod tests {
         - delete Deployment.apps chandler-system/chandler
         - delete Secret chandler-system/record-harbour
           keep Namespace chandler-accounts
+          keep ClusterRole.rbac.authorization.k8s.io chandler-view, which is not Chandler's
         2 objects of Chandler, 0 objects of bundles and 2 objects of the installation to delete; 1 object of bundles to keep
         no controller works: the objects of bundles stay with the labels of Chandler, and the command removes the finalizers
         the records of Chandler are deleted with its namespace: a new installation needs `chandler adopt` for objects that stay; --keep-namespace keeps the records

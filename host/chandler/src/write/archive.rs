@@ -1,8 +1,7 @@
 //! Writes files into a compressed archive.
 
 use std::{
-    fs::File,
-    io::{self, Write as _},
+    io::{self, IsTerminal as _, Write},
     path::Path,
 };
 
@@ -11,6 +10,16 @@ use tar::{Builder, Header};
 use tempfile::NamedTempFile;
 
 use crate::CommandError;
+
+/// Writes a `.tar.gz` with these files, by path, to standard output.
+pub fn print<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<(), CommandError> {
+    let mut output = io::stdout().lock();
+    if output.is_terminal() {
+        return Err(CommandError::usage("an archive is not written to a terminal")
+            .hint("name a file with --file, or use a pipe"));
+    }
+    pack(&mut output, files).map_err(|error| CommandError::output(&error))
+}
 
 /// Writes a `.tar.gz` with these files, by path, that only the user may read. The same files make the same bytes. An existing file is not
 /// overwritten, and a failure leaves no file.
@@ -27,8 +36,8 @@ pub fn write<'a>(path: &Path, files: impl IntoIterator<Item = (&'a str, &'a [u8]
     Ok(())
 }
 
-fn pack<'a>(file: &File, files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> io::Result<()> {
-    let mut archive = Builder::new(GzBuilder::new().mtime(0).write(file, Compression::default()));
+fn pack<'a>(output: impl Write, files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> io::Result<()> {
+    let mut archive = Builder::new(GzBuilder::new().mtime(0).write(output, Compression::default()));
     for (name, bytes) in files {
         let mut header = Header::new_gnu();
         header.set_size(u64::try_from(bytes.len()).map_err(io::Error::other)?);
@@ -41,7 +50,10 @@ fn pack<'a>(file: &File, files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt as _};
+    use std::{
+        fs::{self, File},
+        os::unix::fs::PermissionsExt as _,
+    };
 
     use super::*;
 

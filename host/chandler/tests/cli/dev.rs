@@ -163,6 +163,22 @@ fn an_invalid_selector_is_refused_with_the_invalid_part() {
 }
 
 #[test]
+fn tls_settings_that_cannot_be_used_are_refused_before_anything_is_contacted() {
+    for (option, expected) in [
+        ("--tls-min-version=VersionTLS11", "write VersionTLS12 or VersionTLS13"),
+        ("--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA", "these are TLS_AES_128_GCM_SHA256, "),
+        (
+            "--tls-groups=X25519,X25519MLKEM768",
+            "\"X25519MLKEM768\" is not a group that Chandler supports; these are X25519, ",
+        ),
+    ] {
+        let outcome = chandler(["controller", option, "--kubeconfig=/not/there"], "");
+        assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+    }
+}
+
+#[test]
 fn without_a_kubeconfig_the_hint_names_the_flag() {
     for arguments in [
         ["status", "x", "--kubeconfig", "/not/there"],

@@ -14,7 +14,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::commands::{OLD, Session};
+use crate::{
+    commands::{OLD, Session},
+    support,
+};
 
 /// The planted secrets: each has a number.
 fn secret(number: u8) -> String {
@@ -116,8 +119,18 @@ async fn the_archive_has_everything_but_secrets() {
     assert_eq!(outcome.stdout, format!("{path}\n"));
     let again = session.run(&["must-gather", "--file", &path]).await;
     assert_eq!(again.code, Some(1), "{}", again.stderr);
+    let unknown = session.run(&["must-gather", "--system-namespace", "nowhere", "--file", "-"]).await;
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(7), ""), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("the namespace nowhere does not exist"), "{}", unknown.stderr);
+    let printed = directory.path().join("printed.tar.gz");
+    let mut command = support::command(&support::cache());
+    command.args(["must-gather", "--file", "-", "--kubeconfig"]).arg(session.kubeconfig());
+    command.env("CHANDLER_SYSTEM_NAMESPACE", &session.world.system_namespace).stdout(File::create(&printed).unwrap());
+    assert!(tokio::process::Command::from(command).status().await.unwrap().success());
+    let printed = files(&printed);
 
     let files = files(&place);
+    assert!(printed.contains_key("chandler-must-gather/index.json"), "{:?}", printed.keys());
     for (name, bytes) in &files {
         let text = String::from_utf8_lossy(bytes);
         for number in 1..=13 {

@@ -160,6 +160,16 @@ async fn everything_is_deleted_while_the_controller_works_and_then_the_controlle
         (&["uninstall", "--delete-installed", "--without-controller"], 2, "cannot be used with"),
         (&["uninstall", "--keep-installed", "--without-controller", "--yes"], 8, "chandler-0 holds the Lease"),
         (&["uninstall", "--delete-installed", "--dry-run"], 0, "nothing was deleted"),
+        (
+            &["uninstall", "--delete-installed", "--system-namespace", "kube-system", "--yes"],
+            8,
+            "belongs to the cluster",
+        ),
+        (
+            &["uninstall", "--delete-installed", "--cluster-lease-namespace", "A", "--yes"],
+            2,
+            "--cluster-lease-namespace",
+        ),
     ] {
         let outcome = session.run(arguments).await;
         assert_eq!(outcome.code, Some(code), "{arguments:?}: {}", outcome.stderr);
@@ -183,6 +193,55 @@ async fn everything_is_deleted_while_the_controller_works_and_then_the_controlle
     assert!(outcome.stderr.ends_with("uninstalled\n"), "{}", outcome.stderr);
     assert!(installation.installed().await.is_empty());
     installation.assert_gone().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_belongs_to_others_is_refused_or_stays() {
+    let Some(mut installation) = Installation::start().await else { return };
+    let (session, client) = (&installation.session, installation.session.world.client.clone());
+    let system = session.world.system_namespace.clone();
+    // An account of this name shows nothing.
+    let (shop, account) = (format!("{}-shop", session.world.run()), "chandler");
+    apply(&client, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": shop}})).await;
+    apply(
+        &client,
+        &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": shop}}),
+    )
+    .await;
+    // A role of another product with the name of one of Chandler's.
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    roles.delete("chandler-view", &DeleteParams::background()).await.unwrap();
+    let candles = json!([{"apiGroups": ["candles.example.com"], "resources": ["candles"], "verbs": ["get"]}]);
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "chandler-view"}, "rules": candles});
+    apply(&client, &role).await;
+    // Other software beside the controller.
+    let template = json!({"metadata": {"labels": {"app": "quay"}}, "spec": {"containers": [{"name": "quay", "image": "registry.invalid/quay:v1"}]}});
+    let spec = json!({"replicas": 0, "selector": {"matchLabels": {"app": "quay"}}, "template": template});
+    let quay = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "quay", "namespace": system}, "spec": spec});
+    apply(&client, &quay).await;
+
+    for (arguments, words) in [
+        (
+            &["uninstall", "--delete-installed", "--system-namespace", &shop, "--yes"][..],
+            format!("Chandler is not installed in namespace {shop}"),
+        ),
+        (&["uninstall", "--delete-installed", "--dry-run"], format!("Deployment.apps {system}/quay")),
+        (&["uninstall", "--keep-installed", "--yes"], "`--keep-namespace` keeps the namespace".to_owned()),
+    ] {
+        let refused = session.run(arguments).await;
+        assert_eq!(refused.code, Some(8), "{arguments:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains(&words), "{arguments:?}: {}", refused.stderr);
+    }
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), &system);
+    assert!(deployments.get("chandler").await.is_ok(), "nothing was deleted");
+    let arguments = ["uninstall", "--delete-installed", "--keep-namespace", "--yes", "--timeout", "4m"];
+    let outcome = installation.run_to_the_end(&arguments).await;
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let line = "  keep ClusterRole.rbac.authorization.k8s.io chandler-view, which is not Chandler's\n";
+    assert!(outcome.stdout.contains(line), "{}", outcome.stdout);
+    assert!(deployments.get("quay").await.is_ok() && roles.get("chandler-view").await.is_ok());
+    let ours = names::<ClusterRole>(&client).await.into_iter().filter(|name| name.starts_with("chandler"));
+    assert_eq!(ours.collect::<Vec<_>>(), ["chandler-view"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

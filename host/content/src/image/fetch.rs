@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use chandler_core::Digest;
 use chandler_proxies::Proxies;
+use chandler_tls::TlsSettings;
 use chandler_turns::{KeyedLocks, Requester};
 use reqwest::{Method, Response, header::HeaderMap};
 use tokio::{io::AsyncWriteExt, sync::broadcast};
@@ -35,6 +36,8 @@ pub struct ImageOptions {
     pub registries: RegistrySettings,
     /// The proxies of the environment. Default none.
     pub proxies: Proxies,
+    /// What TLS connections may negotiate. Default: TLS 1.2 and 1.3.
+    pub tls: TlsSettings,
     /// The timeout of a connection attempt. Default 10 s.
     pub connect_timeout: Duration,
     /// The longest time without data from a registry. Default 30 s.
@@ -54,6 +57,7 @@ impl Default for ImageOptions {
             plain_http_registries: Vec::new(),
             registries: RegistrySettings::default(),
             proxies: Proxies::default(),
+            tls: TlsSettings::default(),
             connect_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(30),
             minimum_rate: 1024,

@@ -66,7 +66,7 @@ impl Connection {
     ) -> Result<Self, AccessError> {
         let guard = Guard::new(&home);
         let builder = Client::builder()
-            .tls_backend_preconfigured(tls::config(trust, system)?)
+            .tls_backend_preconfigured(tls::config(trust, &options.tls, system)?)
             // Redirects are followed here, where it is known which credentials are sent.
             .redirect(redirect::Policy::none())
             .dns_resolver(guard.clone())

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use chandler_registries::certificates::HostCertificates;
+use chandler_tls::TlsSettings;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
     client::{
@@ -10,7 +11,7 @@ use rustls::{
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
         verify_server_name,
     },
-    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
     server::ParsedCertificate,
 };
@@ -52,9 +53,13 @@ impl SystemRoots {
     }
 }
 
-/// TLS 1.2 or newer, with the certificates of the system and those that are trusted in addition.
-pub(crate) fn config(trust: Trust<'_>, system: &SystemRoots) -> Result<ClientConfig, AccessError> {
-    let provider = Arc::new(ring::default_provider());
+/// TLS within these settings, with the certificates of the system and those that are trusted in addition.
+pub(crate) fn config(
+    trust: Trust<'_>,
+    settings: &TlsSettings,
+    system: &SystemRoots,
+) -> Result<ClientConfig, AccessError> {
+    let provider = settings.provider();
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
     let builder =
         builder.with_safe_default_protocol_versions().map_err(|error| AccessError::Connection(error.to_string()))?;

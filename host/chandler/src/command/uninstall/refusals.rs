@@ -27,6 +27,7 @@ fn is_of_cluster(namespace: &str) -> bool {
 pub(super) fn check_place(
     evidence: &InstallationEvidence,
     namespace: &str,
+    lease_namespace: &str,
     keeps_namespace: bool,
 ) -> Result<(), CommandError> {
     if is_of_cluster(namespace) && !keeps_namespace {
@@ -49,7 +50,9 @@ pub(super) fn check_place(
             one_line(&lease.holder)
         ))
         .hint(elsewhere(&lease.holder))
-        .hint("if it is gone, delete its Lease: `kubectl delete lease --namespace kube-system chandler-controller`")),
+        .hint(format!(
+            "if it is gone, delete its Lease: `kubectl delete lease --namespace {lease_namespace} chandler-controller`"
+        ))),
         None => Ok(()),
     }
 }
@@ -64,10 +67,10 @@ pub(super) fn needs_controller(held: &[Held], mode: Mode) -> bool {
 }
 
 /// Refuses `--without-controller` beside a controller that works, also if only the Lease of the cluster shows it.
-pub(super) fn check_no_controller(evidence: &InstallationEvidence) -> Result<(), CommandError> {
+pub(super) fn check_no_controller(evidence: &InstallationEvidence, lease_namespace: &str) -> Result<(), CommandError> {
     match evidence.shared.as_ref().filter(|lease| lease.is_live) {
         Some(lease) => Err(CommandError::refused(format!(
-            "a controller works here: namespace {} holds the Lease kube-system/chandler-controller",
+            "a controller works here: namespace {} holds the Lease {lease_namespace}/chandler-controller",
             one_line(&lease.holder)
         ))
         .hint("if it was just stopped, run this command again in a minute: its Lease expires")),
@@ -146,12 +149,12 @@ pub(super) fn list_once(all: &mut Uninstallation) {
     all.kept.retain(|key| !is_listed(key));
 }
 
-fn is_same(a: &ObjectKey, b: &ObjectKey) -> bool {
+pub(super) fn is_same(a: &ObjectKey, b: &ObjectKey) -> bool {
     (&a.group, &a.kind, &a.namespace, &a.name) == (&b.group, &b.kind, &b.namespace, &b.name)
 }
 
 /// The first of these objects, and how many more there are.
-fn names(keys: &[&ObjectKey]) -> String {
+pub(super) fn names(keys: &[&ObjectKey]) -> String {
     let shown: Vec<String> = keys.iter().take(5).map(ToString::to_string).collect();
     let more = keys.len().saturating_sub(shown.len());
     let and_more = if more == 0 { String::new() } else { format!(" and {more} more") };
@@ -183,29 +186,32 @@ mod tests {
 
     #[test]
     fn a_namespace_in_which_chandler_is_not_installed_is_not_touched() {
-        let refused = text(check_place(&evidence(false, None), "shop", false));
+        let refused = text(check_place(&evidence(false, None), "shop", "kube-system", false));
         assert!(refused.contains("Chandler is not installed in namespace shop"), "{refused}");
-        let refused = text(check_place(&evidence(false, Some(("chandler-system", false))), "shop", true));
+        let refused =
+            text(check_place(&evidence(false, Some(("chandler-system", false))), "shop", "kube-system", true));
         assert!(refused.contains("--system-namespace chandler-system"), "{refused}");
-        check_place(&evidence(true, None), "shop", false).unwrap();
-        check_place(&evidence(true, Some(("shop", true))), "shop", false).unwrap();
+        check_place(&evidence(true, None), "shop", "kube-system", false).unwrap();
+        check_place(&evidence(true, Some(("shop", true))), "shop", "kube-system", false).unwrap();
         for namespace in [NamespaceState::Absent, NamespaceState::Terminating] {
-            check_place(&InstallationEvidence { namespace, ..evidence(false, None) }, "shop", false).unwrap();
+            check_place(&InstallationEvidence { namespace, ..evidence(false, None) }, "shop", "kube-system", false)
+                .unwrap();
         }
     }
 
     #[test]
     fn another_installation_and_a_live_lease_of_the_cluster_count() {
         for (is_installed, is_live) in [(true, true), (true, false)] {
-            let refused = text(check_place(&evidence(is_installed, Some(("other", is_live))), "shop", false));
+            let refused =
+                text(check_place(&evidence(is_installed, Some(("other", is_live))), "shop", "kube-system", false));
             assert!(refused.contains("--system-namespace other"), "{refused}");
         }
         let gone = InstallationEvidence { namespace: NamespaceState::Absent, ..evidence(false, Some(("other", true))) };
-        assert!(text(check_place(&gone, "typo", false)).contains("--system-namespace other"));
-        let refused = text(check_no_controller(&evidence(true, Some(("shop", true)))));
+        assert!(text(check_place(&gone, "typo", "kube-system", false)).contains("--system-namespace other"));
+        let refused = text(check_no_controller(&evidence(true, Some(("shop", true))), "kube-system"));
         assert!(refused.contains("a controller works here: namespace shop"), "{refused}");
-        check_no_controller(&evidence(true, Some(("shop", false)))).unwrap();
-        check_no_controller(&evidence(true, None)).unwrap();
+        check_no_controller(&evidence(true, Some(("shop", false))), "kube-system").unwrap();
+        check_no_controller(&evidence(true, None), "kube-system").unwrap();
     }
 
     fn key(group: &str, kind: &str, namespace: &str, name: &str) -> ObjectKey {
@@ -278,9 +284,9 @@ mod tests {
     #[test]
     fn the_namespaces_of_the_cluster_are_never_deleted() {
         for namespace in ["default", "kube-system", "kube-node-lease"] {
-            let refused = text(check_place(&evidence(true, None), namespace, false));
+            let refused = text(check_place(&evidence(true, None), namespace, "kube-system", false));
             assert!(refused.contains("--keep-namespace"), "{refused}");
-            check_place(&evidence(true, None), namespace, true).unwrap();
+            check_place(&evidence(true, None), namespace, "kube-system", true).unwrap();
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The requests, in their order, and the waiting between them.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use chandler_core::text::one_line;
 use kube::Client;
 
 use super::{
-    Uninstall,
+    Uninstall, namespace,
     plan::{self, Action, Asked, Mode},
     refusals::Agreed,
 };
@@ -14,7 +14,9 @@ use crate::{
     CommandError,
     read::{
         cluster,
-        installation_evidence::CONTROLLER,
+        installation_evidence::{CONTROLLER, is_binding},
+        installation_parts::{self, Place},
+        namespace_objects::namespace_objects,
         uninstallation::{self, Controller, Held, Part},
     },
     view::{progress::Progress, terminal::Terminal, text::count},
@@ -36,7 +38,7 @@ pub(super) enum Stage {
     Crds,
     /// Permissions, Services and the rest.
     Rest,
-    /// The account of the controller, which shows a second run where Chandler is installed, and the namespace.
+    /// The namespace, the account of the controller, and its binding, which shows a second run where Chandler is installed.
     Namespace,
 }
 
@@ -49,6 +51,7 @@ pub(super) fn stage(part: &Part) -> Stage {
         "CustomResourceDefinition" => Stage::Crds,
         "Namespace" => Stage::Namespace,
         "ServiceAccount" if part.key.name == CONTROLLER => Stage::Namespace,
+        _ if is_binding(&part.key) => Stage::Namespace,
         _ => Stage::Rest,
     }
 }
@@ -68,7 +71,10 @@ pub(super) struct Removal<'a> {
     client: Client,
     options: &'a Uninstall,
     terminal: &'a Terminal,
+    place: Place,
     agreed: Agreed,
+    /// The UIDs of what may be in the namespace when it is deleted.
+    expected: BTreeSet<String>,
     /// Whether the policy that refuses new objects was there before.
     was_locked: bool,
     is_locked: bool,
@@ -82,6 +88,7 @@ impl<'a> Removal<'a> {
         client: Client,
         options: &'a Uninstall,
         terminal: &'a Terminal,
+        place: Place,
         agreed: Agreed,
         was_locked: bool,
     ) -> Self {
@@ -91,7 +98,9 @@ impl<'a> Removal<'a> {
             client,
             options,
             terminal,
+            place,
             agreed,
+            expected: BTreeSet::new(),
             was_locked,
             is_locked: was_locked,
             mode,
@@ -121,11 +130,14 @@ impl<'a> Removal<'a> {
         if !locked {
             self.progress.report("policy", "the API server has no admission policies: new objects are not refused");
         }
-        if let Err(error) = Box::pin(self.options.check_again(&self.client, &self.agreed, self.terminal)).await {
-            if !self.was_locked {
-                self.unlock().await?;
+        match Box::pin(self.options.check_again(&self.client, &self.place, &self.agreed, self.terminal)).await {
+            Ok(expected) => self.expected = expected,
+            Err(error) => {
+                if !self.was_locked {
+                    self.unlock().await?;
+                }
+                return Err(error);
             }
-            return Err(error);
         }
         if self.mode == Mode::KeepWithoutController {
             // The controller does not return halfway, and its policies do not let others remove finalizers.
@@ -143,6 +155,7 @@ impl<'a> Removal<'a> {
         }
         self.delete(Stage::Crds).await?;
         self.delete(Stage::Rest).await?;
+        self.check_namespace().await?;
         self.delete(Stage::Namespace).await?;
         self.unlock().await
     }
@@ -150,15 +163,15 @@ impl<'a> Removal<'a> {
     /// Deletes the objects of Chandler.
     async fn delete_objects(&mut self) -> Result<(), CommandError> {
         let mut asked = Asked::default();
-        let namespace = self.options.controller.system_namespace.as_str();
+        let namespace = self.place.system_namespace.clone();
         loop {
             let held = uninstallation::held(&self.client).await?;
             let is_new = |held: &&Held| !self.agreed.iter().any(|(_, uid)| *uid == held.uid);
             if let Some(new) = held.iter().find(is_new) {
                 return Err(CommandError::failed(format!("{} was created meanwhile, and is not deleted", name(new)))
-                    .hint(format!("`{}` shows and deletes it too", self.options.command())));
+                    .hint(format!("`{}` shows and deletes it too", self.command())));
             }
-            let decisions = uninstallation::decisions(&self.client, namespace).await?;
+            let decisions = uninstallation::decisions(&self.client, &namespace).await?;
             let Some(step) = plan::next(&held, &decisions, self.mode, &asked) else { return Ok(()) };
             let mut waits = !step.waiting.is_empty();
             for action in &step.actions {
@@ -214,10 +227,10 @@ impl<'a> Removal<'a> {
 
     /// Deletes the parts of a stage, and waits until they are gone.
     async fn delete(&mut self, due: Stage) -> Result<(), CommandError> {
-        let namespace = self.options.controller.system_namespace.clone();
+        let namespace = self.place.system_namespace.clone();
         let mut reported = Vec::new();
         loop {
-            let parts = uninstallation::parts(&self.client, &namespace).await?;
+            let parts = installation_parts::parts(&self.client, &self.place).await?.ours;
             let is_kept = |part: &Part| self.options.keep_namespace && is_of_namespace(part, &namespace);
             let parts: Vec<Part> = parts.into_iter().filter(|part| stage(part) == due && !is_kept(part)).collect();
             let Some(first) = parts.first() else { return Ok(()) };
@@ -240,7 +253,7 @@ impl<'a> Removal<'a> {
 
     /// Waits until no controller works any more: one that does not belong to the Deployment has to be stopped by its administrator.
     async fn wait_for_lease(&mut self) -> Result<(), CommandError> {
-        let namespace = self.options.controller.system_namespace.clone();
+        let namespace = self.place.system_namespace.clone();
         while let Controller::Holds(holder) = uninstallation::controller(&self.client, &namespace).await? {
             self.wait(format!("the controller {holder} to end, which still holds the Lease: stop it")).await;
         }
@@ -255,6 +268,26 @@ impl<'a> Removal<'a> {
             format!("{} of Chandler were created meanwhile, such as {}", count(held.len(), "object"), name(first));
         Err(CommandError::failed(message)
             .hint("`chandler uninstall --keep-installed --without-controller` deletes them, and continues"))
+    }
+
+    /// Much time may have passed since the namespace was checked: its objects are listed again directly before it is deleted.
+    async fn check_namespace(&self) -> Result<(), CommandError> {
+        let parts = installation_parts::parts(&self.client, &self.place).await?.ours;
+        let name = &self.place.system_namespace;
+        if self.options.keep_namespace || !parts.iter().any(|part| is_namespace(part, name)) {
+            return Ok(());
+        }
+        let objects = namespace_objects(&self.client, name).await?;
+        let keys: Vec<_> = parts.iter().map(|part| &part.key).collect();
+        let Some(message) = namespace::held_by(&namespace::sort(&objects, &self.expected, &keys), name) else {
+            return Ok(());
+        };
+        Err(CommandError::failed(message)
+            .hint(format!("`{} --keep-namespace` continues, and keeps it", self.command())))
+    }
+
+    fn command(&self) -> String {
+        self.options.command(&self.place)
     }
 
     /// Accepts objects again, of which there are no kinds any more.
@@ -277,7 +310,7 @@ impl<'a> Removal<'a> {
     fn failed(&self, what: &str, error: &kube::Error) -> CommandError {
         CommandError::failed(format!("failed to change {}", one_line(what)))
             .cause(cluster::cause(error))
-            .hint(format!("`{}` continues", self.options.command()))
+            .hint(format!("`{}` continues", self.command()))
     }
 }
 
