@@ -26,7 +26,10 @@ mod reconciler;
 mod steps;
 mod subject;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus, Reason};
 use chandler_core::Release;
@@ -39,6 +42,7 @@ use chandler_decisions::{
     spec_error::SpecError,
     status,
 };
+use chandler_monitoring::Step;
 use chandler_records::{PendingRevision, RecordError};
 use chandler_runtime::Slot;
 use chandler_source::api_message;
@@ -56,7 +60,7 @@ pub(crate) use self::{
     preflight::{NotPlanned, Planned, changes},
     preparer::Preparer,
     reconciler::BundleDeployments,
-    steps::prepare::Preparations,
+    steps::{prepare::Preparations, render::RELEASES},
 };
 use self::{
     errors::Halted,
@@ -215,7 +219,9 @@ async fn finish(
         return Ok(report::action(Some(left), found));
     }
     let redactor = installer.memory.values.redactor(&subject.deployment);
+    let began = Instant::now();
     report::report(installer.report(), subject, found, &redactor).await?;
+    installer.cluster.metrics.stepped(Step::Report, began.elapsed());
     if matches!(found.outcome, ReconcileOutcome::RollingOut(_)) {
         installer.memory.announcements.note(&name);
     } else {
@@ -261,8 +267,14 @@ async fn select(subject: &Subject, slot: &Slot, installer: &Arc<Installer>) -> R
     account(&subject.deployment, &installer.cluster.options.accounts)?;
     drift::ignored_fields(&subject.deployment.spec).map_err(SpecError::from)?;
     let prepare = installer.prepare(slot);
-    let chosen = choose::choose(&prepare, subject).await?;
-    Ok(approve::approve(&installer.approve(), &prepare, subject, chosen).await?)
+    let metrics = &installer.cluster.metrics;
+    let began = Instant::now();
+    let chosen = choose::choose(&prepare, subject).await;
+    metrics.stepped(Step::Choose, began.elapsed());
+    let (chosen, began) = (chosen?, Instant::now());
+    let approved = approve::approve(&installer.approve(), &prepare, subject, chosen).await;
+    metrics.stepped(Step::Approve, began.elapsed());
+    Ok(approved?)
 }
 
 /// Looks after the release that runs.
@@ -299,10 +311,12 @@ async fn bring(
             opening(subject, approved.selection(), running.clone(), approved.release(), &announced, installer);
         subject.record.open_revision(Some(opening));
     }
+    let began = Instant::now();
     let rolled_out = tokio::select! {
         rolled_out = rollout::roll_out(installer.roll_out(slot), subject, approved, route) => Ok(rolled_out),
         () = installer.generations.newer_than(&subject.deployment) => Err(Superseded),
     };
+    installer.cluster.metrics.stepped(Step::RollOut, began.elapsed());
     subject.record.open_revision(None);
     if let Some(status) = announced.lock().await.take() {
         installer.memory.announcements.note(&subject.name());

@@ -10,7 +10,10 @@ use chandler_core::Digest;
 use kube::ResourceExt as _;
 use tokio::time::MissedTickBehavior;
 
-use crate::{bundle_deployment::Installer, catalog::CatalogStates};
+use crate::{
+    bundle_deployment::{Installer, RELEASES},
+    catalog::CatalogStates,
+};
 
 /// The interval of the cleanup.
 const INTERVAL: Duration = Duration::from_hours(1);
@@ -55,7 +58,11 @@ async fn content(installer: &Installer, catalogs: &CatalogStates) {
     let (store, budget) =
         (installer.preparer.components.images.store().clone(), installer.cluster.options.content_cache_bytes);
     let collected = tokio::task::spawn_blocking(move || store.collect(&|digest| used.contains(digest), budget));
-    match collected.await {
+    let collected = collected.await;
+    if let Ok(Ok(collected)) = &collected {
+        installer.cluster.metrics.cleaned("content", collected.kept_bytes);
+    }
+    match collected {
         Ok(Ok(collected)) if collected.removed > 0 => {
             tracing::info!(
                 removed = collected.removed,
@@ -71,7 +78,11 @@ async fn content(installer: &Installer, catalogs: &CatalogStates) {
 
 async fn releases(installer: &Installer) {
     let (releases, used) = (installer.preparer.releases.clone(), installer.memory.in_use.all());
-    match tokio::task::spawn_blocking(move || releases.collect(&used)).await {
+    let collected = tokio::task::spawn_blocking(move || releases.collect(&used)).await;
+    if let Ok(Ok(collected)) = &collected {
+        installer.cluster.metrics.cleaned(RELEASES, collected.kept_bytes);
+    }
+    match collected {
         Ok(Ok(collected)) if collected.removed > 0 => {
             tracing::info!(
                 removed = collected.removed,

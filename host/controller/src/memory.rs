@@ -134,6 +134,11 @@ impl OwnershipConflicts {
         Duration::ZERO
     }
 
+    /// The number of contested objects.
+    pub(crate) fn contested(&self) -> usize {
+        self.all.lock().values().map(|known| known.contention.contested().len()).sum()
+    }
+
     /// Calls `act` with the contested objects of a BundleDeployment and the time.
     pub(crate) fn of<T>(&self, name: &str, act: impl FnOnce(&mut Contention, Duration) -> T) -> T {
         let mut all = self.all.lock();

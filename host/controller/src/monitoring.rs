@@ -1,15 +1,21 @@
 //! What probes and scrapes learn of this controller.
 
-use std::{borrow::Cow, collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    convert::Infallible,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use chandler_api::{
-    BundleDeployment, Catalog, ConditionStatus, ConditionType, PlatformOperator, PlatformPolicy, ProvisionerClass,
-    Resolution,
+    BundleDeployment, BundleSource, Catalog, ConditionStatus, ConditionType, PlatformOperator, PlatformPolicy,
+    ProvisionerClass, Resolution,
 };
 use chandler_client::{Observer, measured, traced};
 use chandler_core::Reason;
 use chandler_engine::Engine;
-use chandler_monitoring::{ConditionCount, Health, Metrics, Phase, State, bounded::OTHER};
+use chandler_monitoring::{CallOutcome, ConditionCount, Health, HostClass, Metrics, Phase, State, bounded::OTHER};
 use chandler_runtime::{Cache, Guarded, LogMetrics, Outcome, Shutdown};
 use chandler_serve::{MetricsListener, ProbeListener, ServeError};
 use chandler_tls::TlsSettings;
@@ -96,10 +102,29 @@ pub(crate) async fn note_shutdown(health: Health, shutdown: Shutdown) {
 pub(crate) struct Reconciles(pub(crate) Arc<Metrics>);
 
 impl chandler_runtime::Metrics for Reconciles {
-    fn reconciled(&self, kind: &str, outcome: Outcome, duration: Duration) {
-        LogMetrics.reconciled(kind, outcome, duration);
-        self.0.reconciled(kind, outcome.as_str(), duration);
+    fn reconciled(&self, kind: &str, outcome: Outcome, reason: Option<Reason>, duration: Duration) {
+        LogMetrics.reconciled(kind, outcome, reason, duration);
+        self.0.reconciled(kind, outcome.as_str(), reason.map_or(OTHER, Reason::as_str), duration);
     }
+}
+
+/// The reason of the condition `Ready`.
+pub(crate) fn ready_reason(conditions: &[Condition]) -> Option<Reason> {
+    let ready = conditions.iter().find(|condition| condition.type_ == ConditionType::Ready.as_str())?;
+    Reason::from_name(&ready.reason)
+}
+
+/// The content of a source was obtained, or not for this reason.
+pub(crate) fn note_fetch(metrics: &Metrics, source: &BundleSource, began: Instant, failure: Option<&'static str>) {
+    let known =
+        [BundleSource::IMAGE, BundleSource::CONFIG_MAPS, BundleSource::GIT, BundleSource::HTTP, BundleSource::UPLOAD];
+    let kind = known.into_iter().find(|known| *known == source.kind).unwrap_or(OTHER);
+    let image = source.image.as_ref().map(|image| image.reference.as_str());
+    let git = source.git.as_ref().map(|git| git.repository.as_str());
+    let http = source.http.as_ref().map(|http| http.url.as_str());
+    let host = image.or(git).or(http).map_or(HostClass::None, HostClass::of_location);
+    let outcome = failure.map_or(CallOutcome::Completed, CallOutcome::Failed);
+    metrics.fetched(kind, host, outcome, began.elapsed());
 }
 
 /// The objects that the controller reconciles.
@@ -124,8 +149,15 @@ impl Objects {
     }
 
     /// What the controller holds now.
-    pub(crate) fn state(&self, engine: &Engine, waiting: usize) -> State {
+    pub(crate) fn state(&self, engine: &Engine) -> State {
         let mut counts = Counts::default();
+        let mut revisions = BTreeMap::<_, usize>::new();
+        for guarded in self.deployments.state() {
+            let status = guarded.0.as_ref().ok().and_then(|deployment| deployment.status.as_ref());
+            for revision in status.iter().flat_map(|status| &status.history) {
+                *revisions.entry(revision.outcome.as_str()).or_default() += 1;
+            }
+        }
         counts.add(&self.deployments, |object| conditions(object.status.as_ref().map(|status| &status.conditions)));
         counts.add(&self.classes, |object| conditions(object.status.as_ref().map(|status| &status.conditions)));
         counts.add(&self.catalogs, |object| conditions(object.status.as_ref().map(|status| &status.conditions)));
@@ -136,9 +168,11 @@ impl Objects {
         State {
             objects: counts.objects,
             conditions: counts.conditions.into_iter().collect(),
-            waiting,
+            revisions: revisions.into_iter().collect(),
             compiled: statistics.compiled,
             cached: statistics.cache_hits,
+            rejected: statistics.cache_rejects,
+            ..State::default()
         }
     }
 }

@@ -10,7 +10,7 @@ use chandler_catalog::Indexes;
 use chandler_client::{Availability, fenced, insistent, monitored};
 use chandler_content::{ImageOptions, Images, RegistrySettings, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
-use chandler_monitoring::{Health, Phase};
+use chandler_monitoring::{Health, Phase, State};
 use chandler_permissions::{Account, Installation};
 use chandler_proxies::Proxies;
 use chandler_records::{RecordError, Records};
@@ -133,7 +133,10 @@ async fn lead(
         return Box::pin(reconcile(client, options, (monitoring, tls), shutdown)).await;
     };
     let standby = monitoring.health.clone();
-    let election = election.when_waiting(move || standby.note(Phase::Standby));
+    let metrics = Arc::clone(&monitoring.metrics);
+    let election = election
+        .when_waiting(move || standby.note(Phase::Standby))
+        .when_renewed(move |renewal| metrics.renewed(renewal.as_str()));
     let ran = while_leader(&election, shutdown, |shutdown, fence| {
         reconcile(fenced(&client, fence), options, (monitoring, tls), shutdown)
     });
@@ -302,8 +305,14 @@ async fn reconcile_until_rewind(
     let (held, engine) = (Arc::clone(&objects), components.engine.clone());
     let slots = Arc::downgrade(&installer);
     monitoring.metrics.read_state_with(move || {
-        let waiting = slots.upgrade().map_or(0, |installer| installer.slots.waiting());
-        held.state(&engine, waiting)
+        let state = held.state(&engine);
+        let Some(installer) = slots.upgrade() else { return state };
+        State {
+            waiting: installer.slots.waiting(),
+            oldest_wait: installer.slots.oldest_wait(),
+            contested: installer.memory.conflicts.contested(),
+            ..state
+        }
     });
     let ended = tokio::select! {
         _ = futures::future::join3(

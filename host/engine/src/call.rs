@@ -8,6 +8,7 @@ use std::{
 };
 
 use chandler_core::Content;
+use parking_lot::Mutex;
 use tokio::time::timeout;
 use tracing::{Instrument as _, Span, field};
 use wasmtime::{Store, Trap, UpdateDeadline, WasmBacktrace};
@@ -30,6 +31,20 @@ const FRAMES: usize = 5;
 const NAME_BYTES: usize = 200;
 const TRAP_BYTES: usize = 1024;
 
+/// What a call used, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The largest memory of its instance.
+    pub memory: u64,
+    /// What it read of the content.
+    pub read: u64,
+    /// The objects that it returned.
+    pub returned: u64,
+}
+
+/// Gets what a call used, also if the call failed.
+pub(crate) type Used = Arc<Mutex<Usage>>;
+
 /// The work of a call, given its instance.
 pub(crate) type Body<'a, T> = Pin<Box<dyn Future<Output = Result<T, BodyError>> + Send + 'a>>;
 
@@ -47,6 +62,7 @@ pub(crate) async fn run<T, F>(
     function: &'static str,
     content: Arc<dyn Content>,
     limits: &Limits,
+    used: &Used,
     body: F,
 ) -> Result<(T, State), CallError>
 where
@@ -70,8 +86,8 @@ where
     );
     let slot = loaded.threads.slot(&loaded.share).instrument(span.clone()).await;
     let slot = slot.ok_or_else(|| CallError::Internal("the engine is shutting down".into()))?;
-    let (inner, limits) = (Arc::clone(loaded), limits.clone());
-    let task = async move { execute(&inner, Arc::new(slot), content, &limits, body).await };
+    let (inner, limits, used) = (Arc::clone(loaded), limits.clone(), Arc::clone(used));
+    let task = async move { execute(&inner, Arc::new(slot), content, &limits, &used, body).await };
     let result = loaded.threads.run(task.instrument(span)).await;
     // A panic of the host fails only this call.
     result.unwrap_or_else(|_| Err(CallError::Internal("the host panicked during the call".into())))
@@ -82,6 +98,7 @@ async fn execute<T, F>(
     slot: Arc<Slot>,
     content: Arc<dyn Content>,
     limits: &Limits,
+    used: &Used,
     body: F,
 ) -> Result<(T, State), CallError>
 where
@@ -103,6 +120,8 @@ where
     let result = result.unwrap_or_else(|fault| Err(BodyError::Trap(fault.into())));
     // Drops the instance.
     let state = store.into_data();
+    let (memory, read) = (state.memory.peak(), state.reader.bytes_read());
+    *used.lock() = Usage { memory, read, returned: state.output.bytes() };
     let log = record(&state.log, super::host::Recorder::finish);
     let result = resolve(result, &state, log, limits);
     let outcome = result.as_ref().err().map_or("Succeeded", |error| error.reason().as_str());

@@ -40,6 +40,7 @@ mod text;
 mod threads;
 mod ticker;
 
+pub use call::Usage;
 pub use call_log::{CallLog, Level, LogLine};
 pub use compile::compile_child_main;
 pub use contract::TRACKS as CONTRACT_VERSIONS;

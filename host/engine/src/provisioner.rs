@@ -9,7 +9,7 @@ use wasmtime::Store;
 
 use crate::{
     CallError, Facts, InvalidOutput, LimitExceeded, LimitKind, Limits,
-    call::{self, BodyError},
+    call::{self, BodyError, Usage, Used},
     contract::bindings::{
         Plugin, PluginPre,
         chandler::provisioner::types::{Diagnostic as GuestDiagnostic, Failure},
@@ -47,6 +47,8 @@ pub struct Provisioned {
     pub result: Result<Release, CallError>,
     /// The facts about the target that the provisioner read. A target with the same values gets the same result.
     pub asked: RecordedFacts,
+    /// What the call used; zero if it did not begin.
+    pub usage: Usage,
 }
 
 /// A loaded component.
@@ -93,7 +95,7 @@ impl Provisioner {
 
     /// The name of the format, if the provisioner recognises the content.
     pub async fn detect(&self, content: Arc<dyn Content>, limits: &Limits) -> Result<Option<String>, CallError> {
-        let (format, _) = call::run(&self.loaded, "detect", content, limits, |store, plugin| {
+        let (format, _) = call::run(&self.loaded, "detect", content, limits, &Used::default(), |store, plugin| {
             Box::pin(async move {
                 let interface = plugin.chandler_provisioner_provisioner();
                 interface.call_detect(store).await.map_err(BodyError::Trap)
@@ -112,7 +114,8 @@ impl Provisioner {
     /// The JSON Schema of the configuration for this content, if there is one.
     pub async fn config_schema(&self, content: Arc<dyn Content>, limits: &Limits) -> Result<Option<String>, CallError> {
         let findings = limits.diagnostics;
-        let (schema, _) = call::run(&self.loaded, "config-schema", content, limits, move |store, plugin| {
+        let used = Used::default();
+        let (schema, _) = call::run(&self.loaded, "config-schema", content, limits, &used, move |store, plugin| {
             Box::pin(async move { config_schema(store, &plugin, findings).await })
         })
         .await?;
@@ -138,11 +141,12 @@ impl Provisioner {
         content: Arc<dyn Content>,
         limits: &Limits,
     ) -> Provisioned {
-        let asked = Asked::default();
-        let result = self.provision_recording(request, content, limits, &asked).await;
+        let (asked, used) = (Asked::default(), Used::default());
+        let result = self.provision_recording(request, content, limits, &asked, &used).await;
         // A call that timed out may still hold the lock; questions that it asks from now on do not affect this result.
         let asked = asked.lock().clone();
-        Provisioned { result, asked }
+        let usage = *used.lock();
+        Provisioned { result, asked, usage }
     }
 
     async fn provision_recording(
@@ -151,11 +155,12 @@ impl Provisioner {
         content: Arc<dyn Content>,
         limits: &Limits,
         asked: &Asked,
+        used: &Used,
     ) -> Result<Release, CallError> {
         let (findings, time) = (limits.diagnostics, limits.time);
         let (config, requested) = (request.config.clone(), Requested::new(request.clone(), Arc::clone(asked)));
         let schemas = Arc::clone(&self.loaded.schemas);
-        let ((), state) = call::run(&self.loaded, "provision", content, limits, move |store, plugin| {
+        let ((), state) = call::run(&self.loaded, "provision", content, limits, used, move |store, plugin| {
             Box::pin(async move {
                 let config = ConfigCheck { config: Value::Object(config), schemas, deadline: Instant::now() + time };
                 provision(store, &plugin, config, requested, findings).await

@@ -71,7 +71,7 @@ async fn assert_conforms(name: &str, provisioner: &Provisioner) -> Release {
         kubernetes_version: "v1.36.0".into(),
         api_kinds: vec!["v1/Pod".into()],
     };
-    let Provisioned { result, asked } = provision(provisioner, &cluster).await;
+    let Provisioned { result, asked, .. } = provision(provisioner, &cluster).await;
     let release = result.unwrap_or_else(|error| panic!("{name}: {error}"));
     let ox = Fact::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
     assert_eq!(asked, [Fact::Namespace, ox].into_iter().collect(), "{name}");

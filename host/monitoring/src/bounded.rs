@@ -36,6 +36,15 @@ impl Bounded {
         known.insert(text.into());
         text.into()
     }
+
+    /// The value of the label for a constant.
+    pub fn constant(&self, text: &'static str) -> &'static str {
+        match self.value(text) {
+            Cow::Borrowed(value) => value,
+            // It returns its argument or `OTHER`.
+            Cow::Owned(_) => OTHER,
+        }
+    }
 }
 
 /// Names of objects, resources and verbs consist of these.

@@ -7,16 +7,24 @@
 //! |---|---|
 //! | [`health`] | whether the controller is alive and ready, for probes |
 //! | [`metrics`] | the metrics of the controller, and their text form |
+//! | [`measurements`] | the steps, outcomes and classes of hosts that are measured |
+//! | [`state`] | what is read at each scrape |
+//! | `labels` | the labels of the metrics |
 //! | [`bounded`] | labels with a limited number of values |
 //! | `process` | memory, processor time and open files of this process |
 
 pub mod bounded;
 pub mod health;
+mod labels;
+pub mod measurements;
 pub mod metrics;
 mod process;
+pub mod state;
 
 pub use self::{
     bounded::Bounded,
     health::{Health, Phase},
-    metrics::{CallOutcome, ConditionCount, Metrics, State},
+    measurements::{CallOutcome, CallUsage, HostClass, ResolverOutcome, Step},
+    metrics::Metrics,
+    state::{ConditionCount, State},
 };

@@ -11,13 +11,20 @@ const QUESTIONS: u64 = 4;
 /// each alternative, leads to further ones.
 #[derive(Debug)]
 pub struct Allowance {
+    all: u64,
     left: Cell<u64>,
 }
 
 impl Allowance {
     /// Four times the steps of one question, which is enough for hundreds of questions of the usual size.
     pub fn new(budget: &Budget) -> Self {
-        Self { left: Cell::new(budget.steps.saturating_mul(QUESTIONS)) }
+        let all = budget.steps.saturating_mul(QUESTIONS);
+        Self { all, left: Cell::new(all) }
+    }
+
+    /// The steps that the questions have taken so far.
+    pub fn taken(&self) -> u64 {
+        self.all.saturating_sub(self.left.get())
     }
 
     /// Asks the resolver, with what is left of the steps.
@@ -70,6 +77,7 @@ mod tests {
         for _ in 0..QUESTIONS {
             assert_eq!(allowance.resolve(&problem, &catalogs), answer);
         }
+        assert_eq!(allowance.taken(), QUESTIONS * taken);
         assert_eq!(allowance.resolve(&problem, &catalogs), Err(ResolveError::BudgetExceeded(Exceeded::Steps)));
     }
 }

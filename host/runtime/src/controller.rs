@@ -10,6 +10,7 @@ use std::{
 };
 
 use chandler_client::Availability;
+use chandler_core::Reason;
 use futures::{Stream, StreamExt as _, future::Either, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
@@ -55,6 +56,11 @@ pub trait Reconciler: Send + Sync + 'static {
 
     /// The stored status.
     fn status(object: &Self::Object) -> Option<&Self::Status>;
+
+    /// The reason of the condition `Ready` in a status, for metrics.
+    fn reason(_status: &Self::Status) -> Option<Reason> {
+        None
+    }
 
     /// The runtime wrote this status over the stored one: publishes what changed.
     fn written(
@@ -305,7 +311,9 @@ async fn reconcile_in_span<R: Reconciler>(
         // Messages may have text from plugins and registries; the status and the log have them.
         span.record("otel.status_code", "ERROR");
     }
-    context.metrics.reconciled(&R::Object::kind(&()), outcome, started.elapsed());
+    let newest = context.own_writes.newest(guarded);
+    let reason = newest.0.as_ref().ok().and_then(|object| R::reason(R::status(object)?));
+    context.metrics.reconciled(&R::Object::kind(&()), outcome, reason, started.elapsed());
     result
 }
 

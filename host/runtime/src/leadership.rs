@@ -26,7 +26,7 @@ use futures::{
     future::{BoxFuture, Shared},
 };
 
-pub use election::{Election, ElectionError};
+pub use election::{Election, ElectionError, Renewal};
 pub use lease::Timing;
 
 /// Completes when the process shuts down. Every clone completes.

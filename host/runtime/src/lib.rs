@@ -60,7 +60,7 @@ pub use events::{Events, Notice};
 pub use generations::GenerationTracker;
 pub use guard::{Guarded, decode};
 pub use jobs::{Jobs, Panicked};
-pub use leadership::{Election, ElectionError, Shutdown, Timing, while_leader};
+pub use leadership::{Election, ElectionError, Renewal, Shutdown, Timing, while_leader};
 pub use metrics::{LogMetrics, Metrics, Outcome};
 pub use own_writes::OwnWrites;
 pub use probe::{is_momentary, patiently, probe};

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use chandler_core::Reason;
+
 /// How a reconcile ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -29,8 +31,8 @@ impl Outcome {
 
 /// Receives a measurement of every reconcile of every kind.
 pub trait Metrics: Send + Sync + 'static {
-    /// A reconcile of an object of this kind ended.
-    fn reconciled(&self, kind: &str, outcome: Outcome, duration: Duration);
+    /// A reconcile of an object of this kind ended. The reason is the one of the condition `Ready` afterwards, if the status has a known one.
+    fn reconciled(&self, kind: &str, outcome: Outcome, reason: Option<Reason>, duration: Duration);
 }
 
 /// Logs each measurement at level `debug`.
@@ -38,7 +40,8 @@ pub trait Metrics: Send + Sync + 'static {
 pub struct LogMetrics;
 
 impl Metrics for LogMetrics {
-    fn reconciled(&self, kind: &str, outcome: Outcome, duration: Duration) {
-        tracing::debug!(kind, outcome = outcome.as_str(), seconds = duration.as_secs_f64(), "reconciled");
+    fn reconciled(&self, kind: &str, outcome: Outcome, reason: Option<Reason>, duration: Duration) {
+        let (outcome, reason) = (outcome.as_str(), reason.map(Reason::as_str));
+        tracing::debug!(kind, outcome, reason, seconds = duration.as_secs_f64(), "reconciled");
     }
 }

@@ -10,12 +10,13 @@
 //! Requesters take turns for both: one requester delays another by one turn.
 
 use std::{
+    collections::BTreeMap,
     future::{Future, pending},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use chandler_turns::{Permit, Requester, Turns};
@@ -31,6 +32,7 @@ const SLOT_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Slots {
     all: Turns,
     capacity: Capacity,
+    waits: Waits,
     slot_timeout: Duration,
 }
 
@@ -57,12 +59,18 @@ enum SlotState {
 impl Slots {
     /// `count` slots, at least one, whose reconciles share this memory.
     pub fn new(count: u16, capacity: Capacity) -> Self {
-        Self { all: Turns::new(usize::from(count.max(1))), capacity, slot_timeout: SLOT_TIMEOUT }
+        let (all, waits) = (Turns::new(usize::from(count.max(1))), Waits::default());
+        Self { all, capacity, waits, slot_timeout: SLOT_TIMEOUT }
     }
 
     /// How many reconciles wait for a slot or for memory.
     pub fn waiting(&self) -> usize {
         self.all.waiting().saturating_add(self.capacity.waiting())
+    }
+
+    /// How long the first of the reconciles that have not begun has waited; zero if none waits.
+    pub fn oldest_wait(&self) -> Duration {
+        self.waits.oldest().map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// Starts no further reconcile: the controller is shutting down. Reconciles in progress continue, as far as they have the memory.
@@ -79,8 +87,10 @@ impl Slots {
     {
         let mut bytes = bytes;
         loop {
+            let wait = self.waits.begin();
             let share = self.capacity.acquire(&requester, bytes).await?;
             let permit = self.all.acquire(&requester).await?;
+            drop(wait);
             let slot = Arc::new(Slot {
                 requester: requester.clone(),
                 all: self.all.clone(),
@@ -102,6 +112,35 @@ impl Slots {
                 () = expiry => {}
             }
         }
+    }
+}
+
+/// Since when reconciles wait, in the order in which they came.
+#[derive(Default)]
+struct Waits(Mutex<BTreeMap<u64, Instant>>);
+
+/// One that waits. It does so until this is dropped.
+struct Wait<'a> {
+    all: &'a Waits,
+    number: u64,
+}
+
+impl Waits {
+    fn begin(&self) -> Wait<'_> {
+        let mut all = self.0.lock();
+        let number = all.last_key_value().map_or(0, |(last, _)| last.wrapping_add(1));
+        all.insert(number, Instant::now());
+        Wait { all: self, number }
+    }
+
+    fn oldest(&self) -> Option<Instant> {
+        self.0.lock().first_key_value().map(|(_, since)| *since)
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.all.0.lock().remove(&self.number);
     }
 }
 
@@ -241,6 +280,26 @@ mod tests {
             _ = &mut slow => unreachable!("it never ends"),
             done = &mut other => assert_eq!(done, Some(())),
         }
+    }
+
+    #[tokio::test]
+    async fn the_longest_wait_is_the_one_of_the_first_that_has_not_begun() {
+        let slots = slots(1);
+        assert_eq!(slots.oldest_wait(), Duration::ZERO);
+        let (done, waits) = ending();
+        let mut first = pin!(slots.within(requester(), 0, |_| waits.clone()));
+        assert!(poll!(&mut first).is_pending());
+        assert_eq!(slots.oldest_wait(), Duration::ZERO, "it has begun");
+        let mut second = pin!(slots.within(requester(), 0, async |_| ()));
+        let mut third = Box::pin(slots.within(requester(), 0, async |_| ()));
+        assert!(poll!(&mut second).is_pending() && poll!(&mut third).is_pending());
+        let oldest = slots.waits.oldest();
+        assert!(oldest.is_some() && slots.oldest_wait() > Duration::ZERO);
+        drop(third);
+        assert_eq!(slots.waits.oldest(), oldest);
+        done.send(()).expect("it waits");
+        assert!(poll!(&mut first).is_ready() && poll!(&mut second).is_ready());
+        assert_eq!(slots.oldest_wait(), Duration::ZERO);
     }
 
     #[tokio::test]

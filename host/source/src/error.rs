@@ -166,6 +166,19 @@ impl SourceError {
         }
     }
 
+    /// A CamelCase word for metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "InvalidSource",
+            Self::Content(error) => error.reason(),
+            Self::PullSecret(_) => "PullSecretUnusable",
+            Self::Authorization(_) => "CredentialsUnusable",
+            Self::ConfigMap(_) => "ConfigMapUnusable",
+            Self::Upload(_) => "NotUploaded",
+            Self::TrustRoot(_) => "TrustRootUnusable",
+        }
+    }
+
     /// The registry that did not answer, where that is the failure: `host` or `host:port`.
     pub fn silent_registry(&self) -> Option<&str> {
         match self {

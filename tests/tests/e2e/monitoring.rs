@@ -34,7 +34,7 @@ fn probe(address: SocketAddr, path: &str) -> Option<(u16, String)> {
 }
 
 /// Waits until a probe has this answer.
-async fn answers(address: SocketAddr, path: &str, status: u16, text: &str) {
+pub(crate) async fn answers(address: SocketAddr, path: &str, status: u16, text: &str) {
     let expected = Some((status, text.to_owned()));
     wait::eventually(&format!("{path}: {status} {text}"), async || {
         let answer = tokio::task::spawn_blocking({
@@ -61,7 +61,7 @@ pub(crate) async fn certificate(world: &World) -> String {
     serving.authority
 }
 
-fn metrics_at(address: SocketAddr) -> MetricsOptions {
+pub(crate) fn metrics_at(address: SocketAddr) -> MetricsOptions {
     MetricsOptions { address, service: "chandler-metrics".to_owned(), tls_secret: Some("metrics".to_owned()) }
 }
 
@@ -104,7 +104,10 @@ async fn a_running_controller_is_ready_and_has_metrics_for_callers_who_may_read_
         assert!(text.lines().any(|other| other == line), "{line}\n{text}");
     }
     for beginning in [
-        "chandler_reconciles_total{kind=\"BundleDeployment\",outcome=\"completed\"} ",
+        "chandler_reconciles_total{kind=\"BundleDeployment\",outcome=\"completed\",reason=\"",
+        "chandler_fetches_total{source=\"image\",host=\"private\",outcome=\"completed\"} ",
+        "chandler_reconcile_step_duration_seconds_count{step=\"roll_out\"} ",
+        "chandler_revisions{outcome=\"Succeeded\"} 1",
         "chandler_api_requests_total{verb=\"create\",resource=\"configmaps\",code=\"201\"} ",
         "process_resident_memory_bytes ",
     ] {

@@ -64,6 +64,7 @@ pub(super) struct RolloutHandles<'a> {
     pub(super) conflicts: &'a OwnershipConflicts,
     pub(super) debounce: &'a HealthDebounce,
     pub(super) sizes: &'a Sizes,
+    pub(super) metrics: &'a Metrics,
     pub(super) slot: &'a Slot,
 }
 

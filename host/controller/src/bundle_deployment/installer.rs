@@ -104,6 +104,7 @@ impl Installer {
             conflicts: &memory.conflicts,
             debounce: &memory.debounce,
             sizes: &memory.sizes,
+            metrics: &cluster.metrics,
             slot,
         }
     }

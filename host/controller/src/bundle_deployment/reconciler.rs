@@ -22,7 +22,9 @@ use super::{
     reconcile,
     steps::{failure, report, undecodable},
 };
-use crate::{cluster::Cluster, deployments::Guarded, provisioner_class::may_use, signals::Signal};
+use crate::{
+    cluster::Cluster, deployments::Guarded, monitoring::ready_reason, provisioner_class::may_use, signals::Signal,
+};
 
 /// The reconciler of BundleDeployments.
 pub(crate) struct BundleDeployments(Arc<Installer>);
@@ -100,6 +102,10 @@ impl Reconciler for BundleDeployments {
 
     fn status(deployment: &BundleDeployment) -> Option<&BundleDeploymentStatus> {
         deployment.status.as_ref()
+    }
+
+    fn reason(status: &BundleDeploymentStatus) -> Option<chandler_core::Reason> {
+        ready_reason(&status.conditions)
     }
 
     async fn written(

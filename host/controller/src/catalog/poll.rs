@@ -1,6 +1,6 @@
 //! The content that the source of a Catalog names now, found with as few requests as possible.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chandler_api::{Catalog, Reason};
 use chandler_core::Content as _;
@@ -15,7 +15,7 @@ use super::{
     states::InUse,
     status::{Failed, Outcome, Step},
 };
-use crate::problem;
+use crate::{monitoring::note_fetch, problem};
 
 impl Catalogs {
     /// Puts the content that the source names now into use. With `again`, the source is resolved even if its interval has not passed.
@@ -40,8 +40,15 @@ impl Catalogs {
 
     async fn update(&self, catalog: &Catalog, source: &Source, interval: Duration, again: bool) -> Result<(), Failed> {
         let name = catalog.name_any();
-        if let Some(verdict) = self.known_verdict(&name, source, interval, again).await? {
-            return verdict;
+        let began = Instant::now();
+        let note = |failure| note_fetch(&self.cluster.metrics, &catalog.spec.source, began, failure);
+        match self.known_verdict(&name, source, interval, again).await {
+            Ok(Some(verdict)) => return verdict,
+            Ok(None) => {}
+            Err(error) => {
+                note(Some(error.reason()));
+                return Err(resolve(&error));
+            }
         }
         let wanted = Wanted {
             grantee: Grantee::Catalog(&name),
@@ -50,7 +57,9 @@ impl Catalogs {
             interval: Some(interval),
             in_use: None,
         };
-        let verdict = match self.sources.obtain(&wanted).await {
+        let obtained = self.sources.obtain(&wanted).await;
+        note(obtained.as_ref().err().map(|failed| failed.error.reason()));
+        let verdict = match obtained {
             Ok(obtained) => self.put_into_use(catalog, obtained).await,
             Err(failed) if failed.resolved => Err(unpack(&failed.error)),
             Err(failed) => Err(resolve(&failed.error)),
@@ -69,13 +78,12 @@ impl Catalogs {
         source: &Source,
         interval: Duration,
         again: bool,
-    ) -> Result<Option<Result<(), Failed>>, Failed> {
+    ) -> Result<Option<Result<(), Failed>>, SourceError> {
         let Some(asked) = self.resolutions.last(name, source) else { return Ok(None) };
         let now = if !again && self.resolutions.recent(name, source, interval).is_some() {
             Some(asked.pinned)
         } else {
-            let checked = self.sources.check(Grantee::Catalog(name), &asked).await;
-            let now = checked.map_err(|error| resolve(&error))?;
+            let now = self.sources.check(Grantee::Catalog(name), &asked).await?;
             self.resolutions.renew(name, &asked, now.clone());
             now
         };

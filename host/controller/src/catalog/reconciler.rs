@@ -21,6 +21,7 @@ use super::{
 use crate::{
     cluster::Cluster,
     events,
+    monitoring::ready_reason,
     registries::SCOUT,
     sealed_files::SealedFiles,
     signals::{Signal, Signals},
@@ -248,6 +249,10 @@ impl Reconciler for Catalogs {
 
     fn status(catalog: &Catalog) -> Option<&CatalogStatus> {
         catalog.status.as_ref()
+    }
+
+    fn reason(status: &CatalogStatus) -> Option<chandler_core::Reason> {
+        ready_reason(&status.conditions)
     }
 
     async fn written(&self, catalog: &Catalog, stored: Option<&CatalogStatus>, status: &CatalogStatus) {

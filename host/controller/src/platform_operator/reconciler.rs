@@ -19,6 +19,7 @@ use crate::{
     absent::ignore_absent,
     cluster::Cluster,
     events,
+    monitoring::ready_reason,
     signals::{Signal, Signals},
 };
 
@@ -176,6 +177,10 @@ impl Reconciler for PlatformOperators {
 
     fn status(operator: &PlatformOperator) -> Option<&PlatformOperatorStatus> {
         operator.status.as_ref()
+    }
+
+    fn reason(status: &PlatformOperatorStatus) -> Option<chandler_core::Reason> {
+        ready_reason(&status.conditions)
     }
 
     async fn written(

@@ -16,6 +16,7 @@ use super::policies::{Guarded, Policies};
 use crate::{
     cluster::Cluster,
     events,
+    monitoring::ready_reason,
     signals::{Signal, Signals},
 };
 
@@ -104,6 +105,10 @@ impl Reconciler for PlatformPolicies {
 
     fn status(policy: &PlatformPolicy) -> Option<&PlatformPolicyStatus> {
         policy.status.as_ref()
+    }
+
+    fn reason(status: &PlatformPolicyStatus) -> Option<chandler_core::Reason> {
+        ready_reason(&status.conditions)
     }
 
     async fn written(

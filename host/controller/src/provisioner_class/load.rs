@@ -1,10 +1,13 @@
 //! Loads the component of a class: resolve, pull, verify, check, compile.
 
+use std::time::Instant;
+
 use chandler_api::{Component, ProvisionerClass, Reason};
 use chandler_content::{ContentError, ImageReference, ResolvedImage};
 use chandler_core::Digest;
 use chandler_decisions::problem::Problem;
 use chandler_engine::{Limits, LoadError};
+use chandler_monitoring::{CallOutcome, HostClass};
 use chandler_source::Grantee;
 use kube::ResourceExt as _;
 
@@ -14,6 +17,9 @@ use super::{
     reconciler::ProvisionerClasses,
 };
 use crate::problem;
+
+/// The type of the images of classes in metrics.
+const COMPONENT: &str = "component";
 
 /// The step at which loading failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -150,7 +156,15 @@ impl ProvisionerClasses {
     }
 
     async fn pull(&self, class: &ProvisionerClass, wanted: Wanted) -> Result<(ImageReference, Vec<u8>), Problem> {
-        let failed = |error: ContentError| problem::source(Reason::ImageNotResolved, &error.into());
+        let began = Instant::now();
+        let note = |outcome| {
+            let host = HostClass::of_location(&class.spec.image);
+            self.cluster.metrics.fetched(COMPONENT, host, outcome, began.elapsed());
+        };
+        let failed = |error: ContentError| {
+            note(CallOutcome::Failed(error.reason()));
+            problem::source(Reason::ImageNotResolved, &error.into())
+        };
         let reference: ImageReference =
             class.spec.image.parse().map_err(|error| failed(ContentError::Reference(error)))?;
         let (name, secret) = (class.name_any(), class.spec.pull_secret.as_deref());
@@ -161,6 +175,7 @@ impl ProvisionerClasses {
             Wanted::Last(last) => last,
         };
         let wasm = self.components.images.fetch_component(&resolved, &access, COMPONENT_BYTES).await.map_err(failed)?;
+        note(CallOutcome::Completed);
         Ok((resolved.pinned(), wasm))
     }
 }

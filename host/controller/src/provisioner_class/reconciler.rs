@@ -13,7 +13,9 @@ use super::{classes::Classes, components::Components, load::LoadOutcome, served:
 use crate::{
     cluster::Cluster,
     deployments::Deployments,
-    events, problem,
+    events,
+    monitoring::ready_reason,
+    problem,
     registries::SCOUT,
     signals::{Signal, Signals},
 };
@@ -185,6 +187,10 @@ impl Reconciler for ProvisionerClasses {
 
     fn status(class: &ProvisionerClass) -> Option<&ProvisionerClassStatus> {
         class.status.as_ref()
+    }
+
+    fn reason(status: &ProvisionerClassStatus) -> Option<chandler_core::Reason> {
+        ready_reason(&status.conditions)
     }
 
     async fn written(

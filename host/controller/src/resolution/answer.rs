@@ -10,6 +10,7 @@ use chandler_api::{CatalogInUse, Reason, Resolution, ResolutionSpec, ResolveSetO
 use chandler_catalog::{IndexCatalogs, Indexes};
 use chandler_core::Digest;
 use chandler_decisions::account::requester_of;
+use chandler_monitoring::ResolverOutcome;
 use chandler_resolution::{
     Allowance, Installation, Observed, PlannedMember, Question, Settled,
     alternatives::alternatives,
@@ -193,21 +194,22 @@ impl Resolutions {
                 let Some(digest) = digest else { continue };
                 match open(&indexes, &digest) {
                     Ok(index) => catalogs = catalogs.with(source, Arc::new(index)),
-                    Err(message) => return (failed(source.name, message), Vec::new()),
+                    Err(message) => return (failed(source.name, message), Vec::new(), 0),
                 }
             }
             let allowance = Allowance::new(&question.problem.budget);
             let ask = |problem: &Problem| allowance.resolve(problem, &catalogs);
             let settled = settle_within(&question, may_remove, ask);
             let alternatives = alternatives(&settled.problem, &settled.answer, ask);
-            (settled, alternatives)
+            (settled, alternatives, allowance.taken())
         };
-        let failed = |message: String| ((interrupted(String::new(), message), Vec::new()), Duration::ZERO);
-        let ((settled, alternatives), taken) = match on_background_thread("resolver", work).await {
+        let failed = |message: String| ((interrupted(String::new(), message), Vec::new(), 0), Duration::ZERO);
+        let ((settled, alternatives, steps), taken) = match on_background_thread("resolver", work).await {
             Ok(Some(asked)) => asked,
             Ok(None) => failed("the resolver panicked: the controller's log says more".to_owned()),
             Err(error) => failed(format!("no thread for the resolver could be started: {error}")),
         };
+        self.cluster.metrics.answered(outcome(&settled.answer), taken, steps);
         let stands_until = Instant::now() + (taken * PACE).min(LONGEST_PACE);
         Answered { key, settled, meant: Answer::None, stands_until, alternatives }
     }
@@ -275,6 +277,16 @@ pub(super) fn open(indexes: &Indexes, digest: &Digest) -> Result<chandler_catalo
 /// A spec within the limits of a policy.
 fn within(policy: &Policy, spec: &ResolutionSpec) -> ResolutionSpec {
     ResolutionSpec { packages: policy.limited(&spec.packages), ..spec.clone() }
+}
+
+/// An answer in metrics.
+fn outcome(answer: &Result<Resolved, ResolveError>) -> ResolverOutcome {
+    match answer {
+        Ok(Resolved::Decision(_)) => ResolverOutcome::Decided,
+        Ok(Resolved::Refusal(_)) => ResolverOutcome::Refused,
+        Err(ResolveError::BudgetExceeded(_)) => ResolverOutcome::BudgetExceeded,
+        Err(_) => ResolverOutcome::Failed,
+    }
 }
 
 /// The digest of the policy in force.

@@ -46,6 +46,7 @@ use crate::{
     cluster::Cluster,
     deployments::Deployments,
     events,
+    monitoring::ready_reason,
     platform_policy::Policies,
     problem,
     signals::{Signal, Signals},
@@ -432,6 +433,10 @@ impl Reconciler for Resolutions {
 
     fn status(resolution: &Resolution) -> Option<&ResolutionStatus> {
         resolution.status.as_ref()
+    }
+
+    fn reason(status: &ResolutionStatus) -> Option<chandler_core::Reason> {
+        ready_reason(&status.conditions)
     }
 
     async fn written(&self, resolution: &Resolution, stored: Option<&ResolutionStatus>, status: &ResolutionStatus) {

@@ -65,6 +65,11 @@ impl Output {
     }
 
     /// The number of accepted objects.
+    /// The bytes of the objects.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     pub(crate) fn object_count(&self) -> usize {
         self.objects.len()
     }

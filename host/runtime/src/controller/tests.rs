@@ -94,7 +94,7 @@ impl Reconciler for Recorder {
 struct Outcomes(mpsc::UnboundedSender<String>);
 
 impl Metrics for Outcomes {
-    fn reconciled(&self, kind: &str, outcome: Outcome, _: Duration) {
+    fn reconciled(&self, kind: &str, outcome: Outcome, _: Option<Reason>, _: Duration) {
         self.0.send(format!("{kind} {}", outcome.as_str())).unwrap_or_default();
     }
 }

@@ -20,6 +20,30 @@ pub struct Election {
     pub(super) timing: Timing,
     /// Called when another process holds the Lease.
     waiting: Arc<dyn Fn() + Send + Sync>,
+    /// Called after each renewal.
+    renewed: Arc<dyn Fn(Renewal) + Send + Sync>,
+}
+
+/// How the renewal of the Leases ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// Every Lease was renewed.
+    Completed,
+    /// A request failed. It is tried again.
+    Failed,
+    /// Another process holds a Lease.
+    Lost,
+}
+
+impl Renewal {
+    /// The value of a metric label: `completed`, `failed` or `lost`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Lost => "lost",
+        }
+    }
 }
 
 /// A Lease, and how it names this process.
@@ -98,6 +122,7 @@ impl Election {
             installation: None,
             timing: Timing::default(),
             waiting: Arc::new(|| {}),
+            renewed: Arc::new(|_| {}),
         }
     }
 
@@ -111,6 +136,12 @@ impl Election {
     #[must_use]
     pub fn when_waiting(self, waiting: impl Fn() + Send + Sync + 'static) -> Self {
         Self { waiting: Arc::new(waiting), ..self }
+    }
+
+    /// Calls this after each renewal of the Leases.
+    #[must_use]
+    pub fn when_renewed(self, renewed: impl Fn(Renewal) + Send + Sync + 'static) -> Self {
+        Self { renewed: Arc::new(renewed), ..self }
     }
 
     /// The leader also holds a Lease that all installations on the cluster have in common, so that one of them works and the others wait.
@@ -130,6 +161,10 @@ impl Election {
         (self.waiting)();
     }
 
+    pub(super) fn note_renewal(&self, renewal: Renewal) {
+        (self.renewed)(renewal);
+    }
+
     pub(super) fn connect(&self) -> Result<Client, ElectionError> {
         (self.connect)().map_err(ElectionError::Client)
     }
@@ -137,7 +172,7 @@ impl Election {
 
 impl fmt::Debug for Election {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { connect: _, own, installation, timing, waiting: _ } = self;
+        let Self { connect: _, own, installation, timing, waiting: _, renewed: _ } = self;
         let mut fields = f.debug_struct("Election");
         fields.field("own", own).field("installation", installation).field("timing", timing).finish_non_exhaustive()
     }

@@ -10,8 +10,7 @@ use tokio::{
 
 use super::{
     candidacy::{Candidacy, Failure, Held},
-    election::{Election, ElectionError, other_installation},
-    lease::Timing,
+    election::{Election, ElectionError, Renewal, other_installation},
 };
 
 /// The process asked the thread to end.
@@ -21,7 +20,7 @@ pub(super) struct Ended;
 /// A process that holds the Leases.
 pub(super) struct Leader {
     seats: Vec<Seat>,
-    timing: Timing,
+    election: Election,
     keeper: FenceKeeper,
     fence: Fence,
 }
@@ -49,7 +48,7 @@ pub(super) async fn acquire(
     loop {
         let Some(obstacle) = take(&mut seats).await? else {
             tracing::info!(lease = %election.own, identity = %election.own.identity, "this controller is the leader");
-            return Ok(Ok(Leader::new(seats, election.timing)));
+            return Ok(Ok(Leader::new(seats, election)));
         };
         if !matches!(obstacle, Obstacle::Failure(_)) {
             election.note_waiting();
@@ -168,9 +167,9 @@ impl Seat {
 }
 
 impl Leader {
-    fn new(seats: Vec<Seat>, timing: Timing) -> Self {
+    fn new(seats: Vec<Seat>, election: &Election) -> Self {
         let (keeper, fence) = FenceKeeper::new(Instant::now());
-        let leader = Self { seats, timing, keeper, fence };
+        let leader = Self { seats, election: election.clone(), keeper, fence };
         leader.open();
         leader
     }
@@ -183,13 +182,14 @@ impl Leader {
     /// Lets writes pass while every Lease was renewed recently enough.
     fn open(&self) {
         let oldest = self.seats.iter().map(Seat::renewed).min().flatten();
-        self.keeper.open_until(oldest.map_or_else(Instant::now, |renewed| renewed + self.timing.deadline));
+        self.keeper.open_until(oldest.map_or_else(Instant::now, |renewed| renewed + self.election.timing.deadline));
     }
 
     /// Renews the Leases until the process asks to end, and then releases them; or until this process is no longer the leader. While the
     /// API server does not answer, the writes wait at the fence, and this process stays the leader if no other has taken a Lease meanwhile.
     pub(super) async fn keep(&mut self, end: &mut oneshot::Receiver<()>) -> Result<(), ElectionError> {
-        let mut pause = self.timing.renewal;
+        let timing = self.election.timing;
+        let mut pause = timing.renewal;
         let mut warned = false;
         loop {
             tokio::select! {
@@ -205,20 +205,21 @@ impl Leader {
                 () = sleep(pause) => {}
             }
             let renewals = join_all(self.seats.iter_mut().map(Seat::renew)).await;
-            pause = self.timing.renewal;
+            pause = timing.renewal;
             let mut failed = false;
             for (seat, renewal) in self.seats.iter().zip(renewals) {
                 let failure = match renewal {
                     Ok(Ok(())) => continue,
                     Ok(Err(holder)) => {
                         self.keeper.open_until(Instant::now());
+                        self.election.note_renewal(Renewal::Lost);
                         return Err(seat.lost(holder));
                     }
                     Err(failure) => failure,
                 };
                 failed = true;
-                pause = self.timing.retry;
-                let late = seat.renewed().is_none_or(|renewed| renewed.elapsed() >= self.timing.deadline);
+                pause = timing.retry;
+                let late = seat.renewed().is_none_or(|renewed| renewed.elapsed() >= timing.deadline);
                 let is_refusal = failure.is_refusal();
                 match failure {
                     Failure::Client(error) if late && is_refusal => return Err(seat.refused(error)),
@@ -231,6 +232,7 @@ impl Leader {
                     }
                 }
             }
+            self.election.note_renewal(if failed { Renewal::Failed } else { Renewal::Completed });
             warned &= failed;
             self.open();
         }

@@ -9,14 +9,17 @@ use std::{sync::Arc, time::Instant};
 use chandler_content::Tree;
 use chandler_core::{Content as _, Digest, Release, Request, Target};
 use chandler_decisions::config::Config;
-use chandler_engine::{CallError, Limits, Provisioned};
-use chandler_monitoring::CallOutcome;
+use chandler_engine::{CallError, Limits, Provisioned, Usage};
+use chandler_monitoring::{CallOutcome, CallUsage, Step};
 use chandler_releases::Made;
 use chandler_runtime::ClusterInfoWatch;
 use serde_json::{Map, Value};
 
 use super::super::handles::RenderHandles;
 use crate::provisioner_class::Class;
+
+/// The name of the cache of releases in metrics.
+pub(crate) const RELEASES: &str = "releases";
 
 /// What a release is rendered from.
 pub(in super::super) struct RenderInput<'a> {
@@ -52,7 +55,11 @@ pub(in super::super) async fn render(
     let target = target(name, install_namespace, handles.cluster_info).await;
     let request = Request { config: config.get().clone(), target };
     let inputs = inputs(tree.digest(), class.provisioner.digest(), &request.config);
-    if let Some((made, release)) = handles.releases.get_for(&inputs, &request.target).await {
+    let started = Instant::now();
+    let cached = handles.releases.get_for(&inputs, &request.target).await;
+    handles.metrics.looked_up(RELEASES, cached.is_some());
+    if let Some((made, release)) = cached {
+        handles.metrics.stepped(Step::Render, started.elapsed());
         handles.in_use.note(name, &made);
         handles.refused.forget(name);
         return Ok(Rendered { made, release });
@@ -61,12 +68,15 @@ pub(in super::super) async fn render(
     let log_bytes = if config.is_secret() { 0 } else { class.limits.log_bytes };
     let limits = Limits { log_bytes, ..class.limits.clone() };
     let started = Instant::now();
-    let Provisioned { result, asked } = class.provisioner.provision_and_record(&request, Arc::new(tree), &limits).await;
+    let Provisioned { result, asked, usage } =
+        class.provisioner.provision_and_record(&request, Arc::new(tree), &limits).await;
     let outcome = match &result {
         Ok(_) => CallOutcome::Completed,
         Err(error) => CallOutcome::Failed(error.reason().as_str()),
     };
-    handles.metrics.called(class_name, outcome, started.elapsed());
+    let Usage { memory, read, returned } = usage;
+    handles.metrics.called(class_name, outcome, started.elapsed(), CallUsage { memory, read, returned });
+    handles.metrics.stepped(Step::Render, started.elapsed());
     let release = match result {
         Ok(release) => Arc::new(release),
         Err(error) => {

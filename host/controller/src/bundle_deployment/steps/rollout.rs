@@ -248,6 +248,7 @@ impl<'a> Rollout<'a> {
         self.findings.recreated = changes.recreated.iter().map(recreated).collect();
         self.findings.conflicts = changes.conflicts.iter().map(ToString::to_string).collect();
         events::publish_adoption(self.handles.events, &self.subject.deployment, &changes.adopted).await;
+        self.handles.metrics.repaired(true, drift::repaired(seen, changes).count());
         let news: Vec<&Drift> = self.handles.conflicts.of(&owner.name, |conflicts, now| {
             drift::repaired(seen, changes).filter(|drift| conflicts.repaired(drift, now)).collect()
         });
@@ -259,6 +260,7 @@ impl<'a> Rollout<'a> {
 
     /// Notes the objects that could not be repaired, unless the next reconcile is likely to repair them.
     fn note_not_repaired(&mut self, drift: &[Drift], failure: &RolloutFailure) {
+        self.handles.metrics.repaired(false, drift.len());
         let ignored = drift::policy(self.deployment()) == DriftPolicy::Ignore;
         if !drift.is_empty() && !ignored && !Problem::from(failure).is_api_unavailable() {
             self.findings.drift = Some(DriftFound::not_repaired(drift));

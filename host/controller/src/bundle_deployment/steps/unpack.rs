@@ -1,16 +1,17 @@
 //! Source and tree: a source becomes a digest and a verified tree.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chandler_api::{BundleDeployment, BundleSource, Reason, Revision};
 use chandler_content::{ContentError, Store, Tree};
 use chandler_core::{Content as _, Digest};
 use chandler_decisions::{account::requester, assessment::Unpacked, problem::Problem, revisions};
+use chandler_monitoring::{Metrics, Step};
 use chandler_source::{Grantee, Obtained, Resolutions, Source, SourceError, Sources, Wanted, describe};
 use kube::ResourceExt as _;
 
 use super::super::preparer::Preparer;
-use crate::problem;
+use crate::{monitoring::note_fetch, problem};
 
 /// Content that was fetched and verified.
 pub(super) struct UnpackedContent {
@@ -29,6 +30,7 @@ pub(super) struct SourceHandles<'a> {
     store: &'a Store,
     resolutions: &'a Resolutions,
     poll_interval: Duration,
+    metrics: &'a Metrics,
 }
 
 impl<'a> SourceHandles<'a> {
@@ -40,6 +42,7 @@ impl<'a> SourceHandles<'a> {
             store: components.images.store(),
             resolutions: &memory.resolutions,
             poll_interval: options.image_poll_interval,
+            metrics: &cluster.metrics,
         }
     }
 }
@@ -63,10 +66,23 @@ pub(super) async fn unpack(
         interval: (!again).then_some(handles.poll_interval),
         in_use: in_use(deployment),
     };
-    let obtained = handles.sources.obtain(&wanted).await.map_err(|error| failed(error.into()))?;
-    let Obtained { pinned, tree, is_verified } = obtained;
+    let Obtained { pinned, tree, is_verified } =
+        obtain(handles, &deployment.spec.source, &wanted).await.map_err(failed)?;
     let content_digest = tree.digest().clone();
     Ok(UnpackedContent { tree, facts: Unpacked { resolved_source: pinned, content_digest, is_verified } })
+}
+
+/// Obtains the content of a source, and measures that.
+async fn obtain(
+    handles: &SourceHandles<'_>,
+    source: &BundleSource,
+    wanted: &Wanted<'_>,
+) -> Result<Obtained, SourceError> {
+    let began = Instant::now();
+    let obtained = handles.sources.obtain(wanted).await;
+    note_fetch(handles.metrics, source, began, obtained.as_ref().err().map(|failed| failed.error.reason()));
+    handles.metrics.stepped(Step::Fetch, began.elapsed());
+    Ok(obtained?)
 }
 
 /// Forgets what was uploaded for an earlier BundleDeployment of the same name.
@@ -109,7 +125,7 @@ pub(super) async fn unpack_again(
         interval: None,
         in_use: None,
     };
-    let Obtained { tree, .. } = handles.sources.obtain(&wanted).await.map_err(|error| failed(error.into()))?;
+    let Obtained { tree, .. } = obtain(handles, &revision.source, &wanted).await.map_err(failed)?;
     if tree.digest().as_str() == revision.content_digest {
         return Ok(tree);
     }
