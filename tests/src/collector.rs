@@ -114,7 +114,7 @@ fn spans(body: &[u8]) -> Vec<ExportedSpan> {
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn text(value: Option<&AnyValue>) -> String {

@@ -20,7 +20,7 @@ pub mod monitoring;
 pub mod registry;
 pub mod system_namespace;
 pub mod target;
-pub mod traces;
 pub mod tls;
+pub mod traces;
 pub mod values;
 pub mod wait;

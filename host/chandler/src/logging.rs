@@ -115,7 +115,7 @@ async fn follow(mut signals: LevelSignals, level: reload::Handle<EnvFilter, Regi
             LevelChange::Restore => (start.clone(), "restored by SIGUSR2"),
         };
         // Shown at the higher one of the two levels.
-        let log = || tracing::info!(level = directives, "the log level is {change}");
+        let log = || tracing::info!(directives, "the log level is {change}");
         let restored = directives == start;
         if restored {
             log();

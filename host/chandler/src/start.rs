@@ -70,7 +70,9 @@ fn raise_file_limit() {
 
 fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandError> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    if matches!(arguments.command, Command::Controller(_)) {
+    if let Command::Controller(controller) = &arguments.command {
+        // Before the first connection, to a collector of traces or to the API server.
+        controller.tls()?.install();
         // The thread that holds the Lease is not one of these. The main thread hardly works.
         runtime.on_thread_start(yield_thread);
     }

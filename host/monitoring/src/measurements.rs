@@ -67,7 +67,7 @@ impl Step {
     }
 }
 
-/// Where a server is, as far as its name says so. Names of servers are chosen by tenants and are no labels.
+/// Where a server is, as far as its name says so. Tenants choose the names of servers, which are therefore not used as labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostClass {
     /// A Service of the cluster: a name below `svc` or `cluster.local`.

@@ -1,6 +1,6 @@
 //! Which spans are exported, and how.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use opentelemetry::{KeyValue, trace::TracerProvider as _};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
@@ -11,7 +11,6 @@ use opentelemetry_sdk::{
 };
 use rustls::{
     ClientConfig, RootCertStore,
-    crypto::ring,
     pki_types::{CertificateDer, pem::PemObject as _},
 };
 use tokio::runtime::Handle;
@@ -144,7 +143,7 @@ fn resource(version: &'static str) -> Resource {
     resource
 }
 
-/// TLS 1.2 or newer, with the certificates of the system and the given ones.
+/// TLS within the settings of the process, with the certificates of the system and the given ones.
 fn tls(options: &ExportOptions) -> Result<ClientConfig, ExportError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -154,7 +153,7 @@ fn tls(options: &ExportOptions) -> Result<ClientConfig, ExportError> {
             roots.add(certificate.map_err(failed)?)?;
         }
     }
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = ClientConfig::builder_with_provider(chandler_tls::provider());
     Ok(builder.with_safe_default_protocol_versions()?.with_root_certificates(roots).with_no_client_auth())
 }
 

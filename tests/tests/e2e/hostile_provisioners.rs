@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::PLAIN;
 
 /// Creates a class whose provisioner does what a file of the bundle says.
-async fn create_class(world: &World, name: &str, limits: serde_json::Value) {
+pub(crate) async fn create_class(world: &World, name: &str, limits: serde_json::Value) {
     let component = bundles::workspace().join("target/plugins/test/hostile.wasm");
     let wasm = fs::read(&component)
         .unwrap_or_else(|error| panic!("{}: {error}; build it with `cargo xtask plugins`", component.display()));

@@ -66,7 +66,7 @@ async fn an_installation_is_one_trace_and_its_requests_and_events_name_it() {
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
     world.stop_controller().await;
-    let exporter = tokio::task::spawn_blocking(move || exporter.shut_down(Duration::from_secs(60)));
+    let exporter = tokio::task::spawn_blocking(move || exporter.shut_down(Duration::from_mins(1)));
     exporter.await.expect("the exporter stops");
 
     let spans = collector.spans();
@@ -90,7 +90,7 @@ async fn an_installation_is_one_trace_and_its_requests_and_events_name_it() {
         let of = sent.iter().find(|(verb, path, _)| verb == method && path.ends_with(ending));
         of.unwrap_or_else(|| panic!("no {method} of {ending}")).2.clone()
     };
-    let request = header("PATCH", "/configmaps/bell").expect("a header");
+    let request = header("POST", &format!("/namespaces/{}/configmaps", world.namespace)).expect("a header");
     let [_, trace, span, flags] = request.split('-').collect::<Vec<_>>()[..] else { panic!("{request}") };
     assert_eq!((trace, flags), (root.trace.as_str(), "01"));
     assert!(complete.iter().any(|other| other.id == span && other.name.ends_with(" configmaps")), "{request}");

@@ -11,6 +11,7 @@ use chandler_controller::{
 use chandler_engine::CONTRACT_VERSIONS;
 use chandler_permissions::{AccountPolicy, DefaultAccount};
 use chandler_registries::Registries;
+use chandler_tls::TlsSettings;
 use tokio::sync::oneshot;
 
 use crate::{
@@ -280,6 +281,12 @@ pub enum LogFormat {
 }
 
 impl Controller {
+    /// What TLS connections may negotiate.
+    pub(crate) fn tls(&self) -> Result<TlsSettings, CommandError> {
+        let settings = self.tls.settings();
+        settings.map_err(|error| CommandError::usage("the TLS settings are not usable").because(&error))
+    }
+
     /// Runs the controller until a signal arrives.
     pub async fn run(&self) -> Result<(), CommandError> {
         // No option is secret: they name files and objects with credentials, and URLs without.
@@ -289,12 +296,6 @@ impl Controller {
             options = ?self,
             "the controller starts"
         );
-        let tls = self
-            .tls
-            .settings()
-            .map_err(|error| CommandError::usage("the TLS settings are not usable").because(&error))?;
-        // Before the first connection to the API server.
-        tls.install();
         let mut signals = StopSignals::listen()
             .map_err(|error| CommandError::failed("failed to listen for signals").because(&error))?;
         let (client, config) =
@@ -312,7 +313,7 @@ impl Controller {
             content: self.content.options(),
             probe_address: self.monitoring.probe_address,
             metrics: self.monitoring.metrics(),
-            tls,
+            tls: self.tls()?,
             follow_tls_profile: self.tls.tls_profile_from.is_some(),
             registries: self.registries()?,
             registry_certificates: self.registry_certs.clone(),

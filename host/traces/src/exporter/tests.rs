@@ -28,11 +28,11 @@ impl SpanExporter for Exported {
 impl Exported {
     /// What is exported of this work.
     fn of(ratio: f64, work: impl FnOnce()) -> Vec<SpanData> {
-        let exported = Self::default();
-        let exporter = exported.exporter(ratio);
+        let spans = Self::default();
+        let exporter = spans.exporter(ratio);
         let subscriber = tracing_subscriber::registry().with(exporter.layer());
         tracing::subscriber::with_default(subscriber, work);
-        exported.0.lock().clone()
+        spans.0.lock().clone()
     }
 
     fn exporter(&self, ratio: f64) -> Exporter {
