@@ -17,10 +17,7 @@ use chandler_tests::{
 };
 use http::{HeaderValue, header::USER_AGENT};
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
-use kube::{
-    Client,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use self::prometheus::{Situation, evaluate, queries};
@@ -82,7 +79,6 @@ const OF_BUNDLES: &[Row] = &[
     row("packages do not fit", STALLED, &[("kind", "Resolution"), ("reason", "NotSatisfiable")], 0.0),
 ];
 const OF_API_SERVER: &[Row] = &[
-    row("API server overloaded", "Requests to the API server, by answer", &[("code", "429")], 0.0),
     row("API server fails", "Requests that fail, by verb and resource", &[("code", "500")], 0.0),
     row("catalog unreadable", NOT_READY, &[("kind", "Catalog"), ("reason", "SourceNotResolved")], 0.0),
 ];
@@ -198,7 +194,8 @@ impl Faults {
         let scraper = Scraper::new(&world).await;
         let mut config = world.config();
         config.headers.push((USER_AGENT, HeaderValue::from_static(CONTROLLER)));
-        let (client, metrics) = (Client::try_from(config).expect("a client"), scraper.metrics.clone());
+        let client = chandler_client::builder(config).expect("a configuration").build();
+        let metrics = scraper.metrics.clone();
         world.start_controller_with(client, |options| {
             options.metrics = Some(metrics);
             options.concurrency = 1;
@@ -300,10 +297,8 @@ impl Faults {
     /// The API server refuses and fails requests, and a catalog cannot be read. `round` makes names.
     async fn disturb(&self, round: &str) {
         let cluster = self.world.embedded().expect("only the embedded control plane injects faults");
-        let overloaded = Effect::TooManyRequests { retry_after: Duration::from_secs(1) };
-        for effect in [overloaded, Effect::InternalError] {
-            cluster.inject(Fault::new(effect).client(CONTROLLER).verb(Verb::Create).times(2));
-        }
+        // An answer 429 is repeated by the client, and counted only once it gives up.
+        cluster.inject(Fault::new(Effect::InternalError).client(CONTROLLER).verb(Verb::Create).times(2));
         self.install(round, json!({})).await;
         cluster.clear_faults();
         let image = json!({"type": "image", "image": {"ref": "127.0.0.1:1/catalog:v1"}});

@@ -9,7 +9,7 @@ use super::values;
 /// Where the controller exports traces, and which.
 #[derive(Clone, Debug, clap::Args)]
 pub struct TracesArguments {
-    /// Export traces to the OpenTelemetry collector at this URL, such as http://collector.monitoring:4318, over OTLP with HTTP and protobuf
+    /// Export traces to the OpenTelemetry collector at this URL, such as `http://collector.monitoring:4318`, over OTLP with HTTP and protobuf
     /// [default: not exported]
     ///
     /// The URL must not contain credentials: set headers with the environment variable OTEL_EXPORTER_OTLP_HEADERS (docs/monitoring.md).
