@@ -94,5 +94,8 @@ async fn connections_follow_the_profile_of_the_cluster() {
     set(&api, json!({"type": "Custom", "custom": {"ciphers": ["ECDHE-RSA-AES128-GCM-SHA256"]}})).await;
     // The certificate has a key for ECDSA, which this suite cannot use.
     tls_12_is(false, metrics, &authority).await;
+    // Before its account is deleted with the world.
+    world.stop_controller().await;
+    world.start_controller();
     world.finish().await;
 }
