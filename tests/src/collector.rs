@@ -103,18 +103,14 @@ fn spans(body: &[u8]) -> Vec<ExportedSpan> {
     let exported = spans.map(|span| {
         assert!(span.events.is_empty() && span.status.is_none_or(|status| status.message.is_empty()), "{}", span.name);
         ExportedSpan {
-            trace: hexadecimal(&span.trace_id),
-            id: hexadecimal(&span.span_id),
-            parent: hexadecimal(&span.parent_span_id),
+            trace: hex::encode(&span.trace_id),
+            id: hex::encode(&span.span_id),
+            parent: hex::encode(&span.parent_span_id),
             name: span.name,
             attributes: span.attributes.iter().map(|it| format!("{}={}", it.key, text(it.value.as_ref()))).collect(),
         }
     });
     exported.collect()
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn text(value: Option<&AnyValue>) -> String {

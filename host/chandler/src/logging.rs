@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chandler_traces::{ExportOptions, Exporter, WithTraceId};
+use chandler_traces::{ExportOptions, Exporter, TARGET, WithTraceId};
 use tokio::runtime::Handle;
 use tracing_subscriber::{
     EnvFilter, Layer as _, Registry, filter::ParseError, layer::SubscriberExt as _, reload,
@@ -34,9 +34,6 @@ const SILENCED: &[&str] = &[
     "kube_runtime::watcher=error",
     "rustls_platform_verifier=off",
 ];
-
-/// Spans for traces. The lines within them are as they would be without traces.
-const SPANS_OF_TRACES: &str = "chandler::trace";
 
 /// The level that SIGUSR1 raises the log to. Other crates keep their level: lines of HTTP libraries are not about Chandler.
 const RAISED: &str = "chandler=debug";
@@ -141,7 +138,8 @@ fn filter(directives: &str) -> Result<EnvFilter, ParseError> {
     let filter = EnvFilter::try_new(directives)?;
     let named = |directive: &str| directives.contains(directive.split(':').next().unwrap_or_default());
     let silenced = SILENCED.iter().filter(|directive| !named(directive)).map(|directive| (*directive).to_owned());
-    let spans = (!directives.contains(SPANS_OF_TRACES)).then(|| format!("{SPANS_OF_TRACES}=off"));
+    // Lines within the spans of traces are as they would be without traces.
+    let spans = (!directives.contains(TARGET)).then(|| format!("{TARGET}=off"));
     Ok(silenced.chain(spans).filter_map(|directive| directive.parse().ok()).fold(filter, EnvFilter::add_directive))
 }
 

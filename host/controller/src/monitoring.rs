@@ -10,7 +10,7 @@ use std::{
 
 use chandler_api::{
     BundleDeployment, BundleSource, Catalog, ConditionStatus, ConditionType, PlatformOperator, PlatformPolicy,
-    ProvisionerClass, Resolution,
+    ProvisionerClass, Resolution, find_condition,
 };
 use chandler_client::{Observer, measured, traced};
 use chandler_core::Reason;
@@ -110,8 +110,7 @@ impl chandler_runtime::Metrics for Reconciles {
 
 /// The reason of the condition `Ready`.
 pub(crate) fn ready_reason(conditions: &[Condition]) -> Option<Reason> {
-    let ready = conditions.iter().find(|condition| condition.type_ == ConditionType::Ready.as_str())?;
-    Reason::from_name(&ready.reason)
+    Reason::from_name(&find_condition(conditions, ConditionType::Ready)?.reason)
 }
 
 /// The content of a source was obtained, or not for this reason.

@@ -76,7 +76,7 @@ pub enum HostClass {
     Private,
     /// Any other name or address.
     Public,
-    /// There is no server.
+    /// Content that comes from the cluster itself: ConfigMaps and uploads.
     None,
 }
 

@@ -8,12 +8,15 @@
 //! | [`settings`] | what an administrator sets, and the provider |
 //! | [`names`] | the names of versions, suites and groups |
 //! | [`profile`] | the TLS profile of an OpenShift cluster |
+//! | [`roots`] | the certificates of the system |
 
 pub mod names;
 pub mod profile;
+pub mod roots;
 pub mod settings;
 
 pub use self::{
     names::TlsVersion,
+    roots::system_roots,
     settings::{TlsError, TlsSettings, provider},
 };

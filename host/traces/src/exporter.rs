@@ -6,11 +6,10 @@ use opentelemetry::{KeyValue, trace::TracerProvider as _};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::{
     Resource,
-    error::OTelSdkError,
     trace::{BatchSpanProcessor, SdkTracerProvider},
 };
 use rustls::{
-    ClientConfig, RootCertStore,
+    ClientConfig,
     pki_types::{CertificateDer, pem::PemObject as _},
 };
 use tokio::runtime::Handle;
@@ -115,11 +114,6 @@ impl Exporter {
             .with_filter(filter_fn(is_exported).with_max_level_hint(LevelFilter::INFO))
     }
 
-    /// Exports what is recorded so far.
-    pub fn flush(&self) -> Result<(), OTelSdkError> {
-        self.0.force_flush()
-    }
-
     /// Exports what is recorded and stops, within this time. Blocks; the runtime must still run on other threads.
     pub fn shut_down(self, within: Duration) {
         // A collector that fails was logged.
@@ -132,21 +126,16 @@ fn is_exported(metadata: &Metadata<'_>) -> bool {
 }
 
 fn resource(version: &'static str) -> Resource {
-    let resource = Resource::builder().with_attribute(KeyValue::new("service.version", version)).build();
-    let name = resource.get(&"service.name".into()).map(|name| name.to_string()).unwrap_or_default();
-    if name.is_empty() || name.starts_with("unknown_service") {
-        return Resource::builder()
-            .with_service_name("chandler")
-            .with_attribute(KeyValue::new("service.version", version))
-            .build();
-    }
-    resource
+    let resource = || Resource::builder().with_attribute(KeyValue::new("service.version", version));
+    let named = resource().build();
+    let name = named.get(&"service.name".into()).map(|name| name.to_string()).unwrap_or_default();
+    let is_named = !name.is_empty() && !name.starts_with("unknown_service");
+    if is_named { named } else { resource().with_service_name("chandler").build() }
 }
 
 /// TLS within the settings of the process, with the certificates of the system and the given ones.
 fn tls(options: &ExportOptions) -> Result<ClientConfig, ExportError> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let mut roots = chandler_tls::system_roots();
     if let Some(path) = &options.certificate_authority {
         let failed = |source| ExportError::Certificates { path: path.clone(), source };
         for certificate in CertificateDer::pem_file_iter(path).map_err(failed)? {

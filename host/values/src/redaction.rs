@@ -96,19 +96,28 @@ impl Redactor {
         }
     }
 
-    /// Hides the values in every string of a JSON value, but not in names of members.
+    /// Hides the values in every string and number of a JSON value, but not in names of members.
     pub fn hide_in(&self, value: &mut Value) {
-        match value {
-            Value::String(text) => self.hide(text),
-            Value::Array(elements) => elements.iter_mut().for_each(|element| self.hide_in(element)),
-            Value::Object(members) => members.values_mut().for_each(|member| self.hide_in(member)),
-            Value::Number(number) => {
-                if let Cow::Owned(hidden) = self.text(&number.to_string()) {
-                    *value = hidden.into();
-                }
+        rewrite(value, &|text| self.text(text));
+    }
+}
+
+/// Replaces every string and number of a JSON value for which `replaced` returns another text, but no name of a member.
+pub fn rewrite(value: &mut Value, replaced: &impl Fn(&str) -> Cow<'_, str>) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(other) = replaced(text) {
+                *text = other;
             }
-            Value::Null | Value::Bool(_) => {}
         }
+        Value::Number(number) => {
+            if let Cow::Owned(other) = replaced(&number.to_string()) {
+                *value = other.into();
+            }
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(|element| rewrite(element, replaced)),
+        Value::Object(members) => members.values_mut().for_each(|member| rewrite(member, replaced)),
+        Value::Null | Value::Bool(_) => {}
     }
 }
 
@@ -185,21 +194,26 @@ fn is_ordinary(name: &str) -> bool {
 fn add(text: &str, texts: &mut BTreeSet<String>) {
     let trimmed = text.trim();
     for text in [text, trimmed].into_iter().filter(|text| !text.trim().is_empty()) {
-        texts.insert(text.to_owned());
-        // As the API server and provisioners quote it.
-        let quoted = Value::String(text.to_owned()).to_string();
-        if let Some(escaped) = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
-            texts.insert(escaped.to_owned());
-        }
-        texts.insert(chandler_core::text::printable(text).into_owned());
-        // As provisioners in Rust quote it, and in a JSON pointer.
-        texts.insert(format!("{text:?}").trim_matches('"').to_owned());
-        texts.insert(chandler_core::pointer::escape(text));
+        texts.extend(forms(text));
         if text.len() >= DISTINCT {
             texts.insert(STANDARD.encode(text));
         }
     }
     texts.extend(trimmed.lines().map(str::trim).filter(|line| line.len() >= DISTINCT_LINE).map(str::to_owned));
+}
+
+/// A value as messages have it: as it is, as JSON and Rust quote it, escaped as in a terminal, and in a JSON pointer. Some are equal.
+pub fn forms(text: &str) -> [String; 5] {
+    let inner = |quoted: String| quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default().to_owned();
+    [
+        text.to_owned(),
+        // As the API server and provisioners quote it.
+        inner(Value::String(text.to_owned()).to_string()),
+        // As provisioners in Rust quote it.
+        inner(format!("{text:?}")),
+        chandler_core::text::printable(text).into_owned(),
+        chandler_core::pointer::escape(text),
+    ]
 }
 
 #[cfg(test)]

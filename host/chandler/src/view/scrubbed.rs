@@ -4,7 +4,7 @@
 //! private keys). Rather too much is hidden than too little: in a text, everything behind a telling name to the end of the line. [`Finder`] hides
 //! these values in all other files, unless they are short, a plain word, or public ([`Vocabulary`]).
 
-use chandler_values::redaction::HIDDEN;
+use chandler_values::redaction::{HIDDEN, rewrite};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -60,13 +60,7 @@ impl Scrubber {
         let is_shown = |text: &str| {
             !memory::is_distinct(text) || self.memory.vocabulary().contains(text) || text.parse::<Timestamp>().is_ok()
         };
-        match value {
-            Value::String(text) if !is_shown(text.trim()) => *value = HIDDEN.into(),
-            Value::Number(number) if !is_shown(&number.to_string()) => *value = HIDDEN.into(),
-            Value::Array(elements) => elements.iter_mut().for_each(|element| self.hide_all(element)),
-            Value::Object(members) => members.values_mut().for_each(|member| self.hide_all(member)),
-            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
+        rewrite(value, &|text| if is_shown(text.trim()) { text.into() } else { HIDDEN.to_owned().into() });
     }
 
     /// Hides values in an object.

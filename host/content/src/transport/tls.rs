@@ -37,19 +37,7 @@ pub(crate) struct SystemRoots(OnceLock<RootCertStore>);
 
 impl SystemRoots {
     fn get(&self) -> RootCertStore {
-        let load = || {
-            let found = rustls_native_certs::load_native_certs();
-            for error in &found.errors {
-                tracing::warn!(%error, "certificates of the system could not be read");
-            }
-            let mut roots = RootCertStore::empty();
-            let (_, ignored) = roots.add_parsable_certificates(found.certs);
-            if ignored > 0 {
-                tracing::debug!(ignored, "certificates of the system could not be parsed");
-            }
-            roots
-        };
-        self.0.get_or_init(load).clone()
+        self.0.get_or_init(chandler_tls::system_roots).clone()
     }
 }
 

@@ -64,12 +64,12 @@ impl Output {
         self.refusal.as_ref().map(|(violation, _)| violation)
     }
 
-    /// The number of accepted objects.
-    /// The bytes of the objects.
+    /// The bytes of the accepted objects.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
+    /// The number of accepted objects.
     pub(crate) fn object_count(&self) -> usize {
         self.objects.len()
     }

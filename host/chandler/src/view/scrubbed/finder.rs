@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use aho_corasick::{AhoCorasick, BuildError};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use chandler_values::redaction::HIDDEN;
+use chandler_values::redaction::{HIDDEN, forms, rewrite};
 use serde_json::Value;
 
 use super::{
@@ -79,21 +79,7 @@ impl<'a> Finder<'a> {
 
     /// Hides the values in every string and number of a JSON value, but not in names of members.
     pub fn hide_in(&self, value: &mut Value) {
-        match value {
-            Value::String(text) => {
-                if let Cow::Owned(hidden) = self.text(text) {
-                    *text = hidden;
-                }
-            }
-            Value::Array(elements) => elements.iter_mut().for_each(|element| self.hide_in(element)),
-            Value::Object(members) => members.values_mut().for_each(|member| self.hide_in(member)),
-            Value::Number(number) => {
-                if let Cow::Owned(hidden) = self.text(&number.to_string()) {
-                    *value = hidden.into();
-                }
-            }
-            Value::Null | Value::Bool(_) => {}
-        }
+        rewrite(value, &|text| self.text(text));
     }
 
     /// The length of the longest value that a text begins with, or of the beginning of one that was cut off.
@@ -130,18 +116,11 @@ fn common(one: &str, other: &str) -> usize {
     one.floor_char_boundary(same)
 }
 
-/// A value as it is, as JSON and Rust quote it, escaped as in a terminal and in a JSON pointer, and in Base64; and its lines.
+/// A value in its forms and in Base64, and its lines.
 fn add_forms(value: &str, texts: &mut BTreeSet<String>) {
-    let quoted = Value::String(value.to_owned()).to_string();
-    let quoted = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(value);
-    let debugged = format!("{value:?}");
-    let debugged = debugged.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(value);
-    let printed = chandler_core::text::printable(value);
-    let (pointer, encoded) = (chandler_core::pointer::escape(value), STANDARD.encode(value));
-    let forms = [value, quoted, debugged, &printed, &pointer, &encoded];
-    let lines = value.lines().map(str::trim).filter(|line| is_distinct(line));
-    for form in forms.into_iter().chain(lines) {
-        let mut rest = form;
+    let lines = value.lines().map(str::trim).filter(|line| is_distinct(line)).map(str::to_owned);
+    for form in forms(value).into_iter().chain([STANDARD.encode(value)]).chain(lines) {
+        let mut rest = form.as_str();
         while !rest.is_empty() {
             // A last piece that is too short occurs in any text: the one before is longer.
             let is_last = rest.len() < PIECE + BEGINNING;
