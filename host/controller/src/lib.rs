@@ -46,6 +46,7 @@ mod catalog;
 mod cluster;
 mod cluster_operator;
 mod collisions;
+mod content_listener;
 mod contents;
 mod decision_maps;
 mod deployments;

@@ -1,6 +1,11 @@
 //! The options that an administrator sets.
 
-use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
 
 use chandler_api::OlmCatalogs;
 use chandler_certificates::Policy;
@@ -44,6 +49,9 @@ pub struct Options {
     pub compiler: Compiler,
     /// The content service. Default: none.
     pub content: Option<chandler_serve::Options>,
+    /// The address of this replica for the others, in a Pod its own, for services that listen on all addresses. Default: none, and replicas
+    /// that wait serve no content then.
+    pub advertised_address: Option<IpAddr>,
     /// The address on which the probes of the kubelet are answered over HTTP. Default: none.
     pub probe_address: Option<SocketAddr>,
     /// Where metrics are served. Default: nowhere.
@@ -132,6 +140,7 @@ impl Default for Options {
             cache_directory: PathBuf::from("/var/cache/chandler"),
             compiler: Compiler::InProcess,
             content: None,
+            advertised_address: None,
             probe_address: None,
             metrics: None,
             tls: TlsSettings::default(),

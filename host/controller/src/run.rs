@@ -39,6 +39,7 @@ use crate::{
     catalog::{CatalogCacheError, CatalogStates, Catalogs},
     cluster::Cluster,
     cluster_operator::{ClusterOperatorChanges, Proxy},
+    content_listener::ContentListener,
     contents::Contents,
     decision_maps::{DecisionQueue, Worker},
     deployments::Deployments,
@@ -110,12 +111,15 @@ fn run_until(client: Client, options: Options, shutdown: Shutdown) -> BoxFuture<
         let monitoring = Monitoring::default();
         let (profile, tls) = TlsProfile::new(&client, &options);
         let serving = Listeners::bind(&options)?.serve(client.clone(), monitoring.clone(), tls.clone());
+        let content = ContentListener::bind(&options)?;
+        let relaying = content.relay()?;
         let (client, health) = (monitoring.measured(&client), monitoring.health.clone());
         let stopping = shutdown.clone();
-        let working = Box::pin(lead(client, options, (monitoring, tls), shutdown));
+        let working = Box::pin(lead(client, options, content, (monitoring, tls), shutdown));
         tokio::select! {
             ended = working => ended,
             Err(error) = serving => Err(error.into()),
+            Err(error) = relaying => Err(error.into()),
             () = note_shutdown(health, stopping) => Ok(()),
             () = Box::pin(profile.follow()) => Ok(()),
         }
@@ -126,19 +130,26 @@ fn run_until(client: Client, options: Options, shutdown: Shutdown) -> BoxFuture<
 async fn lead(
     client: Client,
     options: Options,
+    content: ContentListener,
     (monitoring, tls): (Monitoring, watch::Receiver<TlsSettings>),
     shutdown: Shutdown,
 ) -> Result<(), ControllerError> {
     let Some(election) = options.leader_election.clone() else {
-        return Box::pin(reconcile(client, options, (monitoring, tls), shutdown)).await;
+        return Box::pin(reconcile(client, options, content, (monitoring, tls), shutdown)).await;
     };
     let standby = monitoring.health.clone();
     let metrics = Arc::clone(&monitoring.metrics);
+    let follower = content.follower();
     let election = election
-        .when_waiting(move || standby.note(Phase::Standby))
+        .annotated(content.annotations(options.advertised_address)?)
+        .when_waiting(move |annotations| {
+            standby.note(Phase::Standby);
+            follower.read(annotations);
+        })
         .when_renewed(move |renewal| metrics.renewed(renewal.as_str()));
     let ran = while_leader(&election, shutdown, |shutdown, fence| {
-        reconcile(fenced(&client, fence), options, (monitoring, tls), shutdown)
+        content.lead();
+        reconcile(fenced(&client, fence), options, content, (monitoring, tls), shutdown)
     });
     Box::pin(ran).await?.unwrap_or(Ok(()))
 }
@@ -156,6 +167,7 @@ enum Ended {
 async fn reconcile(
     client: Client,
     options: Options,
+    content: ContentListener,
     (monitoring, tls): (Monitoring, watch::Receiver<TlsSettings>),
     shutdown: Shutdown,
 ) -> Result<(), ControllerError> {
@@ -163,7 +175,9 @@ async fn reconcile(
     loop {
         monitoring.health.note(Phase::Listing);
         let watched = (monitoring.clone(), tls.clone());
-        let ended = reconcile_until_rewind(client.clone(), options.clone(), watched, shutdown.clone(), not_before);
+        let listener = content.listener()?;
+        let ended =
+            reconcile_until_rewind(client.clone(), options.clone(), (listener, watched), shutdown.clone(), not_before);
         match Box::pin(ended).await? {
             Ended::Shutdown => return Ok(()),
             Ended::Rewound(object) => tracing::warn!(
@@ -188,7 +202,7 @@ async fn rewound(availability: &Availability, not_before: Instant) -> String {
 async fn reconcile_until_rewind(
     client: Client,
     options: Options,
-    (monitoring, tls): (Monitoring, watch::Receiver<TlsSettings>),
+    (listener, (monitoring, tls)): (Option<Listener>, (Monitoring, watch::Receiver<TlsSettings>)),
     shutdown: Shutdown,
     not_before: Instant,
 ) -> Result<Ended, ControllerError> {
@@ -200,8 +214,6 @@ async fn reconcile_until_rewind(
     let operators = Reflector::<PlatformOperator>::new(availability.clone());
     let policies = Reflector::<PlatformPolicy>::new(availability.clone());
     let (approvals, watch_approvals) = Approvals::new(client.clone(), availability.clone(), deployments.triggers());
-    let listener =
-        options.content.clone().map(|content| Listener::bind(content, &options.system_namespace)).transpose()?;
     let cluster = Arc::new(Cluster {
         events: Events::new(client.clone(), "chandler"),
         info: ClusterInfoWatch::new(client.clone(), availability.clone()),

@@ -86,12 +86,6 @@ pub(crate) const CONTRADICTIONS: &[Contradiction] = &[
          of an account: omit one of them"
     ),
     contradiction!(
-        |it| it.content && it.replicas.is_some_and(|replicas| replicas > 1) && it.cache_claim.is_none(),
-        "and .Values.content (gt (int .Values.replicas) 1) (not .Values.cache.claim)",
-        "content=true with several replicas needs cache.claim=NAME, the claim of a ReadWriteMany volume: uploads are in the \
-         cache of one replica, and another one that becomes the leader would lack them. Omit replicas to run one"
-    ),
-    contradiction!(
         |it| !it.metrics && it.metrics_tls_secret.is_some(),
         "and (not .Values.metrics.enabled) .Values.metrics.tlsSecret",
         "metrics.tlsSecret has no effect with metrics=false: omit one of them"

@@ -200,9 +200,8 @@ impl Settings {
         self.image.clone().unwrap_or_else(|| format!("{PLACEHOLDER}:v{VERSION}"))
     }
 
-    /// The number of replicas. Only the replica with the Lease serves content, and uploads are in its cache. A claim is not assumed to be
-    /// usable on several nodes.
+    /// The number of replicas. A claim is not assumed to be usable on several nodes.
     pub fn replicas(&self) -> u8 {
-        self.replicas.unwrap_or(if self.content || self.cache_claim.is_some() { 1 } else { 2 })
+        self.replicas.unwrap_or(if self.cache_claim.is_some() { 1 } else { 2 })
     }
 }

@@ -92,7 +92,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         key: "replicas",
         value: "NUMBER",
-        default: "2; 1 with content or cache.claim",
+        default: "2; 1 with cache.claim",
         what: "one replica works, the others wait for the Lease",
         chart: "replicas",
         form: Form::Replicas,
@@ -153,7 +153,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "content",
         value: "true|false",
         default: "false",
-        what: "serve content and accept uploads on port 8443: one replica, since only the one with the Lease serves",
+        what: "serve content and accept uploads on port 8443",
         chart: "content",
         form: Form::Boolean,
         read: |settings| json!(settings.content),

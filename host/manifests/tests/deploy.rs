@@ -124,20 +124,16 @@ fn deployment(profile: Profile, settings: &[&str]) -> Value {
 }
 
 #[test]
-fn content_and_a_volume_have_one_replica() {
+fn a_volume_has_one_replica() {
     let shape = |settings: &[&str]| {
         let spec = deployment(Profile::Standalone, settings)["spec"].clone();
         (spec["replicas"].as_u64().unwrap(), spec["strategy"]["type"].as_str().unwrap().to_owned())
     };
     assert_eq!(shape(&[]), (2, "RollingUpdate".to_owned()));
-    assert_eq!(shape(&["content=true"]), (1, "RollingUpdate".to_owned()));
+    assert_eq!(shape(&["content=true"]), (2, "RollingUpdate".to_owned()));
     // A volume that one node can attach blocks a Pod that starts before the other ends.
     assert_eq!(shape(&["cache.claim=cache"]), (1, "Recreate".to_owned()));
     assert_eq!(shape(&["content=true", "cache.claim=cache", "replicas=2"]), (2, "RollingUpdate".to_owned()));
-    let mut settings = Settings::of(Profile::Standalone);
-    settings.set("content=true").unwrap();
-    settings.set("replicas=2").unwrap();
-    assert!(settings.check().unwrap_err().to_string().contains("ReadWriteMany"));
 }
 
 #[test]

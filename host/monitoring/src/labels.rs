@@ -24,6 +24,12 @@ pub(crate) struct StepLabel {
     pub(crate) step: &'static str,
 }
 
+/// The label of an exemplar, by the name that Grafana and Prometheus use.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct TraceLabel {
+    pub(crate) trace_id: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct RequestLabels {
     pub(crate) verb: &'static str,

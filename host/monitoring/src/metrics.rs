@@ -2,12 +2,18 @@
 //!
 //! The names are a public interface: docs/monitoring.md lists them, and a test compares that page with this module.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use parking_lot::Mutex;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
+    metrics::{
+        counter::Counter, exemplar::HistogramWithExemplars, family::Family, gauge::Gauge, histogram::Histogram,
+        info::Info,
+    },
     registry::{Registry, Unit},
 };
 
@@ -15,7 +21,7 @@ use crate::{
     Bounded, Health,
     labels::{
         BytesLabels, CacheLabel, CallLabels, ClassLabel, FetchLabels, KindLabel, LookupLabels, OutcomeLabel,
-        ReconcileLabels, RequestLabels, SourceLabel, StepLabel, VerbLabel,
+        ReconcileLabels, RequestLabels, SourceLabel, StepLabel, TraceLabel, VerbLabel,
     },
     measurements::{CallOutcome, CallUsage, HostClass, ResolverOutcome, Step},
     process::Process,
@@ -44,22 +50,24 @@ const STEPS: [f64; 7] = [10.0, 100.0, 1_000.0, 10_000.0, 100_000.0, 1_000_000.0,
 
 /// Histograms by labels.
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
+/// Durations by labels. Each bucket has the trace of its last duration as its exemplar, if that was traced.
+type Durations<L> = Family<L, HistogramWithExemplars<TraceLabel>, fn() -> HistogramWithExemplars<TraceLabel>>;
 
 /// The metrics of one controller.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
     reconciles: Family<ReconcileLabels, Counter>,
-    reconcile_durations: Histograms<KindLabel>,
-    step_durations: Histograms<StepLabel>,
+    reconcile_durations: Durations<KindLabel>,
+    step_durations: Durations<StepLabel>,
     requests: Family<RequestLabels, Counter>,
-    request_durations: Histograms<VerbLabel>,
+    request_durations: Durations<VerbLabel>,
     calls: Family<CallLabels, Counter>,
-    call_durations: Histograms<ClassLabel>,
+    call_durations: Durations<ClassLabel>,
     call_memory: Histograms<ClassLabel>,
     call_bytes: Family<BytesLabels, Counter>,
     fetches: Family<FetchLabels, Counter>,
-    fetch_durations: Histograms<SourceLabel>,
+    fetch_durations: Durations<SourceLabel>,
     lookups: Family<LookupLabels, Counter>,
     cache_bytes: Family<CacheLabel, Gauge>,
     repairs: Family<OutcomeLabel, Counter>,
@@ -74,8 +82,15 @@ pub struct Metrics {
     state: Arc<StateCollector>,
 }
 
-fn durations<L: EncodeLabelSet + Clone + std::hash::Hash + Eq>() -> Histograms<L> {
-    Family::new_with_constructor(|| Histogram::new(DURATIONS))
+fn durations<L: EncodeLabelSet + Clone + std::hash::Hash + Eq>() -> Durations<L> {
+    Family::new_with_constructor(|| HistogramWithExemplars::new(DURATIONS))
+}
+
+/// Adds a duration, with the trace of the code that runs.
+fn observe<L: EncodeLabelSet + Clone + std::hash::Hash + Eq>(durations: &Durations<L>, label: &L, duration: Duration) {
+    let trace = chandler_traces::trace_id().map(|trace_id| TraceLabel { trace_id });
+    let at = trace.is_some().then(SystemTime::now);
+    durations.get_or_create(label).observe(duration.as_secs_f64(), trace, at);
 }
 
 impl Metrics {
@@ -181,12 +196,12 @@ impl Metrics {
         let kind = self.kinds.value(kind).into_owned();
         let (outcome, reason) = (self.words.constant(outcome), self.words.constant(reason));
         self.reconciles.get_or_create(&ReconcileLabels { kind: kind.clone(), outcome, reason }).inc();
-        self.reconcile_durations.get_or_create(&KindLabel { kind }).observe(duration.as_secs_f64());
+        observe(&self.reconcile_durations, &KindLabel { kind }, duration);
     }
 
     /// A step of the reconcile of a BundleDeployment ended.
     pub fn stepped(&self, step: Step, duration: Duration) {
-        self.step_durations.get_or_create(&StepLabel { step: step.as_str() }).observe(duration.as_secs_f64());
+        observe(&self.step_durations, &StepLabel { step: step.as_str() }, duration);
     }
 
     /// The API server answered a request with this status code, or did not (0).
@@ -194,7 +209,7 @@ impl Metrics {
         let resource = self.resources.value(resource).into_owned();
         self.requests.get_or_create(&RequestLabels { verb, resource, code: u32::from(code) }).inc();
         if verb != "watch" {
-            self.request_durations.get_or_create(&VerbLabel { verb }).observe(duration.as_secs_f64());
+            observe(&self.request_durations, &VerbLabel { verb }, duration);
         }
     }
 
@@ -208,7 +223,7 @@ impl Metrics {
             self.call_bytes.get_or_create(&BytesLabels { class: class.clone(), direction }).inc_by(bytes);
         }
         let label = ClassLabel { class };
-        self.call_durations.get_or_create(&label).observe(duration.as_secs_f64());
+        observe(&self.call_durations, &label, duration);
         self.call_memory.get_or_create(&label).observe(usage.memory as f64);
     }
 
@@ -217,7 +232,7 @@ impl Metrics {
         let (source, outcome) = (self.words.constant(source), self.words.constant(outcome.as_str()));
         let labels = FetchLabels { source, host: host.as_str(), outcome };
         self.fetches.get_or_create(&labels).inc();
-        self.fetch_durations.get_or_create(&SourceLabel { source }).observe(duration.as_secs_f64());
+        observe(&self.fetch_durations, &SourceLabel { source }, duration);
     }
 
     /// A cache had what was looked up in it, or did not.

@@ -23,6 +23,7 @@
 //! | `conditional` | entity tags and ranges |
 //! | `body` | bodies that a thread writes, for clients that may stop reading |
 //! | [`metrics`], [`probes`] | the metrics, and the answers to probes |
+//! | [`relay`] | passes connections on to the leader while another replica is it |
 //! | `https` | serves with certificates that change |
 //! | `certificate` | the certificate: generated here, or from a Secret |
 //! | `announcement` | the ConfigMap with the URL and the CA for clients |
@@ -39,6 +40,7 @@ pub mod metrics;
 mod places;
 pub mod probes;
 mod refusal;
+pub mod relay;
 mod routes;
 pub mod server;
 mod uploads;
@@ -47,5 +49,6 @@ pub use self::{
     announcement::{AUTHORITY, URL},
     metrics::MetricsListener,
     probes::ProbeListener,
+    relay::Leader,
     server::{Holding, Holdings, Listener, MetricsOptions, Options, ServeError, Served, Target},
 };

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    convert::Infallible,
     future::Future,
     io,
     net::{SocketAddr, TcpListener},
@@ -21,6 +22,7 @@ use crate::{
     callers::Callers,
     catalogs::Catalogs,
     certificate, https,
+    relay::{self, Leader},
     routes::{self, Service},
     uploads::Uploads,
 };
@@ -157,6 +159,35 @@ impl Listener {
             None => format!("https://{}.{namespace}.svc", options.service),
         };
         Ok(Self { socket, options, namespace: namespace.to_owned(), url })
+    }
+
+    /// The address that is bound.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn address(&self) -> Result<SocketAddr, ServeError> {
+        let address = self.options.address;
+        self.socket.local_addr().map_err(|source| ServeError::Listen { what: "content", address, source })
+    }
+
+    /// Another handle of the same address: connections that no server has accepted yet are shared.
+    ///
+    /// # Errors
+    /// The process has too many open files.
+    pub fn shared(&self) -> Result<Self, ServeError> {
+        let address = self.options.address;
+        let socket = self.socket.try_clone();
+        let socket = socket.map_err(|source| ServeError::Listen { what: "content", address, source })?;
+        Ok(Self { socket, options: self.options.clone(), namespace: self.namespace.clone(), url: self.url.clone() })
+    }
+
+    /// Passes connections on to the leader until this replica is the leader ([`relay::run`]).
+    ///
+    /// # Errors
+    /// Connections cannot be accepted.
+    pub async fn relay(self, leader: watch::Receiver<Leader>) -> Result<Infallible, ServeError> {
+        let relayed = relay::run(self.socket, leader).await;
+        relayed.map_err(|source| ServeError::Accept { what: "content", source })
     }
 
     /// The URL by which clients reach the service, without a slash at the end.

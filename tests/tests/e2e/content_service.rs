@@ -1,10 +1,14 @@
 //! The content service: bundles and catalogs over HTTPS, for callers that the API server vouches for.
 
-use std::{collections::BTreeMap, io::Read as _, net::Ipv4Addr};
+use std::{
+    collections::BTreeMap,
+    io::Read as _,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+};
 
 use chandler_api::BundleDeploymentStatus;
 use chandler_certificates::{Policy, ServingCertificate};
-use chandler_controller::{ContentOptions, Timing};
+use chandler_controller::{ContentOptions, Timing, options::LEASE};
 use chandler_tests::{
     ContentClient, World,
     bundles::Bundle,
@@ -38,6 +42,12 @@ fn start(world: &mut World, change: impl FnOnce(&mut ContentOptions)) {
         change(&mut content);
         options.content = Some(content);
     });
+}
+
+/// An address that is free now.
+fn free_address() -> SocketAddr {
+    let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    socket.local_addr().expect("an address")
 }
 
 async fn announced(world: &World) -> ConfigMap {
@@ -359,18 +369,19 @@ async fn uploaded_content_is_installed_and_stays() {
 
 /// Two replicas, each with a cache of its own: what `chandler manifests` refuses without a shared volume, and why.
 #[tokio::test]
-async fn the_leader_serves_content_and_the_next_one_lacks_uploads_in_the_cache_of_the_first() {
+async fn all_replicas_serve_content_and_the_next_leader_lacks_uploads_in_the_cache_of_the_first() {
     let world = leader_election::world().await;
     let replica = |identity: &str| {
         let cache = empty_cache();
         let mut options = leader_election::candidate(&world, world.client.clone(), identity, Timing::default());
         options.cache_directory = cache.path().to_owned();
-        options.content = Some(ContentOptions::at((Ipv4Addr::LOCALHOST, 0).into()));
-        (ControllerThread::start(world.config(), options, CrashPoint::Never), cache)
+        let address = free_address();
+        options.content = Some(ContentOptions::at(address));
+        (ControllerThread::start(world.config(), options, CrashPoint::Never), address, cache)
     };
-    let (first, _first_cache) = replica("first");
+    let (first, _, _first_cache) = replica("first");
     let first_announcement = announced(&world).await;
-    let (second, _second_cache) = replica("second");
+    let (second, second_address, _second_cache) = replica("second");
     let name = world.name();
     world.apply(&name, uploaded(&world, None)).await;
     world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
@@ -379,6 +390,21 @@ async fn the_leader_serves_content_and_the_next_one_lacks_uploads_in_the_cache_o
     let answer = author.put(&format!("/uploads/{name}.tgz"), &archive(&bell("low"))).await;
     assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text());
     world.ready(&name).await;
+
+    // A replica that waits passes connections on, and callers check the certificate of the leader.
+    let path = format!("/bundles/{name}.tgz");
+    let reader = user(&world, "reader", &[&path]).await;
+    let authority = first_announcement.data.as_ref().expect("data")["ca.crt"].clone();
+    let beside = format!("https://{second_address}");
+    let answer = ContentClient::at(&beside, &authority, Some(reader.clone())).get(&path, &[]).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
+    let direct = ContentClient::new(&first_announcement, Some(reader.clone())).get(&path, &[]).await;
+    assert_eq!(answer.body, direct.body);
+    let again = ContentClient::at(&beside, &authority, Some(token.clone()));
+    let again = again.put(&format!("/uploads/{name}.tgz"), &archive(&bell("low"))).await;
+    assert_eq!(again.status, StatusCode::NO_CONTENT, "{}", again.text());
+    let refused = ContentClient::at(&beside, &authority, None).get(&path, &[]).await;
+    assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
 
     first.stop().await;
     let before = first_announcement.data.as_ref().expect("data")["url"].clone();
@@ -394,7 +420,14 @@ async fn the_leader_serves_content_and_the_next_one_lacks_uploads_in_the_cache_o
     let answer = author.put(&format!("/uploads/{name}.tgz"), &archive(&bell("low"))).await;
     assert!(answer.status.is_success(), "{}", answer.text());
     world.condition(&name, "Unpacked", "True", "UnpackSuccessful").await;
+    // The next leader serves there itself.
+    let authority = &second_announcement.data.as_ref().expect("data")["ca.crt"];
+    let answer = ContentClient::at(&beside, authority, Some(reader)).get(&path, &[]).await;
+    assert_eq!((answer.status, answer.body), (StatusCode::OK, direct.body));
     second.stop().await;
+    // Nothing points to a leader that has ended.
+    let lease = leader_election::leases(&world).get(LEASE).await.expect("a Lease");
+    assert_eq!(lease.metadata.annotations.unwrap_or_default().get("chandler.dev/content-address"), None);
     world.finish().await;
 }
 

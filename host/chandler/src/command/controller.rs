@@ -1,6 +1,6 @@
 //! `chandler controller`.
 
-use std::{path::PathBuf, pin::pin, time::Duration};
+use std::{net::IpAddr, path::PathBuf, pin::pin, time::Duration};
 
 use chandler_api::OlmCatalogs;
 use chandler_controller::{
@@ -104,6 +104,11 @@ pub struct Controller {
     /// Whether and where it serves content.
     #[command(flatten)]
     pub content: ContentServiceArguments,
+
+    /// IP address of this replica for the other ones, which pass connections for content on to the leader: in a Pod its own (status.podIP)
+    /// [default: the address of --content-address, if it names one]
+    #[arg(long, value_name = "IP", env = "CHANDLER_ADVERTISE_ADDRESS", hide_env_values = true)]
+    pub advertise_address: Option<IpAddr>,
 
     /// Where it answers probes and serves metrics.
     #[command(flatten)]
@@ -311,6 +316,7 @@ impl Controller {
             compiler: provisioner::compiler()?,
             plain_http_registries: self.plain_http_registries.clone(),
             content: self.content.options(),
+            advertised_address: self.advertise_address,
             probe_address: self.monitoring.probe_address,
             metrics: self.monitoring.metrics(),
             tls: self.tls()?,

@@ -269,14 +269,17 @@ fn notes(settings: &Settings) -> Vec<String> {
 
 fn content(settings: &Settings) -> String {
     match (settings.replicas(), &settings.cache_claim) {
-        (1, None) => "one replica, since only the replica with the Lease serves content and uploads are in its cache; a new Pod lacks the \
-                      uploads: keep them with --set cache.claim=NAME"
-            .to_owned(),
-        (1, Some(_)) => "one replica, since only the replica with the Lease serves content".to_owned(),
-        (replicas, _) => format!(
-            "of {replicas} replicas only the one with the Lease serves content, and the others refuse connections: clients have to \
-             try again"
-        ),
+        (_, None) => {
+            "uploads are in the cache of one Pod, and the next leader lacks them: keep them with --set cache.claim=NAME"
+                .to_owned()
+        }
+        (1, Some(_)) => {
+            "one replica, since the claim may be of a volume that one node can attach: --set replicas=2 if several can"
+                .to_owned()
+        }
+        (replicas, Some(claim)) => {
+            format!("the claim {claim} needs a ReadWriteMany volume, since {replicas} replicas use it")
+        }
     }
 }
 

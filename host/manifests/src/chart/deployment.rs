@@ -18,7 +18,7 @@ use crate::{
 /// The number of replicas, as [`Settings::replicas`](crate::Settings::replicas) chooses it.
 pub(super) const REPLICAS: &str = "\
 {{- $replicas := 2 }}
-{{- if or .Values.content .Values.cache.claim }}{{ $replicas = 1 }}{{ end }}
+{{- if .Values.cache.claim }}{{ $replicas = 1 }}{{ end }}
 {{- if .Values.replicas }}{{ $replicas = int .Values.replicas }}{{ end }}
 ";
 

@@ -153,3 +153,33 @@ fn a_thousand_hostile_names_do_not_make_many_series() {
         assert!(text.contains(other), "{other}: {text}");
     }
 }
+
+#[test]
+fn durations_of_a_trace_are_its_exemplars() {
+    use opentelemetry::{
+        Context,
+        trace::{SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState},
+    };
+
+    let traced = |flags| {
+        let (trace, span) = (TraceId::from(0xabc), SpanId::from(1));
+        Context::new().with_remote_span_context(SpanContext::new(trace, span, flags, true, TraceState::default()))
+    };
+    let metrics = Metrics::new("v1", Health::default());
+    let exemplars = || metrics.exposition().matches("# {trace_id=\"00000000000000000000000000000abc\"} ").count();
+    let measure = || {
+        metrics.stepped(Step::Fetch, Duration::from_secs(1));
+        metrics.reconciled("BundleDeployment", "completed", "Succeeded", Duration::from_secs(1));
+        metrics.requested("get", "pods", 200, Duration::from_secs(1));
+    };
+    measure();
+    // A trace that is not recorded can not be looked up.
+    let unsampled = traced(TraceFlags::default()).attach();
+    measure();
+    drop(unsampled);
+    assert_eq!(exemplars(), 0, "{}", metrics.exposition());
+    let _sampled = traced(TraceFlags::SAMPLED).attach();
+    measure();
+    measure();
+    assert_eq!(exemplars(), 3, "one for each bucket: {}", metrics.exposition());
+}

@@ -1,6 +1,6 @@
 //! Reads and writes a Lease.
 
-use std::{fmt, future::Future, time::Duration};
+use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
 
 use chandler_core::descriptors_exhausted;
 use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
@@ -20,6 +20,8 @@ pub(super) struct Candidacy {
     pub(super) lease: LeaseName,
     leases: Api<Lease>,
     pub(super) timing: Timing,
+    /// Annotations of the Lease while this process holds it.
+    annotations: Arc<BTreeMap<String, Option<String>>>,
     seen: Seen,
     /// Since when the API server has refused this process.
     refused_since: Option<Instant>,
@@ -47,7 +49,24 @@ struct Seen {
 impl Candidacy {
     pub(super) fn new(lease: &LeaseName, client: &Client, timing: Timing) -> Self {
         let leases = Api::namespaced(client.clone(), &lease.namespace);
-        Self { lease: lease.clone(), leases, timing, seen: Seen::new(), refused_since: None }
+        Self {
+            lease: lease.clone(),
+            leases,
+            timing,
+            annotations: Arc::default(),
+            seen: Seen::new(),
+            refused_since: None,
+        }
+    }
+
+    /// Sets these annotations while this process holds the Lease.
+    pub(super) fn annotated(self, annotations: &Arc<BTreeMap<String, Option<String>>>) -> Self {
+        Self { annotations: Arc::clone(annotations), ..self }
+    }
+
+    /// The annotations of the Lease as it was last read.
+    pub(super) fn seen_annotations(&self) -> BTreeMap<String, String> {
+        self.seen.lease.as_ref().and_then(|lease| lease.metadata.annotations.clone()).unwrap_or_default()
     }
 
     /// Reads the Lease, and takes or renews it if possible. Returns it, or its holder.
@@ -96,7 +115,8 @@ impl Candidacy {
     /// Lets another candidate take the Lease at once.
     pub(super) async fn release(&self, held: &Held) {
         let spec = held.lease.spec.as_ref().map(|spec| lease::released(spec, Timestamp::now()));
-        let lease = Lease { spec, ..held.lease.clone() };
+        let none = self.annotations.keys().map(|name| (name.clone(), None)).collect();
+        let lease = annotated(Lease { spec, ..held.lease.clone() }, &none);
         match self.replace(&lease).await {
             Ok(_) => tracing::info!(lease = %self.lease, "the Lease is released"),
             Err(error) => {
@@ -117,7 +137,7 @@ impl Candidacy {
 
     fn held(&self, lease: Lease) -> Lease {
         let spec = lease::held(lease.spec.as_ref(), &self.lease.identity, Timestamp::now(), &self.timing);
-        Lease { spec: Some(spec), ..lease }
+        annotated(Lease { spec: Some(spec), ..lease }, &self.annotations)
     }
 
     /// Writes the Lease, unless it has changed since it was read.
@@ -157,6 +177,14 @@ impl fmt::Display for Failure {
             },
         }
     }
+}
+
+fn annotated(mut lease: Lease, values: &BTreeMap<String, Option<String>>) -> Lease {
+    if !values.is_empty() {
+        let annotations = lease::annotated(lease.metadata.annotations.take().unwrap_or_default(), values);
+        lease.metadata.annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
+    }
+    lease
 }
 
 async fn timely<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {

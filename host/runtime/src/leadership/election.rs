@@ -1,6 +1,6 @@
 //! Which Leases elect a leader, and why a process is not the leader.
 
-use std::{fmt, io, sync::Arc};
+use std::{collections::BTreeMap, fmt, io, sync::Arc};
 
 use kube::Client;
 
@@ -18,8 +18,10 @@ pub struct Election {
     /// The Lease that all installations of the cluster have in common.
     pub(super) installation: Option<LeaseName>,
     pub(super) timing: Timing,
-    /// Called when another process holds the Lease.
-    waiting: Arc<dyn Fn() + Send + Sync>,
+    /// Annotations of the own Lease while this process holds it, by name. Without a value, the annotation is removed.
+    pub(super) annotations: Arc<BTreeMap<String, Option<String>>>,
+    /// Called when another process holds the Lease, with the annotations of that Lease.
+    waiting: Arc<dyn Fn(&BTreeMap<String, String>) + Send + Sync>,
     /// Called after each renewal.
     renewed: Arc<dyn Fn(Renewal) + Send + Sync>,
 }
@@ -121,7 +123,8 @@ impl Election {
             own,
             installation: None,
             timing: Timing::default(),
-            waiting: Arc::new(|| {}),
+            annotations: Arc::default(),
+            waiting: Arc::new(|_| {}),
             renewed: Arc::new(|_| {}),
         }
     }
@@ -132,9 +135,17 @@ impl Election {
         Self { timing, ..self }
     }
 
-    /// Calls this each time that this process has read the Lease and found that another one holds it.
+    /// Sets these annotations of the Lease while this process holds it, so that processes that wait learn about this one. An annotation
+    /// without a value is removed: the process that held the Lease before may have set it.
     #[must_use]
-    pub fn when_waiting(self, waiting: impl Fn() + Send + Sync + 'static) -> Self {
+    pub fn annotated(self, annotations: BTreeMap<String, Option<String>>) -> Self {
+        Self { annotations: Arc::new(annotations), ..self }
+    }
+
+    /// Calls this each time that this process has read the Lease and found that another one holds it, with the annotations of the Lease. They
+    /// are empty if this process holds its own Lease and waits for the installation's.
+    #[must_use]
+    pub fn when_waiting(self, waiting: impl Fn(&BTreeMap<String, String>) + Send + Sync + 'static) -> Self {
         Self { waiting: Arc::new(waiting), ..self }
     }
 
@@ -157,8 +168,8 @@ impl Election {
         Timing { duration: self.timing.duration * INSTALLATION_PATIENCE, ..self.timing }
     }
 
-    pub(super) fn note_waiting(&self) {
-        (self.waiting)();
+    pub(super) fn note_waiting(&self, annotations: &BTreeMap<String, String>) {
+        (self.waiting)(annotations);
     }
 
     pub(super) fn note_renewal(&self, renewal: Renewal) {
@@ -172,9 +183,10 @@ impl Election {
 
 impl fmt::Debug for Election {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { connect: _, own, installation, timing, waiting: _, renewed: _ } = self;
+        let Self { connect: _, own, installation, timing, annotations, waiting: _, renewed: _ } = self;
         let mut fields = f.debug_struct("Election");
-        fields.field("own", own).field("installation", installation).field("timing", timing).finish_non_exhaustive()
+        fields.field("own", own).field("installation", installation).field("timing", timing);
+        fields.field("annotations", annotations).finish_non_exhaustive()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Acquires the Leases of an election, and renews them.
 
+use std::collections::BTreeMap;
+
 use chandler_client::{Fence, FenceKeeper};
 use futures::future::join_all;
 use kube::Client;
@@ -39,7 +41,8 @@ pub(super) async fn acquire(
     client: &Client,
     end: &mut oneshot::Receiver<()>,
 ) -> Result<Result<Leader, Ended>, ElectionError> {
-    let own = Seat::new(Candidacy::new(&election.own, client, election.timing), false);
+    let own = Candidacy::new(&election.own, client, election.timing).annotated(&election.annotations);
+    let own = Seat::new(own, false);
     let installation = election.installation.as_ref();
     let installation = installation.map(|lease| Candidacy::new(lease, client, election.installation_timing()));
     let mut seats: Vec<Seat> = [own].into_iter().chain(installation.map(|it| Seat::new(it, true))).collect();
@@ -50,8 +53,10 @@ pub(super) async fn acquire(
             tracing::info!(lease = %election.own, identity = %election.own.identity, "this controller is the leader");
             return Ok(Ok(Leader::new(seats, election)));
         };
-        if !matches!(obstacle, Obstacle::Failure(_)) {
-            election.note_waiting();
+        match &obstacle {
+            Obstacle::Replica(_) => election.note_waiting(&seats.first().map(Seat::annotations).unwrap_or_default()),
+            Obstacle::Installation(_) => election.note_waiting(&BTreeMap::new()),
+            Obstacle::Failure(_) => {}
         }
         if obstacle.text() != reported {
             obstacle.report(election);
@@ -158,6 +163,11 @@ impl Seat {
             None => self.candidacy.attempt().await?,
         };
         Ok(renewed.map(|held| self.held = Some(held)))
+    }
+
+    /// The annotations of the Lease as it was last read.
+    fn annotations(&self) -> BTreeMap<String, String> {
+        self.candidacy.seen_annotations()
     }
 
     /// When the last successful renewal began.

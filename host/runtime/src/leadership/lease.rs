@@ -3,7 +3,7 @@
 //! The rules are from client-go: another holder's Lease has expired when it has not changed for its duration, measured by the
 //! candidate's own clock from when it first saw it. So clocks that differ do no harm.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::{api::coordination::v1::LeaseSpec, apimachinery::pkg::apis::meta::v1::MicroTime, jiff::Timestamp};
 
@@ -75,6 +75,20 @@ pub(super) fn held(previous: Option<&LeaseSpec>, identity: &str, now: Timestamp,
     }
 }
 
+/// The annotations of a Lease with these values instead of the ones that it has by the same names. Without a value, an annotation is removed.
+pub(super) fn annotated(
+    mut annotations: BTreeMap<String, String>,
+    values: &BTreeMap<String, Option<String>>,
+) -> BTreeMap<String, String> {
+    for (name, value) in values {
+        match value {
+            Some(value) => drop(annotations.insert(name.clone(), value.clone())),
+            None => drop(annotations.remove(name)),
+        }
+    }
+    annotations
+}
+
 /// The Lease that its holder releases: another candidate may take it at once.
 pub(super) fn released(previous: &LeaseSpec, now: Timestamp) -> LeaseSpec {
     LeaseSpec {
@@ -120,6 +134,16 @@ mod tests {
             let decided = decide(lease.as_ref(), Duration::from_secs(unchanged), "me", &Timing::default());
             assert_eq!(decided, expected, "{lease:?} unchanged for {unchanged} s");
         }
+    }
+
+    #[test]
+    fn annotations_of_others_stay() {
+        let of = |pairs: &[(&str, &str)]| -> BTreeMap<_, _> {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let before = of(&[("other", "a"), ("ours", "old"), ("stale", "b")]);
+        let values = BTreeMap::from([("ours".to_owned(), Some("new".to_owned())), ("stale".to_owned(), None)]);
+        assert_eq!(annotated(before, &values), of(&[("other", "a"), ("ours", "new")]));
     }
 
     #[test]

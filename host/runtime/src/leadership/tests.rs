@@ -1,6 +1,7 @@
 //! Elections against an API server of one Lease, in this process.
 
 use std::{
+    collections::BTreeMap,
     convert::Infallible,
     sync::{
         Arc, Mutex,
@@ -180,4 +181,41 @@ async fn the_reason_is_reported_if_there_is_no_client_and_if_the_thread_panics()
     let election = Election::new(|| panic!("a bug"), "n", "l", "me".to_owned());
     let ended = while_leader(&election, never(), |_, _| std::future::ready(())).await;
     assert!(matches!(ended, Err(ElectionError::Panicked)), "{ended:?}");
+}
+
+#[tokio::test]
+async fn the_leader_annotates_its_lease_and_those_that_wait_read_it() {
+    let (sender, receiver) = mpsc::channel();
+    let connect = Arc::new(server(move |lease| drop(sender.send(lease["metadata"]["annotations"].clone()))));
+    let connect = move || {
+        let connect = Arc::clone(&connect);
+        move || connect()
+    };
+    let annotated = |value: Option<&str>| BTreeMap::from([("address".to_owned(), value.map(str::to_owned))]);
+    let first =
+        Election::new(connect(), "n", "l", "first".to_owned()).with_timing(quick()).annotated(annotated(Some("a")));
+    let (seen, mut waiting) = tokio::sync::mpsc::unbounded_channel();
+    let second = Election::new(connect(), "n", "l", "second".to_owned())
+        .with_timing(quick())
+        .annotated(annotated(None))
+        .when_waiting(move |annotations| drop(seen.send(annotations.clone())));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let (lead, leads) = oneshot::channel();
+    let leading = tokio::spawn(async move {
+        let work = |_, _| async move {
+            let _ = lead.send(());
+            let _ = stopped.await;
+        };
+        while_leader(&first, never(), work).await
+    });
+    leads.await.unwrap();
+    let follows = tokio::spawn(async move { while_leader(&second, never(), |_, _| async {}).await });
+    assert_eq!(waiting.recv().await.unwrap(), BTreeMap::from([("address".to_owned(), "a".to_owned())]));
+    stop.send(()).unwrap();
+    leading.await.unwrap().unwrap();
+    follows.await.unwrap().unwrap();
+    let written: Vec<_> = receiver.try_iter().collect();
+    assert_eq!(written.first(), Some(&json!({"address": "a"})));
+    // The first removes it with the Lease.
+    assert_eq!(written.last(), Some(&Value::Null), "{written:?}");
 }

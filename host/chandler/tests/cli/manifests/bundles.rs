@@ -69,7 +69,7 @@ fn the_registry_provisioner_makes_the_printed_objects_of_it() {
     note: the bundle lacks what its format cannot hold: Namespace chandler-system, ResourceQuota chandler-critical-pods, FlowSchema chandler-leases and chandler
     note: the image registry.example.com/chandler:v0.1.0 is a placeholder: name yours with --set image=IMAGE (docs/install.md, An image)
     note: without the admission policies, every user who may write a BundleDeployment may name every account; the roles edit and admin do not get this permission
-    note: one replica, since only the replica with the Lease serves content and uploads are in its cache; a new Pod lacks the uploads: keep them with --set cache.claim=NAME
+    note: uploads are in the cache of one Pod, and the next leader lacks them: keep them with --set cache.claim=NAME
     note: PlatformOperators are refused until an account installs them: --set arg=--platform-service-account=NAME, or with all permissions --set permissions=cluster-admin
     ");
     // OLM v1 accepts it, too.
