@@ -83,7 +83,7 @@ pub struct Metrics {
 }
 
 fn durations<L: EncodeLabelSet + Clone + std::hash::Hash + Eq>() -> Durations<L> {
-    Family::new_with_constructor(|| HistogramWithExemplars::new(DURATIONS))
+    Family::new_with_constructor(|| HistogramWithExemplars::new(DURATIONS.into_iter()))
 }
 
 /// Adds a duration, with the trace of the code that runs.
