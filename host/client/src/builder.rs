@@ -18,6 +18,7 @@ use tower::{BoxError, ServiceBuilder, ServiceExt as _, retry::RetryLayer, util::
 use crate::{
     connection::{Endpoint, KeepAlive},
     connector::Connector,
+    repeated::NoteAnswers,
     transport::{Transport, TransportError},
 };
 
@@ -50,6 +51,7 @@ pub fn with_keep_alive(mut config: Config, keep_alive: KeepAlive) -> Result<Clie
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.default_retry.then(|| RetryLayer::new(RetryPolicy::server_retry())))
+        .layer(NoteAnswers)
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(|error: TransportError| match error {

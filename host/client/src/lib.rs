@@ -13,6 +13,7 @@
 //! - [`fenced`]: writes that wait while a [`Fence`] is closed.
 //! - [`measured`](fn@measured): reports each request, its answer and its duration, as [`RequestAttributes`] describe it.
 //! - [`traced`](fn@traced): makes each request a span of the trace of its caller.
+//! - `repeated`: notes the answers after which the client sends a request again.
 //! - [`insistent`]: sends a write again that met another one.
 //! - [`kinds`](fn@kinds): the kinds that an API server serves.
 //! - `body`: the body of a response, whose end frees a stream.
@@ -28,6 +29,7 @@ mod insistence;
 mod kinds;
 mod measured;
 mod pool;
+mod repeated;
 mod traced;
 mod transport;
 

@@ -8,6 +8,8 @@ use std::{
 use http::{Method, Request, header::CONTENT_TYPE};
 use kube::{Client, client::Body};
 
+use crate::repeated::Answers;
+
 /// The resource of requests that read which kinds the API server has.
 const DISCOVERY: &str = "discovery";
 /// The beginning of the media types of server-side apply.
@@ -86,8 +88,9 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Receives the attributes of each request, the status code of the answer (0: none), and the time until it.
-pub type Observer = Arc<dyn Fn(&RequestAttributes<'_>, u16, Duration) + Send + Sync>;
+/// Receives the attributes of each request, the status code of an answer (0: none), and the time until it. Without a time, the client sends
+/// the request again after this answer, and the last answer follows.
+pub type Observer = Arc<dyn Fn(&RequestAttributes<'_>, u16, Option<Duration>) + Send + Sync>;
 
 /// A client whose requests are reported to an observer. The time of a watch is the time until its first byte.
 pub fn measured(client: &Client, observer: Observer) -> Client {
@@ -95,12 +98,18 @@ pub fn measured(client: &Client, observer: Observer) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let (inner, observer) = (inner.clone(), Arc::clone(&observer));
         async move {
-            let (parts, body) = request.into_parts();
+            let (mut parts, body) = request.into_parts();
+            let answers = Answers::default();
+            parts.extensions.insert(answers.clone());
             let copy = Request::from_parts(parts.clone(), ());
             let started = Instant::now();
             let answer = inner.send(Request::from_parts(parts, body)).await;
             let code = answer.as_ref().map_or(0, |response| response.status().as_u16());
-            observer(&RequestAttributes::of(&copy), code, started.elapsed());
+            let attributes = RequestAttributes::of(&copy);
+            for code in answers.repeated() {
+                observer(&attributes, code, None);
+            }
+            observer(&attributes, code, Some(started.elapsed()));
             answer
         }
     });
@@ -149,5 +158,26 @@ mod tests {
             ("other", false, "discovery"),
         ];
         assert_eq!(*seen.lock(), expected.map(|(verb, dry, resource)| (verb, dry, resource.to_owned(), 409)));
+    }
+
+    #[tokio::test]
+    async fn answers_after_which_a_request_is_repeated_are_reported() {
+        let codes = Arc::new(Mutex::new(vec![200, 503, 429]));
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let code: u16 = codes.lock().pop().unwrap();
+            async move { Ok::<_, tower::BoxError>(Response::builder().status(code).body(Body::empty()).unwrap()) }
+        });
+        let service = tower::ServiceBuilder::new()
+            .layer(tower::retry::RetryLayer::new(kube::client::retry::RetryPolicy::server_retry()))
+            .layer(crate::repeated::NoteAnswers)
+            .service(service);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&seen);
+        let client = measured(
+            &Client::new(service, "default"),
+            Arc::new(move |_, code, duration| kept.lock().push((code, duration.is_some()))),
+        );
+        client.send(Request::get("/api/v1/pods").body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(*seen.lock(), [(429, false), (503, false), (200, true)]);
     }
 }

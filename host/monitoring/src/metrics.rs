@@ -204,11 +204,11 @@ impl Metrics {
         observe(&self.step_durations, &StepLabel { step: step.as_str() }, duration);
     }
 
-    /// The API server answered a request with this status code, or did not (0).
-    pub fn requested(&self, verb: &'static str, resource: &str, code: u16, duration: Duration) {
+    /// The API server answered a request with this status code, or did not (0). Without a duration, the client repeats the request.
+    pub fn requested(&self, verb: &'static str, resource: &str, code: u16, duration: Option<Duration>) {
         let resource = self.resources.value(resource).into_owned();
         self.requests.get_or_create(&RequestLabels { verb, resource, code: u32::from(code) }).inc();
-        if verb != "watch" {
+        if let Some(duration) = duration.filter(|_| verb != "watch") {
             observe(&self.request_durations, &VerbLabel { verb }, duration);
         }
     }

@@ -4,32 +4,36 @@
 //! address of the leader, which is read from the Lease, is not trusted: whoever answers there without the certificate of the service learns
 //! nothing.
 
+mod connections;
+
 use std::{
     convert::Infallible,
     future::Future,
     io,
     net::{IpAddr, SocketAddr, TcpListener},
-    sync::Arc,
     time::Duration,
 };
 
 use chandler_core::descriptors_exhausted;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
-    io::copy_bidirectional,
     net::TcpStream,
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::watch,
     time::{sleep, timeout},
 };
 
+use self::connections::{Connection, Connections};
+
 /// How many connections are passed on at once. Each takes two buffers of 8 KiB.
-const CONNECTIONS: usize = 512;
+const MOST: usize = 512;
 /// How long a connection waits for a leader: as long as a Lease lasts that is not renewed.
 const ELECTION: Duration = Duration::from_secs(15);
 /// How long it may take to connect to the leader.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long the network may be silent before an end of a connection is asked whether it is still there.
 const SILENCE: Duration = Duration::from_secs(30);
+/// How long an end may take for bytes that it was sent. The leader waits this long for each part of an answer, too.
+const STALL: Duration = Duration::from_secs(30);
 /// How long nothing is accepted after a failure, for example when too many files are open.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -113,18 +117,21 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
 }
 
 async fn accept(socket: &tokio::net::TcpListener, own: SocketAddr, leader: &watch::Receiver<Leader>) -> Infallible {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let connections = Connections::new(MOST, STALL);
     loop {
-        // Callers wait in the queue of the socket while all places are taken.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return std::future::pending().await };
         match socket.accept().await {
-            Ok((caller, _)) => drop(tokio::spawn(pass(caller, own, leader.clone(), place))),
-            Err(error) => {
-                match descriptors_exhausted(&error) {
-                    Some(exhausted) => {
-                        tracing::warn!(error = %exhausted, "a connection could not be passed on to the leader")
+            Ok((caller, _)) => {
+                let (connection, leader) = (connections.add(), leader.clone());
+                drop(tokio::spawn(async move {
+                    tokio::select! {
+                        () = pass(caller, own, leader, &connection) => {}
+                        () = connection.gives_way() => {}
                     }
-                    None => tracing::debug!(%error, "a connection could not be accepted"),
+                }));
+            }
+            Err(error) => {
+                if let Some(exhausted) = descriptors_exhausted(&error) {
+                    tracing::warn!(error = %exhausted, "a connection could not be passed on to the leader");
                 }
                 sleep(PAUSE).await;
             }
@@ -133,18 +140,13 @@ async fn accept(socket: &tokio::net::TcpListener, own: SocketAddr, leader: &watc
 }
 
 /// Passes the bytes of a connection on. If that fails, the connection is closed, and the caller tries again.
-async fn pass(
-    mut caller: TcpStream,
-    own: SocketAddr,
-    mut leader: watch::Receiver<Leader>,
-    _place: OwnedSemaphorePermit,
-) {
+async fn pass(caller: TcpStream, own: SocketAddr, mut leader: watch::Receiver<Leader>, connection: &Connection) {
     let Some(address) = timely(ELECTION, address(&mut leader, own)).await.flatten() else {
         tracing::debug!("a connection was closed: no leader serves");
         return;
     };
     let connected = timely(CONNECT, TcpStream::connect(address)).await;
-    let Some(Ok(mut server)) = connected else {
+    let Some(Ok(server)) = connected else {
         tracing::debug!(%address, "a connection was closed: the leader does not answer");
         return;
     };
@@ -154,7 +156,9 @@ async fn pass(
         let _ = SockRef::from(stream).set_tcp_keepalive(&alive);
         let _ = stream.set_nodelay(true);
     }
-    let _ = copy_bidirectional(&mut caller, &mut server).await;
+    if let Err(error) = connection.pass(caller, server).await {
+        tracing::debug!(%address, %error, "a connection that is passed on to the leader ended early");
+    }
 }
 
 /// Waits for the address of a leader. `None` if the process ends.
@@ -256,7 +260,7 @@ mod tests {
         leader.send_replace(Leader::At(server("first: ").await));
         assert_eq!(early.await.unwrap(), "first: early");
         leader.send_replace(Leader::At(server("second: ").await));
-        assert_eq!(ask(address, &[b'x'; 100_000]).await.len(), "second: ".len() + 100_000);
+        assert_eq!(ask(address, &"x".repeat(100_000).into_bytes()).await.len(), "second: ".len() + 100_000);
 
         leader.send_replace(Leader::Here);
         let own = tokio::net::TcpListener::from_std(socket).unwrap();

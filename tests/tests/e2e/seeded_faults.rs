@@ -80,6 +80,12 @@ const OF_BUNDLES: &[Row] = &[
 ];
 const OF_API_SERVER: &[Row] = &[
     row("API server fails", "Requests that fail, by verb and resource", &[("code", "500")], 0.0),
+    row(
+        "API server overloaded",
+        "Requests that fail, by verb and resource",
+        &[("verb", "create"), ("code", "503")],
+        0.0,
+    ),
     row("catalog unreadable", NOT_READY, &[("kind", "Catalog"), ("reason", "SourceNotResolved")], 0.0),
 ];
 const OF_SLOWNESS: &[Row] = &[
@@ -297,7 +303,9 @@ impl Faults {
     /// The API server refuses and fails requests, and a catalog cannot be read. `round` makes names.
     async fn disturb(&self, round: &str) {
         let cluster = self.world.embedded().expect("only the embedded control plane injects faults");
-        // An answer 429 is repeated by the client, and counted only once it gives up.
+        // The client repeats this one, so that no reconcile fails. Each installation begins a record.
+        let overloaded = Fault::new(Effect::Unavailable).client(CONTROLLER);
+        cluster.inject(overloaded.verb(Verb::Create).resource("secrets").times(1));
         let fails = Fault::new(Effect::InternalError).client(CONTROLLER);
         // A bundle of a ConfigMap is not ready before one was created: each round fails a request of this kind.
         cluster.inject(fails.verb(Verb::Create).resource("configmaps").times(1));

@@ -14,7 +14,7 @@ fn the_exposition_has_what_was_measured() {
     let metrics = metrics();
     metrics.reconciled("BundleDeployment", "completed", "Succeeded", Duration::from_millis(30));
     metrics.stepped(Step::RollOut, Duration::from_millis(20));
-    metrics.requested("apply", "configmaps", 200, Duration::from_millis(3));
+    metrics.requested("apply", "configmaps", 200, Some(Duration::from_millis(3)));
     let usage = CallUsage { memory: 2 << 20, read: 4096, returned: 0 };
     metrics.called("core-rukpak-io-registry", CallOutcome::Completed, Duration::from_millis(40), usage);
     metrics.fetched("image", HostClass::Public, CallOutcome::Failed("Unauthorized"), Duration::from_millis(9));
@@ -55,7 +55,7 @@ fn the_exposition_has_what_was_measured() {
 #[test]
 fn a_watch_is_counted_and_has_no_duration() {
     let metrics = metrics();
-    metrics.requested("watch", "configmaps", 200, Duration::from_mins(5));
+    metrics.requested("watch", "configmaps", 200, Some(Duration::from_mins(5)));
     let text = metrics.exposition();
     let counted = "chandler_api_requests_total{verb=\"watch\",resource=\"configmaps\",code=\"200\"} 1\n";
     assert!(text.contains(counted) && !text.contains("chandler_api_request_duration_seconds_count"), "{text}");
@@ -82,7 +82,7 @@ fn the_page_lists_each_metric_with_its_type() {
     let metrics = metrics();
     metrics.reconciled("Catalog", "completed", "Succeeded", Duration::ZERO);
     metrics.stepped(Step::Report, Duration::ZERO);
-    metrics.requested("get", "pods", 200, Duration::ZERO);
+    metrics.requested("get", "pods", 200, Some(Duration::ZERO));
     metrics.called("class", CallOutcome::Completed, Duration::ZERO, CallUsage::default());
     metrics.fetched("git", HostClass::Public, CallOutcome::Completed, Duration::ZERO);
     metrics.looked_up("releases", true);
@@ -130,7 +130,7 @@ fn a_thousand_hostile_names_do_not_make_many_series() {
         let hostile: &'static str = quoted.clone().leak();
         for (text, word) in [(&name, constant), (&quoted, hostile)] {
             metrics.reconciled(text, word, word, Duration::ZERO);
-            metrics.requested("get", text, 404, Duration::ZERO);
+            metrics.requested("get", text, 404, Some(Duration::ZERO));
             metrics.called(text, CallOutcome::Failed(word), Duration::ZERO, CallUsage::default());
             let host = HostClass::of_location(text);
             metrics.fetched(word, host, CallOutcome::Failed(word), Duration::ZERO);
@@ -170,7 +170,7 @@ fn durations_of_a_trace_are_its_exemplars() {
     let measure = || {
         metrics.stepped(Step::Fetch, Duration::from_secs(1));
         metrics.reconciled("BundleDeployment", "completed", "Succeeded", Duration::from_secs(1));
-        metrics.requested("get", "pods", 200, Duration::from_secs(1));
+        metrics.requested("get", "pods", 200, Some(Duration::from_secs(1)));
     };
     measure();
     // A trace that is not recorded can not be looked up.

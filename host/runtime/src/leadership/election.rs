@@ -21,10 +21,13 @@ pub struct Election {
     /// Annotations of the own Lease while this process holds it, by name. Without a value, the annotation is removed.
     pub(super) annotations: Arc<BTreeMap<String, Option<String>>>,
     /// Called when another process holds the Lease, with the annotations of that Lease.
-    waiting: Arc<dyn Fn(&BTreeMap<String, String>) + Send + Sync>,
+    waiting: Waiting,
     /// Called after each renewal.
     renewed: Arc<dyn Fn(Renewal) + Send + Sync>,
 }
+
+/// Receives the annotations of a Lease that another process holds.
+type Waiting = Arc<dyn Fn(&BTreeMap<String, String>) + Send + Sync>;
 
 /// How the renewal of the Leases ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
