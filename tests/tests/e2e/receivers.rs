@@ -75,8 +75,8 @@ impl Hooks {
 
     /// The path of a Receiver whose condition Ready has this reason.
     async fn path(&self, name: &str, reason: &str) -> Option<String> {
-        let name = self.name(name);
-        let found = wait::until(&self.receivers(), &name, reason, |receiver| {
+        let (name, receivers) = (self.name(name), self.receivers());
+        let found = wait::until(&receivers, &name, reason, |receiver| {
             let status = receiver.and_then(|receiver| receiver.status.as_ref());
             let ready = status.and_then(|status| find_condition(&status.conditions, ConditionType::Ready));
             let generation = receiver.and_then(|receiver| receiver.metadata.generation);
