@@ -82,6 +82,16 @@ impl ContentClient {
         self.answer(request.body(Body::empty()).expect("a request")).await
     }
 
+    /// Posts a body.
+    pub async fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let mut request = Request::post(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::from(body.to_vec())).expect("a request");
+        self.answer(request).await.expect("an answer")
+    }
+
     /// Puts a body.
     pub async fn put(&self, path: &str, body: &[u8]) -> Answer {
         let request = Request::put(path).body(Body::from(body.to_vec())).expect("a request");

@@ -9,8 +9,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt as _;
 
 use crate::{
-    BundleDeployment, Catalog, ChangeApproval, OwnKind, PlatformOperator, PlatformPolicy, ProvisionerClass, Resolution,
-    drift::IGNORED, names::APPLYSET_PARENT_TYPE_LABEL, probe::PROBES, rollout_settings::MOST_HISTORY,
+    BundleDeployment, Catalog, ChangeApproval, OwnKind, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver,
+    Resolution, drift::IGNORED, names::APPLYSET_PARENT_TYPE_LABEL, probe::PROBES, rollout_settings::MOST_HISTORY,
 };
 
 /// The longest name of a BundleDeployment. It leaves eleven characters for the names of derived objects.
@@ -135,6 +135,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         OwnKind::Resolution => resolutions(),
         OwnKind::PlatformOperator => platform_operators(),
         OwnKind::PlatformPolicy => platform_policies(),
+        OwnKind::Receiver => receivers(),
     };
     OwnKind::ALL.iter().map(crd).collect()
 }
@@ -239,6 +240,12 @@ fn platform_operators() -> CustomResourceDefinition {
 
 fn platform_policies() -> CustomResourceDefinition {
     let mut crd = PlatformPolicy::crd();
+    refine(&mut crd, not_observed_yet);
+    crd
+}
+
+fn receivers() -> CustomResourceDefinition {
+    let mut crd = Receiver::crd();
     refine(&mut crd, not_observed_yet);
     crd
 }

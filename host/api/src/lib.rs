@@ -18,6 +18,7 @@
 //! | [`resolution`] | `core.deppy.io/v1alpha1 Resolution` |
 //! | [`platform_operator`] | `platform.openshift.io/v1alpha1 PlatformOperator` |
 //! | [`platform_policy`] | `chandler.dev/v1alpha1 PlatformPolicy` |
+//! | [`receiver`] | `chandler.dev/v1alpha1 Receiver` |
 //! | [`cluster_operator`] | `config.openshift.io/v1 ClusterOperator`, which belongs to OpenShift |
 //! | [`maintenance`] | times at which what is installed may change |
 //! | [`limits`] | the limits of one call of a provisioner, parsed |
@@ -53,6 +54,7 @@ pub mod platform_operator;
 pub mod platform_policy;
 pub mod probe;
 pub mod provisioner_class;
+pub mod receiver;
 pub mod resolution;
 pub mod revision;
 pub mod rollout_settings;
@@ -93,6 +95,9 @@ pub use probe::{Probe, ProbeSelector};
 pub use provisioner_class::{
     ClassDeletion, Component, ProvisionerClass, ProvisionerClassSpec, ProvisionerClassStatus, ProvisionerLimits,
     UpdatePolicy, WhileInUse,
+};
+pub use receiver::{
+    PolledKind, Receiver, ReceiverResource, ReceiverSpec, ReceiverStatus, ReceiverType, TokenReference,
 };
 pub use resolution::{
     CatalogExpression, CatalogInUse, CatalogSelector, DecisionSummary, DependencyPolicy, DependencyUpgrades, HeldBack,

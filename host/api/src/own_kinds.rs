@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use kube::Resource;
 
 use crate::{
-    BundleDeployment, Catalog, ChangeApproval, PlatformOperator, PlatformPolicy, ProvisionerClass, Resolution,
+    BundleDeployment, Catalog, ChangeApproval, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver, Resolution,
 };
 
 macro_rules! own_kinds {
@@ -57,6 +57,8 @@ own_kinds! {
     PlatformOperator,
     /// [`PlatformPolicy`]
     PlatformPolicy,
+    /// [`Receiver`]
+    Receiver,
 }
 
 impl OwnKind {

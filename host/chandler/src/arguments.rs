@@ -17,6 +17,7 @@ pub mod installation;
 #[cfg(feature = "dev")]
 pub mod kind_set;
 pub mod monitoring;
+pub mod receiver;
 pub mod registry;
 pub mod system_namespace;
 pub mod target;

@@ -12,6 +12,7 @@
 //! the status.
 
 mod approvals;
+mod asked_polls;
 mod awaited;
 mod detections;
 mod errors;
@@ -52,6 +53,7 @@ use kube::{ResourceExt as _, runtime::controller::Action};
 
 pub(crate) use self::{
     approvals::Approvals,
+    asked_polls::{AskedPolls, run as poll_asked},
     detections::Detections,
     failed_candidates::FailedCandidates,
     failed_updates::FailedUpdates,

@@ -1,4 +1,4 @@
-//! The reconcilers of BundleDeployments, ProvisionerClasses, Catalogs, Resolutions, PlatformOperators and PlatformPolicies.
+//! The reconcilers of BundleDeployments, ProvisionerClasses, Catalogs, Resolutions, PlatformOperators, PlatformPolicies and Receivers.
 //!
 //! A reconcile of a BundleDeployment is one line: source, digest, tree, provisioner, release, rollout, status. Each step returns a
 //! value; the assessment of `bundle_deployment` collects them as plain data. One pure function derives the status from it, and the
@@ -15,6 +15,7 @@
 //! | `decision_maps` | the sets that other resolvers decide, in ConfigMaps |
 //! | `platform_operator` | the reconciler of PlatformOperators |
 //! | `platform_policy` | the reconciler of PlatformPolicies |
+//! | `receiver` | the reconciler of Receivers, and what their webhooks have polled |
 //! | `cluster_operator` | the ClusterOperators that report PlatformOperators and the controller to OpenShift |
 //! | `cluster` | the API server and the options, which all reconcilers share |
 //! | `deployments` | the BundleDeployments as their watch last delivered them |
@@ -63,6 +64,7 @@ mod platform_operator;
 mod platform_policy;
 mod problem;
 mod provisioner_class;
+mod receiver;
 mod registries;
 mod resolution;
 pub mod run;
@@ -75,7 +77,7 @@ pub use chandler_resolution::cluster_operators::{
     Names as ClusterOperatorNames, Thresholds as ClusterOperatorThresholds,
 };
 pub use chandler_runtime::{Election, ElectionError, Timing, WatchSelector};
-pub use chandler_serve::{MetricsOptions, Options as ContentOptions};
+pub use chandler_serve::{MetricsOptions, Options as ContentOptions, ReceiverOptions};
 pub use cluster_operator::{ClusterOperatorMode, ClusterOperatorSettings};
 pub use mirror_sets::{MirrorSets, UnknownMirrorSets};
 pub use options::{Options, PlatformPackages};

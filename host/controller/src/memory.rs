@@ -13,7 +13,7 @@ use chandler_source::Resolutions;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
-    bundle_deployment::{Detections, FailedCandidates, FailedUpdates},
+    bundle_deployment::{AskedPolls, Detections, FailedCandidates, FailedUpdates},
     collisions::Collisions,
     contents::Contents,
     grants::Grants,
@@ -24,6 +24,8 @@ use crate::{
 /// Everything that is remembered.
 #[derive(Default)]
 pub(crate) struct Memory {
+    /// The BundleDeployments whose sources are to be polled at once.
+    pub(crate) asked: AskedPolls,
     /// What sources that can move last resolved to.
     pub(crate) resolutions: Resolutions,
     /// Which releases are in use.

@@ -56,6 +56,8 @@ pub struct Options {
     pub probe_address: Option<SocketAddr>,
     /// Where metrics are served. Default: nowhere.
     pub metrics: Option<chandler_serve::MetricsOptions>,
+    /// Where webhooks of registries and git servers are received. Default: nowhere.
+    pub receiver: Option<chandler_serve::ReceiverOptions>,
     /// What TLS connections may negotiate: those that this controller accepts, and those to registries and web servers. Default: TLS 1.2 and
     /// 1.3. Connections to the API server use the process-wide default of rustls ([`TlsSettings::install`]).
     pub tls: TlsSettings,
@@ -143,6 +145,7 @@ impl Default for Options {
             advertised_address: None,
             probe_address: None,
             metrics: None,
+            receiver: None,
             tls: TlsSettings::default(),
             follow_tls_profile: false,
             plain_http_registries: Vec::new(),

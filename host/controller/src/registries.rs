@@ -48,6 +48,11 @@ struct Waiter {
 }
 
 impl RegistryWaits {
+    /// Whether a BundleDeployment waits for a registry.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.values().any(|waits| waits.waiting.get(name).is_some_and(|waiter| waiter.waits))
+    }
+
     /// Notes that a registry did not answer a BundleDeployment. Returns whether that one is the scout, which asks again soon.
     pub(crate) fn failed(&mut self, registry: &str, name: &str, now: Duration) -> bool {
         self.leave(name, Some(registry));

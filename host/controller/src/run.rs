@@ -3,7 +3,8 @@
 use std::{convert::Infallible, future::Future, sync::Arc, time::Duration};
 
 use chandler_api::{
-    BundleDeployment, Catalog, ChangeApproval, PlatformOperator, PlatformPolicy, Resolution, names::TEARDOWN_FINALIZER,
+    BundleDeployment, Catalog, ChangeApproval, PlatformOperator, PlatformPolicy, Receiver, Resolution,
+    names::TEARDOWN_FINALIZER,
 };
 use chandler_builtin::Provisioners;
 use chandler_catalog::Indexes;
@@ -52,6 +53,7 @@ use crate::{
     platform_operator::{Platform, PlatformOperatorStates, PlatformOperators},
     platform_policy::{PlatformPolicies, Policies},
     provisioner_class::{Classes, Components, ProvisionerClasses},
+    receiver::{Polled, Receivers, TokenChanges, Webhooks, listen},
     registries,
     resolution::{ResolutionStates, Resolutions, Sets},
     signals::{Signal, Signals},
@@ -213,6 +215,7 @@ async fn reconcile_until_rewind(
     let resolutions = Reflector::<Resolution>::new(availability.clone());
     let operators = Reflector::<PlatformOperator>::new(availability.clone());
     let policies = Reflector::<PlatformPolicy>::new(availability.clone());
+    let receivers = Reflector::<Receiver>::new(availability.clone());
     let (approvals, watch_approvals) = Approvals::new(client.clone(), availability.clone(), deployments.triggers());
     let cluster = Arc::new(Cluster {
         events: Events::new(client.clone(), "chandler"),
@@ -250,6 +253,14 @@ async fn reconcile_until_rewind(
         components: components.clone(),
         records: Arc::clone(&records),
     });
+    let polled = Polled {
+        preparer: Arc::clone(&preparer),
+        catalogs: Arc::clone(&catalog_states),
+        classes: classes.cache(),
+        class_triggers: classes.triggers(),
+    };
+    let webhooks = Arc::new(Webhooks::new(polled, &monitoring.metrics));
+    let token_changes = Arc::new(TokenChanges::new(&receivers));
     let installer = Arc::new(installer(preparer, approvals, &deployments));
     signals.subscribe(&resolution_states);
     signals.subscribe(&decisions);
@@ -257,6 +268,7 @@ async fn reconcile_until_rewind(
     signals.subscribe(&changes);
     signals.subscribe(&catalog_states);
     signals.subscribe(&installer);
+    signals.subscribe(&token_changes);
 
     let settings = components.images.registry_settings().clone();
     let mut mirrors =
@@ -275,13 +287,15 @@ async fn reconcile_until_rewind(
     probe::<Resolution>(&client, selector.list()).await.map_err(listing("Resolutions"))?;
     probe::<PlatformOperator>(&client, selector.list()).await.map_err(listing("PlatformOperators"))?;
     probe::<PlatformPolicy>(&client, ListParams::default()).await.map_err(listing("PlatformPolicies"))?;
+    probe::<Receiver>(&client, selector.list()).await.map_err(listing("Receivers"))?;
     probe::<ChangeApproval>(&client, ListParams::default()).await.map_err(listing("ChangeApprovals"))?;
     if !selector.selects_all() {
-        tracing::info!(%selector, "other BundleDeployments, ProvisionerClasses, Catalogs, Resolutions and PlatformOperators are left alone");
+        tracing::info!(%selector, "other BundleDeployments, ProvisionerClasses, Catalogs, Resolutions, PlatformOperators and Receivers are left alone");
     }
 
     let indexes = catalog_reconciler.indexes();
     let held = Held { installer: Arc::clone(&installer), catalogs: Arc::clone(&catalog_states) };
+    let receiving = listen(Arc::clone(&cluster), Arc::clone(&webhooks), tls.clone(), shutdown.clone());
     let serving = serve(listener, held, (indexes, tls), shutdown.clone());
 
     let metrics: Arc<dyn Metrics> = Arc::new(Reconciles(Arc::clone(&monitoring.metrics)));
@@ -292,6 +306,7 @@ async fn reconcile_until_rewind(
         resolutions: resolutions.cache(),
         operators: operators.cache(),
         policies: policies.cache(),
+        receivers: receivers.cache(),
     });
     let classes = provisioner_classes.controller(classes, Arc::clone(&metrics), &shutdown);
     let resolution_reconciler =
@@ -310,6 +325,8 @@ async fn reconcile_until_rewind(
     let operators = platform_reconciler.controller(operators, Arc::clone(&metrics), &shutdown);
     let policies =
         PlatformPolicies::new(&cluster, &signals, &in_force).controller(policies, Arc::clone(&metrics), &shutdown);
+    let receiver_reconciler = Receivers::new(&cluster, &webhooks, &receivers);
+    let receivers = receiver_reconciler.controller(receivers, Arc::clone(&metrics), &shutdown);
     let catalogs = Arc::clone(&catalog_reconciler).controller(catalogs, Arc::clone(&metrics), &shutdown);
     let deployments = BundleDeployments::controller(&installer, deployments, metrics, &shutdown);
     let worker = Worker::new(&cluster, &known, &decisions);
@@ -330,7 +347,7 @@ async fn reconcile_until_rewind(
         _ = futures::future::join3(
             futures::future::join3(classes.run(), catalogs.run(), deployments.run()),
             futures::future::join(resolutions.run(), operators.run()),
-            policies.run(),
+            futures::future::join(policies.run(), receivers.run()),
         ) => Ended::Shutdown,
         () = note_ready(objects, monitoring.health) => Ended::Shutdown,
         () = watch_approvals => Ended::Shutdown,
@@ -345,6 +362,7 @@ async fn reconcile_until_rewind(
         // Reconciles are dropped where they are, as in a crash: all that they do can be interrupted.
         object = rewound(&rewinds, not_before) => Ended::Rewound(object),
         Err(error) = serving => return Err(error.into()),
+        Err(error) = Box::pin(receiving) => return Err(error.into()),
     };
     installer.end();
     tracing::info!("the controller stopped");
@@ -363,7 +381,7 @@ async fn note_ready(objects: Arc<Objects>, health: Health) {
 /// responds again, a permission. Never completes.
 async fn follow_inputs(installer: &Installer) {
     let Installer { preparer, cluster, informers, memory, signals, deployments, backoff, .. } = installer;
-    let polls = bundle_deployment::poll(preparer);
+    let polls = futures::future::join(bundle_deployment::poll(preparer), bundle_deployment::poll_asked(preparer));
     let registries = registries::run(&memory.registries, preparer.components.images.returns(), |name| {
         signals.send(Signal::DeploymentInputChanged(name));
     });

@@ -52,6 +52,8 @@ names! {
         PlatformOperator,
         /// `chandler.dev` PlatformPolicy.
         PlatformPolicy,
+        /// `chandler.dev` Receiver.
+        Receiver,
     }
 }
 
@@ -258,6 +260,16 @@ reasons! {
         /// The controller reads the policy with another name.
         PolicyNotUsed => User,
     }
+    [Receiver] {
+        /// Requests are accepted at the path in the status.
+        ReceiverReady => Nothing,
+        /// The Secret with the token does not exist, has no key token, or cannot be read.
+        TokenNotFound => Requirement,
+        /// The token is shorter or longer than allowed.
+        InvalidToken => Requirement,
+        /// The controller has no address for webhooks.
+        ReceiversNotServed => Administrator,
+    }
     [BundleDeployment, ProvisionerClass] {
         /// The class exists, but its component is not usable.
         ProvisionerNotReady => TimeOrAction,
@@ -310,7 +322,7 @@ reasons! {
         /// The controller lacks permissions that the release needs.
         Forbidden => Requirement,
     }
-    [BundleDeployment, Catalog, Resolution] {
+    [BundleDeployment, Catalog, Resolution, Receiver] {
         /// The spec suspends the object.
         Suspended => User,
     }
@@ -342,8 +354,8 @@ mod tests {
 
     #[test]
     fn a_kind_is_in_the_groups_of_its_reasons_and_copies_only_from_bundle_deployments() {
-        use ReportingKind::{BundleDeployment, Catalog, PlatformOperator, ProvisionerClass, Resolution};
-        assert_eq!(Reason::Suspended.kinds(), [BundleDeployment, Catalog, Resolution]);
+        use ReportingKind::{BundleDeployment, Catalog, PlatformOperator, ProvisionerClass, Receiver, Resolution};
+        assert_eq!(Reason::Suspended.kinds(), [BundleDeployment, Catalog, Resolution, Receiver]);
         assert!(Reason::UnsafeCRDUpgrade.is_reported_by(Resolution), "a member has it");
         assert!(Reason::UnsafeCRDUpgrade.is_reported_by(PlatformOperator), "its BundleDeployment has it");
         assert!(!Reason::UnsafeCRDUpgrade.is_reported_by(ProvisionerClass));

@@ -56,7 +56,11 @@ fn typed<T: DeserializeOwned + Serialize>(object: Value, change: impl FnOnce(&mu
 
 /// The ports on which the controller serves callers.
 fn ports(policy: &mut NetworkPolicy, settings: &Settings) {
-    let served = [(settings.metrics, deployment::METRICS_PORT), (settings.content, deployment::CONTENT_PORT)];
+    let served = [
+        (settings.metrics, deployment::METRICS_PORT),
+        (settings.content, deployment::CONTENT_PORT),
+        (settings.receiver, deployment::RECEIVER_PORT),
+    ];
     let ports = served.into_iter().filter(|(is_served, _)| *is_served).map(|(_, port)| NetworkPolicyPort {
         port: Some(IntOrString::Int(port)),
         protocol: Some("TCP".to_owned()),

@@ -45,6 +45,7 @@ condition!(
 condition!(ADMISSION_POLICIES, |it| it.admission_policies, ".Values.admissionPolicies");
 condition!(METRICS, |it| it.metrics, ".Values.metrics.enabled");
 condition!(CONTENT, |it| it.content, ".Values.content");
+condition!(RECEIVER, |it| it.receiver, ".Values.receiver.enabled");
 condition!(NETWORK_POLICY, |it| it.network_policy, ".Values.networkPolicy");
 condition!(SERVICE_MONITOR, |it| it.service_monitor, monitoring!("serviceMonitor"));
 condition!(RULES, |it| it.rules, monitoring!("rules"));
@@ -89,6 +90,11 @@ pub(crate) const CONTRADICTIONS: &[Contradiction] = &[
         |it| !it.metrics && it.metrics_tls_secret.is_some(),
         "and (not .Values.metrics.enabled) .Values.metrics.tlsSecret",
         "metrics.tlsSecret has no effect with metrics=false: omit one of them"
+    ),
+    contradiction!(
+        |it| !it.receiver && it.receiver_tls_secret.is_some(),
+        "and (not .Values.receiver.enabled) .Values.receiver.tlsSecret",
+        "receiver.tlsSecret has no effect with receiver=false: omit one of them"
     ),
     contradiction!(
         |it| !it.metrics && it.service_monitor,

@@ -16,10 +16,14 @@ use crate::{NAMESPACE, Profile, Settings};
 pub(crate) const METRICS_PORT: i32 = 9443;
 /// The port of the content service.
 pub(crate) const CONTENT_PORT: i32 = 8443;
+/// The port of webhooks.
+pub(crate) const RECEIVER_PORT: i32 = 8444;
 /// The name of the port of the metrics.
 pub(crate) const METRICS: &str = "https-metrics";
 /// The name of the port of the content service.
 pub(crate) const CONTENT: &str = "https-content";
+/// The name of the port of webhooks.
+pub(crate) const RECEIVER: &str = "https-receiver";
 /// The label that nodes have in the file.
 pub(crate) const LINUX: (&str, &str) = ("kubernetes.io/os", "linux");
 /// The name of the volume of the caches.
@@ -80,6 +84,10 @@ fn adapt_container(container: &mut Container, settings: &Settings) {
         let name = Some(CONTENT.to_owned());
         ports.push(ContainerPort { name, container_port: CONTENT_PORT, ..ContainerPort::default() });
     }
+    if settings.receiver {
+        let name = Some(RECEIVER.to_owned());
+        ports.push(ContainerPort { name, container_port: RECEIVER_PORT, ..ContainerPort::default() });
+    }
     let quantity = |text: &String| Quantity(text.clone());
     let wanted = &settings.resources;
     let resources = container.resources.get_or_insert_default();
@@ -108,6 +116,10 @@ fn arguments(settings: &Settings) -> Vec<String> {
     if settings.content {
         arguments.push(format!("--content-address=0.0.0.0:{CONTENT_PORT}"));
     }
+    if settings.receiver {
+        arguments.push(format!("--receiver-address=0.0.0.0:{RECEIVER_PORT}"));
+    }
+    arguments.extend(settings.receiver_tls_secret.as_ref().map(|name| format!("--receiver-tls-secret={name}")));
     if settings.namespace != NAMESPACE {
         arguments.push(format!("--system-namespace={}", settings.namespace));
     }

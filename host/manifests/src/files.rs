@@ -36,6 +36,7 @@ pub(crate) const FILES: &[(File, Condition)] = &[
     (file!("admission-policies.yaml"), condition::ADMISSION_POLICIES),
     (file!("metrics.yaml"), condition::METRICS),
     (file!("content.yaml"), condition::CONTENT),
+    (file!("receiver.yaml"), condition::RECEIVER),
     (file!("network-policy.yaml"), condition::NETWORK_POLICY),
     (file!("disruption-budget.yaml"), condition::ALWAYS),
     (file!("controller.yaml"), condition::ALWAYS),

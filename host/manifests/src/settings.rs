@@ -120,6 +120,10 @@ pub struct Settings {
     pub metrics_tls_secret: Option<String>,
     /// Whether content is served.
     pub content: bool,
+    /// Whether webhooks are received.
+    pub receiver: bool,
+    /// The Secret with the certificate for webhooks.
+    pub receiver_tls_secret: Option<String>,
     /// The claim of the volume with the caches; `None` is a volume that ends with the Pod.
     pub cache_claim: Option<String>,
     /// The format of log lines.
@@ -160,6 +164,8 @@ impl Settings {
             metrics: true,
             metrics_tls_secret: None,
             content: false,
+            receiver: false,
+            receiver_tls_secret: None,
             cache_claim: None,
             log_format: LogFormat::default(),
             priority_class: Some("system-cluster-critical".to_owned()),

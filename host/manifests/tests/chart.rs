@@ -16,7 +16,7 @@ fn defaults() -> &'static helm::Chart {
 }
 
 /// An example of each setting, in the order of the table.
-pub(super) const EXAMPLES: [(&str, &str); 24] = [
+pub(super) const EXAMPLES: [(&str, &str); 26] = [
     ("image", "registry.corp.example:5000/platform/chandler:v1"),
     ("imagePullSecret", "pull.secret"),
     ("namespace", "123"),
@@ -27,6 +27,8 @@ pub(super) const EXAMPLES: [(&str, &str); 24] = [
     ("metrics", "false"),
     ("metrics.tlsSecret", "metrics"),
     ("content", "true"),
+    ("receiver", "true"),
+    ("receiver.tlsSecret", "webhooks"),
     ("cache.claim", "cache"),
     ("logFormat", "text"),
     ("priorityClass", "platform"),

@@ -154,6 +154,8 @@ fn a_policy_without_ports_admits_nothing() {
         objects.into_iter().find(|object| object["kind"] == "NetworkPolicy").unwrap()["spec"]["ingress"].clone()
     };
     assert_eq!(ingress(&["metrics=false"]), serde_json::json!([]));
-    let ports = ingress(&["content=true"]);
-    assert_eq!((&ports[0]["ports"][0]["port"], &ports[0]["ports"][1]["port"]), (&9443.into(), &8443.into()));
+    for (setting, second) in [("content=true", 8443), ("receiver=true", 8444)] {
+        let ports = ingress(&[setting]);
+        assert_eq!((&ports[0]["ports"][0]["port"], &ports[0]["ports"][1]["port"]), (&9443.into(), &second.into()));
+    }
 }

@@ -75,6 +75,7 @@ pub struct Metrics {
     answer_durations: Histogram,
     answer_steps: Histogram,
     renewals: Family<OutcomeLabel, Counter>,
+    webhooks: Family<OutcomeLabel, Counter>,
     resources: Bounded,
     classes: Bounded,
     kinds: Bounded,
@@ -116,6 +117,7 @@ impl Metrics {
             answer_durations: Histogram::new(DURATIONS),
             answer_steps: Histogram::new(STEPS),
             renewals: Family::default(),
+            webhooks: Family::default(),
             resources: Bounded::new(RESOURCES),
             classes: Bounded::new(CLASSES),
             kinds: Bounded::new(KINDS),
@@ -158,6 +160,7 @@ impl Metrics {
         ours.register("resolver_steps", help, self.answer_steps.clone());
         let help = "Renewals of the Leases that this controller holds, by outcome";
         ours.register("lease_renewals", help, self.renewals.clone());
+        ours.register("webhook_requests", "Requests at paths for webhooks, by outcome", self.webhooks.clone());
         ours.register_collector(Box::new(Arc::clone(&self.state)));
         registry.register_collector(Box::new(Process));
         self.registry = registry;
@@ -261,6 +264,11 @@ impl Metrics {
         self.answers.get_or_create(&OutcomeLabel { outcome: outcome.as_str() }).inc();
         self.answer_durations.observe(time.as_secs_f64());
         self.answer_steps.observe(steps as f64);
+    }
+
+    /// A request for a Receiver was answered. The outcome is a constant of the controller.
+    pub fn webhook(&self, outcome: &'static str) {
+        self.webhooks.get_or_create(&OutcomeLabel { outcome: self.words.constant(outcome) }).inc();
     }
 
     /// The Leases were renewed, or not. The outcome is a constant of the controller.

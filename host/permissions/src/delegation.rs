@@ -15,6 +15,7 @@
 //! | a ProvisionerClass: it renders the bundles of every BundleDeployment that names it, which are installed with their permissions | all permissions |
 //! | a Catalog, or a catalog of OLM that is used as one: it offers packages to every Resolution, which are installed with their permissions | all permissions |
 //! | a PlatformPolicy: it decides what all PlatformOperators may install, with the permissions of the platform | all permissions |
+//! | a Receiver: its author decides when the sources of other users are polled, and has the controller read its token | all permissions |
 //! | an object of these kinds that cannot be decoded | all permissions |
 //! | any object in the system namespace: the controller trusts these, decisions in ConfigMaps among them, and Pods there can use the controller's account | all permissions |
 //! | a CustomResourceDefinition of Chandler: it can disable checks of all of the above | all permissions |
@@ -26,7 +27,8 @@ use std::{collections::BTreeSet, fmt};
 
 use chandler_api::{
     BundleDeploymentSpec, CatalogSpec, ChangeApprovalSpec, OlmCatalogs, OwnKind, PlatformOperatorSpec,
-    PlatformPolicySpec, ResolutionOutput, ResolutionSpec, ResolveSetOutput, ServiceAccountReference, SystemReference,
+    PlatformPolicySpec, ReceiverSpec, ResolutionOutput, ResolutionSpec, ResolveSetOutput, ServiceAccountReference,
+    SystemReference,
 };
 use chandler_core::ObjectKey;
 use serde::de::DeserializeOwned;
@@ -77,6 +79,8 @@ pub enum Delegation {
     Catalog,
     /// Limit, or allow, what the PlatformOperators of other users install.
     PlatformPolicy,
+    /// Poll the sources of other users, at the request of others outside of the cluster.
+    Receiver,
     /// Something that only the controller will know: its spec cannot be decoded.
     Undecodable,
     /// Trust the object because of its namespace.
@@ -100,6 +104,7 @@ impl fmt::Display for Delegation {
             Self::Provisioner => f.write_str("renders the bundles of other users"),
             Self::Catalog => f.write_str("offers packages to the Resolutions of other users"),
             Self::PlatformPolicy => f.write_str("limits what the PlatformOperators of other users install"),
+            Self::Receiver => f.write_str("decides when the sources of other users are polled"),
             Self::Undecodable => f.write_str("has a spec that cannot be decoded, so what it does is unknown"),
             Self::SystemNamespace => f.write_str("is in the namespace of the controller"),
             Self::Crd => f.write_str("defines an API of Chandler"),
@@ -137,6 +142,7 @@ impl Delegation {
             | Self::Provisioner
             | Self::Catalog
             | Self::PlatformPolicy
+            | Self::Receiver
             | Self::Undecodable
             | Self::SystemNamespace
             | Self::Crd => {
@@ -195,6 +201,11 @@ fn of_own(own: OwnKind, item: &Item<'_>, installation: &Installation) -> Option<
         OwnKind::PlatformPolicy => {
             let PlatformPolicySpec { packages: _, require_platform_property: _, constraints: _ } = spec(item)?;
             vec![Delegation::PlatformPolicy]
+        }
+        OwnKind::Receiver => {
+            let ReceiverSpec { secret_ref, kind: _, events: _, resources: _, suspend: _ } = spec(item)?;
+            let token = reads(SystemReference::Secret(secret_ref.name), installation);
+            [Delegation::Receiver].into_iter().chain(token).collect()
         }
     })
 }

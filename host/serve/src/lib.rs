@@ -1,7 +1,7 @@
 //! What the controller serves: the content of bundles and catalogs and its metrics over HTTPS, for callers that the API server vouches for,
 //! and answers to the probes of the kubelet over HTTP.
 //!
-//! Each request but a probe has a bearer token of the API server. A TokenReview identifies the user, and a SubjectAccessReview checks the permission;
+//! Each request but a probe and a webhook has a bearer token of the API server. A TokenReview identifies the user, and a SubjectAccessReview checks the permission;
 //! nothing is answered before. So users without permission cannot learn what exists.
 //!
 //! | request | permission | answer |
@@ -11,6 +11,7 @@
 //! | GET `/catalogs/NAME/api/v1/metas` | `get` on the path | those with a `schema`, `package` and `name` |
 //! | GET `/metrics`, on an address of its own | `get` on the path | the metrics of the controller |
 //! | GET `/livez`, `/readyz`, on an address of their own | none | one line about the controller |
+//! | POST `/hooks/HASH`, on an address of their own | what the Receiver demands | empty: has sources polled |
 //! | PUT `/uploads/NAME.tgz` | `update` on the BundleDeployment | takes its content |
 //!
 //! | module | holds |
@@ -23,6 +24,7 @@
 //! | `conditional` | entity tags and ranges |
 //! | `body` | bodies that a thread writes, for clients that may stop reading |
 //! | [`metrics`], [`probes`] | the metrics, and the answers to probes |
+//! | [`receivers`] | webhooks of registries and git servers |
 //! | [`relay`] | passes connections on to the leader while another replica is it |
 //! | `https` | serves with certificates that change |
 //! | `certificate` | the certificate: generated here, or from a Secret |
@@ -39,6 +41,7 @@ mod https;
 pub mod metrics;
 mod places;
 pub mod probes;
+pub mod receivers;
 mod refusal;
 pub mod relay;
 mod routes;
@@ -49,6 +52,7 @@ pub use self::{
     announcement::{AUTHORITY, URL},
     metrics::MetricsListener,
     probes::ProbeListener,
+    receivers::{Hook, Hooks, ReceiverListener, ReceiverOptions},
     relay::Leader,
     server::{Holding, Holdings, Listener, MetricsOptions, Options, ServeError, Served, Target},
 };

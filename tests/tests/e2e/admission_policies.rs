@@ -127,7 +127,7 @@ impl Users {
         let name = world.name();
         let writes = json!([
             {"apiGroups": ["core.rukpak.io", "chandler.dev"],
-             "resources": ["bundledeployments", "bundledeployments/status", "provisionerclasses/status", "platformpolicies/status", "changeapprovals"],
+             "resources": ["bundledeployments", "bundledeployments/status", "provisionerclasses/status", "platformpolicies/status", "receivers/status", "changeapprovals"],
              "verbs": ["get", "create", "update", "patch", "delete"]},
             {"apiGroups": ["core.deppy.io", "platform.openshift.io"], "resources": ["resolutions", "platformoperators"],
              "verbs": ["get", "create", "update", "patch", "delete"]},

@@ -10,7 +10,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_api::{ConditionType, find_condition};
 use chandler_controller::{
-    ContentOptions, Election,
+    ContentOptions, Election, ReceiverOptions,
     options::{INSTALLATIONS_NAMESPACE, LEASE},
 };
 use chandler_permissions::{Attributes, PolicyRule, ResourceAttributes, cover::break_down, role::Role, roles};
@@ -263,6 +263,9 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
 
     let policy = json!({"metadata": {"name": world.platform()}, "spec": {"packages": [{"name": package}]}});
     let _: chandler_api::PlatformPolicy = world.create(policy).await;
+    let hook =
+        json!({"type": "github", "secretRef": {"name": "pull"}, "resources": [{"kind": "Catalog", "name": "*"}]});
+    let _: chandler_api::Receiver = world.create(json!({"metadata": {"name": name}, "spec": hook})).await;
 
     let (made, refused) = (Arc::default(), Arc::default());
     let client = recording(&controller(&world).await, &made, &refused);
@@ -273,6 +276,8 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     world.start_controller_with(client, |options| {
         options.leader_election = Some(election);
         options.content = Some(ContentOptions::at((Ipv4Addr::LOCALHOST, 0).into()));
+        let (address, service) = ((Ipv4Addr::LOCALHOST, 0).into(), "chandler-receiver".to_owned());
+        options.receiver = Some(ReceiverOptions { address, service, tls_secret: None });
     });
     let announced = content_service::announced(&world, "announced", |_| true).await;
     let token = content_service::token(&world, &world.system_namespace, "chandler").await;
@@ -299,6 +304,11 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
         let status = policy.and_then(|policy| policy.status.as_ref());
         let accepted = status.and_then(|it| find_condition(&it.conditions, ConditionType::Accepted));
         accepted.is_some_and(|accepted| accepted.status == "True")
+    })
+    .await;
+    let receivers: Api<chandler_api::Receiver> = Api::all(world.client.clone());
+    wait::until(&receivers, &name, "reconciled", |receiver| {
+        receiver.and_then(|receiver| receiver.status.as_ref()).is_some_and(|status| !status.conditions.is_empty())
     })
     .await;
     resolve(&world, &name, &package).await;

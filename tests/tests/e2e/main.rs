@@ -79,6 +79,7 @@ mod platform_operators;
 mod platform_policies;
 mod provisioner_classes;
 mod random;
+mod receivers;
 mod recovery;
 mod registries;
 mod removals;

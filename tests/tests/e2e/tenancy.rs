@@ -276,12 +276,17 @@ async fn a_bundle_cannot_delegate_permissions_that_its_account_lacks() {
                         "metadata": {"name": "record", "namespace": world.system_namespace}});
     let policy = json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "PlatformPolicy",
                         "metadata": {"name": world.platform()}, "spec": {}});
+    let receiver = json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "Receiver",
+                          "metadata": {"name": format!("{name}-inner")},
+                          "spec": {"type": "github", "secretRef": {"name": "pull"},
+                                   "resources": [{"kind": "Catalog", "name": "*"}]}});
     let every = "every verb on every resource in the whole cluster";
     for (object, lacks, why) in [
         (inner(&world, &json!({})), every, unnamed),
         (inner(&world, &friend), r#"impersonate serviceaccounts "friend" in namespace"#, "on behalf of ServiceAccount"),
         (inner(&world, &pulls), r#"get secrets "pull" in namespace"#, "makes the controller read Secret"),
         (class, every, "renders the bundles of other users"),
+        (receiver, every, "decides when the sources of other users are polled"),
         (policy, every, "limits what the PlatformOperators of other users install"),
         (record, every, "is in the namespace of the controller"),
     ] {

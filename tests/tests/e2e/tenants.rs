@@ -251,6 +251,12 @@ async fn a_tenant_gets_no_permission_of_others_from_the_api() {
         assert!(answer.contains(message), "{object}: {answer}");
     }
 
+    // Webhooks are for administrators: no role of a tenant has them.
+    let receiver = json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "Receiver", "metadata": {"name": tenants.name("hook")},
+                          "spec": {"type": "quay", "secretRef": {"name": "token"},
+                                   "resources": [{"kind": "BundleDeployment", "name": "*"}]}});
+    assert!(denied(create(mallory, receiver).await).contains("receivers"));
+
     // Approval that an administrator demands of the Resolution of a tenant.
     let wish = tenants.name("wish");
     let mut object = tenants.resolution(&wish, "app", &tenants.output(&tenants.tenant));

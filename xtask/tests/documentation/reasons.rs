@@ -22,6 +22,7 @@ const TABLES: &[(&str, &str, Listed)] = &[
     ("docs/catalogs.md", "Status", Listed::All(ReportingKind::Catalog)),
     ("docs/resolutions.md", "Reasons", Listed::All(ReportingKind::Resolution)),
     ("docs/platform-operators.md", "Status", Listed::All(ReportingKind::PlatformOperator)),
+    ("docs/receivers.md", "Status", Listed::All(ReportingKind::Receiver)),
     ("docs/values.md", "Changes", Listed::Some(ReportingKind::BundleDeployment)),
 ];
 

@@ -17,8 +17,8 @@ use tokio::sync::oneshot;
 use crate::{
     CommandError,
     arguments::{
-        content_service::ContentServiceArguments, monitoring::MonitoringArguments, tls::TlsArguments,
-        traces::TracesArguments, values,
+        content_service::ContentServiceArguments, monitoring::MonitoringArguments, receiver::ReceiverArguments,
+        tls::TlsArguments, traces::TracesArguments, values,
     },
     read::{
         cluster::{self, ConnectionOptions},
@@ -29,7 +29,7 @@ use crate::{
 
 /// Run the controller
 ///
-/// Reconciles BundleDeployments, ProvisionerClasses, Catalogs, Resolutions, PlatformOperators and PlatformPolicies until SIGTERM or SIGINT. It then
+/// Reconciles BundleDeployments, ProvisionerClasses, Catalogs, Resolutions, PlatformOperators, PlatformPolicies and Receivers until SIGTERM or SIGINT. It then
 /// finishes the running reconciles and exits with 0; a second signal exits immediately. In a pod it uses the service account of the pod, elsewhere a
 /// kubeconfig.
 #[derive(Debug, clap::Args)]
@@ -113,6 +113,10 @@ pub struct Controller {
     /// Where it answers probes and serves metrics.
     #[command(flatten)]
     pub monitoring: MonitoringArguments,
+
+    /// Where it receives webhooks.
+    #[command(flatten)]
+    pub receiver: ReceiverArguments,
 
     /// What TLS connections may negotiate.
     #[command(flatten)]
@@ -319,6 +323,7 @@ impl Controller {
             advertised_address: self.advertise_address,
             probe_address: self.monitoring.probe_address,
             metrics: self.monitoring.metrics(),
+            receiver: self.receiver.options(),
             tls: self.tls()?,
             follow_tls_profile: self.tls.tls_profile_from.is_some(),
             registries: self.registries()?,

@@ -28,7 +28,7 @@ pub(super) const TAKES: Takes = super::status::TAKES;
 
 /// Show what happened to an object lately, and to the objects that it installed
 ///
-/// Shows the Events about a BundleDeployment, a Resolution, a Catalog, a ProvisionerClass, a PlatformOperator or a PlatformPolicy: problems,
+/// Shows the Events about a BundleDeployment, a Resolution, a Catalog, a ProvisionerClass, a PlatformOperator, a PlatformPolicy or a Receiver: problems,
 /// steps that succeeded, repairs, approvals and warnings. Events that differ only in their time are one row with their number. The API
 /// server keeps Events for an hour, unless it is configured otherwise.
 #[derive(Debug, clap::Args)]
@@ -76,8 +76,13 @@ impl Events {
     /// Prints the Events.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let (kind, name) = (self.name.kind(), self.name.name.as_str());
-        let installs_nothing =
-            matches!(kind, ReportingKind::Catalog | ReportingKind::ProvisionerClass | ReportingKind::PlatformPolicy);
+        let installs_nothing = matches!(
+            kind,
+            ReportingKind::Catalog
+                | ReportingKind::ProvisionerClass
+                | ReportingKind::PlatformPolicy
+                | ReportingKind::Receiver
+        );
         if self.objects && installs_nothing {
             return Err(CommandError::usage(format!("--objects does not go with {}: it installs nothing", self.name))
                 .hint(format!("`chandler events {}` shows the Events about it", self.name)));

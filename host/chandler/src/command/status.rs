@@ -3,7 +3,7 @@
 use std::{process::ExitCode, time::Duration};
 
 use chandler_api::{
-    Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Reason, Remedy, ReportingKind, Resolution,
+    Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Reason, Receiver, Remedy, ReportingKind, Resolution,
 };
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
@@ -45,13 +45,14 @@ pub(super) const TAKES: Takes = Takes::kinds(&[
     ReportingKind::ProvisionerClass,
     ReportingKind::PlatformOperator,
     ReportingKind::PlatformPolicy,
+    ReportingKind::Receiver,
 ]);
 
 /// Show status and suggested actions
 ///
 /// Shows the conditions of a BundleDeployment, its resolved source, provisioner and release, the current health of its objects, and
 /// suggested actions. Of a Resolution it shows the conditions, the members with their states, and what waits. Of a Catalog, a
-/// ProvisionerClass, a PlatformOperator or a PlatformPolicy it shows the conditions, what is in use, and suggested actions.
+/// ProvisionerClass, a PlatformOperator, a PlatformPolicy or a Receiver it shows the conditions, what is in use, and suggested actions.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -109,7 +110,7 @@ impl Status {
     /// Prints the status.
     pub async fn run(&self, terminal: &Terminal) -> Result<ExitCode, CommandError> {
         let (name, kind) = (self.name.name.as_str(), self.name.kind());
-        if self.watch && kind == ReportingKind::PlatformPolicy {
+        if self.watch && matches!(kind, ReportingKind::PlatformPolicy | ReportingKind::Receiver) {
             return Err(CommandError::usage(format!("{} has no rollout to watch", self.name))
                 .hint(format!("the controller accepts or refuses it at once: `chandler status {}`", self.name)));
         }
@@ -133,6 +134,9 @@ impl Status {
             }
             ReportingKind::PlatformPolicy => {
                 self.print(&ReportedStatus::new(&reported::get::<PlatformPolicy>(&client, name).await?))
+            }
+            ReportingKind::Receiver => {
+                self.print(&ReportedStatus::new(&reported::get::<Receiver>(&client, name).await?))
             }
         }
     }
@@ -161,6 +165,9 @@ impl Status {
                 }
                 ReportingKind::PlatformPolicy => {
                     reported::until_settled::<PlatformPolicy>(client, name, namespace, progress, state).await
+                }
+                ReportingKind::Receiver => {
+                    reported::until_settled::<Receiver>(client, name, namespace, progress, state).await
                 }
             }
         };

@@ -2,7 +2,7 @@
 
 use chandler_api::{
     BundleDeployment, Catalog, ChangeApproval, ConditionType, Deletion, OwnKind, PlatformOperator, PlatformPolicy,
-    ProvisionerClass, Resolution, find_condition,
+    ProvisionerClass, Receiver, Resolution, find_condition,
 };
 use chandler_controller::options::LEASE;
 use chandler_core::ObjectKey;
@@ -100,6 +100,7 @@ pub fn resource(kind: OwnKind) -> ApiResource {
         OwnKind::Resolution => ApiResource::erase::<Resolution>(&()),
         OwnKind::PlatformOperator => ApiResource::erase::<PlatformOperator>(&()),
         OwnKind::PlatformPolicy => ApiResource::erase::<PlatformPolicy>(&()),
+        OwnKind::Receiver => ApiResource::erase::<Receiver>(&()),
     }
 }
 

@@ -4,6 +4,7 @@ mod bundle_deployment;
 mod catalog;
 mod platform;
 mod provisioner_class;
+mod receiver;
 mod resolution;
 
 use chandler_api::{Reason, Remedy, ReportingKind};
@@ -27,6 +28,7 @@ pub fn advice(reason: Reason, subject: &Subject<'_>) -> Option<String> {
         ReportingKind::Resolution => resolution::advice(reason, subject).or_else(|| copied(reason, subject)),
         ReportingKind::PlatformOperator => platform::of_operator(reason, name).or_else(|| copied(reason, subject)),
         ReportingKind::PlatformPolicy => platform::of_policy(reason, name),
+        ReportingKind::Receiver => receiver::advice(reason, name),
     }
 }
 

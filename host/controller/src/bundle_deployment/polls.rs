@@ -17,7 +17,7 @@ use crate::signals::Signal;
 
 /// How many sources are polled at the same time: enough that unresponsive servers leave room for the others, since few requests to one
 /// server run at once.
-const CONCURRENCY: usize = 64;
+pub(super) const CONCURRENCY: usize = 64;
 /// The least time between two rounds.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -43,7 +43,7 @@ pub(crate) async fn run(preparer: &Preparer) {
 }
 
 /// Polls one source. Returns whether its BundleDeployment must be reconciled.
-async fn poll(name: &str, asked: &Resolution, preparer: &Preparer) -> bool {
+pub(super) async fn poll(name: &str, asked: &Resolution, preparer: &Preparer) -> bool {
     let resolutions = &preparer.memory.resolutions;
     if !is_wanted(name, asked, preparer) {
         resolutions.renew(name, asked, None);
@@ -53,7 +53,7 @@ async fn poll(name: &str, asked: &Resolution, preparer: &Preparer) -> bool {
 }
 
 /// On whose behalf the source of a BundleDeployment is polled. A BundleDeployment that is gone is not polled.
-fn requester_of(name: &str, preparer: &Preparer) -> Requester {
+pub(super) fn requester_of(name: &str, preparer: &Preparer) -> Requester {
     let deployment = preparer.deployments.get(name);
     deployment
         .map_or_else(Requester::controller, |deployment| requester(&deployment, &preparer.cluster.options.accounts))
@@ -67,7 +67,7 @@ fn is_wanted(name: &str, asked: &Resolution, preparer: &Preparer) -> bool {
 }
 
 /// Whether a BundleDeployment has this source, and is neither suspended nor refused because it names no ServiceAccount.
-fn wants(deployment: &BundleDeployment, source: &Source, policy: &AccountPolicy) -> bool {
+pub(super) fn wants(deployment: &BundleDeployment, source: &Source, policy: &AccountPolicy) -> bool {
     let installed = !deployment.spec.suspend && account(deployment, policy).is_ok();
     installed && Source::parse(&deployment.spec.source).is_ok_and(|current| current == *source)
 }

@@ -224,8 +224,9 @@ impl Reconciler for Catalogs {
             return Ok(Report::nothing());
         }
         let before = self.states.digest_in_use(&name);
+        let again = self.states.take_asked(&name) || status::request(catalog).is_some();
         let outcome = tokio::select! {
-            outcome = self.poll(catalog, status::request(catalog).is_some()) => outcome,
+            outcome = self.poll(catalog, again) => outcome,
             // Fetching files may take minutes. The watch has requested the reconcile of the newer spec, if there is one.
             () = self.generations.newer_than(catalog) => return Ok(self.superseded(catalog)),
         };

@@ -15,7 +15,7 @@ use super::status::Failed;
 use crate::signals::{Signal, Subscriber};
 
 /// A Catalog that may not decode.
-pub(super) type Guarded = chandler_runtime::Guarded<Catalog>;
+pub(crate) type Guarded = chandler_runtime::Guarded<Catalog>;
 
 /// The content whose index is in use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,8 @@ pub(crate) struct CatalogStates {
     /// Catalogs of OLM, which no watch of this controller's kinds delivers.
     foreign: Mutex<BTreeMap<String, Foreign>>,
     known: Mutex<BTreeMap<String, Known>>,
+    /// Catalogs whose source is resolved at the next reconcile even if its interval has not passed.
+    asked: Mutex<BTreeSet<String>>,
 }
 
 /// A catalog of OLM.
@@ -77,7 +79,24 @@ impl CatalogStates {
     /// The Catalogs that this reflector watches. Nothing is known about them yet.
     pub(crate) fn new(reflector: &Reflector<Catalog>) -> Self {
         let (objects, triggers) = (reflector.cache(), reflector.triggers());
-        Self { objects, triggers, foreign: Mutex::default(), known: Mutex::default() }
+        Self { objects, triggers, foreign: Mutex::default(), known: Mutex::default(), asked: Mutex::default() }
+    }
+
+    /// Every Catalog of the watch.
+    pub(crate) fn objects(&self) -> &Cache<Guarded> {
+        &self.objects
+    }
+
+    /// Requests that the source of a Catalog is resolved at once.
+    pub(crate) fn ask(&self, name: &str) {
+        self.asked.lock().insert(name.to_owned());
+        // A trigger without a receiver means that the controller is stopping.
+        let _ = self.triggers.send(ObjectRef::new(name));
+    }
+
+    /// Whether the source was to be resolved at once. It was, for the caller.
+    pub(super) fn take_asked(&self, name: &str) -> bool {
+        self.asked.lock().remove(name)
     }
 
     /// Waits for the first list of the Catalogs. False means that the controller is stopping.
@@ -201,6 +220,7 @@ impl CatalogStates {
     /// Forgets a Catalog.
     pub(super) fn forget(&self, name: &str) {
         self.lock().remove(name);
+        self.asked.lock().remove(name);
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     ManifestsError, NAMESPACE, Profile,
     condition::{self, Condition},
-    deployment::{CACHE, CONTENT, CONTENT_PORT, METRICS, METRICS_PORT, PROBES, SCC},
+    deployment::{CACHE, CONTENT, CONTENT_PORT, METRICS, METRICS_PORT, PROBES, RECEIVER, RECEIVER_PORT, SCC},
     yaml::yaml,
 };
 
@@ -81,9 +81,11 @@ fn edit_container(object: &mut Value, holes: &mut Holes) -> Result<(), Manifests
     let mut kept = ports.cloned().unwrap_or_default();
     kept.retain(|port| port.get("name").and_then(Value::as_str) != Some(METRICS));
     let mut lines = member("ports", &Value::Array(kept))?.trim_end().to_owned();
-    for (condition, name, port) in
-        [(condition::METRICS, METRICS, METRICS_PORT), (condition::CONTENT, CONTENT, CONTENT_PORT)]
-    {
+    for (condition, name, port) in [
+        (condition::METRICS, METRICS, METRICS_PORT),
+        (condition::CONTENT, CONTENT, CONTENT_PORT),
+        (condition::RECEIVER, RECEIVER, RECEIVER_PORT),
+    ] {
         let port = format!("- containerPort: {port}\n  name: {name}");
         lines = format!("{lines}\n{}", selected(condition, &port));
     }
@@ -101,6 +103,8 @@ fn arguments() -> String {
     lines.push(selected(condition::METRICS, &metrics));
     lines.push(when("with .Values.metrics.tlsSecret", "- --metrics-tls-secret={{ . }}", None));
     lines.push(selected(condition::CONTENT, &format!("- --content-address=0.0.0.0:{CONTENT_PORT}")));
+    lines.push(selected(condition::RECEIVER, &format!("- --receiver-address=0.0.0.0:{RECEIVER_PORT}")));
+    lines.push(when("with .Values.receiver.tlsSecret", "- --receiver-tls-secret={{ . }}", None));
     let elsewhere = format!("if ne .Release.Namespace \"{NAMESPACE}\"");
     lines.push(when(&elsewhere, "- --system-namespace={{ .Release.Namespace }}", None));
     for (profile, condition) in

@@ -9,7 +9,7 @@ use crate::{
     ManifestsError,
     adapt::replace,
     condition,
-    deployment::{CONTENT_PORT, METRICS_PORT},
+    deployment::{CONTENT_PORT, METRICS_PORT, RECEIVER_PORT},
     yaml::yaml,
 };
 
@@ -54,8 +54,10 @@ fn ports() -> String {
         let lines = format!("  - port: {port}\n    protocol: TCP");
         when(&format!("if {}", condition.template), &lines, None)
     };
-    let ports = [port(condition::METRICS, METRICS_PORT), port(condition::CONTENT, CONTENT_PORT)].join("\n");
-    let any = format!("if or {} {}", condition::METRICS.template, condition::CONTENT.template);
+    let served =
+        [(condition::METRICS, METRICS_PORT), (condition::CONTENT, CONTENT_PORT), (condition::RECEIVER, RECEIVER_PORT)];
+    let ports = served.map(|(condition, number)| port(condition, number)).join("\n");
+    let any = format!("if or {}", served.map(|(condition, _)| condition.template).join(" "));
     when(&any, &format!("ingress:\n- ports:\n{ports}"), Some("ingress: []"))
 }
 

@@ -23,6 +23,7 @@ fn the_exposition_has_what_was_measured() {
     metrics.repaired(true, 2);
     metrics.answered(ResolverOutcome::Refused, Duration::from_millis(7), 50);
     metrics.renewed("failed");
+    metrics.webhook("accepted");
     metrics.read_state_with(|| State {
         objects: vec![("BundleDeployment", 2)],
         conditions: vec![(

@@ -237,6 +237,12 @@ fn objects_that_affect_other_users_require_all_permissions() {
             ),
         ),
         (
+            json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "Receiver", "metadata": {"name": "pushes"},
+                   "spec": {"type": "github", "secretRef": {"name": "pushes"},
+                            "resources": [{"kind": "BundleDeployment", "name": "*"}]}}),
+            all_permissions("Receiver.chandler.dev pushes decides when the sources of other users are polled"),
+        ),
+        (
             object("chandler.dev/v1alpha1", "Catalog", None, "vendor"),
             all_permissions(
                 "Catalog.chandler.dev vendor has a spec that cannot be decoded, so what it does is unknown",

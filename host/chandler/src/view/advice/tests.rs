@@ -30,6 +30,10 @@ const FOREIGN: &[(ReportingKind, &[&str])] = &[
         ReportingKind::PlatformPolicy,
         &["BundleDeployment", "spec.source", "spec.image", "spec.config", "ProvisionerClass", "Catalog", "Resolution"],
     ),
+    (
+        ReportingKind::Receiver,
+        &["spec.source", "spec.image", "spec.config", "ProvisionerClass", "Resolution", "Platform"],
+    ),
 ];
 
 /// Every pair of a kind and a reason that it reports.

@@ -1,7 +1,7 @@
 //! The fields of each kind that are shown.
 
 use chandler_api::{
-    BundleSource, Catalog, CatalogContents, Component, PlatformOperator, PlatformPolicy, ProvisionerClass,
+    BundleSource, Catalog, CatalogContents, Component, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver,
     provisioner_class::UpdatePolicy,
 };
 use serde::Serialize;
@@ -81,6 +81,21 @@ pub enum Details {
         /// The number of constraints.
         constraints: usize,
     },
+    /// A Receiver.
+    Receiver {
+        /// Who sends the requests.
+        sender: &'static str,
+        /// The events that count; empty for all.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        events: Vec<String>,
+        /// The Secret with the token.
+        secret: String,
+        /// Whether requests are refused.
+        suspend: bool,
+        /// The path of the requests.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        webhook_path: Option<String>,
+    },
 }
 
 pub(super) fn of_catalog(catalog: &Catalog) -> Details {
@@ -124,6 +139,17 @@ pub(super) fn of_policy(policy: &PlatformPolicy) -> Details {
         packages: packages.map(|packages| packages.iter().map(|package| package.name.clone()).collect()),
         require_platform_property: policy.spec.require_platform_property,
         constraints: policy.spec.constraints.len(),
+    }
+}
+
+pub(super) fn of_receiver(receiver: &Receiver) -> Details {
+    let spec = receiver.spec.clone();
+    Details::Receiver {
+        sender: spec.kind.as_str(),
+        events: spec.events,
+        secret: spec.secret_ref.name,
+        suspend: spec.suspend,
+        webhook_path: receiver.status.as_ref().and_then(|status| status.webhook_path.clone()),
     }
 }
 
@@ -228,6 +254,13 @@ impl Details {
                     ("constraints", Some(constraints.to_string()).filter(|_| *constraints > 0)),
                 ]
             }
+            Self::Receiver { sender, events, secret, suspend, webhook_path } => vec![
+                ("type", Some((*sender).to_owned())),
+                ("events", Some(events.join(", ")).filter(|_| !events.is_empty())),
+                ("path", webhook_path.clone()),
+                ("token", Some(format!("Secret {secret}"))),
+                ("suspended", suspend.then(|| "all requests are refused".to_owned())),
+            ],
         };
         rows.into_iter().filter_map(|(label, value)| Some((label, value?))).collect()
     }

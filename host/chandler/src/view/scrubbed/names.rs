@@ -28,9 +28,12 @@ const ENDS: [&str; 3] = ["pwd", "pass", "auth"];
 const HARMLESS: [&str; 9] =
     ["name", "namespace", "ref", "seconds", "pullsecret", "pullsecrets", "path", "policy", "count"];
 
+/// The path of a Receiver, which is all that some of its senders prove.
+const WEBHOOK_PATH: &str = "webhookpath";
+
 /// Whether the value of a member, a variable, a header or a flag with this name is a secret.
 pub(super) fn is_telling(name: &str) -> bool {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
     let is_secret = PARTS.iter().any(|part| plain.contains(part)) || ENDS.iter().any(|end| plain.ends_with(end));
-    is_secret && !HARMLESS.iter().any(|end| plain.ends_with(end))
+    plain == WEBHOOK_PATH || is_secret && !HARMLESS.iter().any(|end| plain.ends_with(end))
 }

@@ -1,0 +1,30 @@
+//! The address of the requests.
+
+use std::{convert::Infallible, sync::Arc};
+
+use chandler_runtime::Shutdown;
+use chandler_serve::{Hooks, ReceiverListener, ServeError};
+use chandler_tls::TlsSettings;
+use tokio::sync::watch;
+
+use super::Webhooks;
+use crate::cluster::Cluster;
+
+/// Receives webhooks until shutdown, if the options name an address, and then waits for the reconciles in progress. Completes only with a
+/// failure.
+pub(crate) async fn listen(
+    cluster: Arc<Cluster>,
+    webhooks: Arc<Webhooks>,
+    tls: watch::Receiver<TlsSettings>,
+    shutdown: Shutdown,
+) -> Result<Infallible, ServeError> {
+    if let Some(options) = cluster.options.receiver.clone() {
+        let listener = ReceiverListener::bind(options, &cluster.options.system_namespace)?;
+        // Before the watches have delivered them, a request would concern nothing. An error means that the controller is stopping.
+        if webhooks.ready().await {
+            let hooks: Arc<dyn Hooks> = webhooks;
+            listener.serve(cluster.client.clone(), hooks, tls, shutdown).await?;
+        }
+    }
+    std::future::pending().await
+}

@@ -1,0 +1,3 @@
+//! The tests of this crate that use its interface only.
+
+mod payloads;

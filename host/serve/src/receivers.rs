@@ -1,0 +1,266 @@
+//! Webhooks of registries and git servers: requests for Receivers, on an address of their own.
+//!
+//! A request is authentic if it has the path of a Receiver, and the signature or the token that its type demands. No answer has a body, and no
+//! answer before that tells more than whether the path is known, which cannot be guessed. Nothing in a request is logged or stored.
+//!
+//! A request that is repeated has sources polled again, within the limit for each Receiver: it changes nothing else, so that nothing is
+//! needed against replays.
+
+use std::{
+    future::Future,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{DefaultBodyLimit, Request, State},
+    response::{IntoResponse as _, Response},
+};
+use chandler_api::ReceiverType;
+use chandler_receivers::{Bucket, Named, Token, is_authentic, read};
+use chandler_tls::TlsSettings;
+use http::{
+    HeaderValue, Method, StatusCode,
+    header::{CONTENT_LENGTH, RETRY_AFTER},
+};
+use kube::Client;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, watch};
+
+use crate::{ServeError, certificate, https, server};
+
+/// The most bytes of a body.
+pub const BODY_BYTES: usize = 1 << 20;
+/// How long a sender may take for the body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The most requests at a time, and for one Receiver.
+const REQUESTS: usize = 64;
+const REQUESTS_OF_ONE: usize = 8;
+
+/// Where webhooks are received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceiverOptions {
+    /// The address to listen on.
+    pub address: SocketAddr,
+    /// The name of the Service of the cluster in front of it, for the certificate. Default `chandler-receiver`.
+    pub service: String,
+    /// A Secret of type `kubernetes.io/tls` in the system namespace. Default: certificates are made.
+    pub tls_secret: Option<String>,
+}
+
+/// The Receivers that accept or refuse requests, and what they wake.
+pub trait Hooks: Send + Sync {
+    /// The Receiver with this path, in a time that does not depend on how much of it is right.
+    fn find(&self, path: &str) -> Option<Arc<Hook>>;
+    /// Requests a poll of each source that a request to the Receiver concerns. Returns how many.
+    fn wake(&self, hook: &Hook, named: &Named) -> usize;
+    /// A request was answered with this outcome, one of a few words.
+    fn answered(&self, outcome: &'static str);
+}
+
+/// One Receiver.
+#[derive(Debug)]
+pub struct Hook {
+    /// The name of the Receiver.
+    pub name: String,
+    /// Who sends the requests.
+    pub kind: ReceiverType,
+    /// The token.
+    pub token: Token,
+    /// The events that count; empty for all.
+    pub events: Vec<String>,
+    /// Whether all requests are refused.
+    pub suspended: bool,
+    limits: Limits,
+}
+
+#[derive(Debug)]
+struct Limits {
+    began: Instant,
+    bucket: Mutex<Bucket>,
+    requests: Semaphore,
+}
+
+impl Hook {
+    /// A Receiver without requests so far.
+    pub fn new(name: String, kind: ReceiverType, token: Token, events: Vec<String>, suspended: bool) -> Self {
+        let requests = Semaphore::new(REQUESTS_OF_ONE);
+        let limits = Limits { began: Instant::now(), bucket: Mutex::default(), requests };
+        Self { name, kind, token, events, suspended, limits }
+    }
+
+    fn take(&self) -> Result<(), Duration> {
+        self.limits.bucket.lock().take(self.limits.began.elapsed())
+    }
+}
+
+/// How a request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// So many sources are polled.
+    Accepted(usize),
+    /// An event that does not count.
+    Ignored,
+    /// The path of no Receiver.
+    Unknown,
+    Suspended,
+    Unauthenticated,
+    Malformed,
+    TooLarge,
+    Slow,
+    /// The Receiver had enough requests for now; there is room after this time.
+    Limited(Duration),
+    /// Too many requests are under way.
+    Busy,
+}
+
+impl Outcome {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Accepted(_) => "accepted",
+            Self::Ignored => "ignored",
+            Self::Unknown => "unknown",
+            Self::Suspended => "suspended",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Malformed => "malformed",
+            Self::TooLarge => "too-large",
+            Self::Slow => "slow",
+            Self::Limited(_) => "limited",
+            Self::Busy => "busy",
+        }
+    }
+
+    fn response(self) -> Response {
+        let (status, retry_after) = match self {
+            Self::Accepted(_) => (StatusCode::ACCEPTED, None),
+            Self::Ignored => (StatusCode::OK, None),
+            Self::Unknown => (StatusCode::NOT_FOUND, None),
+            Self::Suspended => (StatusCode::FORBIDDEN, None),
+            Self::Unauthenticated => (StatusCode::UNAUTHORIZED, None),
+            Self::Malformed => (StatusCode::BAD_REQUEST, None),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, None),
+            Self::Slow => (StatusCode::REQUEST_TIMEOUT, None),
+            Self::Limited(after) => (StatusCode::TOO_MANY_REQUESTS, Some(after)),
+            Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, Some(Duration::from_secs(1))),
+        };
+        let mut response = status.into_response();
+        if let Some(after) = retry_after {
+            let seconds = after.as_secs().saturating_add(u64::from(after.subsec_nanos() > 0));
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+/// What the requests share.
+struct Service {
+    hooks: Arc<dyn Hooks>,
+    requests: Semaphore,
+}
+
+/// All paths, for these Receivers.
+pub fn router(hooks: Arc<dyn Hooks>) -> Router {
+    let service = Arc::new(Service { hooks, requests: Semaphore::new(REQUESTS) });
+    // The limit is checked where the body is read.
+    Router::new().fallback(receive).layer(DefaultBodyLimit::disable()).with_state(service)
+}
+
+async fn receive(State(service): State<Arc<Service>>, request: Request) -> Response {
+    let hook = service.hooks.find(request.uri().path()).filter(|_| request.method() == Method::POST);
+    let outcome = match (&hook, service.requests.try_acquire()) {
+        (None, _) => Outcome::Unknown,
+        (Some(_), Err(_)) => Outcome::Busy,
+        (Some(hook), Ok(_place)) => answer(&service, hook, request).await,
+    };
+    service.hooks.answered(outcome.name());
+    match (&hook, outcome) {
+        // Anyone who reaches the address causes these.
+        (None, _) => tracing::debug!(outcome = outcome.name(), "a webhook was refused"),
+        (Some(hook), Outcome::Accepted(polled)) => {
+            tracing::info!(receiver = hook.name, polled, "a webhook was accepted");
+        }
+        (Some(hook), outcome) => {
+            tracing::info!(receiver = hook.name, outcome = outcome.name(), "a webhook polls nothing")
+        }
+    }
+    outcome.response()
+}
+
+async fn answer(service: &Service, hook: &Hook, request: Request) -> Outcome {
+    let Ok(_place) = hook.limits.requests.try_acquire() else { return Outcome::Busy };
+    if hook.suspended {
+        return Outcome::Suspended;
+    }
+    let (head, body) = request.into_parts();
+    let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > BODY_BYTES as u64) {
+        return Outcome::TooLarge;
+    }
+    let body = match tokio::time::timeout(BODY_TIMEOUT, collected(body)).await {
+        Ok(Some(body)) => body,
+        Ok(None) => return Outcome::TooLarge,
+        Err(_) => return Outcome::Slow,
+    };
+    if !is_authentic(hook.kind, &hook.token, &head.headers, &body) {
+        return Outcome::Unauthenticated;
+    }
+    let named = match read(hook.kind, &head.headers, &body, &hook.events) {
+        Ok(Named::Nothing) => return Outcome::Ignored,
+        Ok(named) => named,
+        Err(_) => return Outcome::Malformed,
+    };
+    match hook.take() {
+        Ok(()) => Outcome::Accepted(service.hooks.wake(hook, &named)),
+        Err(after) => Outcome::Limited(after),
+    }
+}
+
+/// The body; `None` if it is too large, or the connection ended.
+async fn collected(body: Body) -> Option<bytes::Bytes> {
+    axum::body::to_bytes(body, BODY_BYTES).await.ok()
+}
+
+/// A bound address, on which nothing is received yet.
+#[derive(Debug)]
+pub struct ReceiverListener {
+    socket: TcpListener,
+    options: ReceiverOptions,
+    namespace: String,
+}
+
+impl ReceiverListener {
+    /// Binds the address. `namespace` is the system namespace.
+    ///
+    /// # Errors
+    /// The address is in use, or may not be used.
+    pub fn bind(options: ReceiverOptions, namespace: &str) -> Result<Self, ServeError> {
+        Ok(Self { socket: server::bind("webhooks", options.address)?, options, namespace: namespace.to_owned() })
+    }
+
+    /// Receives requests until `shutdown` completes. `client` reads the Secret with the certificate, and `tls` is what connections may
+    /// negotiate.
+    ///
+    /// # Errors
+    /// Connections cannot be accepted.
+    pub async fn serve(
+        self,
+        client: Client,
+        hooks: Arc<dyn Hooks>,
+        tls: watch::Receiver<TlsSettings>,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        let (secret, names) =
+            (self.options.tls_secret.as_deref(), https::names(&self.options.service, &self.namespace));
+        let certificates = certificate::of_service(&client, &self.namespace, secret, names);
+        let url = format!("https://{}", self.options.address);
+        let serving = https::Serving { socket: self.socket, what: "webhooks", url, tls };
+        let serving = serving.run(router(hooks), certificates, None, shutdown);
+        serving.await.map_err(|source| ServeError::Accept { what: "webhooks", source })
+    }
+}
+
+#[cfg(test)]
+mod tests;

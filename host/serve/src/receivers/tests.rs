@@ -1,0 +1,133 @@
+use chandler_receivers::{Repository, bucket::PER_MINUTE};
+use http::{Request, header::AUTHORIZATION};
+use tower::ServiceExt as _;
+
+use super::*;
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+const PUSH: &str = r#"{"events":[{"action":"push","target":{"repository":"team/shop"}}]}"#;
+
+/// One Receiver, and what was asked of it.
+struct Fixed {
+    hook: Arc<Hook>,
+    woken: Mutex<Vec<Named>>,
+    outcomes: Mutex<Vec<&'static str>>,
+}
+
+impl Fixed {
+    fn new(kind: ReceiverType, suspended: bool) -> Arc<Self> {
+        let hook = Hook::new("pushes".to_owned(), kind, token(), Vec::new(), suspended);
+        Arc::new(Self { hook: Arc::new(hook), woken: Mutex::default(), outcomes: Mutex::default() })
+    }
+}
+
+fn token() -> Token {
+    Token::new(TOKEN.as_bytes()).unwrap()
+}
+
+impl Hooks for Fixed {
+    fn find(&self, path: &str) -> Option<Arc<Hook>> {
+        (path == self.hook.token.path(&self.hook.name)).then(|| Arc::clone(&self.hook))
+    }
+
+    fn wake(&self, _: &Hook, named: &Named) -> usize {
+        self.woken.lock().push(named.clone());
+        1
+    }
+
+    fn answered(&self, outcome: &'static str) {
+        self.outcomes.lock().push(outcome);
+    }
+}
+
+async fn send(hooks: &Arc<Fixed>, request: Request<Body>) -> (StatusCode, Option<String>) {
+    let hooks: Arc<dyn Hooks> = Arc::<Fixed>::clone(hooks);
+    let response = router(hooks).oneshot(request).await.unwrap();
+    let retry = response.headers().get(RETRY_AFTER).map(|value| value.to_str().unwrap().to_owned());
+    let status = response.status();
+    let body = axum::body::to_bytes(response.into_body(), 1).await.unwrap();
+    assert!(body.is_empty(), "{status} has no body");
+    (status, retry)
+}
+
+fn request(token_sent: &str, body: impl Into<Body>) -> Request<Body> {
+    let path = token().path("pushes");
+    Request::post(path).header(AUTHORIZATION, format!("Bearer {token_sent}")).body(body.into()).unwrap()
+}
+
+#[tokio::test]
+async fn a_request_is_answered_by_what_it_is_and_without_a_body() {
+    let hooks = Fixed::new(ReceiverType::Distribution, false);
+    let other = TOKEN.replace('0', "1");
+    let elsewhere = Request::post("/hooks/0").header(AUTHORIZATION, TOKEN).body(Body::from(PUSH)).unwrap();
+    let get = Request::get(token().path("pushes")).header(AUTHORIZATION, TOKEN).body(Body::empty()).unwrap();
+    let pull = PUSH.replace("push", "pull");
+    for (request, expected, outcome) in [
+        (request(TOKEN, PUSH), StatusCode::ACCEPTED, "accepted"),
+        (request(&other, PUSH), StatusCode::UNAUTHORIZED, "unauthenticated"),
+        (request(&other, "{"), StatusCode::UNAUTHORIZED, "unauthenticated"),
+        (request(TOKEN, "{"), StatusCode::BAD_REQUEST, "malformed"),
+        (request(TOKEN, pull), StatusCode::OK, "ignored"),
+        (request(TOKEN, vec![b' '; BODY_BYTES + 1]), StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
+        (elsewhere, StatusCode::NOT_FOUND, "unknown"),
+        (get, StatusCode::NOT_FOUND, "unknown"),
+    ] {
+        assert_eq!(send(&hooks, request).await, (expected, None), "{outcome}");
+        assert_eq!(hooks.outcomes.lock().pop(), Some(outcome));
+    }
+    let shop = Repository::of_path("team/shop").unwrap();
+    assert_eq!(*hooks.woken.lock(), [Named::Repositories([shop].into())], "only one woke something");
+}
+
+#[tokio::test]
+async fn a_length_that_is_announced_is_refused_before_the_body_is_read() {
+    let hooks = Fixed::new(ReceiverType::Distribution, false);
+    let never = Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>());
+    let mut request = request(TOKEN, never);
+    request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(BODY_BYTES as u64 + 1));
+    assert_eq!(send(&hooks, request).await.0, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_that_is_too_slow_is_refused() {
+    let hooks = Fixed::new(ReceiverType::Distribution, false);
+    let never = Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>());
+    assert_eq!(send(&hooks, request(TOKEN, never)).await.0, StatusCode::REQUEST_TIMEOUT);
+}
+
+#[tokio::test]
+async fn a_suspended_receiver_refuses_everything() {
+    let hooks = Fixed::new(ReceiverType::Distribution, true);
+    assert_eq!(send(&hooks, request(TOKEN, PUSH)).await.0, StatusCode::FORBIDDEN);
+    assert!(hooks.woken.lock().is_empty());
+}
+
+#[tokio::test]
+async fn a_receiver_wakes_so_often_in_a_minute_and_forgeries_do_not_count() {
+    let hooks = Fixed::new(ReceiverType::Distribution, false);
+    for _ in 0..PER_MINUTE {
+        let forged = send(&hooks, request("another token of thirty-two bytes", PUSH)).await;
+        assert_eq!(forged.0, StatusCode::UNAUTHORIZED);
+    }
+    let mut limited = None;
+    for _ in 0..=2 * PER_MINUTE {
+        let answer = send(&hooks, request(TOKEN, PUSH)).await;
+        if answer.0 == StatusCode::TOO_MANY_REQUESTS {
+            limited = answer.1;
+            break;
+        }
+        assert_eq!(answer.0, StatusCode::ACCEPTED);
+    }
+    assert_eq!(limited.as_deref(), Some("1"));
+    assert!(hooks.woken.lock().len() >= PER_MINUTE as usize);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_do_not_end_leave_room_for_other_receivers_only() {
+    let hooks = Fixed::new(ReceiverType::Distribution, false);
+    let places: Vec<_> = (0..REQUESTS_OF_ONE).map(|_| hooks.hook.limits.requests.try_acquire().unwrap()).collect();
+    let (status, retry) = send(&hooks, request(TOKEN, PUSH)).await;
+    assert_eq!((status, retry.as_deref()), (StatusCode::SERVICE_UNAVAILABLE, Some("1")));
+    drop(places);
+    assert_eq!(send(&hooks, request(TOKEN, PUSH)).await.0, StatusCode::ACCEPTED);
+}
