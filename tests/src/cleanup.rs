@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, fmt::Debug, time::Duration};
 
 use chandler_api::{
-    BundleDeployment, Catalog, ClusterOperator, PlatformOperator, PlatformPolicy, ProvisionerClass, Resolution,
+    Alert, BundleDeployment, Catalog, ClusterOperator, PlatformOperator, PlatformPolicy, ProvisionerClass, Resolution,
 };
 use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings, Options};
 use futures::future::Either;
@@ -41,6 +41,7 @@ pub const PATIENCE: Duration = Duration::from_mins(1);
 pub async fn remove(client: &Client, runs: &BTreeSet<Run>, patience: Duration) -> Vec<String> {
     // While one is invalid, nothing is uninstalled.
     delete_all::<PlatformPolicy>(client, runs).await;
+    delete_all::<Alert>(client, runs).await;
     // Their controller would create their Resolution, and the BundleDeployments of sets, again.
     delete_and_free::<PlatformOperator>(client, runs, patience).await;
     delete_and_free::<Resolution>(client, runs, patience).await;
@@ -162,6 +163,7 @@ pub async fn killed_runs(client: &Client, now: Timestamp) -> BTreeSet<Run> {
     runs.extend(left_over::<Resolution>(client, now).await);
     runs.extend(left_over::<PlatformOperator>(client, now).await);
     runs.extend(left_over::<PlatformPolicy>(client, now).await);
+    runs.extend(left_over::<Alert>(client, now).await);
     runs.extend(left_over::<ClusterOperator>(client, now).await);
     runs.extend(left_over::<ClusterRoleBinding>(client, now).await);
     runs.extend(left_over::<ClusterRole>(client, now).await);

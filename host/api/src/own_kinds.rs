@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use kube::Resource;
 
 use crate::{
-    BundleDeployment, Catalog, ChangeApproval, PlatformOperator, PlatformPolicy, ProvisionerClass, Resolution,
+    Alert, BundleDeployment, Catalog, ChangeApproval, PlatformOperator, PlatformPolicy, ProvisionerClass, Resolution,
 };
 
 macro_rules! own_kinds {
@@ -57,6 +57,8 @@ own_kinds! {
     PlatformOperator,
     /// [`PlatformPolicy`]
     PlatformPolicy,
+    /// [`Alert`]
+    Alert,
 }
 
 impl OwnKind {

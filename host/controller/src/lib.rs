@@ -1,4 +1,4 @@
-//! The reconcilers of BundleDeployments, ProvisionerClasses, Catalogs, Resolutions, PlatformOperators and PlatformPolicies.
+//! The reconcilers of BundleDeployments, ProvisionerClasses, Catalogs, Resolutions, PlatformOperators, PlatformPolicies and Alerts.
 //!
 //! A reconcile of a BundleDeployment is one line: source, digest, tree, provisioner, release, rollout, status. Each step returns a
 //! value; the assessment of `bundle_deployment` collects them as plain data. One pure function derives the status from it, and the
@@ -15,6 +15,7 @@
 //! | `decision_maps` | the sets that other resolvers decide, in ConfigMaps |
 //! | `platform_operator` | the reconciler of PlatformOperators |
 //! | `platform_policy` | the reconciler of PlatformPolicies |
+//! | `alert` | Alerts: notifications to servers outside of the cluster |
 //! | `cluster_operator` | the ClusterOperators that report PlatformOperators and the controller to OpenShift |
 //! | `cluster` | the API server and the options, which all reconcilers share |
 //! | `deployments` | the BundleDeployments as their watch last delivered them |
@@ -40,6 +41,7 @@
 
 mod absent;
 mod account_grant;
+mod alert;
 mod bundle_deployment;
 mod capacities;
 mod catalog;

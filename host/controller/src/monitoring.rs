@@ -9,7 +9,7 @@ use std::{
 };
 
 use chandler_api::{
-    BundleDeployment, BundleSource, Catalog, ConditionStatus, ConditionType, PlatformOperator, PlatformPolicy,
+    Alert, BundleDeployment, BundleSource, Catalog, ConditionStatus, ConditionType, PlatformOperator, PlatformPolicy,
     ProvisionerClass, Resolution, find_condition,
 };
 use chandler_client::{Observer, measured, traced};
@@ -134,6 +134,7 @@ pub(crate) struct Objects {
     pub(crate) resolutions: Cache<Guarded<Resolution>>,
     pub(crate) operators: Cache<Guarded<PlatformOperator>>,
     pub(crate) policies: Cache<Guarded<PlatformPolicy>>,
+    pub(crate) alerts: Cache<Guarded<Alert>>,
 }
 
 impl Objects {
@@ -145,6 +146,7 @@ impl Objects {
             && self.resolutions.ready().await
             && self.operators.ready().await
             && self.policies.ready().await
+            && self.alerts.ready().await
     }
 
     /// What the controller holds now.
@@ -163,6 +165,7 @@ impl Objects {
         counts.add(&self.resolutions, |object| conditions(object.status.as_ref().map(|status| &status.conditions)));
         counts.add(&self.operators, |object| conditions(object.status.as_ref().map(|status| &status.conditions)));
         counts.add(&self.policies, |object| conditions(object.status.as_ref().map(|status| &status.conditions)));
+        counts.add(&self.alerts, |object| conditions(object.status.as_ref().map(|status| &status.conditions)));
         let statistics = engine.statistics();
         State {
             objects: counts.objects,

@@ -52,6 +52,8 @@ names! {
         PlatformOperator,
         /// `chandler.dev` PlatformPolicy.
         PlatformPolicy,
+        /// `chandler.dev` Alert.
+        Alert,
     }
 }
 
@@ -258,6 +260,18 @@ reasons! {
         /// The controller reads the policy with another name.
         PolicyNotUsed => User,
     }
+    [Alert] {
+        /// Notifications are sent.
+        NotificationsSent => Nothing,
+        /// The URL is not one that notifications may be sent to.
+        EndpointInvalid => User,
+        /// The Secret does not exist, or a key is missing or invalid.
+        EndpointSecretInvalid => Requirement,
+        /// The server did not accept the last notification.
+        DeliveryFailed => TimeOrAction,
+        /// There are more Alerts than the controller sends notifications for.
+        TooManyAlerts => Administrator,
+    }
     [BundleDeployment, ProvisionerClass] {
         /// The class exists, but its component is not usable.
         ProvisionerNotReady => TimeOrAction,
@@ -310,7 +324,7 @@ reasons! {
         /// The controller lacks permissions that the release needs.
         Forbidden => Requirement,
     }
-    [BundleDeployment, Catalog, Resolution] {
+    [BundleDeployment, Catalog, Resolution, Alert] {
         /// The spec suspends the object.
         Suspended => User,
     }
@@ -342,8 +356,8 @@ mod tests {
 
     #[test]
     fn a_kind_is_in_the_groups_of_its_reasons_and_copies_only_from_bundle_deployments() {
-        use ReportingKind::{BundleDeployment, Catalog, PlatformOperator, ProvisionerClass, Resolution};
-        assert_eq!(Reason::Suspended.kinds(), [BundleDeployment, Catalog, Resolution]);
+        use ReportingKind::{Alert, BundleDeployment, Catalog, PlatformOperator, ProvisionerClass, Resolution};
+        assert_eq!(Reason::Suspended.kinds(), [BundleDeployment, Catalog, Resolution, Alert]);
         assert!(Reason::UnsafeCRDUpgrade.is_reported_by(Resolution), "a member has it");
         assert!(Reason::UnsafeCRDUpgrade.is_reported_by(PlatformOperator), "its BundleDeployment has it");
         assert!(!Reason::UnsafeCRDUpgrade.is_reported_by(ProvisionerClass));

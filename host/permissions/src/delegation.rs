@@ -15,6 +15,7 @@
 //! | a ProvisionerClass: it renders the bundles of every BundleDeployment that names it, which are installed with their permissions | all permissions |
 //! | a Catalog, or a catalog of OLM that is used as one: it offers packages to every Resolution, which are installed with their permissions | all permissions |
 //! | a PlatformPolicy: it decides what all PlatformOperators may install, with the permissions of the platform | all permissions |
+//! | an Alert: it sends what happens to the objects of other users to a server, with a Secret of the system namespace | all permissions |
 //! | an object of these kinds that cannot be decoded | all permissions |
 //! | any object in the system namespace: the controller trusts these, decisions in ConfigMaps among them, and Pods there can use the controller's account | all permissions |
 //! | a CustomResourceDefinition of Chandler: it can disable checks of all of the above | all permissions |
@@ -25,7 +26,7 @@
 use std::{collections::BTreeSet, fmt};
 
 use chandler_api::{
-    BundleDeploymentSpec, CatalogSpec, ChangeApprovalSpec, OlmCatalogs, OwnKind, PlatformOperatorSpec,
+    AlertSpec, BundleDeploymentSpec, CatalogSpec, ChangeApprovalSpec, OlmCatalogs, OwnKind, PlatformOperatorSpec,
     PlatformPolicySpec, ResolutionOutput, ResolutionSpec, ResolveSetOutput, ServiceAccountReference, SystemReference,
 };
 use chandler_core::ObjectKey;
@@ -77,6 +78,8 @@ pub enum Delegation {
     Catalog,
     /// Limit, or allow, what the PlatformOperators of other users install.
     PlatformPolicy,
+    /// Send what happens to the objects of other users to a server.
+    Alert,
     /// Something that only the controller will know: its spec cannot be decoded.
     Undecodable,
     /// Trust the object because of its namespace.
@@ -100,6 +103,7 @@ impl fmt::Display for Delegation {
             Self::Provisioner => f.write_str("renders the bundles of other users"),
             Self::Catalog => f.write_str("offers packages to the Resolutions of other users"),
             Self::PlatformPolicy => f.write_str("limits what the PlatformOperators of other users install"),
+            Self::Alert => f.write_str("sends what happens to the objects of other users to a server"),
             Self::Undecodable => f.write_str("has a spec that cannot be decoded, so what it does is unknown"),
             Self::SystemNamespace => f.write_str("is in the namespace of the controller"),
             Self::Crd => f.write_str("defines an API of Chandler"),
@@ -137,6 +141,7 @@ impl Delegation {
             | Self::Provisioner
             | Self::Catalog
             | Self::PlatformPolicy
+            | Self::Alert
             | Self::Undecodable
             | Self::SystemNamespace
             | Self::Crd => {
@@ -195,6 +200,13 @@ fn of_own(own: OwnKind, item: &Item<'_>, installation: &Installation) -> Option<
         OwnKind::PlatformPolicy => {
             let PlatformPolicySpec { packages: _, require_platform_property: _, constraints: _ } = spec(item)?;
             vec![Delegation::PlatformPolicy]
+        }
+        OwnKind::Alert => {
+            let AlertSpec { provider, filter: _, summary: _, labels: _, suspend: _ } = spec(item)?;
+            let reads = provider.secret_ref.and_then(|secret| {
+                reads(SystemReference::Secret(secret.name), installation)
+            });
+            [Delegation::Alert].into_iter().chain(reads).collect()
         }
     })
 }

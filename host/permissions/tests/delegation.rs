@@ -186,6 +186,7 @@ proptest! {
         prop_assert!(missing(&required, &everything, Escalation::Hold).is_empty());
         match kind {
             OwnKind::ProvisionerClass | OwnKind::Catalog | OwnKind::PlatformOperator | OwnKind::PlatformPolicy
+            | OwnKind::Alert
             | OwnKind::BundleDeployment | OwnKind::ChangeApproval => prop_assert!(!found.is_empty()),
             // One that installs nothing needs nothing.
             OwnKind::Resolution => prop_assert!(!found.is_empty() || spec.pointer("/output/resolveSet").is_none_or(Value::is_null)),

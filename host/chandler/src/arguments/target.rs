@@ -4,7 +4,7 @@
 use std::{fmt, path::Path};
 
 use chandler_api::ReportingKind::{
-    self, BundleDeployment, Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Resolution,
+    self, Alert, BundleDeployment, Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Resolution,
 };
 use chandler_core::dns_name::{self, SUBDOMAIN_LENGTH};
 
@@ -177,6 +177,7 @@ const fn default_help(kind: ReportingKind) -> &'static str {
         Catalog => "`chandler status catalog/NAME` shows the Catalog",
         ProvisionerClass => "`chandler status provisionerclass/NAME` shows the ProvisionerClass",
         PlatformPolicy => "`chandler status platformpolicy/NAME` shows the PlatformPolicy",
+        Alert => "`chandler status alert/NAME` shows the Alert",
     }
 }
 
@@ -189,6 +190,7 @@ const fn plural(kind: ReportingKind) -> &'static str {
         Catalog => "Catalogs",
         ProvisionerClass => "ProvisionerClasses",
         PlatformPolicy => "PlatformPolicies",
+        Alert => "Alerts",
     }
 }
 
@@ -210,6 +212,7 @@ pub fn kind(text: &str) -> Option<ReportingKind> {
         "catalog" | "catalogs" => (Catalog, "chandler.dev"),
         "provisionerclass" | "provisionerclasses" => (ProvisionerClass, "chandler.dev"),
         "platformpolicy" | "platformpolicies" => (PlatformPolicy, "chandler.dev"),
+        "alert" | "alerts" => (Alert, "chandler.dev"),
         _ => return None,
     };
     group
@@ -221,8 +224,15 @@ pub fn kind(text: &str) -> Option<ReportingKind> {
 mod tests {
     use super::*;
 
-    const ALL: Takes =
-        Takes::kinds(&[BundleDeployment, Resolution, PlatformOperator, Catalog, ProvisionerClass, PlatformPolicy]);
+    const ALL: Takes = Takes::kinds(&[
+        BundleDeployment,
+        Resolution,
+        PlatformOperator,
+        Catalog,
+        ProvisionerClass,
+        PlatformPolicy,
+        Alert,
+    ]);
 
     #[test]
     fn a_kind_is_optional_and_may_be_plural_short_or_with_its_group() {
@@ -238,6 +248,7 @@ mod tests {
             ("catalog/ours", Some(Catalog), "ours"),
             ("ProvisionerClasses.chandler.dev/helm", Some(ProvisionerClass), "helm"),
             ("platformpolicy/platform-operators", Some(PlatformPolicy), "platform-operators"),
+            ("alerts.chandler.dev/chat", Some(Alert), "chat"),
         ] {
             assert_eq!(ALL.parse(text), Ok(Target { kind, name: name.to_owned() }), "{text}");
         }

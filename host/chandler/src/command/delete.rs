@@ -29,6 +29,7 @@ pub(super) const TAKES: Takes = Takes::kinds(&[ReportingKind::BundleDeployment])
     (ReportingKind::Catalog, "`chandler catalog remove NAME` removes a Catalog"),
     (ReportingKind::ProvisionerClass, "`kubectl delete provisionerclass NAME` deletes a ProvisionerClass"),
     (ReportingKind::PlatformPolicy, "`kubectl delete platformpolicy NAME` deletes a PlatformPolicy"),
+    (ReportingKind::Alert, "`kubectl delete alert NAME` deletes an Alert"),
 ]);
 
 /// Delete a BundleDeployment, with a preview

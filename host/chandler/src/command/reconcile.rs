@@ -28,10 +28,16 @@ pub(super) const TAKES: Takes = Takes::kinds(&[
     ReportingKind::ProvisionerClass,
     ReportingKind::PlatformOperator,
 ])
-.instead(&[(
-    ReportingKind::PlatformPolicy,
-    "the controller reads a PlatformPolicy again whenever it changes, `chandler status platformpolicy/NAME` shows the result",
-)]);
+.instead(&[
+    (
+        ReportingKind::PlatformPolicy,
+        "the controller reads a PlatformPolicy again whenever it changes, `chandler status platformpolicy/NAME` shows the result",
+    ),
+    (
+        ReportingKind::Alert,
+        "the controller reads an Alert again whenever it changes, `chandler status alert/NAME` shows the result",
+    ),
+]);
 
 /// Reconcile a BundleDeployment, a Resolution, a Catalog, a ProvisionerClass or a PlatformOperator now
 ///
@@ -98,7 +104,7 @@ impl Reconcile {
             ReportingKind::Catalog => self.reconcile_catalog(&client, terminal).await,
             ReportingKind::ProvisionerClass => self.reconcile_class(&client, terminal).await,
             ReportingKind::PlatformOperator => self.reconcile_operator(&client, terminal).await,
-            ReportingKind::BundleDeployment | ReportingKind::PlatformPolicy => {
+            ReportingKind::BundleDeployment | ReportingKind::PlatformPolicy | ReportingKind::Alert => {
                 self.reconcile_deployment(&client, terminal).await
             }
         }

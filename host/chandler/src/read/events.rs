@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_api::{
-    BundleDeployment, Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, ReportingKind, Resolution,
+    Alert, BundleDeployment, Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, ReportingKind, Resolution,
 };
 use chandler_core::ObjectKey;
 use futures::{Stream, StreamExt as _, stream};
@@ -61,7 +61,10 @@ impl Scope {
                     scope.add_deployment(client, &deployment).await;
                 }
             }
-            ReportingKind::Catalog | ReportingKind::ProvisionerClass | ReportingKind::PlatformPolicy => {}
+            ReportingKind::Catalog
+            | ReportingKind::ProvisionerClass
+            | ReportingKind::PlatformPolicy
+            | ReportingKind::Alert => {}
         }
         Ok(scope)
     }
@@ -108,6 +111,7 @@ fn own_key(kind: ReportingKind, name: &str) -> ObjectKey {
         ReportingKind::Catalog => Catalog::group(&()),
         ReportingKind::ProvisionerClass => ProvisionerClass::group(&()),
         ReportingKind::PlatformPolicy => PlatformPolicy::group(&()),
+        ReportingKind::Alert => Alert::group(&()),
     };
     ObjectKey {
         group: group.into_owned(),
@@ -127,6 +131,7 @@ pub async fn check_exists(client: &Client, kind: ReportingKind, name: &str) -> R
         ReportingKind::Catalog => reported::get::<Catalog>(client, name).await.map(drop),
         ReportingKind::ProvisionerClass => reported::get::<ProvisionerClass>(client, name).await.map(drop),
         ReportingKind::PlatformPolicy => reported::get::<PlatformPolicy>(client, name).await.map(drop),
+        ReportingKind::Alert => reported::get::<Alert>(client, name).await.map(drop),
     }
 }
 

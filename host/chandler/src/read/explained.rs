@@ -34,7 +34,10 @@ pub async fn find(client: &Client, kind: Option<ReportingKind>, name: &str) -> R
         ReportingKind::BundleDeployment => of_deployment(client, cluster::deployment(client, name).await?).await,
         ReportingKind::Resolution => of_resolution(client, reported::get::<Resolution>(client, name).await?).await,
         ReportingKind::PlatformOperator => of_operator(client, name).await,
-        ReportingKind::Catalog | ReportingKind::ProvisionerClass | ReportingKind::PlatformPolicy => {
+        ReportingKind::Catalog
+        | ReportingKind::ProvisionerClass
+        | ReportingKind::PlatformPolicy
+        | ReportingKind::Alert => {
             let subject = Subject::new(kind, name);
             Err(CommandError::usage(format!("{subject} has no packages to explain"))
                 .hint(format!("`chandler status {subject}` shows its conditions")))

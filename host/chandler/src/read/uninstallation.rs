@@ -1,7 +1,7 @@
 //! What `chandler uninstall` finds: the objects of Chandler, the installation, and who holds the Lease.
 
 use chandler_api::{
-    BundleDeployment, Catalog, ChangeApproval, ConditionType, Deletion, OwnKind, PlatformOperator, PlatformPolicy,
+    Alert, BundleDeployment, Catalog, ChangeApproval, ConditionType, Deletion, OwnKind, PlatformOperator, PlatformPolicy,
     ProvisionerClass, Resolution, find_condition,
 };
 use chandler_controller::options::LEASE;
@@ -100,6 +100,7 @@ pub fn resource(kind: OwnKind) -> ApiResource {
         OwnKind::Resolution => ApiResource::erase::<Resolution>(&()),
         OwnKind::PlatformOperator => ApiResource::erase::<PlatformOperator>(&()),
         OwnKind::PlatformPolicy => ApiResource::erase::<PlatformPolicy>(&()),
+        OwnKind::Alert => ApiResource::erase::<Alert>(&()),
     }
 }
 

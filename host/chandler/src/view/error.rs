@@ -89,7 +89,10 @@ impl CommandError {
                 )
             }
             ReportingKind::PlatformOperator => format!("`kubectl delete {subject}` after its creation"),
-            ReportingKind::Catalog | ReportingKind::ProvisionerClass | ReportingKind::PlatformPolicy => String::new(),
+            ReportingKind::Catalog
+            | ReportingKind::ProvisionerClass
+            | ReportingKind::PlatformPolicy
+            | ReportingKind::Alert => String::new(),
         };
         let message = if undo.is_empty() {
             format!("interrupted; the controller continues to work on {subject}")

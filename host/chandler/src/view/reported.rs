@@ -1,4 +1,4 @@
-//! The status of a Catalog, ProvisionerClass, PlatformOperator or PlatformPolicy, for `chandler status`: fields, conditions and suggested
+//! The status of a Catalog, ProvisionerClass, PlatformOperator, PlatformPolicy or Alert, for `chandler status`: fields, conditions and suggested
 //! actions.
 
 mod details;
@@ -6,7 +6,7 @@ mod details;
 use std::fmt::Write as _;
 
 use chandler_api::{
-    Catalog, ConditionType, PlatformOperator, PlatformPolicy, ProvisionerClass, Reason, Remedy, ReportingKind,
+    Alert, Catalog, ConditionType, PlatformOperator, PlatformPolicy, ProvisionerClass, Reason, Remedy, ReportingKind,
     find_condition,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
@@ -68,6 +68,7 @@ reported! {
     ProvisionerClass: ConditionType::Ready, details::of_class;
     PlatformOperator: ConditionType::Installed, details::of_operator;
     PlatformPolicy: ConditionType::Accepted, details::of_policy;
+    Alert: ConditionType::Ready, details::of_alert;
 }
 
 /// The status of such an object.

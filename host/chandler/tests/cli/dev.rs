@@ -203,6 +203,7 @@ fn the_crds_are_those_of_the_api() {
         "resolutions.core.deppy.io",
         "platformoperators.platform.openshift.io",
         "platformpolicies.chandler.dev",
+        "alerts.chandler.dev",
     ];
     assert_eq!(names, expected);
 }

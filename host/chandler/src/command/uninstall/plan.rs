@@ -19,7 +19,7 @@ const OURS: [&str; 4] =
 const WITHOUT_PERMISSION: [Reason; 4] =
     [Reason::ServiceAccountNotFound, Reason::PermissionsMissing, Reason::Forbidden, Reason::RecordOutdated];
 /// What installs others comes first: it would install them again.
-const ORDER: [OwnKind; 7] = [
+const ORDER: [OwnKind; 8] = [
     OwnKind::PlatformOperator,
     OwnKind::Resolution,
     OwnKind::BundleDeployment,
@@ -27,6 +27,8 @@ const ORDER: [OwnKind; 7] = [
     OwnKind::ProvisionerClass,
     OwnKind::ChangeApproval,
     OwnKind::PlatformPolicy,
+    // Last, so that it still sends what happens to the others.
+    OwnKind::Alert,
 ];
 
 /// What happens to the installed software, and who deletes the objects of Chandler.

@@ -1,7 +1,8 @@
 //! The fields of each kind that are shown.
 
 use chandler_api::{
-    BundleSource, Catalog, CatalogContents, Component, PlatformOperator, PlatformPolicy, ProvisionerClass,
+    Alert, BundleSource, Catalog, CatalogContents, Component, LastDelivery, PlatformOperator, PlatformPolicy,
+    ProviderType, ProvisionerClass,
     provisioner_class::UpdatePolicy,
 };
 use serde::Serialize;
@@ -81,6 +82,22 @@ pub enum Details {
         /// The number of constraints.
         constraints: usize,
     },
+    /// An Alert.
+    Alert {
+        /// The form of the notifications.
+        provider: ProviderType,
+        /// The Secret with the URL and the credentials.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        secret: Option<String>,
+        /// Whether nothing is sent.
+        suspend: bool,
+        /// The last delivery that the status knows of.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        last_delivery: Option<LastDelivery>,
+        /// The notifications that were dropped.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        dropped: Option<i64>,
+    },
 }
 
 pub(super) fn of_catalog(catalog: &Catalog) -> Details {
@@ -124,6 +141,17 @@ pub(super) fn of_policy(policy: &PlatformPolicy) -> Details {
         packages: packages.map(|packages| packages.iter().map(|package| package.name.clone()).collect()),
         require_platform_property: policy.spec.require_platform_property,
         constraints: policy.spec.constraints.len(),
+    }
+}
+
+pub(super) fn of_alert(alert: &Alert) -> Details {
+    let (provider, status) = (&alert.spec.provider, alert.status.clone().unwrap_or_default());
+    Details::Alert {
+        provider: provider.kind,
+        secret: provider.secret_ref.as_ref().map(|secret| secret.name.clone()),
+        suspend: alert.spec.suspend,
+        last_delivery: status.last_delivery,
+        dropped: status.dropped,
     }
 }
 
@@ -226,6 +254,19 @@ impl Details {
                     ("packages", Some(allowed)),
                     ("only", require_platform_property.then(|| "platform operators".to_owned())),
                     ("constraints", Some(constraints.to_string()).filter(|_| *constraints > 0)),
+                ]
+            }
+            Self::Alert { provider, secret, suspend, last_delivery, dropped } => {
+                let last = last_delivery.as_ref().map(|last| {
+                    let outcome = if last.succeeded { "accepted" } else { "failed" };
+                    format!("{outcome} at {:.0}", last.time.0)
+                });
+                vec![
+                    ("sent as", Some(format!("{provider:?}"))),
+                    ("secret", secret.clone()),
+                    ("last", last),
+                    ("dropped", dropped.map(|dropped| dropped.to_string())),
+                    ("suspended", suspend.then(|| "nothing is sent".to_owned())),
                 ]
             }
         };
