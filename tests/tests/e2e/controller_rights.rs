@@ -263,6 +263,9 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
 
     let policy = json!({"metadata": {"name": world.platform()}, "spec": {"packages": [{"name": package}]}});
     let _: chandler_api::PlatformPolicy = world.create(policy).await;
+    let provider = json!({"type": "Slack", "secretRef": {"name": "missing"}});
+    let alert = json!({"metadata": {"name": name}, "spec": {"provider": provider}});
+    let _: chandler_api::Alert = world.create(alert).await;
 
     let (made, refused) = (Arc::default(), Arc::default());
     let client = recording(&controller(&world).await, &made, &refused);
@@ -299,6 +302,11 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
         let status = policy.and_then(|policy| policy.status.as_ref());
         let accepted = status.and_then(|it| find_condition(&it.conditions, ConditionType::Accepted));
         accepted.is_some_and(|accepted| accepted.status == "True")
+    })
+    .await;
+    let alerts: Api<chandler_api::Alert> = Api::all(world.client.clone());
+    wait::until(&alerts, &name, "reconciled", |alert| {
+        alert.and_then(|alert| alert.status.as_ref()).is_some_and(|status| !status.conditions.is_empty())
     })
     .await;
     resolve(&world, &name, &package).await;

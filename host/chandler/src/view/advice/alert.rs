@@ -15,10 +15,8 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
             "follow the message: the server, its certificate, or the proxy of the controller; the controller retries each notification \
              a few times, and `kubectl get alert {name}` shows when the last one was sent"
         ),
-        Reason::TooManyAlerts => {
-            "delete Alerts, or merge some: `kubectl get alerts` lists them".to_owned()
-        }
-        Reason::Suspended => format!("resume: `kubectl patch alert {name} --type merge -p '{{\"spec\":{{\"suspend\":false}}}}'`"),
+        Reason::TooManyAlerts => "delete Alerts, or merge some: `kubectl get alerts` lists them".to_owned(),
+        Reason::Suspended => format!("set spec.suspend to false: `kubectl edit alert {name}`"),
         _ => return None,
     })
 }

@@ -30,6 +30,7 @@ const FOREIGN: &[(ReportingKind, &[&str])] = &[
         ReportingKind::PlatformPolicy,
         &["BundleDeployment", "spec.source", "spec.image", "spec.config", "ProvisionerClass", "Catalog", "Resolution"],
     ),
+    (ReportingKind::Alert, &["BundleDeployment", "spec.source", "spec.image", "spec.config", "ProvisionerClass", "Resolution"]),
 ];
 
 /// Every pair of a kind and a reason that it reports.
