@@ -95,7 +95,7 @@ impl Queue {
         if self.sent_before.contains_key(&content) {
             return Pushed::Repetition;
         }
-        self.sent_before.insert(content, now);
+        self.sent_before.insert(content.clone(), now);
         self.order.push_back((now, content));
         let is_full = self.waiting.len() >= WAITING;
         if is_full && let Some(oldest) = self.waiting.pop_front() {

@@ -23,7 +23,7 @@ pub(super) const MOST: usize = 64;
 
 /// The Alerts in use, by name.
 pub(crate) struct Lanes {
-    lanes: Mutex<BTreeMap<String, Arc<Lane>>>,
+    by_name: Mutex<BTreeMap<String, Arc<Lane>>>,
     added: mpsc::UnboundedSender<Arc<Lane>>,
     metrics: Arc<Metrics>,
     /// Wakes those that wait until nothing waits for a server.
@@ -38,7 +38,7 @@ impl Lanes {
     pub(crate) fn new(metrics: &Arc<Metrics>) -> (Arc<Self>, Added) {
         let (added, lanes) = mpsc::unbounded_channel();
         let metrics = Arc::clone(metrics);
-        (Arc::new(Self { lanes: Mutex::default(), added, metrics, idle: Arc::default() }), lanes)
+        (Arc::new(Self { by_name: Mutex::default(), added, metrics, idle: Arc::default() }), lanes)
     }
 
     /// Takes each Event.
@@ -50,14 +50,14 @@ impl Lanes {
     fn take(&self, announcement: &Announcement<'_>) {
         let Some(notification) = notification(announcement) else { return };
         let notification = Arc::new(notification);
-        for lane in self.lanes.lock().values() {
+        for lane in self.by_name.lock().values() {
             lane.take(&notification, announcement.labels, &self.metrics);
         }
     }
 
     /// Uses an Alert from now on, as it is. One that exceeds the limit of Alerts is not used.
     pub(super) fn configure(&self, alert: &Alert) {
-        let (name, mut lanes) = (alert.name_any(), self.lanes.lock());
+        let (name, mut lanes) = (alert.name_any(), self.by_name.lock());
         // A later object of the same name is another Alert: nothing is left of the first one.
         if lanes.get(&name).is_some_and(|lane| lane.uid() != alert.uid()) {
             lanes.remove(&name).iter().for_each(|lane| lane.end());
@@ -76,12 +76,12 @@ impl Lanes {
 
     /// No longer uses the Alert of this name. What is being sent is interrupted.
     pub(super) fn remove(&self, name: &str) {
-        self.lanes.lock().remove(name).iter().for_each(|lane| lane.end());
+        self.by_name.lock().remove(name).iter().for_each(|lane| lane.end());
     }
 
     /// Uses no others than these.
     pub(super) fn retain(&self, names: &BTreeSet<String>) {
-        self.lanes.lock().retain(|name, lane| {
+        self.by_name.lock().retain(|name, lane| {
             let is_kept = names.contains(name);
             if !is_kept {
                 lane.end();
@@ -92,7 +92,7 @@ impl Lanes {
 
     /// The lane of an Alert in use.
     pub(super) fn lane(&self, name: &str) -> Option<Arc<Lane>> {
-        self.lanes.lock().get(name).cloned()
+        self.by_name.lock().get(name).cloned()
     }
 
     /// Sends. Never completes; if it is dropped, nothing more is sent.
@@ -114,7 +114,7 @@ impl Lanes {
         loop {
             let mut idle = std::pin::pin!(self.idle.notified());
             idle.as_mut().enable();
-            if self.lanes.lock().values().all(|lane| lane.is_idle()) {
+            if self.by_name.lock().values().all(|lane| lane.is_idle()) {
                 return;
             }
             idle.await;
